@@ -1,0 +1,39 @@
+"""Bytes to values and back: the only room of the trusted base that knows protobuf.
+
+Its rules: everything that arrives is bounded in size before it is parsed and in depth before it is
+walked; a message with a field this version does not know is refused, since the field may change
+what is asked; every failure is a `RemoteProtocolError`, `InvalidQuery` or `InvalidParameter` of one
+line. Digests are taken of bytes as received, never of a message serialised again.
+"""
+
+from askance.client.codec.exchange import (
+    decode_report,
+    decode_request,
+    encode_report,
+    encode_request,
+)
+from askance.client.codec.parsing import MAX_MESSAGE_BYTES, digest_of, parse
+from askance.client.codec.queries import decode_query, encode_query
+from askance.client.codec.randomizers import decode_randomizer, encode_randomizer
+from askance.client.codec.schemas import decode_schema, encode_schema
+from askance.client.codec.studies import decode_study, encode_study, sign_study, verify_study
+
+__all__ = [
+    "MAX_MESSAGE_BYTES",
+    "decode_query",
+    "decode_randomizer",
+    "decode_report",
+    "decode_request",
+    "decode_schema",
+    "decode_study",
+    "digest_of",
+    "encode_query",
+    "encode_randomizer",
+    "encode_report",
+    "encode_request",
+    "encode_schema",
+    "encode_study",
+    "parse",
+    "sign_study",
+    "verify_study",
+]

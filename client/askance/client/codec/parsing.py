@@ -1,0 +1,51 @@
+"""Parsing what a stranger sent."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TypeVar
+
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from askance.client.errors import RemoteProtocolError
+
+# A 64 x 64 table of 64-bit entries takes about 40 kB; a query of 4,096 nodes stays below this too.
+MAX_MESSAGE_BYTES = 256 * 1024
+
+M = TypeVar("M", bound=Message)
+
+
+def digest_of(payload: bytes) -> bytes:
+    """The name of a payload: SHA-256 of its bytes as they travelled."""
+    return hashlib.sha256(payload).digest()
+
+
+def parse(kind: type[M], data: bytes, *, limit: int = MAX_MESSAGE_BYTES) -> M:
+    """Parses `data` as a `kind`, whole and understood to the last field.
+
+    Raises:
+      RemoteProtocolError: too long, not a `kind`, or with fields this version does not know.
+    """
+    name = kind.DESCRIPTOR.name
+    if len(data) > limit:
+        raise RemoteProtocolError(f"{name}: expected at most {limit} bytes, found {len(data)}")
+    message = kind()
+    try:
+        message.ParseFromString(data)
+    except DecodeError:
+        raise RemoteProtocolError(f"{name}: expected a serialised message, found other bytes") from None
+    _refuse_unknown_fields(message, name)
+    return message
+
+
+def _refuse_unknown_fields(message: Message, place: str) -> None:
+    unknown = UnknownFieldSet(message)
+    if len(unknown):
+        numbers = sorted({field.field_number for field in unknown})
+        raise RemoteProtocolError(f"{place}: expected known fields only, found number {numbers[0]}")
+    for field, value in message.ListFields():
+        if field.type != field.TYPE_MESSAGE:
+            continue
+        for item in value if field.is_repeated else (value,):
+            _refuse_unknown_fields(item, f"{place}.{field.name}")

@@ -1,0 +1,59 @@
+"""Queries on the wire."""
+
+from __future__ import annotations
+
+from askance.client.errors import InvalidQuery
+from askance.client.queries import Node, Op, Query, QueryKind, Schema
+from askance.protos.v1 import query_pb2 as pb
+
+
+def encode_query(query: Query) -> pb.Query:
+    """The message for `query`: its canonical nodes, range and default."""
+    return pb.Query(
+        kind=pb.QueryKind.ValueType(query.kind),
+        nodes=[
+            pb.Node(
+                op=node.op, args=node.args, name=node.name, constants=node.constants, frac=node.frac
+            )
+            for node in query.nodes
+        ],
+        low=query.low,
+        high=query.high,
+        default=query.default,
+    )
+
+
+def decode_query(message: pb.Query, schema: Schema) -> Query:
+    """The query in `message`, its types and bounds inferred anew from `schema`.
+
+    Raises:
+      InvalidQuery: an operation, kind or node that this version does not know or allow.
+    """
+    try:
+        kind = QueryKind(message.kind)
+    except ValueError:
+        raise InvalidQuery(f"query: expected a known kind, found number {message.kind}") from None
+    return Query.rebuilt(
+        kind,
+        tuple(_decode_node(index, node) for index, node in enumerate(message.nodes)),
+        schema,
+        low=message.low,
+        high=message.high,
+        default=message.default,
+    )
+
+
+def _decode_node(index: int, message: pb.Node) -> Node:
+    try:
+        op = Op(message.op)
+    except ValueError:
+        raise InvalidQuery(
+            f"query: expected a known operation at node {index}, found number {message.op}"
+        ) from None
+    return Node(
+        op=op,
+        args=tuple(message.args),
+        name=message.name,
+        constants=tuple(message.constants),
+        frac=message.frac,
+    )

@@ -1,0 +1,61 @@
+"""Randomizers on the wire: a table of integers, or a family's name and parameters."""
+
+from __future__ import annotations
+
+from askance.client.errors import LocalProtocolError, RemoteProtocolError
+from askance.client.randomizers import Channel, KaryResponse, Randomizer, SubsetSelection
+from askance.protos.v1 import randomizer_pb2 as pb
+
+
+def encode_randomizer(randomizer: Randomizer) -> pb.Randomizer:
+    """The message for `randomizer`.
+
+    Raises:
+      LocalProtocolError: a randomizer that is neither a table nor a family of the wire.
+    """
+    match randomizer:
+        case Channel(table):
+            entries = [entry for row in table for entry in row]
+            return pb.Randomizer(
+                table=pb.Table(levels=len(table), symbols=len(table[0]), entries=entries)
+            )
+        case KaryResponse(cells, other):
+            return pb.Randomizer(k_ary_response=pb.KaryResponse(cells=cells, other=other))
+        case SubsetSelection(cells, size, threshold):
+            family = pb.SubsetSelection(cells=cells, size=size, threshold=threshold)
+            return pb.Randomizer(subset_selection=family)
+    raise LocalProtocolError(
+        f"randomizer: expected a table or a family of the wire, found {type(randomizer).__name__}"
+    )
+
+
+def decode_randomizer(message: pb.Randomizer) -> Randomizer:
+    """The randomizer in `message`; its privacy loss is computed from it, not read.
+
+    Raises:
+      RemoteProtocolError: no family, or a table with a wrong number of entries.
+      InvalidParameter: rows that do not sum to 2^64, an infinite loss, a parameter out of range.
+    """
+    match message.WhichOneof("family"):
+        case "table":
+            return _decode_table(message.table)
+        case "k_ary_response":
+            return KaryResponse(message.k_ary_response.cells, message.k_ary_response.other)
+        case "subset_selection":
+            family = message.subset_selection
+            return SubsetSelection(family.cells, family.size, family.threshold)
+    raise RemoteProtocolError("randomizer: expected a family, found none")
+
+
+def _decode_table(table: pb.Table) -> Channel:
+    if table.levels * table.symbols != len(table.entries):
+        raise RemoteProtocolError(
+            f"randomizer: expected {table.levels} x {table.symbols} entries,"
+            f" found {len(table.entries)}"
+        )
+    return Channel(
+        tuple(
+            tuple(table.entries[row * table.symbols : (row + 1) * table.symbols])
+            for row in range(table.levels)
+        )
+    )

@@ -1,0 +1,85 @@
+"""Studies on the wire, and the analyst's signature over them."""
+
+from __future__ import annotations
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from askance.client.codec.parsing import MAX_MESSAGE_BYTES, parse
+from askance.client.codec.schemas import decode_schema, encode_schema
+from askance.client.errors import LocalProtocolError, RemoteProtocolError
+from askance.client.messages import SignedStudy, StudyTerms
+from askance.protos.v1 import study_pb2 as pb
+
+_CONTEXT = b"askance study v1\0"  # a signature made for anything else is not one for a study
+_NONCE_BYTES = 16
+
+
+def encode_study(terms: StudyTerms) -> bytes:
+    """The bytes that an analyst signs.
+
+    Raises:
+      LocalProtocolError: they would be longer than a device accepts.
+    """
+    data = pb.Study(
+        nonce=terms.nonce,
+        learner=terms.learner,
+        learner_version=terms.learner_version,
+        parameters=[pb.Parameter(name=n, value=v) for n, v in sorted(terms.parameters)],
+        schema=encode_schema(terms.schema),
+        budget_nano_nats=terms.budget_nano_nats,
+        expires_unix_s=terms.expires_unix_s,
+        purpose=terms.purpose,
+    ).SerializeToString(deterministic=True)
+    if len(data) > MAX_MESSAGE_BYTES:
+        raise LocalProtocolError(
+            f"study: expected at most {MAX_MESSAGE_BYTES} bytes, found {len(data)}"
+        )
+    return data
+
+
+def decode_study(data: bytes) -> StudyTerms:
+    """The terms in a study's bytes (its signature is `verify_study`'s business).
+
+    Raises:
+      RemoteProtocolError: not a study, or one without a nonce, a budget or an expiry.
+      InvalidParameter: its schema is none.
+    """
+    message = parse(pb.Study, data)
+    if len(message.nonce) != _NONCE_BYTES:
+        raise RemoteProtocolError(
+            f"study: expected a nonce of {_NONCE_BYTES} bytes, found {len(message.nonce)}"
+        )
+    if message.budget_nano_nats == 0:
+        raise RemoteProtocolError("study: expected a budget above 0 nano-nats, found 0")
+    if message.expires_unix_s <= 0:
+        raise RemoteProtocolError("study: expected an expiry, found none")
+    names = [parameter.name for parameter in message.parameters]
+    if names != sorted(set(names)):
+        raise RemoteProtocolError("study: expected parameters sorted by name, none twice")
+    return StudyTerms(
+        nonce=message.nonce,
+        learner=message.learner,
+        learner_version=message.learner_version,
+        parameters=tuple((p.name, p.value) for p in message.parameters),
+        schema=decode_schema(message.schema),
+        budget_nano_nats=message.budget_nano_nats,
+        expires_unix_s=message.expires_unix_s,
+        purpose=message.purpose,
+    )
+
+
+def sign_study(terms: StudyTerms, key: Ed25519PrivateKey) -> SignedStudy:
+    """`terms` with an analyst's signature."""
+    study = encode_study(terms)
+    return SignedStudy(study, key.public_key().public_bytes_raw(), key.sign(_CONTEXT + study))
+
+
+def verify_study(signed: SignedStudy) -> bool:
+    """Whether the signature is the key's over exactly these bytes."""
+    try:
+        key = Ed25519PublicKey.from_public_bytes(signed.public_key)
+        key.verify(signed.signature, _CONTEXT + signed.study)
+    except (InvalidSignature, ValueError):
+        return False
+    return True

@@ -1,0 +1,104 @@
+"""What passes between an aggregator and a device, as values (no protobuf, no gRPC).
+
+`codec` turns these into bytes and back. Digests are SHA-256 of the bytes that travelled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from askance.client.queries import Query, QueryKind, Schema
+from askance.client.randomizers import Randomizer
+
+
+class Reason(IntEnum):
+    """Why a device refused. The numbers are the wire's."""
+
+    MALFORMED = 1
+    UNKNOWN_STUDY = 2
+    UNTRUSTED_KEY = 3
+    BAD_SIGNATURE = 4
+    EXPIRED = 5
+    SCHEMA_MISMATCH = 6
+    FIELD_NOT_ALLOWED = 7
+    INVALID_QUERY = 8
+    INVALID_RANDOMIZER = 9
+    LEVELS_MISMATCH = 10
+    OVER_STUDY_BUDGET = 11
+    OVER_DAY_BUDGET = 12
+    OVER_LIFE_BUDGET = 13
+    CLOCK_MOVED_BACK = 14
+
+
+class AckStatus(IntEnum):
+    """What became of a delivered report. The numbers are the wire's."""
+
+    ACCEPTED = 1
+    DUPLICATE = 2
+    CONFLICT = 3
+    LATE = 4
+    UNKNOWN = 5
+    MALFORMED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A device's ordinary 'no': a function of the history of requests, never of the record."""
+
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class SignedStudy:
+    """A study's bytes and the analyst's Ed25519 signature over them."""
+
+    study: bytes
+    public_key: bytes
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StudyTerms:
+    """What an analyst promises and a device holds the aggregator to."""
+
+    nonce: bytes
+    learner: str
+    learner_version: int
+    parameters: tuple[tuple[str, str], ...]
+    schema: Schema
+    budget_nano_nats: int
+    expires_unix_s: int
+    purpose: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question to one device: what to evaluate and how to randomize the answer."""
+
+    study_digest: bytes
+    round: int
+    group: int
+    query: Query
+    randomizer: Randomizer
+
+    @property
+    def coins(self) -> int:
+        """How many 64-bit coins an answer takes, whatever the record: a real value is rounded at
+        random onto the randomizer's levels by a coin of its own."""
+        return self.randomizer.coins + (1 if self.query.kind is QueryKind.REAL else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A device's answer to one request.
+
+    `outcome` is the randomized symbol's bytes or a refusal; `charged_nano_nats` what this answer
+    cost and `spent_nano_nats` what the study has cost the device so far.
+    """
+
+    request_digest: bytes
+    outcome: bytes | Refusal
+    charged_nano_nats: int
+    spent_nano_nats: int

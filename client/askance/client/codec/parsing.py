@@ -34,7 +34,9 @@ def parse(kind: type[M], data: bytes, *, limit: int = MAX_MESSAGE_BYTES) -> M:
     try:
         message.ParseFromString(data)
     except DecodeError:
-        raise RemoteProtocolError(f"{name}: expected a serialised message, found other bytes") from None
+        raise RemoteProtocolError(
+            f"{name}: expected a serialised message, found other bytes"
+        ) from None
     _refuse_unknown_fields(message, name)
     return message
 

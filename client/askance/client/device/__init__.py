@@ -1,0 +1,16 @@
+"""The device's core, without I/O: a request comes in, a report or a refusal goes out.
+
+Its rules: believe nobody. The loss is computed from the table that was sent; the study must be
+signed by a key its owner pinned; the policy and the ledger decide whether it may be answered. All
+of that is settled before the record is looked at, so that charges and refusals are functions of the
+history of requests only.
+
+`examination` is a pure function of bytes and is done once for each distinct study and request;
+`policy` is what the device's owner allows; `core` puts them and the ledger together.
+"""
+
+from askance.client.device.core import Device
+from askance.client.device.examination import ExaminedRequest, ExaminedStudy, Examiner
+from askance.client.device.policy import Policy
+
+__all__ = ["Device", "ExaminedRequest", "ExaminedStudy", "Examiner", "Policy"]

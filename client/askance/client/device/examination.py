@@ -1,0 +1,124 @@
+"""What can be said of a study or a request from its bytes alone, said once.
+
+Thousands of simulated devices in one process, or a gateway's many, see the same bytes; signatures,
+tables and expressions are checked once for each distinct payload and shared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TypeVar
+
+from askance.client.codec import decode_request, decode_study, digest_of, verify_study
+from askance.client.errors import AskanceError, InvalidParameter, InvalidQuery
+from askance.client.messages import Reason, Refusal, Request, SignedStudy, StudyTerms
+from askance.client.queries import QueryKind
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminedStudy:
+    """A study whose signature holds."""
+
+    digest: bytes
+    terms: StudyTerms
+    public_key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminedRequest:
+    """A request that can be answered, and what an answer costs.
+
+    `nano_nats` is the exact privacy loss of its randomizer, rounded up; `question` names the query
+    and the randomizer together, under which an answer is frozen.
+    """
+
+    digest: bytes
+    request: Request
+    nano_nats: int
+    question: bytes
+
+
+class Examiner:
+    """Examines bytes and remembers the verdicts on the latest `capacity` of them.
+
+    Shared between threads it may examine something twice, never wrongly.
+    """
+
+    def __init__(self, capacity: int = 4096) -> None:
+        self._studies: OrderedDict[bytes, ExaminedStudy | Refusal] = OrderedDict()
+        self._requests: OrderedDict[tuple[bytes, bytes], ExaminedRequest | Refusal] = OrderedDict()
+        self._capacity = capacity
+
+    def study(self, signed: SignedStudy) -> ExaminedStudy | Refusal:
+        """The study's terms, or why it is none."""
+        joined = b"".join(
+            len(part).to_bytes(8, "big") + part
+            for part in (signed.study, signed.public_key, signed.signature)
+        )
+        key = digest_of(joined)
+        verdict = self._studies.get(key)
+        if verdict is None:
+            verdict = _examine_study(signed)
+            _remember(self._studies, key, verdict, self._capacity)
+        return verdict
+
+    def request(
+        self, payload: bytes, digest: bytes, study: ExaminedStudy
+    ) -> ExaminedRequest | Refusal:
+        """The request in `payload` (whose digest is `digest`) under `study`, or why it is none."""
+        key = (digest, study.digest)
+        verdict = self._requests.get(key)
+        if verdict is None:
+            verdict = _examine_request(payload, digest, study)
+            _remember(self._requests, key, verdict, self._capacity)
+        return verdict
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def _remember(known: OrderedDict[K, V], key: K, value: V, capacity: int) -> None:
+    known[key] = value
+    while len(known) > capacity:
+        known.popitem(last=False)
+
+
+def _examine_study(signed: SignedStudy) -> ExaminedStudy | Refusal:
+    if not verify_study(signed):
+        return Refusal(Reason.BAD_SIGNATURE, "expected the analyst's signature over the study")
+    try:
+        terms = decode_study(signed.study)
+    except AskanceError as error:
+        return Refusal(Reason.MALFORMED, str(error))
+    return ExaminedStudy(digest_of(signed.study), terms, signed.public_key)
+
+
+def _examine_request(
+    payload: bytes, digest: bytes, study: ExaminedStudy
+) -> ExaminedRequest | Refusal:
+    schema = study.terms.schema
+    try:
+        request = decode_request(payload, schema)
+    except InvalidQuery as error:
+        return Refusal(Reason.INVALID_QUERY, str(error))
+    except InvalidParameter as error:
+        return Refusal(Reason.INVALID_RANDOMIZER, str(error))
+    except AskanceError as error:
+        return Refusal(Reason.MALFORMED, str(error))
+    if request.study_digest != study.digest:
+        return Refusal(Reason.UNKNOWN_STUDY, "expected a request of this study, found another's")
+    query, randomizer = request.query, request.randomizer
+    if query.kind is not QueryKind.REAL and randomizer.levels != query.cells:
+        return Refusal(
+            Reason.LEVELS_MISMATCH,
+            f"expected a randomizer of {query.cells} levels, found {randomizer.levels}",
+        )
+    return ExaminedRequest(
+        digest=digest,
+        request=request,
+        nano_nats=randomizer.loss.nano_nats,
+        question=hashlib.sha256(query.digest(schema) + randomizer.canonical).digest(),
+    )

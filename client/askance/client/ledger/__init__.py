@@ -1,0 +1,24 @@
+"""The device's ledger: what it has spent, and what it has answered.
+
+Its rules: a charge and its randomized report are one durable transaction, made before a byte leaves
+(spend before send); nothing is ever refunded; a request once answered is answered again with the
+stored bytes; a question once answered is frozen, and the same question under another request costs
+nothing and reveals nothing new. The ledger is told the budget's limits and decides atomically, so
+that two threads or two studies cannot both spend the last nano-nat. A ledger that is missing,
+damaged, in use or of a newer version refuses to open: `create` is a person's decision.
+"""
+
+from askance.client.ledger.contract import Charge, Entry, Ledger, Limits, Overrun, Totals
+from askance.client.ledger.memory import MemoryLedger
+from askance.client.ledger.sqlite import SqliteLedger
+
+__all__ = [
+    "Charge",
+    "Entry",
+    "Ledger",
+    "Limits",
+    "MemoryLedger",
+    "Overrun",
+    "SqliteLedger",
+    "Totals",
+]

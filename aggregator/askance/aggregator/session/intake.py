@@ -1,0 +1,101 @@
+"""The one door for reports, whatever fleet they come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from askance.aggregator.session.accounts import Accounts
+from askance.aggregator.session.rounds import Group, Round
+from askance.aggregator.session.tallies import SymbolSheet, Tally
+from askance.client.codec import decode_report
+from askance.client.errors import RemoteProtocolError
+from askance.client.messages import AckStatus, Refusal, Report
+
+_MAX_SPENT = 1 << 62  # a total that no ledger can hold is a lie, and would overflow the accounts
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A report that passed the checks, ready to be made durable and then entered."""
+
+    group: int
+    index: int
+    ordinal: int
+    report: Report
+    data: bytes
+
+
+class Intake:
+    """Checks and enters the reports of one round.
+
+    `examine` is pure; `enter` counts. Between the two a service makes the report durable; a report
+    is entered once, so the caller enters only what its store accepted as new.
+    """
+
+    def __init__(self, round_: Round, accounts: Accounts) -> None:
+        self._round = round_
+        self._accounts = accounts
+        self._sheets = tuple(SymbolSheet(group) for group in round_.groups)
+        self._groups = {group.digest: number for number, group in enumerate(round_.groups)}
+
+    @property
+    def complete(self) -> bool:
+        """Whether every member of every group has answered or refused."""
+        return all(sheet.open == 0 for sheet in self._sheets)
+
+    @property
+    def open(self) -> int:
+        """How many answers are still out."""
+        return sum(sheet.open for sheet in self._sheets)
+
+    def owes(self, ordinal: int) -> list[Group]:
+        """The groups whose request this user has neither answered nor refused."""
+        owed = []
+        for group, sheet in zip(self._round.groups, self._sheets, strict=True):
+            index = sheet.index(ordinal)
+            if index is not None and not sheet.settled(index):
+                owed.append(group)
+        return owed
+
+    def examine(self, ordinal: int, data: bytes) -> Arrival | AckStatus:
+        """Checks a delivered report: known request, asked of this user, in the alphabet.
+
+        Returns:
+          The arrival to be entered, or UNKNOWN or MALFORMED.
+        """
+        try:
+            report = decode_report(data)
+        except RemoteProtocolError:
+            return AckStatus.MALFORMED
+        number = self._groups.get(report.request_digest)
+        index = None if number is None else self._sheets[number].index(ordinal)
+        if number is None or index is None:
+            return AckStatus.UNKNOWN
+        if not _plausible(report, self._round.groups[number]):
+            return AckStatus.MALFORMED
+        return Arrival(number, index, ordinal, report, data)
+
+    def enter(self, arrival: Arrival) -> None:
+        """Counts a report; what is settled already is left as it is."""
+        sheet = self._sheets[arrival.group]
+        if sheet.settled(arrival.index):
+            return
+        report = arrival.report
+        if isinstance(report.outcome, Refusal):
+            sheet.refuse(arrival.index, report.outcome.reason)
+        else:
+            sheet.write(arrival.index, report.outcome)
+        self._accounts.confirm(arrival.ordinal, report.charged_nano_nats, report.spent_nano_nats)
+
+    def tallies(self) -> tuple[Tally, ...]:
+        """Closes the round."""
+        return tuple(sheet.tally() for sheet in self._sheets)
+
+
+def _plausible(report: Report, group: Group) -> bool:
+    if report.spent_nano_nats > _MAX_SPENT or report.charged_nano_nats > report.spent_nano_nats:
+        return False
+    if isinstance(report.outcome, Refusal):
+        return report.charged_nano_nats == 0
+    # Whatever a device says it was charged, this randomizer never costs more than its loss.
+    return report.charged_nano_nats <= group.nano_nats and group.randomizer.valid(report.outcome)

@@ -1,0 +1,117 @@
+"""What came back, as integers: symbol counts, and a Merkle root over who said what."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance.aggregator.session.rounds import Group
+from askance.client.messages import Reason
+
+MISSING = 0xFF  # every byte of the symbol of a user who gave none; no randomizer emits it
+CHUNK = 1 << 16  # ordinals a leaf
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The sufficient statistic of one group's answers.
+
+    Args:
+      counts: the randomizer's own tally of the symbols received.
+      answered: how many answered; the rest of the group refused or stayed away.
+      asked: how many were asked.
+      root: the Merkle root over chunks of 2^16 ordinals of symbols in ordinal order.
+      refusals: how many refused, by reason.
+    """
+
+    counts: tuple[int, ...]
+    answered: int
+    asked: int
+    root: bytes
+    refusals: tuple[tuple[Reason, int], ...] = ()
+
+
+class SymbolSheet:
+    """The symbols of one group, in ordinal order, as they arrive in any order."""
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+        self._symbols = np.full((len(group.members), group.randomizer.width), MISSING, np.uint8)
+        self._answered = np.zeros(len(group.members), np.bool_)
+        self._refusals: dict[Reason, int] = {}
+        self._settled = np.zeros(len(group.members), np.bool_)
+        self._open = len(group.members)
+
+    @property
+    def open(self) -> int:
+        """How many members have neither answered nor refused."""
+        return self._open
+
+    def index(self, ordinal: int) -> int | None:
+        """Where this user stands among the members, if at all."""
+        members = self._group.members
+        place = int(members.searchsorted(ordinal))
+        return place if place < len(members) and members[place] == ordinal else None
+
+    def settled(self, index: int) -> bool:
+        """Whether this member's answer or refusal is in."""
+        return bool(self._settled[index])
+
+    def write(self, index: int, symbol: bytes) -> None:
+        """Enters a member's symbol; the caller has checked it and that none is there."""
+        self._symbols[index] = np.frombuffer(symbol, np.uint8)
+        self._answered[index] = True
+        self._settle(index)
+
+    def refuse(self, index: int, reason: Reason) -> None:
+        """Enters a member's refusal."""
+        self._refusals[reason] = self._refusals.get(reason, 0) + 1
+        self._settle(index)
+
+    def _settle(self, index: int) -> None:
+        self._settled[index] = True
+        self._open -= 1
+
+    def tally(self) -> Tally:
+        """Closes the sheet."""
+        group = self._group
+        received = self._symbols[self._answered]
+        return Tally(
+            counts=tuple(int(count) for count in group.randomizer.tally(received)),
+            answered=len(received),
+            asked=len(group.members),
+            root=merkle_root(_leaves(group, self._symbols)),
+            refusals=tuple(sorted(self._refusals.items())),
+        )
+
+
+def _leaves(group: Group, symbols: NDArray[np.uint8]) -> Iterable[bytes]:
+    edges = np.arange(0, group.population + CHUNK, CHUNK, dtype=np.int64)
+    cuts = group.members.searchsorted(edges)
+    for chunk, (start, stop) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
+        yield leaf(chunk, symbols[start:stop].tobytes())
+
+
+def leaf(chunk: int, symbols: bytes) -> bytes:
+    """The hash of one chunk: the symbols of those of its 2^16 ordinals that were asked, in order.
+
+    Who was asked follows from the cohort's seed and range, which the transcript holds."""
+    return hashlib.sha256(b"\0" + chunk.to_bytes(8, "big") + symbols).digest()
+
+
+def merkle_root(leaves: Iterable[bytes]) -> bytes:
+    """The root over the leaves in order; an odd one is carried up as it is."""
+    level: Sequence[bytes] = list(leaves)
+    if not level:
+        return hashlib.sha256(b"\2").digest()
+    while len(level) > 1:
+        pairs = [
+            hashlib.sha256(b"\1" + level[i] + level[i + 1]).digest()
+            for i in range(0, len(level) - 1, 2)
+        ]
+        level = [*pairs, level[-1]] if len(level) % 2 else pairs
+    return level[0]

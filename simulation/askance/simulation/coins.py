@@ -1,0 +1,79 @@
+"""Seeded coins with random access by (request, ordinal): for simulation only, never on a device.
+
+Word j of an answer that takes c words is word `ordinal * c + j` of the AES-128-CTR keystream under
+a key derived from the seed and the request's digest. One device computes its block or two; a column
+of devices is one contiguous run of the same keystream.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+from numpy.typing import NDArray
+
+from askance.simulation.seeds import Seed
+
+_BLOCK = 16
+_WORD = 8
+
+
+class SeededCoins:
+    """The source of all coins of one simulated fleet; `at` gives one device's share of it."""
+
+    def __init__(self, seed: Seed) -> None:
+        self._seed = seed
+        self._blocks = lru_cache(maxsize=4096)(self._block_cipher)
+
+    def at(self, ordinal: int) -> DeviceCoins:
+        """The coins of the device with this ordinal."""
+        return DeviceCoins(self, ordinal)
+
+    def words(self, request: bytes, ordinal: int, count: int) -> tuple[int, ...]:
+        """The `count` words of one device's answer."""
+        first = ordinal * count
+        start, stop = first // 2, (first + count + 1) // 2
+        counters = b"".join(block.to_bytes(_BLOCK, "big") for block in range(start, stop))
+        stream = self._blocks(request).update(counters)
+        offset = (first - 2 * start) * _WORD
+        return tuple(
+            int.from_bytes(stream[place : place + _WORD], "little")
+            for place in range(offset, offset + count * _WORD, _WORD)
+        )
+
+    def columns(self, request: bytes, start: int, stop: int, count: int) -> NDArray[np.uint64]:
+        """The words of ordinals start .. stop-1, shape (stop - start, count)."""
+        return keystream(self._key(request), start * count, (stop - start) * count).reshape(
+            -1, count
+        )
+
+    def _key(self, request: bytes) -> bytes:
+        return hashlib.sha256(b"askance coins v1\0" + self._seed.key + request).digest()[:16]
+
+    def _block_cipher(self, request: bytes) -> CipherContext:
+        # Counter mode's block b is the block cipher applied to b: random access without a stream.
+        return Cipher(algorithms.AES128(self._key(request)), modes.ECB()).encryptor()
+
+
+class DeviceCoins:
+    """The `Coins` of one simulated device."""
+
+    __slots__ = ("_ordinal", "_source")
+
+    def __init__(self, source: SeededCoins, ordinal: int) -> None:
+        self._source = source
+        self._ordinal = ordinal
+
+    def words(self, request: bytes, count: int) -> tuple[int, ...]:
+        """`count` 64-bit words, the same for the same request every time."""
+        return self._source.words(request, self._ordinal, count)
+
+
+def keystream(key: bytes, first: int, count: int) -> NDArray[np.uint64]:
+    """Words first .. first+count-1 of the AES-128-CTR keystream under `key`."""
+    block, skip = divmod(first, 2)
+    cipher = Cipher(algorithms.AES128(key), modes.CTR(block.to_bytes(_BLOCK, "big"))).encryptor()
+    words = np.frombuffer(cipher.update(bytes((skip + count) * _WORD)), "<u8")[skip:]
+    return words.astype(np.uint64, copy=False)

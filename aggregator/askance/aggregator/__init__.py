@@ -1,0 +1,14 @@
+"""The aggregator: asks a fleet of devices statistical questions and learns from the answers.
+
+Nothing here decides what a device reveals (that is `askance.client`); what is decided here is what
+to ask, of how many, and what to conclude. Its rooms:
+
+- ``learners``: generators without I/O, which know queries only.
+- ``oracles``: what answers a learner: exactly, or from samples; a fleet is one more.
+- ``estimation``: from counts of reports to an unbiased answer with its interval.
+- ``planning``: how many users each question needs, with which randomizer, before anyone is asked.
+- ``store``, ``session``, ``service``: the durable transcript, the driver of a study, the network.
+
+Imports go ``{service, session} -> {oracles, planning, store} -> {estimation, learners}``. This
+module imports nothing, so that a command line that only prints its help stays fast.
+"""

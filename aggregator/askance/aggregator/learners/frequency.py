@@ -1,0 +1,59 @@
+"""The share of users in each cell of a category: a histogram."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from askance.aggregator.learners.learner import non_adaptive
+from askance.aggregator.learners.learning import Answer, Answers, Batch, Question
+from askance.aggregator.learners.rationals import Rational, rational
+from askance.client.errors import InvalidQuery
+from askance.client.queries import Expression, Query, QueryKind, as_query
+
+
+@dataclass(frozen=True, slots=True)
+class FrequencyEstimate:
+    """The raw, unbiased share of each cell, with intervals that hold together.
+
+    Args:
+        cells: their names.
+        answer: one value a cell.
+    """
+
+    cells: tuple[str, ...]
+    answer: Answer
+
+    def to_json(self) -> dict[str, Any]:
+        """{CELL: {"estimate": ..., "low": ..., "high": ...}}"""
+        rows = zip(self.cells, self.answer.values, self.answer.lows, self.answer.highs, strict=True)
+        return {
+            cell: {"estimate": value, "low": low, "high": high} for cell, value, low, high in rows
+        }
+
+
+@non_adaptive("frequency", version=1)
+def frequency(
+    query: Query | Expression, tau: Rational | None = None
+) -> tuple[Batch, Callable[[Answers], FrequencyEstimate]]:
+    """One categorical question to everybody.
+
+    Utility: unbiased for every cell; the interval of each holds jointly with all others.
+
+    Args:
+        query: a category: a field, `bucketize`, `first`, or a query made of one.
+        tau: how exactly each share is wanted; None: as exactly as the population allows.
+
+    Raises:
+        InvalidQuery: it is not a category.
+    """
+    asked = as_query(query)
+    if asked.kind is not QueryKind.CATEGORY:
+        raise InvalidQuery(f"frequency expects a category, found a {asked.kind.name} query")
+    question = Question(asked, None if tau is None else rational(tau, "tau"))
+
+    def conclude(answers: Answers) -> FrequencyEstimate:
+        return FrequencyEstimate(tuple(asked.cell_names), answers[0])
+
+    return Batch([question]), conclude

@@ -1,0 +1,227 @@
+"""The catalogue: learners by name, built from text, for the command line and for signed studies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from askance.aggregator.learners.conjunctions import conjunctions, conjunctions_schema
+from askance.aggregator.learners.frequency import frequency
+from askance.aggregator.learners.learner import Learner
+from askance.aggregator.learners.masked_parity import masked_parity, masked_parity_schema
+from askance.aggregator.learners.mean import mean
+from askance.aggregator.learners.rationals import Rational
+from askance.client.errors import InvalidParameter
+from askance.client.queries import Bit, Category, Integer, Label, Real, Schema
+
+MAX_CELLS = 65535  # as many as a randomizer can tell apart
+Build = Callable[[Schema | None, Mapping[str, str]], Learner[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterEntry:
+    """A parameter that can be set by text.
+
+    Args:
+        name: what it is called.
+        summary: what it does, in a line.
+        default: its text where it is not set; None: it may stay unset.
+    """
+
+    name: str
+    summary: str
+    default: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LearnerEntry:
+    """A learner that can be asked for by name.
+
+    Args:
+        name: the learner's name.
+        summary: what it learns, in a line.
+        error: what `error` measures for it, in a line.
+        parameters: what can be set.
+        make: builds it from a schema (None: one of its own) and the text of every parameter that
+            is set or has a default.
+    """
+
+    name: str
+    summary: str
+    error: str
+    parameters: tuple[ParameterEntry, ...]
+    make: Build
+
+    def build(
+        self, schema: Schema | None = None, parameters: Mapping[str, str] | None = None
+    ) -> Learner[Any]:
+        """The learner, with its schema set.
+
+        Args:
+            schema: of the records; None: the learner's own for its parameters (enough to plan).
+            parameters: text by name.
+
+        Raises:
+            InvalidParameter: a parameter has no such name or a wrong value, or the schema does
+                not suit the learner.
+        """
+        given = dict(parameters or {})
+        known = [parameter.name for parameter in self.parameters]
+        for name in given:
+            if name not in known:
+                raise InvalidParameter(
+                    f"{self.name} has no parameter {name!r}; it has {', '.join(known)}"
+                )
+        defaults = {p.name: p.default for p in self.parameters if p.default is not None}
+        return self.make(schema, {**defaults, **given})
+
+
+_CATALOGUE: dict[str, LearnerEntry] = {}
+
+
+def register(entry: LearnerEntry) -> LearnerEntry:
+    """Adds a learner to the catalogue.
+
+    Raises:
+        InvalidParameter: its name is taken.
+    """
+    if entry.name in _CATALOGUE:
+        raise InvalidParameter(f"the learner {entry.name!r} is registered already")
+    _CATALOGUE[entry.name] = entry
+    return entry
+
+
+def learners() -> tuple[LearnerEntry, ...]:
+    """The catalogue, by name."""
+    return tuple(_CATALOGUE[name] for name in sorted(_CATALOGUE))
+
+
+def find(name: str) -> LearnerEntry:
+    """The learner of that name.
+
+    Raises:
+        InvalidParameter: there is none.
+    """
+    if name not in _CATALOGUE:
+        raise InvalidParameter(f"no learner {name!r}; there are {', '.join(sorted(_CATALOGUE))}")
+    return _CATALOGUE[name]
+
+
+def _masked_parity(schema: Schema | None, parameters: Mapping[str, str]) -> Learner[Any]:
+    own = masked_parity_schema(_whole("d", parameters["d"])) if "d" in parameters else None
+    if schema is None:
+        schema = own or masked_parity_schema(8)
+    elif own is not None and dict(own.fields) != dict(schema.fields):
+        raise InvalidParameter("masked-parity: d and the schema expect different records")
+    return masked_parity(schema, parameters["variant"])
+
+
+def _conjunctions(schema: Schema | None, parameters: Mapping[str, str]) -> Learner[Any]:
+    own = conjunctions_schema(_whole("d", parameters["d"])) if "d" in parameters else None
+    if schema is None:
+        schema = own or conjunctions_schema(8)
+    elif own is not None and schema.fields.get("x") != own.fields["x"]:
+        raise InvalidParameter("conjunctions: d and the schema expect different records")
+    return conjunctions(schema, parameters["accuracy"])
+
+
+def _frequency(schema: Schema | None, parameters: Mapping[str, str]) -> Learner[Any]:
+    if schema is None:
+        cells = _whole("cells", parameters.get("cells", "16"))
+        if not 2 <= cells <= MAX_CELLS:
+            raise InvalidParameter(f"cells expects 2..{MAX_CELLS}, found {cells}")
+        schema = Schema("frequency", 1, cell=Category(range(cells)))
+    elif "cells" in parameters:
+        raise InvalidParameter("frequency: cells is for planning without data; found a schema")
+    field = _field("frequency", schema, (Category,), parameters.get("field"))
+    return replace(frequency(schema[field], _tau(parameters)), schema=schema)
+
+
+def _mean(schema: Schema | None, parameters: Mapping[str, str]) -> Learner[Any]:
+    if schema is None:
+        schema = Schema("mean", 1, value=Real(-1, 1))
+    field = _field("mean", schema, (Integer, Real, Bit), parameters.get("field"))
+    return replace(mean(schema[field], _tau(parameters)), schema=schema)
+
+
+def _tau(parameters: Mapping[str, str]) -> Rational | None:
+    return parameters.get("tau")
+
+
+def _field(learner: str, schema: Schema, types: tuple[type, ...], asked: str | None) -> str:
+    """The field to ask about: the one named, else a Label, else the only one that fits."""
+    fits = [name for name, kind in schema.fields.items() if isinstance(kind, types)]
+    if asked is not None:
+        if asked not in fits:
+            raise InvalidParameter(
+                f"{learner}: field expects one of {', '.join(fits) or 'none here'}, found another"
+            )
+        return asked
+    labels = [name for name in fits if isinstance(schema.fields[name], Label)]
+    for candidates in (labels, fits):
+        if len(candidates) == 1:
+            return candidates[0]
+    raise InvalidParameter(
+        f"{learner}: set field to one of {', '.join(fits) or 'none (no field of a fitting type)'}"
+    )
+
+
+def _whole(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidParameter(f"{name} expects a whole number, found something else") from None
+
+
+register(
+    LearnerEntry(
+        "masked-parity",
+        "the class that two rounds learn and one round cannot (KLNRS08 section 5)",
+        "share of the domain's labels that the hypothesis gets wrong",
+        (
+            ParameterEntry("d", "bits of the mask, a power of two in 2..1024 (8 without data)"),
+            ParameterEntry(
+                "variant", "signed: one question reads the mask; printed: d questions", "signed"
+            ),
+        ),
+        _masked_parity,
+    )
+)
+register(
+    LearnerEntry(
+        "conjunctions",
+        "monotone conjunctions over d bits, asked all at once",
+        "share of labels that the hypothesis gets wrong, under the population's distribution",
+        (
+            ParameterEntry("d", "variables (8 without data)"),
+            ParameterEntry("accuracy", "the allowed error", "1/10"),
+        ),
+        _conjunctions,
+    )
+)
+register(
+    LearnerEntry(
+        "frequency",
+        "the share of users in each cell of a category",
+        "greatest distance of an estimated share from the population's, over cells",
+        (
+            ParameterEntry("field", "the category (default: the label, or the only one)"),
+            ParameterEntry("cells", "how many cells, to plan without data (16)"),
+            ParameterEntry("tau", "how exactly each share is wanted (default: as users allow)"),
+        ),
+        _frequency,
+    )
+)
+register(
+    LearnerEntry(
+        "mean",
+        "the mean of a number over users",
+        "distance of the estimated mean from the population's, in real units",
+        (
+            ParameterEntry("field", "the number (default: the only one)"),
+            ParameterEntry("tau", "how exactly the mean is wanted (default: as users allow)"),
+        ),
+        _mean,
+    )
+)

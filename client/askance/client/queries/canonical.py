@@ -1,0 +1,35 @@
+"""Canonical bytes: fixed-width integers and length-prefixed text, so that encodings are injective.
+
+Independent of protobuf, whose serialisation is not canonical.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+
+def u8(value: int) -> bytes:
+    """One byte."""
+    return struct.pack(">B", value)
+
+
+def u32(value: int) -> bytes:
+    """Four bytes, big-endian."""
+    return struct.pack(">I", value)
+
+
+def i64(value: int) -> bytes:
+    """Eight bytes, big-endian, two's complement."""
+    return struct.pack(">q", value)
+
+
+def i64s(values: Sequence[int]) -> bytes:
+    """A count, then that many signed 64-bit integers."""
+    return struct.pack(f">I{len(values)}q", len(values), *values)
+
+
+def text(value: str) -> bytes:
+    """The number of UTF-8 bytes, then the bytes."""
+    encoded = value.encode("utf-8")
+    return u32(len(encoded)) + encoded

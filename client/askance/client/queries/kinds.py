@@ -1,0 +1,44 @@
+"""The operations of a query and the kinds of their values; the numbers go on the wire."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Kind(IntEnum):
+    """What an expression's value is. 0 is reserved."""
+
+    BOOLEAN = 1  # 0 or 1, accepted wherever a number is
+    NUMBER = 2
+    CATEGORY = 3  # an index, compared for equality only
+    BITS = 4  # a vector; its components are BOOLEAN
+
+
+class Op(IntEnum):
+    """An operation. Numbers are stable and append-only; 0 is reserved (unspecified)."""
+
+    CONSTANT = 1
+    FIELD = 2
+    COMPONENT = 3
+    ADD = 4
+    SUBTRACT = 5
+    MULTIPLY = 6
+    NEGATE = 7
+    LESS = 8
+    LESS_EQUAL = 9
+    EQUAL = 10
+    AND = 11
+    OR = 12
+    NOT = 13
+    WHERE = 14
+    CLIP = 15
+    ROUND = 16
+    SIGMOID = 17
+    PARITY = 18
+    DOT = 19
+    BUCKETIZE = 20
+    FIRST = 21
+    MINIMUM = 22
+    MAXIMUM = 23
+    ABSOLUTE = 24
+    INDEX = 25

@@ -1,0 +1,313 @@
+"""Queries: an expression together with what of its value is asked, its bounds and its default.
+
+The default is public: it is the answer of every record on which the expression cannot be
+evaluated (a field is missing or unreadable), so whether it could be is not revealed by an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from hashlib import sha256
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance.client.errors import InvalidQuery, InvalidRecord
+from askance.client.queries.canonical import i64, u8
+from askance.client.queries.evaluate import Compiled, compile_expression
+from askance.client.queries.exact import exact_ratio, is_integral, to_grid
+from askance.client.queries.expressions import Expression
+from askance.client.queries.functions import first
+from askance.client.queries.kinds import Kind
+from askance.client.queries.limits import MAX_CELLS, MAX_MAGNITUDE, MAX_SPREAD
+from askance.client.queries.program import Program
+from askance.client.queries.schema import Encoded, EncodedColumns, EncodedRecord, Schema
+
+_FORMAT = b"askance/query/1"
+_CHUNK = 1 << 14  # rows evaluated together: a program's intermediate columns stay in the cache
+
+
+class QueryKind(IntEnum):
+    """What is asked of the expression's value. Goes on the wire; 0 is reserved."""
+
+    PREDICATE = 1
+    REAL = 2
+    CATEGORY = 3
+    SIGNED = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Query:
+    """A question to one record; equal when the canonical bytes are.
+
+    Args:
+        kind: PREDICATE (0/1), REAL (a clamped mantissa), CATEGORY (a cell), or SIGNED (a cell:
+            2j is +1 at j, 2j+1 is -1 at j, the last is "none").
+        expression: what is computed.
+        low: the least value, over 2^frac; 0 but for REAL.
+        high: the greatest value.
+        default: the value where a field that is used is not present.
+
+    Raises:
+        InvalidQuery: the parts do not fit together.
+    """
+
+    kind: QueryKind
+    expression: Expression
+    low: int
+    high: int
+    default: int
+    program: Program = field(init=False, repr=False)
+    canonical: bytes = field(init=False, repr=False)
+    _compiled: Compiled = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _check_query(self)
+        program = Program(self.expression)
+        compiled = compile_expression(self.expression)
+        if len(set(compiled.names)) < len(compiled.names):
+            raise InvalidQuery("a query expects each field with one type, found two schemas mixed")
+        numbers = i64(self.low) + i64(self.high) + i64(self.default)
+        canonical = _FORMAT + u8(self.kind) + numbers + program.canonical
+        object.__setattr__(self, "program", program)
+        object.__setattr__(self, "canonical", canonical)
+        object.__setattr__(self, "_compiled", compiled)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Query) and self.canonical == other.canonical
+
+    def __hash__(self) -> int:
+        return hash(self.canonical)
+
+    @property
+    def frac(self) -> int:
+        """The value is an integer over 2^frac; 0 but for REAL."""
+        return self.expression.frac
+
+    @property
+    def cells(self) -> int:
+        """The number of values of a PREDICATE, CATEGORY or SIGNED query.
+
+        Raises:
+            InvalidQuery: a REAL query has no cells.
+        """
+        if self.kind == QueryKind.REAL:
+            raise InvalidQuery("a REAL query has no cells")
+        return self.high + 1
+
+    @property
+    def signed_cells(self) -> int:
+        """The number d of positions of a SIGNED query.
+
+        Raises:
+            InvalidQuery: a query of another kind.
+        """
+        if self.kind != QueryKind.SIGNED:
+            raise InvalidQuery(f"signed_cells expects a SIGNED query, found {self.kind.name}")
+        return self.high // 2
+
+    @property
+    def cell_names(self) -> tuple[str, ...]:
+        """The labels of a category that has them; else the cells' numbers."""
+        if self.kind == QueryKind.CATEGORY and self.expression.labels is not None:
+            return self.expression.labels
+        return tuple(map(str, range(self.cells)))
+
+    @property
+    def fields_used(self) -> frozenset[str]:
+        """The names of the fields that the value depends on."""
+        return frozenset(self._compiled.names)
+
+    def digest(self, schema: Schema) -> bytes:
+        """What identifies this question over this schema: SHA-256, 32 bytes."""
+        return sha256(schema.digest + self.canonical).digest()
+
+    @overload
+    def evaluate(self, encoded: EncodedRecord) -> int: ...
+
+    @overload
+    def evaluate(self, encoded: EncodedColumns) -> NDArray[np.int64]: ...
+
+    def evaluate(self, encoded: Encoded) -> int | NDArray[np.int64]:
+        """The value on the grid, in [low, high]; the default where a field is not present.
+
+        Args:
+            encoded: what `Schema.encode` or `Schema.encode_columns` gave.
+
+        Returns:
+            An int for a record; for columns an int64 array, shape (rows,), of the same integers.
+
+        Raises:
+            InvalidRecord: encoded by a schema without a field that is used.
+        """
+        for name in self._compiled.names:
+            if name not in encoded.present:
+                raise InvalidRecord(f"the query uses field {name}, which the record's schema lacks")
+        if isinstance(encoded, EncodedRecord):
+            return self._evaluate_record(encoded)
+        return self._evaluate_columns(encoded)
+
+    def _evaluate_record(self, record: EncodedRecord) -> int:
+        names, present = self._compiled.names, record.present
+        if not all(map(present.__getitem__, names)):
+            return self.default
+        value: int = self._compiled.run([record.values[name] for name in names])
+        return min(max(value, self.low), self.high)
+
+    def _evaluate_columns(self, columns: EncodedColumns) -> NDArray[np.int64]:
+        values = np.empty(columns.rows, dtype=np.int64)
+        for start in range(0, columns.rows, _CHUNK):
+            chunk = slice(start, start + _CHUNK)
+            slots: list[Any] = []
+            for name in self._compiled.names:
+                column = columns.values[name]
+                words = isinstance(column, tuple)
+                slots.append(tuple(word[chunk] for word in column) if words else column[chunk])
+            values[chunk] = self._compiled.run(slots)
+        np.clip(values, self.low, self.high, out=values)
+        for name in self._compiled.names:
+            values[~columns.present[name]] = self.default
+        return values
+
+
+def predicate(expression: Expression, default: int = 0) -> Query:
+    """Whether the expression holds: 0 or 1."""
+    return Query(QueryKind.PREDICATE, expression, 0, 1, _public(default))
+
+
+def real(
+    expression: Expression, low: object = None, high: object = None, default: object = None
+) -> Query:
+    """The expression's value, clamped to [low, high].
+
+    Args:
+        expression: a number or a boolean.
+        low: in real units, rounded half to even to the expression's grid; its own bound if None.
+        high: likewise.
+        default: likewise; the midpoint (rounded down) if None.
+
+    Raises:
+        InvalidQuery: not a number, low >= high, 2^31 grid units or more between them, or the
+            default is not between them.
+    """
+    own = _typed(expression)
+    least = own.low if low is None else _on_own_grid("low", low, own)
+    most = own.high if high is None else _on_own_grid("high", high, own)
+    middle = (least + most) // 2
+    return Query(
+        QueryKind.REAL,
+        expression,
+        least,
+        most,
+        middle if default is None else _on_own_grid("default", default, own),
+    )
+
+
+def category(expression: Expression, default: int = 0) -> Query:
+    """Which of the cells 0..high the expression's value is.
+
+    Args:
+        expression: a category, or a number on the integers, from 0.
+        default: the cell (for a labelled category, its index) of a record without an answer.
+
+    Raises:
+        InvalidQuery: not integers from 0, or not 2..65536 cells.
+    """
+    return Query(QueryKind.CATEGORY, expression, 0, _typed(expression).high, _public(default))
+
+
+def signed(expression: Expression, default: int | None = None) -> Query:
+    """Disjoint signed values: cell 2j is +1 at j, 2j+1 is -1 at j, and 2d is none.
+
+    Args:
+        expression: a number on the integers in [0, 2d] (or a category of 2d + 1).
+        default: the cell of a record without an answer; none if None.
+
+    Raises:
+        InvalidQuery: not integers from 0, or their bound is not even and at least 2.
+    """
+    high = _typed(expression).high
+    cell = high if default is None else _public(default)
+    return Query(QueryKind.SIGNED, expression, 0, high, cell)
+
+
+def merge_disjoint(predicates: Sequence[Expression]) -> Query:
+    """d disjoint predicates as one categorical query of d + 1 cells; the last is "none".
+
+    Utility: saves about d/4 in users over d queries (8.6 x at d = 32, 65 x at d = 256, eps = 1).
+    Predicates that are not disjoint count for the first that holds.
+    """
+    expression = first(predicates)
+    return category(expression, default=expression.high)
+
+
+def as_query(question: Expression | Query) -> Query:
+    """A query as it is; an expression by its kind: predicate, category or real."""
+    if isinstance(question, Query):
+        return question
+    kind = _typed(question).kind
+    if kind == Kind.BOOLEAN:
+        return predicate(question)
+    return category(question) if kind == Kind.CATEGORY else real(question)
+
+
+def _typed(expression: object) -> Expression:
+    if not isinstance(expression, Expression):
+        raise InvalidQuery(f"expected an expression, found {type(expression).__name__}")
+    return expression
+
+
+def _public(default: object) -> int:
+    if not is_integral(default):
+        raise InvalidQuery(f"default expects an integer, found {type(default).__name__}")
+    return int(default)  # type: ignore[call-overload, no-any-return]  # just seen to be integral
+
+
+def _on_own_grid(what: str, value: object, expression: Expression) -> int:
+    ratio = exact_ratio(value)
+    if ratio is None:
+        raise InvalidQuery(f"{what} expects a finite number, found {type(value).__name__}")
+    return to_grid(ratio, expression.frac)
+
+
+def _check_query(query: Query) -> None:
+    expression = _typed(query.expression)
+    kind, name = expression.kind, QueryKind(query.kind).name
+    for what in ("low", "high", "default"):
+        value = getattr(query, what)
+        if not isinstance(value, int) or isinstance(value, bool) or abs(value) >= MAX_MAGNITUDE:
+            raise InvalidQuery(f"a {name} query expects an integer below 2^62 as {what}")
+    if query.kind == QueryKind.REAL:
+        if kind not in (Kind.BOOLEAN, Kind.NUMBER):
+            raise InvalidQuery(f"a REAL query expects a number, found {kind.name}")
+        if not 0 < query.high - query.low < MAX_SPREAD:
+            raise InvalidQuery(
+                "a REAL query expects 0 < high - low < 2^31 grid units, found "
+                f"{query.high - query.low} units of 2^-{query.frac}; "
+                "round_to a coarser grid or give closer bounds"
+            )
+    elif query.kind == QueryKind.PREDICATE:
+        if kind != Kind.BOOLEAN or (query.low, query.high) != (0, 1):
+            raise InvalidQuery(f"a PREDICATE query expects a BOOLEAN in 0..1, found {kind.name}")
+    else:
+        _check_cells(query, name)
+    if not query.low <= query.default <= query.high:
+        raise InvalidQuery(f"a {name} query expects its default within its bounds")
+
+
+def _check_cells(query: Query, name: str) -> None:
+    expression = query.expression
+    if expression.kind == Kind.BITS or expression.frac or expression.low < 0:
+        raise InvalidQuery(
+            f"a {name} query expects integers from 0, found {expression.kind.name} "
+            f"from {expression.low} on a grid of 2^-{expression.frac}"
+        )
+    if query.low != 0 or query.high != expression.high:
+        raise InvalidQuery(f"a {name} query expects the cells 0..{expression.high} as its bounds")
+    if not 2 <= query.cells <= MAX_CELLS:
+        raise InvalidQuery(f"a {name} query expects 2..{MAX_CELLS} cells, found {query.cells}")
+    if query.kind == QueryKind.SIGNED and query.high % 2:
+        raise InvalidQuery(f"a SIGNED query expects 2d + 1 cells, found {query.cells}")

@@ -246,7 +246,7 @@ class Real:
         object.__setattr__(self, "high", Fraction(high_mantissa, 1 << frac))
 
     @classmethod
-    def on_grid(cls, low_mantissa: int, high_mantissa: int, frac_bits: int) -> Real:
+    def of_mantissas(cls, low_mantissa: int, high_mantissa: int, frac_bits: int) -> Real:
         """The same from integers over 2^frac_bits, as they are carried on the wire."""
         if not 0 <= frac_bits <= MAX_FRAC:
             raise InvalidParameter(f"Real expects frac_bits in 0..{MAX_FRAC}, found {frac_bits}")

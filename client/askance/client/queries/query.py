@@ -23,7 +23,7 @@ from askance.client.queries.expressions import Expression
 from askance.client.queries.functions import first
 from askance.client.queries.kinds import Kind
 from askance.client.queries.limits import MAX_CELLS, MAX_MAGNITUDE, MAX_SPREAD
-from askance.client.queries.program import Program
+from askance.client.queries.program import Node, Program, rebuild
 from askance.client.queries.schema import Encoded, EncodedColumns, EncodedRecord, Schema
 
 _FORMAT = b"askance/query/1"
@@ -81,6 +81,33 @@ class Query:
 
     def __hash__(self) -> int:
         return hash(self.canonical)
+
+    @classmethod
+    def rebuilt(
+        cls,
+        kind: int,
+        nodes: Sequence[Node],
+        schema: Schema,
+        *,
+        low: int,
+        high: int,
+        default: int,
+    ) -> Query:
+        """The query that came as canonical nodes, inferred anew against this schema.
+
+        Raises:
+            InvalidQuery: see `rebuild` and `Query`.
+        """
+        try:
+            known = QueryKind(kind)
+        except ValueError:
+            raise InvalidQuery("a query expects a known kind") from None
+        return cls(known, rebuild(nodes, schema), low, high, default)
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The expression's canonical nodes."""
+        return self.program.nodes
 
     @property
     def frac(self) -> int:
@@ -275,7 +302,9 @@ def _on_own_grid(what: str, value: object, expression: Expression) -> int:
 
 def _check_query(query: Query) -> None:
     expression = _typed(query.expression)
-    kind, name = expression.kind, QueryKind(query.kind).name
+    if not isinstance(query.kind, QueryKind):
+        raise InvalidQuery(f"a query expects a QueryKind, found {type(query.kind).__name__}")
+    kind, name = expression.kind, query.kind.name
     for what in ("low", "high", "default"):
         value = getattr(query, what)
         if not isinstance(value, int) or isinstance(value, bool) or abs(value) >= MAX_MAGNITUDE:

@@ -39,7 +39,8 @@ def left_inverse(table: Matrix, scale: int) -> tuple[tuple[Fraction, ...], ...]:
 def solve(matrix: Matrix, right: Matrix) -> tuple[list[list[int]], int]:
     """(X, d) with matrix @ X = d * right, by fraction-free Gauss-Jordan elimination.
 
-    Every division by the pivot before is exact, so the numbers stay minors of the system.
+    Every division by the pivot before is exact, so the numbers stay minors of the system. A column
+    is dropped once it is eliminated: its pivots all end as the same d.
     Source: E. H. Bareiss, Mathematics of Computation 22 (1968).
 
     Raises:
@@ -49,17 +50,16 @@ def solve(matrix: Matrix, right: Matrix) -> tuple[list[list[int]], int]:
     rows = [[*left, *values] for left, values in zip(matrix, right, strict=True)]
     before = 1
     for column in range(size):
-        found = next((i for i in range(column, size) if rows[i][column]), None)
+        found = next((i for i in range(column, size) if rows[i][0]), None)
         if found is None:
             raise InvalidParameter("the levels' rows are linearly dependent: shares are not told")
         rows[column], rows[found] = rows[found], rows[column]
-        pivot_row = rows[column]
-        pivot = pivot_row[column]
-        for i, row in enumerate(rows):
-            if i != column:
-                factor = row[column]
-                rows[i] = [
-                    (pivot * a - factor * b) // before for a, b in zip(row, pivot_row, strict=True)
-                ]
+        pivot, *kept = rows[column]
+        rows = [
+            kept
+            if i == column
+            else [(pivot * a - factor * b) // before for a, b in zip(rest, kept, strict=True)]
+            for i, (factor, *rest) in enumerate(rows)
+        ]
         before = pivot
-    return [row[size:] for row in rows], before
+    return rows, before

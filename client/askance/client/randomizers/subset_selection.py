@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from askance.client.accounting import exp_bounds, ratio_within
+from askance.client.accounting import NANO_NATS_PER_NAT, exp_bounds, ratio_within
 from askance.client.errors import InvalidParameter
 from askance.client.randomizers.coins import COIN_BITS, COIN_SPACE
 from askance.client.randomizers.fitting import check_expressible, check_positive, greatest
@@ -189,8 +189,8 @@ def subset_selection(cells: int, nano: int) -> SubsetSelection:
 
 
 def _size_of_least_variance(cells: int, nano: int) -> int:
-    """About floor(cells / (e^eps + 1)), which lies in 0..cells // 2."""
-    exponential, _ = exp_bounds(nano, COIN_BITS)
+    """About floor(cells / (e^eps + 1)), which lies in 0..cells // 2 and is 0 from 64 nats on."""
+    exponential, _ = exp_bounds(min(nano, 64 * NANO_NATS_PER_NAT), COIN_BITS)
     return (cells << COIN_BITS) // (exponential + COIN_SPACE)
 
 

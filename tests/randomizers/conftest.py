@@ -1,0 +1,52 @@
+"""The exact law of a randomizer's serialised reports, by enumeration of its coins."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import accumulate, pairwise, product
+
+import pytest
+
+from askance.client.randomizers import (
+    COIN_SPACE,
+    Channel,
+    KaryResponse,
+    Randomizer,
+    SubsetSelection,
+)
+
+Law = Callable[[Randomizer, int], "Counter[bytes]"]
+
+
+def breakpoints(randomizer: Randomizer, level: int) -> list[list[int]]:
+    """For each coin the points of 0..2^64 between which the report may change."""
+    if isinstance(randomizer, Channel):
+        return [[0, *accumulate(randomizer.table[level])]]
+    if isinstance(randomizer, KaryResponse):
+        return [[0, *range(randomizer.own, COIN_SPACE + 1, randomizer.other)]]
+    assert isinstance(randomizer, SubsetSelection)
+    points = [[0, randomizer.threshold, COIN_SPACE]]
+    for count in range(randomizer.cells - randomizer.size, randomizer.cells):
+        # (U count) >> 64 reaches t at U = ceil(t 2^64 / count)
+        points.append([-(-t * COIN_SPACE // count) for t in range(count + 1)])
+    return points
+
+
+def enumerate_law(randomizer: Randomizer, level: int) -> Counter[bytes]:
+    """How many of the 2^(64 coins) coin tuples yield each report."""
+    law: Counter[bytes] = Counter()
+    for cell in product(*(list(pairwise(p)) for p in breakpoints(randomizer, level))):
+        report = randomizer.randomize(level, [start for start, _ in cell])
+        assert report == randomizer.randomize(level, [stop - 1 for _, stop in cell])
+        weight = 1
+        for start, stop in cell:
+            weight *= stop - start
+        law[report] += weight
+    assert law.total() == COIN_SPACE**randomizer.coins
+    return law
+
+
+@pytest.fixture(scope="session")
+def law() -> Law:
+    return enumerate_law

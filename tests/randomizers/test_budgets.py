@@ -1,0 +1,161 @@
+"""Every family spends the epsilon that it is given: never more, and not a nano-nat less."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import pytest
+
+from askance.client.accounting import charge, parse_epsilon, ratio_within
+from askance.client.errors import InvalidParameter
+from askance.client.randomizers import (
+    COIN_SPACE,
+    Channel,
+    KaryResponse,
+    Randomizer,
+    SubsetSelection,
+    best_for,
+    k_ary_response,
+    randomized_response,
+    subset_selection,
+)
+
+M = COIN_SPACE
+NAT = 10**9
+EPSILONS = ["0.01", "0.1", "0.5", "1", "1.098612289", "2", "4", "8", "12.5", "20"]
+CELLS = [2, 3, 10, 64, 129, 255, 256, 1024]
+HISTOGRAMS: list[Callable[[int, int], Randomizer]] = [k_ary_response, subset_selection, best_for]
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_randomized_response_costs_exactly_its_epsilon(epsilon: str) -> None:
+    nano = parse_epsilon(epsilon)
+    channel = randomized_response(nano)
+    assert channel.loss.fits(nano)
+    assert channel.loss.nano_nats == nano
+    truth = channel.table[0][0]
+    assert not ratio_within(truth + 1, M - truth - 1, nano)
+
+
+@pytest.mark.parametrize("cells", CELLS)
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_histograms_cost_exactly_their_epsilon(cells: int, epsilon: str) -> None:
+    nano = parse_epsilon(epsilon)
+    response, subset = k_ary_response(cells, nano), subset_selection(cells, nano)
+    for randomizer in (response, subset, best_for(cells, nano)):
+        assert randomizer.loss.fits(nano)
+        assert randomizer.loss.nano_nats == nano
+    assert not KaryResponse(cells, response.other - 1).loss.fits(nano)
+    assert not SubsetSelection(cells, subset.size, subset.threshold + 1).loss.fits(nano)
+
+
+def test_half_a_nat_costs_half_a_nat() -> None:
+    """Defect: a float rounded outward and then up costs 500,000,001."""
+    for randomizer in (randomized_response(NAT // 2), best_for(64, NAT // 2)):
+        assert randomizer.loss.nano_nats == 500_000_000
+
+
+@pytest.mark.parametrize("cells", [2, 3, 64, 65535])
+@pytest.mark.parametrize("family", HISTOGRAMS)
+def test_the_least_epsilon_is_kept(family: Callable[[int, int], Randomizer], cells: int) -> None:
+    assert family(cells, 1).loss.fits(1)
+
+
+@pytest.mark.parametrize("epsilon", ["37", "40", "43.6"])
+def test_a_large_epsilon_never_becomes_certainty(epsilon: str) -> None:
+    """Defect: a flip probability that rounds to 0 from eps = 37 on."""
+    nano = parse_epsilon(epsilon)
+    channel = randomized_response(nano)
+    assert all(entry >= 1 for row in channel.table for entry in row)
+    for cells in CELLS:
+        response, subset = k_ary_response(cells, nano), subset_selection(cells, nano)
+        assert response.other >= 1
+        assert subset.threshold < M
+        for randomizer in (channel, response, subset):
+            assert randomizer.loss.fits(nano)
+            # one coin in 2^64 more or less is what is left
+            assert randomizer.loss.nano_nats > nano - NAT
+
+
+@pytest.mark.parametrize("nano", [45 * NAT, 100 * NAT, 10**15])
+def test_an_epsilon_beyond_64_bit_coins_is_refused(nano: int) -> None:
+    with pytest.raises(InvalidParameter, match=r"at most 44\.36"):
+        randomized_response(nano)
+    with pytest.raises(InvalidParameter, match=r"at most 44\.36"):
+        k_ary_response(64, nano)
+    with pytest.raises(InvalidParameter, match=r"at most 44\.36"):
+        best_for(64, nano)
+    with pytest.raises(InvalidParameter, match="at most 4"):
+        subset_selection(64, max(nano, 50 * NAT))
+
+
+def test_the_greatest_epsilon_is_that_of_one_coin() -> None:
+    last = charge(M - 1, 1)
+    assert randomized_response(last).table[0] == (M - 1, 1)
+    with pytest.raises(InvalidParameter):
+        randomized_response(last + 1)
+    last = charge(M - 9, 1)
+    assert k_ary_response(10, last).other == 1
+    with pytest.raises(InvalidParameter):
+        k_ary_response(10, last + 1)
+
+
+@pytest.mark.parametrize("nano", [0, -1, 10**15 + 1])
+def test_an_epsilon_that_is_not_positive_or_is_absurd_is_refused(nano: int) -> None:
+    with pytest.raises(InvalidParameter):
+        randomized_response(nano)
+    for family in HISTOGRAMS:
+        with pytest.raises(InvalidParameter):
+            family(3, nano)
+
+
+@pytest.mark.parametrize("cells", [-1, 0, 1, 65536])
+def test_cells_out_of_range_are_refused(cells: int) -> None:
+    for family in HISTOGRAMS:
+        with pytest.raises(InvalidParameter, match=r"2\.\.65535 cells"):
+            family(cells, NAT)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "variance"), [("0.5", 3.918), ("1", 0.921), ("2", 0.181), ("4", 0.0190)]
+)
+def test_a_predicate_has_the_optimal_variance(epsilon: str, variance: float) -> None:
+    """e / (e - 1)^2, by name, as a table and as what `best_for` picks for two levels."""
+    nano = parse_epsilon(epsilon)
+    for randomizer in (randomized_response(nano), k_ary_response(2, nano), best_for(2, nano)):
+        assert float(randomizer.frequency_variance()) == pytest.approx(variance, rel=0.003)
+    assert isinstance(best_for(2, nano), Channel)
+
+
+@pytest.mark.parametrize(
+    ("cells", "epsilon", "variance"),
+    [
+        *[(64, "0.5", 15.2), (64, "1", 3.55), (64, "2", 0.687), (64, "4", 0.0587)],
+        *[(1024, "0.5", 15.6), (1024, "1", 3.68), (1024, "2", 0.722), (1024, "4", 0.0749)],
+    ],
+)
+def test_a_histogram_has_the_known_variance(cells: int, epsilon: str, variance: float) -> None:
+    nano = parse_epsilon(epsilon)
+    assert float(best_for(cells, nano).frequency_variance()) == pytest.approx(variance, rel=0.005)
+
+
+@pytest.mark.parametrize("cells", [3, 4, 7, 16, 33, 100])
+@pytest.mark.parametrize("epsilon", ["0.01", "0.5", "1", "2", "4", "7"])
+def test_no_size_is_better_than_the_chosen_one(cells: int, epsilon: str) -> None:
+    nano = parse_epsilon(epsilon)
+    chosen = subset_selection(cells, nano)
+    loss, least = chosen.loss, chosen.frequency_variance()
+    for size in range(1, cells):
+        # the threshold t with t (k - w) / ((2^64 - t) w) = the ratio that the chosen one attains
+        top = loss.numerator * size
+        threshold = M * top // (top + loss.denominator * (cells - size))
+        other = SubsetSelection(cells, size, threshold)
+        assert least <= other.frequency_variance() * (1 + Fraction(1, 10**9))
+
+
+def test_few_cells_or_much_epsilon_get_the_small_report() -> None:
+    assert isinstance(best_for(3, NAT), KaryResponse)
+    assert isinstance(best_for(64, 4 * NAT), KaryResponse)
+    assert isinstance(best_for(64, NAT), SubsetSelection)
+    assert isinstance(best_for(1024, 4 * NAT), SubsetSelection)

@@ -1,0 +1,270 @@
+"""What every randomizer must satisfy, by enumeration of its serialised reports."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from askance.client.errors import InvalidParameter
+from askance.client.randomizers import (
+    COIN_SPACE,
+    Channel,
+    KaryResponse,
+    Randomizer,
+    SubsetSelection,
+    k_ary_response,
+    randomized_response,
+    subset_selection,
+)
+
+Law = Callable[[Randomizer, int], "Counter[bytes]"]
+
+M = COIN_SPACE
+NAT = 10**9
+UNEVEN = Channel(
+    (
+        (M // 2, M // 4, M // 8, M // 8),
+        (M // 8 + 1, M // 2 - 1, M // 4, M // 8),
+        (1, 3, M // 2, M // 2 - 4),
+    )
+)
+SMALL: list[Randomizer] = [
+    randomized_response(NAT // 2),
+    randomized_response(20 * NAT),
+    Channel(((M - 1, 1), (M - 2, 2))),
+    UNEVEN,
+    KaryResponse(2, 1),
+    KaryResponse(3, M // 3),
+    KaryResponse(3, M // 3 + M // 10),  # the own cell is the rarer one
+    k_ary_response(5, NAT),
+    subset_selection(3, NAT),
+    subset_selection(4, 3 * NAT),
+    SubsetSelection(4, 2, M - 1),
+    SubsetSelection(5, 4, 3 * (M // 4)),
+    SubsetSelection(6, 3, M // 5),  # the own cell is the rarer one
+    SubsetSelection(8, 7, M - M // 10),
+    subset_selection(9, NAT // 2),
+]
+LARGE: list[Randomizer] = [k_ary_response(255, NAT), k_ary_response(256, NAT)]
+ALL = SMALL + LARGE
+
+
+def label(randomizer: Randomizer) -> str:
+    return f"{randomizer.name}-{randomizer.levels}-{randomizer.loss.nano_nats}"
+
+
+def columns(*reports: bytes) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    return np.array([list(report) for report in reports], dtype=np.uint8)
+
+
+every = pytest.mark.parametrize("randomizer", ALL, ids=label)
+every_small = pytest.mark.parametrize("randomizer", SMALL, ids=label)
+
+
+def some_levels(randomizer: Randomizer) -> list[int]:
+    return sorted({0, 1, randomizer.levels // 2, randomizer.levels - 1})
+
+
+@every
+def test_probabilities_sum_to_one(randomizer: Randomizer) -> None:
+    for level in some_levels(randomizer):
+        total = sum(randomizer.probability(level, report) for report in randomizer.alphabet())
+        assert total == 1
+
+
+@every
+def test_exactly_the_alphabet_is_valid(randomizer: Randomizer) -> None:
+    alphabet = list(randomizer.alphabet())
+    assert len(set(alphabet)) == len(alphabet)
+    assert randomizer.width <= 2
+    words = (bytes(word) for word in product(range(256), repeat=randomizer.width))
+    assert {word for word in words if randomizer.valid(word)} == set(alphabet)
+
+
+@every
+def test_other_lengths_and_the_missing_report_are_not_valid(randomizer: Randomizer) -> None:
+    report = next(randomizer.alphabet())
+    for other in (b"", report[1:], report + b"\0", b"\0" + report, b"\xff" * randomizer.width):
+        assert not randomizer.valid(other)
+        assert randomizer.probability(0, other) == 0
+
+
+@every_small
+def test_every_report_is_emitted_and_no_other(randomizer: Randomizer, law: Law) -> None:
+    """Peers' defects: a last item that never comes, a true item that always comes first."""
+    for level in range(randomizer.levels):
+        assert set(law(randomizer, level)) == set(randomizer.alphabet())
+
+
+@every_small
+def test_the_coins_follow_the_stated_probabilities(randomizer: Randomizer, law: Law) -> None:
+    """Exactly for tables; for subsets up to the bias that their loss includes."""
+    slack = Fraction()
+    if isinstance(randomizer, SubsetSelection):
+        slack = Fraction(randomizer.cells**2, M)
+    for level in range(randomizer.levels):
+        for report, coins in law(randomizer, level).items():
+            stated = randomizer.probability(level, report)
+            assert abs(Fraction(coins, M**randomizer.coins) - stated) <= slack * stated
+
+
+@every_small
+def test_the_loss_bounds_the_serialised_reports_and_is_tight(
+    randomizer: Randomizer, law: Law
+) -> None:
+    laws = [law(randomizer, level) for level in range(randomizer.levels)]
+    worst = max(
+        Fraction(max(column), min(column))
+        for column in ([law[report] for law in laws] for report in randomizer.alphabet())
+    )
+    stated = Fraction(randomizer.loss.numerator, randomizer.loss.denominator)
+    assert worst <= stated
+    if isinstance(randomizer, SubsetSelection):
+        assert stated <= worst * (1 + Fraction(1, 10**15))
+    else:
+        assert stated == worst
+
+
+@every
+def test_frequencies_are_unbiased(randomizer: Randomizer) -> None:
+    """sum_y Pr[y | x] estimate(y) is the x-th unit vector: linear, so it holds for n users."""
+    estimates = {
+        report: randomizer.frequencies(randomizer.tally(columns(report)), 1)
+        for report in randomizer.alphabet()
+    }
+    for level in some_levels(randomizer):
+        expected = [
+            sum(
+                randomizer.probability(level, report) * shares[v]
+                for report, shares in estimates.items()
+            )
+            for v in range(randomizer.levels)
+        ]
+        assert expected == [int(v == level) for v in range(randomizer.levels)]
+
+
+@every_small
+def test_frequency_variance_is_that_of_the_estimates(randomizer: Randomizer) -> None:
+    averages = []
+    for level in range(randomizer.levels):
+        squares = Fraction()
+        for report in randomizer.alphabet():
+            shares = randomizer.frequencies(randomizer.tally(columns(report)), 1)
+            squares += randomizer.probability(level, report) * sum(f * f for f in shares)
+        averages.append((squares - 1) * Fraction(1, randomizer.levels))
+    assert randomizer.frequency_variance() == max(averages)
+    if randomizer is not UNEVEN and randomizer is not SMALL[2]:
+        assert len(set(averages)) == 1
+
+
+@every
+def test_tallies_add_up_in_any_order_and_shards(randomizer: Randomizer) -> None:
+    reports = columns(*list(randomizer.alphabet())[:50] * 3)
+    whole = randomizer.tally(reports)
+    parts = randomizer.tally(reports[::-1][:7]) + randomizer.tally(reports[::-1][7:])
+    assert whole.dtype == np.int64
+    assert (whole == parts).all()
+    assert not randomizer.tally(reports[:0]).any()
+
+
+@every
+def test_a_tally_refuses_what_is_outside_the_alphabet(randomizer: Randomizer) -> None:
+    good = next(randomizer.alphabet())
+    with pytest.raises(InvalidParameter, match="found 1 others"):
+        randomizer.tally(columns(good, b"\xff" * randomizer.width))
+    with pytest.raises(InvalidParameter, match="shape"):
+        randomizer.tally(columns(good + b"\0"))
+    with pytest.raises(InvalidParameter, match="int64"):
+        randomizer.tally(columns(good).astype(np.int64))
+
+
+@every
+def test_an_estimate_refuses_what_is_no_tally(randomizer: Randomizer) -> None:
+    counts = [int(c) for c in randomizer.tally(columns(*list(randomizer.alphabet())[:2]))]
+    for bad, n in [(counts, 0), (counts[:-1], 2), (counts, 3), ([-1, *counts[1:]], 2)]:
+        with pytest.raises(InvalidParameter):
+            randomizer.frequencies(bad, n)
+
+
+@every
+def test_a_draw_refuses_other_levels_and_coins(randomizer: Randomizer) -> None:
+    coins = [0] * randomizer.coins
+    for level in (-1, randomizer.levels):
+        with pytest.raises(InvalidParameter, match="level") as caught:
+            randomizer.randomize(level, coins)
+        assert str(level) not in str(caught.value).replace(f"0..{randomizer.levels - 1}", "")
+        with pytest.raises(InvalidParameter, match="level"):
+            randomizer.probability(level, next(randomizer.alphabet()))
+    bad: list[Any] = [[], [*coins, 0], [-1, *coins[1:]], [2**64, *coins[1:]], ["0", *coins[1:]]]
+    for words in bad:
+        with pytest.raises(InvalidParameter, match="coin"):
+            randomizer.randomize(0, words)
+    with pytest.raises(InvalidParameter, match="integers"):
+        randomizer.randomize(0.0, coins)  # type: ignore[arg-type]  # on purpose
+
+
+@every
+def test_fixed_width_integers_do_not_wrap_around(randomizer: Randomizer) -> None:
+    """Reproduction: np.uint64 times a range is taken modulo 2^64, silently."""
+    words = [2**64 - 1 - 2**60 * i for i in range(randomizer.coins)]
+    narrow: Any = np.array(words, dtype=np.uint64)
+    for level in some_levels(randomizer):
+        expected = randomizer.randomize(level, words)
+        assert randomizer.randomize(int(np.int16(level)), narrow) == expected
+    report = next(randomizer.alphabet())
+    counts = randomizer.tally(columns(report)) * 2**61
+    shares = randomizer.frequencies(counts, 2**61)
+    assert shares == randomizer.frequencies(randomizer.tally(columns(report)), 1)
+
+
+def test_canonical_bytes_tell_all_apart() -> None:
+    half = (M // 2, M // 2)
+    quarter = (M // 4,) * 4
+    more: list[Randomizer] = [
+        Channel((half,) * 4),
+        Channel((quarter,) * 2),
+        KaryResponse(3, 2),
+        KaryResponse(2, 3),
+        SubsetSelection(3, 2, 1),
+        SubsetSelection(3, 1, 2),
+    ]
+    everyone = ALL + more
+    assert len({randomizer.canonical for randomizer in everyone}) == len(everyone)
+    assert len(set(everyone)) == len(everyone)
+
+
+def test_canonical_bytes_stay_as_they_are() -> None:
+    """They enter digests of requests and transcripts: a change breaks what is recorded."""
+    assert KaryResponse(3, 2**60).canonical.hex() == (
+        "056b2d6172790000000200000000000000031000000000000000"
+    )
+    assert SubsetSelection(9, 4, 2**63).canonical.hex() == (
+        "107375627365742d73656c656374696f6e00000003000000000000000900000000000000048000000000000000"
+    )
+    assert Channel(((M // 2, M // 2), (M // 4, 3 * (M // 4)))).canonical.hex() == (
+        "076368616e6e656c"
+        "00000006"
+        "0000000000000002"
+        "0000000000000002"
+        "8000000000000000"
+        "8000000000000000"
+        "4000000000000000"
+        "c000000000000000"
+    )
+
+
+def test_reports_stay_as_they_are() -> None:
+    """One draw of each family for ever: devices and simulations of any release agree."""
+    coins = [0x0123456789ABCDEF * 37 * (i + 1) % M for i in range(5)]
+    assert UNEVEN.randomize(1, [M // 8]).hex() == "00"
+    assert UNEVEN.randomize(1, [M // 8 + 1]).hex() == "01"
+    assert KaryResponse(300, 2**55).randomize(7, [M - 1]).hex() == "012b"
+    assert KaryResponse(300, 2**55).randomize(299, [M - 1]).hex() == "012a"
+    assert SubsetSelection(9, 4, 1).randomize(3, coins).hex() == "6a00"  # cells 1, 2, 4, 6
+    assert SubsetSelection(9, 4, 1).randomize(4, coins).hex() == "6280"  # and 8 in place of 4

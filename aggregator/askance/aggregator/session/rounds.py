@@ -36,4 +36,5 @@ class Round:
 
     number: int
     study: SignedStudy
+    study_digest: bytes
     groups: tuple[Group, ...]

@@ -13,7 +13,12 @@ from askance.client.codec.exchange import (
     encode_request,
 )
 from askance.client.codec.parsing import MAX_MESSAGE_BYTES, digest_of, parse
-from askance.client.codec.queries import decode_query, encode_query
+from askance.client.codec.queries import (
+    decode_query,
+    encode_query,
+    query_from_bytes,
+    query_to_bytes,
+)
 from askance.client.codec.randomizers import decode_randomizer, encode_randomizer
 from askance.client.codec.schemas import decode_schema, encode_schema
 from askance.client.codec.studies import decode_study, encode_study, sign_study, verify_study
@@ -34,6 +39,8 @@ __all__ = [
     "encode_schema",
     "encode_study",
     "parse",
+    "query_from_bytes",
+    "query_to_bytes",
     "sign_study",
     "verify_study",
 ]

@@ -44,8 +44,9 @@ def parse(kind: type[M], data: bytes, *, limit: int = MAX_MESSAGE_BYTES) -> M:
 def _refuse_unknown_fields(message: Message, place: str) -> None:
     unknown = UnknownFieldSet(message)
     if len(unknown):
-        numbers = sorted({field.field_number for field in unknown})
-        raise RemoteProtocolError(f"{place}: expected known fields only, found number {numbers[0]}")
+        raise RemoteProtocolError(
+            f"{place}: expected known fields only, found number {unknown[0].field_number}"
+        )
     for field, value in message.ListFields():
         if field.type != field.TYPE_MESSAGE:
             continue

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from askance.client.codec.parsing import parse
 from askance.client.errors import InvalidQuery
-from askance.client.queries import Node, Op, Query, QueryKind, Schema
+from askance.client.queries import Node, Op, Query, QueryKind, Schema, rebuild
 from askance.protos.v1 import query_pb2 as pb
 
 
@@ -15,12 +16,26 @@ def encode_query(query: Query) -> pb.Query:
             pb.Node(
                 op=node.op, args=node.args, name=node.name, constants=node.constants, frac=node.frac
             )
-            for node in query.nodes
+            for node in query.program.nodes
         ],
         low=query.low,
         high=query.high,
         default=query.default,
     )
+
+
+def query_to_bytes(query: Query) -> bytes:
+    """A query alone, as a transcript keeps it."""
+    return encode_query(query).SerializeToString(deterministic=True)
+
+
+def query_from_bytes(data: bytes, schema: Schema) -> Query:
+    """The query in `data` (see `decode_query`).
+
+    Raises:
+      RemoteProtocolError: not a query's bytes.
+    """
+    return decode_query(parse(pb.Query, data), schema)
 
 
 def decode_query(message: pb.Query, schema: Schema) -> Query:
@@ -33,14 +48,8 @@ def decode_query(message: pb.Query, schema: Schema) -> Query:
         kind = QueryKind(message.kind)
     except ValueError:
         raise InvalidQuery(f"query: expected a known kind, found number {message.kind}") from None
-    return Query.rebuilt(
-        kind,
-        tuple(_decode_node(index, node) for index, node in enumerate(message.nodes)),
-        schema,
-        low=message.low,
-        high=message.high,
-        default=message.default,
-    )
+    nodes = tuple(_decode_node(index, node) for index, node in enumerate(message.nodes))
+    return Query(kind, rebuild(nodes, schema), message.low, message.high, message.default)
 
 
 def _decode_node(index: int, message: pb.Node) -> Node:

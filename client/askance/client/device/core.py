@@ -11,7 +11,7 @@ from askance.client.device.policy import Policy
 from askance.client.errors import RemoteProtocolError
 from askance.client.ledger import Charge, Ledger, Limits, Overrun
 from askance.client.messages import Reason, Refusal, Report, Request, SignedStudy
-from askance.client.queries import Encoded, QueryKind, Schema
+from askance.client.queries import EncodedRecord, QueryKind, Schema
 from askance.client.randomizers import Coins, round_to_levels
 
 _SECONDS_A_DAY = 86_400
@@ -53,7 +53,7 @@ class Device:
         self,
         *,
         schema: Schema,
-        record: Encoded,
+        record: EncodedRecord,
         policy: Policy,
         ledger: Ledger,
         coins: Coins,
@@ -78,6 +78,10 @@ class Device:
     def known_studies(self) -> tuple[bytes, ...]:
         """The digests of the studies that this device has accepted."""
         return tuple(self._studies)
+
+    def knows(self, digest: bytes) -> bool:
+        """Whether the study of this digest was accepted."""
+        return digest in self._studies
 
     def introduce(self, signed: SignedStudy) -> Refusal | None:
         """Meets a study; a refusal says why none of its requests will be answered."""
@@ -162,10 +166,10 @@ class Device:
     def _randomize(self, request: Request, digest: bytes) -> bytes:
         """The symbol: a pure function of the record's level and of coins."""
         query, randomizer = request.query, request.randomizer
-        coins = self._coins.words(digest, request.coins)
-        level = int(query.evaluate(self._record))
+        coins = list(self._coins.words(digest, request.coins))
+        level = query.evaluate(self._record)
         if query.kind is QueryKind.REAL:
-            *coins, rounding = coins
+            rounding = coins.pop()  # independent of the coins that randomize the level
             level = round_to_levels(level, query.low, query.high, randomizer.levels, rounding)
         return randomizer.randomize(level, coins)
 

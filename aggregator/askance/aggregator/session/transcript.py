@@ -1,0 +1,226 @@
+"""The append-only record of a study: what was asked of whom, and what came back.
+
+A line is one JSON object with sorted keys, holding integers, strings and hexadecimal bytes only: no
+float, no time, no name of a fleet, no count of workers. The digest is SHA-256 over the lines, so
+two runs agree to the bit or they do not agree. A crash loses at most what was never acknowledged:
+the log is written before anybody is asked, and again when a round closes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from askance.aggregator.session.tallies import Tally
+from askance.client.errors import StoreError
+from askance.client.messages import Reason
+
+FORMAT = "askance transcript v1"
+
+
+class TranscriptLog(Protocol):
+    """Where a transcript's lines are kept; `append` returns when the line is durable."""
+
+    def append(self, line: str) -> None: ...
+
+    def lines(self) -> Iterator[str]: ...
+
+
+class MemoryLog:
+    """A transcript that lasts as long as its process."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    def append(self, line: str) -> None:
+        self._lines.append(line)
+
+    def lines(self) -> Iterator[str]:
+        return iter(tuple(self._lines))
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What is fixed before the first question."""
+
+    study_digest: bytes
+    learner: str
+    learner_version: int
+    population: int
+    cohort_seed: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AskedGroup:
+    """A group as recorded: the payload that is sent, and the range of the permutation it goes to."""
+
+    payload: bytes
+    question: int
+    start: int
+    stop: int
+    nano_nats: int
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A round as recorded before anybody was asked; `questions` are encoded queries."""
+
+    round: int
+    questions: tuple[bytes, ...]
+    allocation: str
+    groups: tuple[AskedGroup, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A round's tallies as recorded when it closed."""
+
+    round: int
+    tallies: tuple[Tally, ...]
+
+
+Event = Header | Asked | Closed
+
+
+class Transcript:
+    """A study's events, written through to a log and read back from it.
+
+    Raises:
+      StoreError: the log holds something that is no transcript of this format.
+    """
+
+    def __init__(self, log: TranscriptLog) -> None:
+        self._log = log
+        self._hash = hashlib.sha256()
+        self._recorded: list[Event] = []
+        for number, line in enumerate(log.lines(), start=1):
+            self._recorded.append(_parse(line, number))
+            self._hash.update(line.encode() + b"\n")
+
+    @property
+    def recorded(self) -> tuple[Event, ...]:
+        """The events so far, oldest first."""
+        return tuple(self._recorded)
+
+    @property
+    def digest(self) -> str:
+        """`sha256:` and the hash over all lines so far."""
+        return "sha256:" + self._hash.hexdigest()
+
+    def append(self, event: Event) -> None:
+        """Records an event; durable when this returns."""
+        line = json.dumps(_plain(event), sort_keys=True, separators=(",", ":"))
+        self._log.append(line)
+        self._hash.update(line.encode() + b"\n")
+        self._recorded.append(event)
+
+
+def _plain(event: Event) -> dict[str, Any]:
+    match event:
+        case Header():
+            return {
+                "kind": "header",
+                "format": FORMAT,
+                "study": event.study_digest.hex(),
+                "learner": event.learner,
+                "learner_version": event.learner_version,
+                "population": event.population,
+                "cohort_seed": event.cohort_seed.hex(),
+            }
+        case Asked():
+            return {
+                "kind": "asked",
+                "round": event.round,
+                "questions": [question.hex() for question in event.questions],
+                "allocation": event.allocation,
+                "groups": [
+                    {
+                        "payload": group.payload.hex(),
+                        "question": group.question,
+                        "start": group.start,
+                        "stop": group.stop,
+                        "nano_nats": group.nano_nats,
+                    }
+                    for group in event.groups
+                ],
+            }
+        case Closed():
+            return {
+                "kind": "closed",
+                "round": event.round,
+                "tallies": [
+                    {
+                        "counts": list(tally.counts),
+                        "answered": tally.answered,
+                        "asked": tally.asked,
+                        "root": tally.root.hex(),
+                        "refusals": {str(int(why)): count for why, count in tally.refusals},
+                    }
+                    for tally in event.tallies
+                ],
+            }
+
+
+def _parse(line: str, number: int) -> Event:
+    try:
+        item = json.loads(line)
+        match item["kind"]:
+            case "header" if item["format"] == FORMAT:
+                return Header(
+                    study_digest=bytes.fromhex(item["study"]),
+                    learner=item["learner"],
+                    learner_version=item["learner_version"],
+                    population=item["population"],
+                    cohort_seed=bytes.fromhex(item["cohort_seed"]),
+                )
+            case "asked":
+                return _parse_asked(item)
+            case "closed":
+                return _parse_closed(item)
+            case kind:
+                raise StoreError(
+                    f"transcript: expected a known event at line {number}, found {kind!r}"
+                )
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreError(
+            f"transcript: expected an event of {FORMAT!r} at line {number}, found another: {error}"
+        ) from None
+
+
+def _parse_asked(item: dict[str, Any]) -> Asked:
+    return Asked(
+        round=item["round"],
+        questions=tuple(bytes.fromhex(question) for question in item["questions"]),
+        allocation=item["allocation"],
+        groups=tuple(
+            AskedGroup(
+                payload=bytes.fromhex(group["payload"]),
+                question=group["question"],
+                start=group["start"],
+                stop=group["stop"],
+                nano_nats=group["nano_nats"],
+            )
+            for group in item["groups"]
+        ),
+    )
+
+
+def _parse_closed(item: dict[str, Any]) -> Closed:
+    return Closed(
+        round=item["round"],
+        tallies=tuple(
+            Tally(
+                counts=tuple(tally["counts"]),
+                answered=tally["answered"],
+                asked=tally["asked"],
+                root=bytes.fromhex(tally["root"]),
+                refusals=tuple(
+                    (Reason(int(why)), count) for why, count in sorted(tally["refusals"].items())
+                ),
+            )
+            for tally in item["tallies"]
+        ),
+    )

@@ -1,0 +1,122 @@
+"""A study: a learner, whom it asks, and what it may cost each of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from askance.aggregator.learners import Learner
+from askance.aggregator.planning import Design, StudyPlan, plan
+from askance.client.accounting import parse_epsilon
+from askance.client.codec import sign_study
+from askance.client.errors import InvalidParameter
+from askance.client.messages import SignedStudy, StudyTerms
+from askance.client.queries import Schema
+from askance.client.randomizers import best_for
+
+Epsilon = str | int | float | Decimal | Fraction
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Study:
+    """What an analyst decides before anybody is asked.
+
+    Args:
+      learner: what asks.
+      schema: the shape of a record; None: the learner's own.
+      epsilon: each user's whole budget for the study, in nats; kept in whole nano-nats, rounded
+        down.
+      beta: the chance, over all answers together, that one is off by its tolerance or more.
+      confidence: of intervals, jointly over the cells shown.
+      design: which randomizer is used for how many levels and nano-nats.
+      purpose: a line for the people who are asked.
+
+    Raises:
+      InvalidParameter: a number out of range, or a learner that has no schema.
+    """
+
+    learner: Learner[Any]
+    schema: Schema
+    nano_nats: int
+    beta: Fraction
+    confidence: Fraction
+    design: Design
+    purpose: str
+
+    def __init__(
+        self,
+        learner: Learner[Any],
+        schema: Schema | None = None,
+        *,
+        epsilon: Epsilon,
+        beta: Epsilon = "0.01",
+        confidence: Epsilon = "0.95",
+        design: Design = best_for,
+        purpose: str = "",
+    ) -> None:
+        schema = learner.schema if schema is None else schema
+        if schema is None:
+            raise InvalidParameter(f"study: expected a schema, found none for {learner.name}")
+        values = {
+            "learner": learner,
+            "schema": schema,
+            "nano_nats": parse_epsilon(_exact(epsilon, "epsilon")),
+            "beta": _probability(beta, "beta"),
+            "confidence": _probability(confidence, "confidence"),
+            "design": design,
+            "purpose": purpose,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def epsilon(self) -> float:
+        """The budget in nats, for people."""
+        return self.nano_nats / 10**9
+
+    def plan(self, n_users: int | None = None) -> StudyPlan:
+        """How many users each round needs and how they are asked; asks nobody."""
+        return plan(self.learner, self.nano_nats, self.beta, n_users=n_users, design=self.design)
+
+    def sign(self, key: Ed25519PrivateKey, *, nonce: bytes, expires_unix_s: int) -> SignedStudy:
+        """The study as devices meet it.
+
+        Args:
+          nonce: 16 bytes that tell this study from any other.
+          expires_unix_s: devices refuse it from then on.
+        """
+        terms = StudyTerms(
+            nonce=nonce,
+            learner=self.learner.name,
+            learner_version=self.learner.version,
+            parameters=tuple(self.learner.parameters.items()),
+            schema=self.schema,
+            budget_nano_nats=self.nano_nats,
+            expires_unix_s=expires_unix_s,
+            purpose=self.purpose,
+        )
+        return sign_study(terms, key)
+
+
+def _exact(value: Epsilon, name: str) -> str | int | Decimal | Fraction:
+    """A float as the decimal that a person wrote, so that .1 is a tenth."""
+    if isinstance(value, bool):
+        raise InvalidParameter(f"{name}: expected a number, found a truth value")
+    return Decimal(repr(value)) if isinstance(value, float) else value
+
+
+def _probability(value: Epsilon, name: str) -> Fraction:
+    exact = _exact(value, name)
+    try:
+        chance = Fraction(exact)
+    except (ValueError, OverflowError, ZeroDivisionError):
+        raise InvalidParameter(
+            f"{name}: expected a number between 0 and 1, found {value!r}"
+        ) from None
+    if not 0 < chance < 1:
+        raise InvalidParameter(f"{name}: expected a number between 0 and 1, found {value}")
+    return chance

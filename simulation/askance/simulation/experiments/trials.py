@@ -1,0 +1,202 @@
+"""Running a study on a simulated fleet: one trial, or many with seeds of their own."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from askance.aggregator.planning import RoundPlan
+from askance.aggregator.session import Fleet, MemoryLog, Outcome, Session, Transcript
+from askance.aggregator.study import Study
+from askance.client.device import Policy
+from askance.client.errors import InvalidParameter
+from askance.simulation.coins import SeededCoins
+from askance.simulation.experiments.judging import Verdict, judge
+from askance.simulation.fleets import Devices, GrpcFleet, ObjectFleet
+from askance.simulation.populations import Population
+from askance.simulation.seeds import Seed
+
+EPOCH_S = 1_767_225_600  # 2026-01-01, where the clock of every simulation stands
+_LIFETIME_S = 365 * 86_400
+
+Progress = Callable[[int], None]
+FleetMaker = Callable[[Devices, Progress | None], AbstractContextManager[Fleet]]
+
+FLEETS: dict[str, FleetMaker] = {"objects": ObjectFleet.open, "grpc": GrpcFleet.open}
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One run of a study and what became of it."""
+
+    outcome: Outcome[Any]
+    verdict: Verdict
+    population: Population
+    transcript: Transcript
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """A study's trials; the first is shown in detail, all are counted."""
+
+    study: Study
+    fleet: str
+    trials: tuple[Trial, ...]
+    seconds: float
+    peak_memory_mb: float
+
+    @property
+    def hypothesis(self) -> Any:
+        """What trial 0 found."""
+        return self.trials[0].outcome.hypothesis
+
+    @property
+    def transcript(self) -> Transcript:
+        """Trial 0's transcript."""
+        return self.trials[0].transcript
+
+    @property
+    def successes(self) -> int | None:
+        """How many trials found the target; None where there is none to find."""
+        verdicts = [trial.verdict.success for trial in self.trials]
+        return None if None in verdicts else sum(bool(verdict) for verdict in verdicts)
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as the command line prints it."""
+        first = self.trials[0].outcome
+        errors = [t.verdict.error for t in self.trials if t.verdict.error is not None]
+        users = self.trials[0].population.size
+        spent = [trial.outcome.spending for trial in self.trials]
+        hypothesis = first.hypothesis
+        return {
+            "learner": self.study.learner.name,
+            "fleet": self.fleet,
+            "users": users,
+            "users_used": first.users_used,
+            "epsilon": self.study.epsilon,
+            "trials": len(self.trials),
+            "successes": self.successes,
+            "error": {
+                "mean": sum(errors) / len(errors) if errors else None,
+                "max": max(errors, default=None),
+            },
+            "rounds": first.rounds,
+            "queries": first.queries,
+            "hypothesis": hypothesis.to_json() if hasattr(hypothesis, "to_json") else hypothesis,
+            "truth": list(self.trials[0].verdict.truth) or None,
+            "confidence": float(self.study.confidence),
+            "answers": first.answers,
+            "refusals": first.refusals,
+            "epsilon_spent": {
+                "max": max(item.max_spent for item in spent) / 10**9,
+                "mean": sum(item.total_spent for item in spent) / len(spent) / users / 10**9,
+            },
+            "transcript": first.transcript,
+            "notes": list(self.trials[0].population.notes),
+            "seconds": self.seconds,
+            "answers_per_second": sum(t.outcome.answers for t in self.trials)
+            / max(sum(t.seconds for t in self.trials), 1e-9),
+            "peak_memory_mb": self.peak_memory_mb,
+        }
+
+
+def simulate(
+    study: Study | Callable[[Population], Study],
+    people: Population | Callable[[Seed], Population],
+    *,
+    fleet: str = "objects",
+    seed: int = 0,
+    trials: int = 1,
+    progress: Progress | None = None,
+    watch: Callable[[int, RoundPlan], None] | None = None,
+) -> Simulation:
+    """Runs a study on simulated users.
+
+    Privacy: each device spends at most the study's epsilon, by its own ledger; the only difference
+      to deployment is where coins come from.
+    Args:
+      study: the study, or how to make it for a population.
+      people: the users; or how to make them from a seed, anew for each trial.
+      fleet: "objects" or "grpc"; transcripts are the same.
+      seed: trial t runs on a seed derived from (seed, t).
+      trials: how many.
+      progress: told how many more reports have come in.
+      watch: told of each round's plan as it opens.
+
+    Raises:
+      PlanRefused: too few users or too little epsilon; nobody was asked.
+    """
+    if fleet not in FLEETS:
+        raise InvalidParameter(f"fleet: expected one of {', '.join(FLEETS)}, found {fleet!r}")
+    if trials < 1:
+        raise InvalidParameter(f"trials: expected 1 or more, found {trials}")
+    began = time.perf_counter()
+    done = []
+    for number in range(trials):
+        root = Seed.of(seed) / "trial" / number
+        population = people if isinstance(people, Population) else people(root / "population")
+        chosen = study if isinstance(study, Study) else study(population)
+        done.append(
+            run_trial(chosen, population, fleet=fleet, seed=root, progress=progress, watch=watch)
+        )
+    return Simulation(
+        study=chosen,
+        fleet=fleet,
+        trials=tuple(done),
+        seconds=time.perf_counter() - began,
+        peak_memory_mb=peak_memory_mb(),
+    )
+
+
+def run_trial(
+    study: Study,
+    population: Population,
+    *,
+    fleet: str,
+    seed: Seed,
+    progress: Progress | None = None,
+    watch: Callable[[int, RoundPlan], None] | None = None,
+) -> Trial:
+    """One trial: keys, coins, cohorts and devices from `seed`, the study from its first question."""
+    key = Ed25519PrivateKey.from_private_bytes((seed / "analyst").key)
+    signed = study.sign(key, nonce=(seed / "nonce").key[:16], expires_unix_s=EPOCH_S + _LIFETIME_S)
+    policy = Policy(analysts=frozenset((signed.public_key,)), life_nano_nats=study.nano_nats)
+    coins = SeededCoins(seed / "coins")
+    began = time.perf_counter()
+    devices = Devices(population, policy, coins, lambda: EPOCH_S)
+    with FLEETS[fleet](devices, progress) as opened:
+        session = Session(
+            study=signed,
+            learner=study.learner,
+            fleet=opened,
+            log=MemoryLog(),
+            cohort_seed=(seed / "cohorts").key,
+            beta=study.beta,
+            confidence=study.confidence,
+            design=study.design,
+            watch=watch,
+        )
+        outcome = session.run()
+    return Trial(
+        outcome=outcome,
+        verdict=judge(outcome.hypothesis, study.learner, population),
+        population=population,
+        transcript=session.transcript,
+        seconds=time.perf_counter() - began,
+    )
+
+
+def peak_memory_mb() -> float:
+    """The most memory that this process, and the largest of its children, ever held."""
+    unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss counts bytes there, KiB elsewhere
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return (own + children) * unit / 2**20

@@ -1,0 +1,6 @@
+"""Fleets: the same devices, reached in different ways, with the same transcripts to the bit."""
+
+from askance.simulation.fleets.devices import Devices
+from askance.simulation.fleets.objects import ObjectFleet
+
+__all__ = ["Devices", "ObjectFleet"]

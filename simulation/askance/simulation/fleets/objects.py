@@ -1,0 +1,49 @@
+"""Device objects in this process: exact, and as simple as a fleet can be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from askance.aggregator.session import Accounts, Intake, Round, Tally
+from askance.aggregator.session.intake import Arrival
+from askance.client.errors import RemoteProtocolError
+from askance.simulation.fleets.devices import Devices
+
+Progress = Callable[[int], None]
+
+
+class ObjectFleet:
+    """Asks every device by a call; its report goes through the service's own intake.
+
+    Args:
+      devices: who is asked.
+      progress: told how many more reports have come in, now and then.
+    """
+
+    def __init__(self, devices: Devices, progress: Progress | None = None) -> None:
+        self._devices = devices
+        self._progress = progress
+
+    @property
+    def population(self) -> int:
+        return len(self._devices)
+
+    def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
+        intake = Intake(round_, accounts)
+        for group in round_.groups:
+            for done, ordinal in enumerate(group.members.tolist(), start=1):
+                device = self._devices[ordinal]
+                if not device.knows(round_.study_digest):
+                    device.introduce(round_.study)
+                arrival = intake.examine(ordinal, device.answer(group.payload))
+                if not isinstance(arrival, Arrival):
+                    raise RemoteProtocolError(
+                        f"device {ordinal}: expected a report of what it was asked,"
+                        f" found {arrival.name}"
+                    )
+                intake.enter(arrival)
+                if self._progress is not None and done % 1024 == 0:
+                    self._progress(1024)
+            if self._progress is not None:
+                self._progress(len(group.members) % 1024)
+        return intake.tallies()

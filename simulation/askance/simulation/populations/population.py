@@ -1,0 +1,70 @@
+"""The seam: columns by ordinal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance.client.errors import InvalidParameter
+from askance.client.queries import EncodedColumns, Schema
+from askance.simulation.coins import keystream
+from askance.simulation.seeds import Seed
+
+MAX_USERS = 1 << 40
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """`size` users with records of one schema.
+
+    Args:
+      name: what it is called.
+      schema: the shape of a record.
+      size: how many users; ordinals are 0 .. size-1.
+      columns: the records of ordinals start .. stop-1; a pure function.
+      target: the hypothesis that a learner should find, if the law has one.
+      notes: what a reader of results must know (bounds inferred, rows resampled).
+    """
+
+    name: str
+    schema: Schema
+    size: int
+    columns: Callable[[int, int], EncodedColumns]
+    target: object | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.size <= MAX_USERS:
+            raise InvalidParameter(
+                f"population: expected 1 to {MAX_USERS} users, found {self.size}"
+            )
+
+
+def draws(seed: Seed, start: int, stop: int, words: int) -> NDArray[np.uint64]:
+    """Uniform words for users start .. stop-1, shape (stop - start, words), by random access."""
+    stream = keystream(seed.key[:16], start * words, (stop - start) * words)
+    return stream.reshape(-1, words)
+
+
+def columns_of(
+    values: Mapping[str, NDArray[np.int64] | tuple[NDArray[np.int64], ...]],
+) -> EncodedColumns:
+    """Generated columns, on the grid already and complete."""
+    first = next(iter(values.values()))
+    rows = len(first[0] if isinstance(first, tuple) else first)
+    return EncodedColumns(values, {name: np.ones(rows, np.bool_) for name in values}, rows)
+
+
+def words_of_bits(words: NDArray[np.uint64], width: int) -> tuple[NDArray[np.int64], ...]:
+    """`width` bits of each user, as the 32-bit words of a `Bits(width)` field.
+
+    `words` has shape (n, >= ceil(width / 64)); its bits are used from the lowest up."""
+    halves = []
+    for place in range(0, width, 32):
+        half = (words[:, place // 64] >> np.uint64(place % 64)) & np.uint64(0xFFFFFFFF)
+        kept = min(32, width - place)
+        halves.append((half & np.uint64((1 << kept) - 1)).astype(np.int64))
+    return tuple(halves)

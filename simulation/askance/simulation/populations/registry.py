@@ -1,0 +1,46 @@
+"""The generated populations by name, for the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from askance.simulation.populations.categories import categories
+from askance.simulation.populations.conjunctions import conjunctions
+from askance.simulation.populations.masked_parity import masked_parity
+from askance.simulation.populations.numbers import numbers
+from askance.simulation.populations.population import Population
+
+
+@dataclass(frozen=True, slots=True)
+class PopulationEntry:
+    """A population as listed: its name, a line about it, its whole-number parameters, its maker
+    (called with size, seed and the parameters)."""
+
+    name: str
+    summary: str
+    parameters: tuple[tuple[str, int], ...]
+    build: Callable[..., Population]
+
+
+POPULATIONS = {
+    entry.name: entry
+    for entry in (
+        PopulationEntry(
+            "masked-parity",
+            "uniform (x, i, b) labelled by a random MASKED-PARITY concept",
+            (("d", 8),),
+            masked_parity,
+        ),
+        PopulationEntry(
+            "conjunctions",
+            "uniform bits labelled by a random monotone conjunction",
+            (("d", 8), ("relevant", 2)),
+            conjunctions,
+        ),
+        PopulationEntry(
+            "categories", "one category a user, by Zipf's law", (("cells", 16),), categories
+        ),
+        PopulationEntry("numbers", "a bell-shaped number in [0, 1]", (), numbers),
+    )
+}

@@ -1,0 +1,139 @@
+"""Real people: a CSV file, one a row."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from askance.aggregator.session import Permutation
+from askance.client.errors import InvalidRecord
+from askance.client.queries import Category, Field, Integer, Label, Real, Schema
+from askance.simulation.populations.population import Population, draws
+from askance.simulation.seeds import Seed
+
+_MISSING = frozenset(("", "?", "NA", "NaN", "nan"))
+_MAX_LABELS = 1024
+
+
+def table_from_csv(
+    path: Path,
+    seed: Seed,
+    *,
+    schema: Schema | None = None,
+    label: str | None = None,
+    size: int | None = None,
+) -> Population:
+    """The people in a CSV file with a header line.
+
+    Without a schema one is inferred: whole numbers, then numbers, then categories, bounds and
+    labels taken from the file. Those are facts about the people in it, so the result says so; a
+    real study takes them from its own schema. Missing values ("" or "?") and, under a given schema,
+    values outside it, are answered by a query's public default.
+
+    Args:
+      size: how many users; fewer than rows: a seeded sample without replacement; more: resampled
+        with replacement, and said so. None: one user a row.
+
+    Raises:
+      InvalidRecord: no file, no header, a short or long row, or a column that is not there.
+    """
+    header, rows = _read(path)
+    notes = []
+    if schema is None:
+        schema = _infer(path.stem, header, rows, label)
+        notes.append("bounds and labels were inferred from the data file")
+    missing = [name for name in schema.fields if name not in header]
+    if missing:
+        raise InvalidRecord(
+            f"{path}: expected a column {missing[0]!r}, found {', '.join(header[:20])}"
+        )
+    table = schema.encode_columns(
+        {
+            name: [None if row[place] in _MISSING else row[place] for row in rows]
+            for place, name in enumerate(header)
+            if name in schema.fields
+        }
+    )
+    count = len(rows) if size is None else size
+    if count > len(rows):
+        notes.append(f"{len(rows)} rows were resampled with replacement to {count} users")
+    choice = _choice(len(rows), count, seed)
+    return Population(
+        path.stem,
+        schema,
+        count,
+        lambda start, stop: table.take(choice[start:stop]),
+        notes=tuple(notes),
+    )
+
+
+def _choice(rows: int, size: int, seed: Seed) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    if size == rows:
+        return np.arange(rows, dtype=np.int64)
+    if size < rows:
+        return Permutation((seed / "sample").key, rows).ordinals(0, size)
+    words = draws(seed / "resample", 0, size, 1)[:, 0]
+    return (words % np.uint64(rows)).astype(np.int64)
+
+
+def _read(path: Path) -> tuple[list[str], list[list[str]]]:
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            lines = list(csv.reader(file, skipinitialspace=True))
+    except OSError as error:
+        raise InvalidRecord(f"{path}: cannot be read: {error.strerror}") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InvalidRecord(f"{path}: expected a CSV file, found another: {error}") from None
+    if not lines or not lines[0]:
+        raise InvalidRecord(f"{path}: expected a header line, found none")
+    header = [name.strip() for name in lines[0]]
+    if len(set(header)) != len(header):
+        raise InvalidRecord(f"{path}: expected distinct column names, found one twice")
+    rows = [[cell.strip() for cell in line] for line in lines[1:] if line]
+    if not rows:
+        raise InvalidRecord(f"{path}: expected at least one row, found none")
+    for number, row in enumerate(rows, start=2):
+        if len(row) != len(header):
+            raise InvalidRecord(
+                f"{path}: expected {len(header)} values at row {number}, found {len(row)}"
+            )
+    return header, rows
+
+
+def _infer(
+    name: str, header: Sequence[str], rows: Sequence[Sequence[str]], label: str | None
+) -> Schema:
+    if label is not None and label not in header:
+        raise InvalidRecord(
+            f"expected a label column among {', '.join(header[:20])}, found {label!r}"
+        )
+    fields: dict[str, Field] = {}
+    for place, column in enumerate(header):
+        values = [row[place] for row in rows if row[place] not in _MISSING]
+        kind = _infer_label(values) if column == label else _infer_field(values)
+        if kind is not None:  # constant or free text: nothing to ask about
+            fields[column] = kind
+    if not fields:
+        raise InvalidRecord(f"{name}: expected a column that varies, found none")
+    return Schema.of(name, 1, fields)
+
+
+def _infer_label(values: Sequence[str]) -> Field:
+    return Label(tuple(sorted(set(values))))
+
+
+def _infer_field(values: Sequence[str]) -> Field | None:
+    distinct = sorted(set(values))
+    if len(distinct) < 2:
+        return None
+    try:
+        numbers = [Fraction(value) for value in distinct]
+    except (ValueError, ZeroDivisionError):
+        return Category(tuple(distinct)) if len(distinct) <= _MAX_LABELS else None
+    if all(number.denominator == 1 for number in numbers):
+        return Integer(int(min(numbers)), int(max(numbers)))
+    return Real(min(numbers), max(numbers))

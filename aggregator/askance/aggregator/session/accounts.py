@@ -63,7 +63,7 @@ class Accounts:
         self._spent[ordinal] = max(int(self._spent[ordinal]), spent)
 
     def reconciled(self) -> bool:
-        """Whether every device's total is the sum of its answers' charges, within what was asked."""
+        """Whether every device's total is the sum of its charges, and within what was asked."""
         return bool(
             np.array_equal(self._confirmed, self._spent) and (self._spent <= self._asked).all()
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,7 +93,7 @@ class SymbolSheet:
 def _leaves(group: Group, symbols: NDArray[np.uint8]) -> Iterable[bytes]:
     edges = np.arange(0, group.population + CHUNK, CHUNK, dtype=np.int64)
     cuts = group.members.searchsorted(edges)
-    for chunk, (start, stop) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
+    for chunk, (start, stop) in enumerate(pairwise(cuts)):
         yield leaf(chunk, symbols[start:stop].tobytes())
 
 

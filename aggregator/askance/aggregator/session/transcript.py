@@ -55,7 +55,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class AskedGroup:
-    """A group as recorded: the payload that is sent, and the range of the permutation it goes to."""
+    """A group as recorded: the payload that is sent, and the positions it goes to."""
 
     payload: bytes
     question: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from askance.client.codec.parsing import parse
 from askance.client.errors import InvalidQuery
-from askance.client.queries import Node, Op, Query, QueryKind, Schema, rebuild
+from askance.client.queries import Node, Op, Query, Schema
 from askance.protos.v1 import query_pb2 as pb
 
 
@@ -16,7 +16,7 @@ def encode_query(query: Query) -> pb.Query:
             pb.Node(
                 op=node.op, args=node.args, name=node.name, constants=node.constants, frac=node.frac
             )
-            for node in query.program.nodes
+            for node in query.nodes
         ],
         low=query.low,
         high=query.high,
@@ -44,12 +44,14 @@ def decode_query(message: pb.Query, schema: Schema) -> Query:
     Raises:
       InvalidQuery: an operation, kind or node that this version does not know or allow.
     """
-    try:
-        kind = QueryKind(message.kind)
-    except ValueError:
-        raise InvalidQuery(f"query: expected a known kind, found number {message.kind}") from None
-    nodes = tuple(_decode_node(index, node) for index, node in enumerate(message.nodes))
-    return Query(kind, rebuild(nodes, schema), message.low, message.high, message.default)
+    return Query.rebuilt(
+        message.kind,
+        tuple(_decode_node(index, node) for index, node in enumerate(message.nodes)),
+        schema,
+        low=message.low,
+        high=message.high,
+        default=message.default,
+    )
 
 
 def _decode_node(index: int, message: pb.Node) -> Node:

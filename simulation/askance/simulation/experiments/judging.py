@@ -37,7 +37,7 @@ class Verdict:
 
 @singledispatch
 def judge(hypothesis: object, learner: Learner[Any], population: Population) -> Verdict:
-    """The verdict on a hypothesis; one of a type without a rule here is compared with the target."""
+    """The verdict on a hypothesis; one without a rule of its own is compared with the target."""
     if population.target is None:
         return Verdict(None, None)
     right = hypothesis == population.target

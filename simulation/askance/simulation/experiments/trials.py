@@ -165,7 +165,7 @@ def run_trial(
     progress: Progress | None = None,
     watch: Callable[[int, RoundPlan], None] | None = None,
 ) -> Trial:
-    """One trial: keys, coins, cohorts and devices from `seed`, the study from its first question."""
+    """One trial: keys, coins, cohorts and devices from `seed`."""
     key = Ed25519PrivateKey.from_private_bytes((seed / "analyst").key)
     signed = study.sign(key, nonce=(seed / "nonce").key[:16], expires_unix_s=EPOCH_S + _LIFETIME_S)
     policy = Policy(analysts=frozenset((signed.public_key,)), life_nano_nats=study.nano_nats)

@@ -164,8 +164,7 @@ def canonical_text(value: object) -> str:
         InvalidParameter: a value of this type has no canonical text.
     """
     if isinstance(value, Expression | Query):
-        query = value if isinstance(value, Query) else as_query(value)
-        return "query:" + sha256(query.canonical).hexdigest()
+        return "query:" + sha256(as_query(value).canonical).hexdigest()
     if isinstance(value, Enum):
         return canonical_text(value.value)
     if isinstance(value, bool):

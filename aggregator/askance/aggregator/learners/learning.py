@@ -169,7 +169,7 @@ Learning: TypeAlias = Generator[Batch, Answers, T]
 
 
 def neutral_answer(question: Question) -> Answer:
-    """The answer that says nothing: of the possible values the nearest to zero, and the whole range.
+    """The answer that says nothing: the possible value nearest to zero, and the whole range.
 
     It stands where nobody answered, and for the answers of a rehearsal (`planning.plan`).
     """

@@ -152,9 +152,9 @@ def read_mask_as_printed(schema: Schema) -> Learning[tuple[int, ...]]:
 def read_bit(schema: Schema, r: tuple[int, ...]) -> Learning[int]:
     """Round 2: g = [b=0, y != (-1)^<r,x>], E[g] = a/2; this gap does not shrink with d."""
     wrong = (schema["y"] == "-1") != parity(schema["x"], r)
-    question = Question(predicate((schema["b"] == 0) & wrong), tau=Fraction(1, 4))
-    (answer,) = yield Batch([question])
-    return int(answer.value > question.tau)
+    tau = Fraction(1, 4)
+    (answer,) = yield Batch([Question(predicate((schema["b"] == 0) & wrong), tau=tau)])
+    return int(answer.value > tau)
 
 
 def _mask_query(schema: Schema, d: int) -> Query:

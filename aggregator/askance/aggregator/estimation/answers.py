@@ -1,0 +1,117 @@
+"""From a tally of reports to an unbiased answer with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance.aggregator.estimation.intervals import clopper_pearson, hoeffding
+from askance.aggregator.estimation.statistics import check_suits, inclusion, scores
+from askance.aggregator.learners import Answer, Question, neutral_answer
+from askance.client.errors import InvalidParameter
+from askance.client.queries import QueryKind
+from askance.client.randomizers import Channel, Randomizer
+
+Counts = Sequence[int] | NDArray[np.int64]
+Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+def estimate(
+    question: Question, randomizer: Randomizer, counts: Counts, n: int, alpha: float | Fraction
+) -> Answer:
+    """The raw unbiased answer to a question, with intervals that hold together.
+
+    Utility: unbiased: values are exact fractions of the counts, rounded once to a float, and not
+    projected onto the simplex, so a share may leave [0, 1]. With probability at least 1 - alpha
+    all intervals contain the population's values; alpha is divided by their number. They are
+    Clopper-Pearson intervals of the counts, put through the exact decoding (for a signed value,
+    the difference of its two cells' intervals at half the alpha each), or Hoeffding intervals for
+    tables other than 2 x 2; clipped to what is possible. Nothing that was promised about the
+    population (`cell_mass`) is relied on.
+
+    Args:
+        question: what was asked.
+        randomizer: what answered.
+        counts: `randomizer.tally` of the reports.
+        n: how many reports there are; 0 gives the neutral answer, whose intervals are the whole
+            range and whose values are the possible ones nearest to zero.
+        alpha: in (0, 1).
+
+    Raises:
+        InvalidParameter: the randomizer does not suit the question, the counts are not a tally of
+            n reports, or alpha is no probability.
+    """
+    if not 0 < alpha < 1:
+        raise InvalidParameter("alpha expects a probability in (0, 1), found another number")
+    check_suits(question, randomizer)
+    if n == 0:
+        return neutral_answer(question)
+    shares = randomizer.frequencies(counts, n)  # refuses what is not a tally, too
+    if inclusion(randomizer, 0) is None:
+        return _by_scores(question, randomizer, counts, n, float(alpha))
+    each = float(alpha) / question.values
+    kind = question.query.kind
+    if kind is QueryKind.SIGNED:
+        pairs = range(0, 2 * question.values, 2)
+        plus = _share_intervals(randomizer, counts, n, list(pairs), each / 2)
+        minus = _share_intervals(randomizer, counts, n, [cell + 1 for cell in pairs], each / 2)
+        return _answer(
+            [shares[cell] - shares[cell + 1] for cell in pairs],
+            (plus[0] - minus[1], plus[1] - minus[0]),
+            question,
+        )
+    if kind is QueryKind.CATEGORY:
+        cells = list(range(question.values))
+        ends = _share_intervals(randomizer, counts, n, cells, each)
+        return _answer(shares, ends, question)
+    # One bit: the predicate's, or that of a real value rounded at random onto its two ends.
+    low, spread = question.bounds[0], question.spread
+    lows, highs = _share_intervals(randomizer, counts, n, [1], each)
+    ends = (float(low) + float(spread) * lows, float(low) + float(spread) * highs)
+    return _answer([low + spread * shares[1]], ends, question)
+
+
+def _share_intervals(
+    randomizer: Randomizer, counts: Counts, n: int, cells: list[int], alpha: float
+) -> Ends:
+    """Intervals for the shares of cells, each at alpha, not clipped."""
+    seen = np.asarray([int(counts[cell]) for cell in cells], dtype=np.int64)
+    low, high = clopper_pearson(seen, n, alpha)
+    rates = [inclusion(randomizer, cell) for cell in cells]
+    other = np.asarray([float(rate.other) for rate in rates if rate], dtype=np.float64)
+    gap = np.asarray([float(rate.own - rate.other) for rate in rates if rate], dtype=np.float64)
+    one, two = (low - other) / gap, (high - other) / gap
+    return np.minimum(one, two), np.maximum(one, two)  # a table may flip: a negative gap
+
+
+def _by_scores(
+    question: Question, randomizer: Randomizer, counts: Counts, n: int, alpha: float
+) -> Answer:
+    """Means of scores, with Hoeffding intervals: any table that has a left inverse."""
+    if not isinstance(randomizer, Channel):
+        raise InvalidParameter(f"no interval is known for the family {randomizer.name}")
+    values, halves = [], []
+    for value in range(question.values):
+        each = scores(question, randomizer, value)
+        total = sum(
+            (int(count) * score for count, score in zip(counts, each, strict=True)), Fraction()
+        )
+        values.append(total / n)
+        halves.append(hoeffding(float(max(each) - min(each)), n, alpha / question.values))
+    middle = np.asarray([float(value) for value in values], dtype=np.float64)
+    half = np.asarray(halves, dtype=np.float64)
+    return _answer(values, (middle - half, middle + half), question)
+
+
+def _answer(values: Sequence[Fraction], ends: Ends, question: Question) -> Answer:
+    """The answer, its intervals clipped to what is possible."""
+    low, high = (float(bound) for bound in question.bounds)
+    lows, highs = (np.clip(end, low, high) for end in ends)
+    return Answer(
+        tuple(float(value) for value in values),
+        tuple(float(end) for end in lows),
+        tuple(float(end) for end in highs),
+    )

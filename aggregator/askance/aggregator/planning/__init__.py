@@ -1,0 +1,46 @@
+"""Planning: how many users, with which randomizers, before any privacy is spent.
+
+Rules of the room:
+
+- A plan is a function of the learner, the budget, beta and the population's size: of no data.
+- A size is an upper bound that holds for every population within the question's promise: Chernoff
+  bounds at the population's exact worst case (`tails`), never more than Hoeffding's. The paper's
+  size and a lower bound for any randomizers are printed beside it.
+- What cannot work is refused before anybody is asked.
+
+Theory of operation: `plan` rehearses the learner to see its batches, gives each of the T values
+of all answers beta/T, and sizes each batch (`sizing`): a randomizer a question (`best_for`), a tail
+bound a question (`precision`), fresh groups or one cohort that splits its budget. A running study
+plans each real batch by `plan_batch`, with what `StudyPlan.allowance` lets it take.
+"""
+
+from askance.aggregator.planning.lower_bound import least_users
+from askance.aggregator.planning.planner import plan, plan_batch, rehearse
+from askance.aggregator.planning.plans import GroupPlan, RoundPlan, StudyPlan
+from askance.aggregator.planning.precision import (
+    Design,
+    design_for,
+    n_variance,
+    randomizer_text,
+    tail_of,
+)
+from askance.aggregator.planning.tails import Binomial, Bounded, Tail, Ternary
+
+__all__ = [
+    "Binomial",
+    "Bounded",
+    "Design",
+    "GroupPlan",
+    "RoundPlan",
+    "StudyPlan",
+    "Tail",
+    "Ternary",
+    "design_for",
+    "least_users",
+    "n_variance",
+    "plan",
+    "plan_batch",
+    "randomizer_text",
+    "rehearse",
+    "tail_of",
+]

@@ -1,0 +1,132 @@
+"""From a learner, a budget and a tolerance to groups of users; nobody is asked yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from askance.aggregator.learners import Batch, Learner, check_answers, neutral_answer
+from askance.aggregator.planning.plans import RoundPlan, StudyPlan
+from askance.aggregator.planning.precision import Design
+from askance.aggregator.planning.sizing import Sizing, even, size_batch
+from askance.client.errors import InvalidParameter, PlanRefused
+from askance.client.randomizers import best_for
+
+MAX_ROUNDS = 10_000
+
+
+def plan(
+    learner: Learner[Any],
+    nano_nats: int,
+    beta: Fraction | float,
+    n_users: int | None = None,
+    design: Design = best_for,
+) -> StudyPlan:
+    """Sizes every round of a learner before anybody is asked.
+
+    The learner is rehearsed: its generator is run with neutral answers (zeros, or the possible
+    value nearest to zero; or the learner's own `rehearsal`) to see its batches. A learner whose
+    batches depend on the answers may ask others when it is run: each real batch is planned again,
+    by `plan_batch`, and the sum of users may differ.
+
+    Utility: with probability at least 1 - beta every value of every answer is off by less than its
+    question's tau: each value gets beta / (number of values in all rounds). Every user is in one
+    round. Users that no tolerance claims (tau = None) are divided evenly over the groups of such
+    questions; without a population these are sized for 1/20 of their range.
+
+    Args:
+        learner: what will ask.
+        nano_nats: each user's whole budget; > 0.
+        beta: the probability of failure, in (0, 1).
+        n_users: the population; None: as large as it needs to be.
+        design: the randomizer for a number of levels and a budget.
+
+    Raises:
+        InvalidParameter: a number is out of range, or no randomizer spends such a budget.
+        PlanRefused: the rehearsal does not come to an end.
+    """
+    _check_beta(beta)
+    if n_users is not None and n_users < 0:
+        raise InvalidParameter(f"n_users expects 0 or more, found {n_users}")
+    batches = rehearse(learner)
+    values = sum(batch.values for batch in batches)
+    each = float(beta) / max(values, 1)
+    sizes = [size_batch(batch, nano_nats, each, design) for batch in batches]
+    if n_users is None:
+        allowances: Sequence[int | None] = [None] * len(batches)
+    else:
+        allowances = _allowances(sizes, n_users)
+    rounds = tuple(
+        size.planned(allowance) for size, allowance in zip(sizes, allowances, strict=True)
+    )
+    needed = sum(planned.users for planned in rounds)
+    feasible = n_users is None or needed <= n_users
+    reason = None if feasible else f"the plan needs {needed} users, the population has {n_users}"
+    return StudyPlan(feasible, needed, n_users, rounds, reason, float(beta), each, nano_nats)
+
+
+def plan_batch(
+    batch: Batch,
+    nano_nats: int,
+    beta_per_value: float,
+    n_users_left: int | None = None,
+    design: Design = best_for,
+) -> RoundPlan:
+    """Sizes one batch; the same inputs give the same plan.
+
+    FRESH takes the sum of what the questions need at the full budget, SPLIT the greatest need at
+    floor(budget / questions) each; the batch's own choice is kept, else the smaller wins, a tie is
+    FRESH. Questions with an open tolerance count here as if they had asked for 1/20 of their range;
+    then they get what `n_users_left` leaves after the others, evenly, the first ones one more.
+
+    Args:
+        batch: what is asked.
+        nano_nats: each user's budget for the round.
+        beta_per_value: the probability of failure for each value of each answer.
+        n_users_left: how many users the round may take (`StudyPlan.allowance`); None: any number.
+        design: the randomizer for a number of levels and a budget.
+
+    Returns:
+        A plan that may take more users than are left: then it cannot be carried out.
+    """
+    _check_beta(beta_per_value)
+    return size_batch(batch, nano_nats, beta_per_value, design).planned(n_users_left)
+
+
+def rehearse(learner: Learner[Any]) -> tuple[Batch, ...]:
+    """The batches that a learner asks when it is told nothing.
+
+    Raises:
+        PlanRefused: there are more than 10,000.
+    """
+    batches: list[Batch] = []
+    run = learner.run()
+    try:
+        batch = next(run)
+        while True:
+            batches.append(batch)
+            if len(batches) > MAX_ROUNDS:
+                raise PlanRefused(f"{learner.name} asked more than {MAX_ROUNDS} batches unanswered")
+            if learner.rehearsal is None:
+                answers = tuple(neutral_answer(question) for question in batch.questions)
+            else:
+                answers = check_answers(batch, learner.rehearsal(batch))
+            batch = run.send(answers)
+    except StopIteration:
+        return tuple(batches)
+    finally:
+        run.close()
+
+
+def _allowances(sizes: Sequence[Sizing], n_users: int) -> list[int]:
+    """For each round the users it claims, and its part of those that nobody claims."""
+    groups = sum(size.open_groups for size in sizes)
+    left = max(n_users - sum(size.claimed for size in sizes), 0)
+    shares = iter(even(left, groups) if groups else ())
+    return [size.claimed + sum(next(shares) for _ in range(size.open_groups)) for size in sizes]
+
+
+def _check_beta(beta: Fraction | float) -> None:
+    if not 0 < beta < 1:
+        raise InvalidParameter("beta expects a probability in (0, 1), found another number")

@@ -30,12 +30,14 @@ def exact_ratio(value: object) -> tuple[int, int] | None:
         return _parsed(value)
     if isinstance(value, Decimal):
         return _decimal_ratio(value)
-    if isinstance(value, Integral | np.bool_) and not isinstance(value, np.timedelta64):
+    if isinstance(value, np.timedelta64):  # numpy counts it among the integers
+        return None
+    if isinstance(value, Integral | np.bool_):
         return int(value), 1
     if isinstance(value, Real):
         try:
             numerator, denominator = value.as_integer_ratio()  # type: ignore[attr-defined]  # float, Fraction and numpy's floats all have it
-        except (ValueError, OverflowError):  # NaN and infinity
+        except (AttributeError, ValueError, OverflowError):  # a type without it; NaN; infinity
             return None
         return int(numerator), int(denominator)
     return None

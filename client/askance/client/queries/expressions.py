@@ -101,22 +101,22 @@ class Expression:
         return self.digest == other.digest
 
     def __add__(self, other: object) -> Expression:
-        return build(Op.ADD, (self, operand(other, self)))
+        return build(Op.ADD, (self, operand(other)))
 
     def __radd__(self, other: object) -> Expression:
-        return build(Op.ADD, (operand(other, self), self))
+        return build(Op.ADD, (operand(other), self))
 
     def __sub__(self, other: object) -> Expression:
-        return build(Op.SUBTRACT, (self, operand(other, self)))
+        return build(Op.SUBTRACT, (self, operand(other)))
 
     def __rsub__(self, other: object) -> Expression:
-        return build(Op.SUBTRACT, (operand(other, self), self))
+        return build(Op.SUBTRACT, (operand(other), self))
 
     def __mul__(self, other: object) -> Expression:
-        return build(Op.MULTIPLY, (self, operand(other, self)))
+        return build(Op.MULTIPLY, (self, operand(other)))
 
     def __rmul__(self, other: object) -> Expression:
-        return build(Op.MULTIPLY, (operand(other, self), self))
+        return build(Op.MULTIPLY, (operand(other), self))
 
     def __truediv__(self, other: object) -> Expression:
         raise InvalidQuery("division is not exact on a grid: multiply by a constant instead")
@@ -133,16 +133,16 @@ class Expression:
         return build(Op.ABSOLUTE, (self,))
 
     def __lt__(self, other: object) -> Expression:
-        return build(Op.LESS, (self, operand(other, self)))
+        return build(Op.LESS, (self, operand(other)))
 
     def __le__(self, other: object) -> Expression:
-        return build(Op.LESS_EQUAL, (self, operand(other, self)))
+        return build(Op.LESS_EQUAL, (self, operand(other)))
 
     def __gt__(self, other: object) -> Expression:
-        return build(Op.LESS, (operand(other, self), self))
+        return build(Op.LESS, (operand(other), self))
 
     def __ge__(self, other: object) -> Expression:
-        return build(Op.LESS_EQUAL, (operand(other, self), self))
+        return build(Op.LESS_EQUAL, (operand(other), self))
 
     def __eq__(self, other: object) -> Expression:  # type: ignore[override]  # a query's ==, not Python's
         return build(Op.EQUAL, (self, operand(other, self)))
@@ -153,16 +153,16 @@ class Expression:
     __hash__ = object.__hash__
 
     def __and__(self, other: object) -> Expression:
-        return build(Op.AND, (self, operand(other, self)))
+        return build(Op.AND, (self, operand(other)))
 
     def __rand__(self, other: object) -> Expression:
-        return build(Op.AND, (operand(other, self), self))
+        return build(Op.AND, (operand(other), self))
 
     def __or__(self, other: object) -> Expression:
-        return build(Op.OR, (self, operand(other, self)))
+        return build(Op.OR, (self, operand(other)))
 
     def __ror__(self, other: object) -> Expression:
-        return build(Op.OR, (operand(other, self), self))
+        return build(Op.OR, (operand(other), self))
 
     def __invert__(self) -> Expression:
         return build(Op.NOT, (self,))

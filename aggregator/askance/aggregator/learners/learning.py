@@ -21,6 +21,8 @@ from askance.aggregator.learners.rationals import rational
 from askance.client.errors import InvalidParameter, InvalidQuery, LocalProtocolError
 from askance.client.queries import Query, QueryKind
 
+OPEN_PART = Fraction(1, 20)
+
 
 class Allocation(StrEnum):
     """Who answers the questions of a batch."""
@@ -83,6 +85,11 @@ class Question:
         """The length of the range of its values."""
         low, high = self.bounds
         return high - low
+
+    @property
+    def working_tau(self) -> Fraction:
+        """Its tolerance; an open one, where no population limits it, is 1/20 of the range."""
+        return self.spread * OPEN_PART if self.tau is None else self.tau
 
 
 @dataclass(frozen=True, slots=True, init=False)

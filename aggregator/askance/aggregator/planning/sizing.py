@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from math import ceil, log, tanh
 
 from askance.aggregator.learners import Allocation, Batch, Question
@@ -14,8 +13,6 @@ from askance.client.accounting import NANO_NATS_PER_NAT
 from askance.client.errors import InvalidParameter
 from askance.client.randomizers import Randomizer
 
-OPEN_PART = Fraction(1, 20)  # an open tolerance, where no population is given: this part of a range
-
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
@@ -25,7 +22,7 @@ class Sizing:
         batch: what is asked.
         allocation: who answers.
         randomizers: one a question.
-        needs: users a question; for an open tolerance those for `OPEN_PART` of its range.
+        needs: users a question; for an open tolerance those for 1/20 of its range.
         nano_nats: each user's budget for the batch.
         beta: the probability of failure for each value.
     """
@@ -146,8 +143,7 @@ def size_batch(batch: Batch, nano_nats: int, beta: float, design: Design) -> Siz
 
 def need(question: Question, randomizer: Randomizer, beta: float) -> int:
     """Users for one question: its tolerance, or the stand-in for an open one."""
-    tau = question.tau if question.tau is not None else question.spread * OPEN_PART
-    return tail_of(question, randomizer).users(float(tau), beta)
+    return tail_of(question, randomizer).users(float(question.working_tau), beta)
 
 
 def printed_users(question: Question, tau: float, nats: float, beta: float) -> int:

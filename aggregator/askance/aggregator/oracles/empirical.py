@@ -1,0 +1,74 @@
+"""The oracle of a sample: SQ learning becomes PAC learning (notes, Theorem 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import ceil, log
+
+from askance.aggregator.learners import Answer, Answers, Batch, Question
+from askance.aggregator.oracles.expectations import expectations
+from askance.client.errors import InvalidParameter
+from askance.client.queries import EncodedColumns
+
+Sampler = Callable[[int], EncodedColumns]
+"""So many fresh, independent rows of a distribution."""
+
+
+class EmpiricalOracle:
+    """Answers each question by the mean over a fresh sample.
+
+    Utility: all answers together are valid with probability at least 1 - beta: the k-th value that
+    is asked for spends beta/(k (k+1)), which sums to beta however many there will be, or beta/M if
+    their number M is given. A question takes ln(2/share) range^2 / (2 tau^2) rows, share that of
+    its last value; an interval is the value -+ tau, clipped to the range. A question with an open
+    tolerance is answered within 1/20 of its range.
+
+    Args:
+        sampler: the distribution; it holds the randomness.
+        beta: the probability of failure, in (0, 1).
+        values: how many values will be asked for in all, if it is known.
+
+    Source: notes, Theorem 6, which assumes values in [0, 1]: otherwise x range^2.
+    """
+
+    def __init__(self, sampler: Sampler, beta: float | Fraction, values: int | None = None) -> None:
+        if not 0 < beta < 1:
+            raise InvalidParameter("beta expects a probability in (0, 1), found another number")
+        if values is not None and values < 1:
+            raise InvalidParameter(f"values expects 1 or more, found {values}")
+        self._sampler = sampler
+        self._beta = float(beta)
+        self._values = values
+        self._asked = 0
+        self._drawn = 0
+
+    @property
+    def drawn(self) -> int:
+        """How many rows were drawn so far."""
+        return self._drawn
+
+    def answer(self, batch: Batch) -> Answers:
+        """The means over fresh samples."""
+        return tuple(self._answer(question) for question in batch.questions)
+
+    def _answer(self, question: Question) -> Answer:
+        self._asked += question.values
+        if self._values is None:
+            share = self._beta / (self._asked * (self._asked + 1))
+        elif self._asked <= self._values:
+            share = self._beta / self._values
+        else:
+            raise InvalidParameter(
+                f"an oracle for {self._values} values was asked for {self._asked}"
+            )
+        tau, spread = float(question.working_tau), float(question.spread)
+        rows = ceil(log(2 / share) * spread * spread / (2 * tau * tau))
+        self._drawn += rows
+        values = [float(value) for value in expectations(question, self._sampler(rows))]
+        low, high = (float(bound) for bound in question.bounds)
+        return Answer(
+            tuple(values),
+            tuple(max(value - tau, low) for value in values),
+            tuple(min(value + tau, high) for value in values),
+        )

@@ -1,0 +1,61 @@
+"""The truth behind a question: exact expectations over a finite weighted population."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance.aggregator.learners import Question
+from askance.client.errors import InvalidParameter
+from askance.client.queries import EncodedColumns, QueryKind
+
+Weights = Sequence[int] | NDArray[np.int64]
+
+
+def expectations(
+    question: Question, columns: EncodedColumns, weights: Weights | None = None
+) -> tuple[Fraction, ...]:
+    """The values that the answer to a question estimates, exactly.
+
+    A row that cannot be evaluated counts with the query's public default, as on a device.
+
+    Args:
+        question: what is asked.
+        columns: the population, one row a user.
+        weights: integers >= 0, one a row, that do not sum to 0; None: every row counts once.
+
+    Raises:
+        InvalidParameter: there is no row, or the weights are none.
+    """
+    query = question.query
+    levels, rows = np.unique(query.evaluate(columns), return_inverse=True)
+    if weights is None:
+        masses = np.bincount(rows, minlength=len(levels))
+    else:
+        masses = np.zeros(len(levels), dtype=np.int64)
+        np.add.at(masses, rows, _checked(weights, len(rows)))
+    mass = {int(level): int(part) for level, part in zip(levels, masses, strict=True)}
+    total = sum(mass.values())
+    if total == 0:
+        raise InvalidParameter("an expectation needs a population, found no rows of any weight")
+    if query.kind is QueryKind.CATEGORY:
+        return tuple(Fraction(mass.get(cell, 0), total) for cell in range(question.values))
+    if query.kind is QueryKind.SIGNED:
+        return tuple(
+            Fraction(mass.get(2 * pair, 0) - mass.get(2 * pair + 1, 0), total)
+            for pair in range(question.values)
+        )
+    scale = 1 << query.frac if query.kind is QueryKind.REAL else 1
+    return (Fraction(sum(level * part for level, part in mass.items()), total * scale),)
+
+
+def _checked(weights: Weights, rows: int) -> NDArray[np.int64]:
+    plain = [int(weight) for weight in weights]
+    if len(plain) != rows:
+        raise InvalidParameter(f"expected {rows} weights, one a row, found {len(plain)}")
+    if plain and (min(plain) < 0 or sum(plain) >= 1 << 62):
+        raise InvalidParameter("weights expect integers >= 0 that sum to less than 2^62")
+    return np.asarray(plain, dtype=np.int64)

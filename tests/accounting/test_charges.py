@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import ROUND_CEILING, Decimal, localcontext
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -43,6 +44,22 @@ def test_neighbours_of_the_bound_are_told_apart(nano: int, bits: int) -> None:
     floor = fine >> 64
     assert ratio_within(floor, 1 << bits, nano)
     assert not ratio_within(floor + 1, 1 << bits, nano)
+
+
+@pytest.mark.parametrize("nano", [1, 5 * 10**8, NAT, 7 * NAT])
+def test_best_approximations_are_told_apart(nano: int) -> None:
+    """Convergents a/b of e^x are within 1/b^2, in turn below and above: bits must be added."""
+    above_last, sides = False, set()
+    rest = Fraction(exp_bounds(nano, 3000)[0], 2**3000)
+    a, b, last_a, last_b = 1, 0, 0, 1
+    while b.bit_length() < 500:
+        digit = rest.numerator // rest.denominator
+        a, b, last_a, last_b = digit * a + last_a, digit * b + last_b, a, b
+        rest = 1 / (rest - digit)
+        assert ratio_within(a, b, nano) is not above_last
+        sides.add(above_last)
+        above_last = not above_last
+    assert sides == {False, True}
 
 
 def test_no_loss_is_free_and_zero_budget_admits_only_that() -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askance.client.accounting import exp_bounds
+from askance.client.accounting.exponential import taylor_bounds
 from askance.client.errors import InvalidParameter
 
 
@@ -44,3 +45,13 @@ def test_e_itself() -> None:
 def test_a_negative_precision_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="precision"):
         exp_bounds(1, -1)
+
+
+@given(st.integers(1, 10**12), st.integers(0, 100))
+def test_the_series_is_rounded_outward_in_its_last_place(numerator: int, places: int) -> None:
+    """Without the extra places that would hide a rounding to the wrong side."""
+    low, high = taylor_bounds(numerator, 16 * 10**12, places)
+    with localcontext() as context:
+        context.prec = 100
+        exact = (Decimal(numerator) / (16 * 10**12)).exp() * 2**places
+        assert low < exact < high

@@ -39,14 +39,14 @@ def exp_bounds(nano: int, bits: int) -> tuple[int, int]:
     # e^x < 2^(3x/2). A squaring doubles the relative error and adds one unit: `halvings` bits.
     guard = nats + nats // 2 + halvings + 16
     places = bits + guard
-    low, high = _series(nano, NANO_NATS_PER_NAT << halvings, places)
+    low, high = taylor_bounds(nano, NANO_NATS_PER_NAT << halvings, places)
     for _ in range(halvings):
         low = (low * low) >> places
         high = -((-high * high) >> places)
     return low >> guard, -(-high >> guard)
 
 
-def _series(numerator: int, denominator: int, places: int) -> tuple[int, int]:
+def taylor_bounds(numerator: int, denominator: int, places: int) -> tuple[int, int]:
     """Bounds e^(numerator/denominator) * 2^places, the argument at most 1/16, by Taylor."""
     low = high = low_term = high_term = 1 << places
     order = 0

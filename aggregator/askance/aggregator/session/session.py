@@ -188,7 +188,18 @@ class Session(Generic[T]):
 
     def _record(self, number: int, batch: Batch, study_plan: StudyPlan) -> Asked:
         """Allocates users to a batch and makes it durable, before anybody is asked."""
-        round_plan = plan_batch(batch, study_plan, number, n_left=self._cohorts.size - self._next)
+        left = self._cohorts.size - self._next
+        round_plan = plan_batch(
+            batch,
+            self._terms.budget_nano_nats,
+            study_plan.beta_per_value,
+            study_plan.allowance(number, left),
+            self._design,
+        )
+        if round_plan.users > left:
+            raise PlanRefused(
+                f"round {number}: expected {round_plan.users} users not asked before, found {left}"
+            )
         starts: dict[int, int] = {}
         cursor = self._next
         groups = []

@@ -6,30 +6,24 @@ import resource
 import sys
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance.aggregator.planning import RoundPlan
-from askance.aggregator.session import Fleet, MemoryLog, Outcome, Session, Transcript
+from askance.aggregator.session import MemoryLog, Outcome, Session, Transcript
 from askance.aggregator.study import Study
 from askance.client.device import Policy
 from askance.client.errors import InvalidParameter
 from askance.simulation.coins import SeededCoins
 from askance.simulation.experiments.judging import Verdict, judge
-from askance.simulation.fleets import Devices, GrpcFleet, ObjectFleet
+from askance.simulation.fleets import FLEETS, Devices, Progress
 from askance.simulation.populations import Population
 from askance.simulation.seeds import Seed
 
 EPOCH_S = 1_767_225_600  # 2026-01-01, where the clock of every simulation stands
 _LIFETIME_S = 365 * 86_400
-
-Progress = Callable[[int], None]
-FleetMaker = Callable[[Devices, Progress | None], AbstractContextManager[Fleet]]
-
-FLEETS: dict[str, FleetMaker] = {"objects": ObjectFleet.open, "grpc": GrpcFleet.open}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +35,14 @@ class Trial:
     population: Population
     transcript: Transcript
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class EpsilonSpent:
+    """Nats spent a user: the most by anybody, and the mean over all."""
+
+    max: float
+    mean: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,16 @@ class Simulation:
         return self.trials[0].transcript
 
     @property
+    def epsilon_spent(self) -> EpsilonSpent:
+        """What the devices' ledgers say, over all users and trials."""
+        spent = [trial.outcome.spending for trial in self.trials]
+        users = self.trials[0].population.size
+        return EpsilonSpent(
+            max=max(item.max_spent for item in spent) / 10**9,
+            mean=sum(item.total_spent for item in spent) / len(spent) / users / 10**9,
+        )
+
+    @property
     def successes(self) -> int | None:
         """How many trials found the target; None where there is none to find."""
         verdicts = [trial.verdict.success for trial in self.trials]
@@ -74,7 +86,6 @@ class Simulation:
         first = self.trials[0].outcome
         errors = [t.verdict.error for t in self.trials if t.verdict.error is not None]
         users = self.trials[0].population.size
-        spent = [trial.outcome.spending for trial in self.trials]
         hypothesis = first.hypothesis
         return {
             "learner": self.study.learner.name,
@@ -95,10 +106,7 @@ class Simulation:
             "confidence": float(self.study.confidence),
             "answers": first.answers,
             "refusals": first.refusals,
-            "epsilon_spent": {
-                "max": max(item.max_spent for item in spent) / 10**9,
-                "mean": sum(item.total_spent for item in spent) / len(spent) / users / 10**9,
-            },
+            "epsilon_spent": {"max": self.epsilon_spent.max, "mean": self.epsilon_spent.mean},
             "transcript": first.transcript,
             "notes": list(self.trials[0].population.notes),
             "seconds": self.seconds,

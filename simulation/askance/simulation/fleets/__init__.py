@@ -1,6 +1,7 @@
 """Fleets: the same devices, reached in different ways, with the same transcripts to the bit."""
 
 from askance.simulation.fleets.devices import Devices
+from askance.simulation.fleets.fleets import FLEETS, FleetMaker, Progress
 from askance.simulation.fleets.objects import ObjectFleet
 
-__all__ = ["Devices", "ObjectFleet"]
+__all__ = ["FLEETS", "Devices", "FleetMaker", "ObjectFleet", "Progress"]

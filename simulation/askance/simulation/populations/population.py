@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,21 @@ class Population:
             raise InvalidParameter(
                 f"population: expected 1 to {MAX_USERS} users, found {self.size}"
             )
+
+    @classmethod
+    def from_csv(
+        cls,
+        path: str | Path,
+        schema: Schema | None = None,
+        *,
+        label: str | None = None,
+        users: int | None = None,
+        seed: int = 0,
+    ) -> Population:
+        """The people in a CSV file (see `tables.table_from_csv`)."""
+        from askance.simulation.populations.tables import table_from_csv
+
+        return table_from_csv(Path(path), Seed.of(seed), schema=schema, label=label, size=users)
 
 
 def draws(seed: Seed, start: int, stop: int, words: int) -> NDArray[np.uint64]:

@@ -1,0 +1,243 @@
+"""The public Python surface: everything that the command line does, in a few lines.
+
+    import askance.api as ask
+
+    people = ask.Population.from_csv("adult.csv")
+    study = ask.Study(ask.learners.frequency(people.schema.education), people.schema, epsilon=1.0)
+    study.plan(n_users=people.size).to_json()           # before anything is spent
+    result = ask.simulate(study, people, seed=7)
+    result.hypothesis, result.epsilon_spent.max, result.transcript.digest
+
+Importing this module imports what a study needs; gRPC, plotting and Parquet are imported when they
+are first used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from askance.aggregator import learners
+from askance.aggregator.learners import (
+    Adaptive,
+    Allocation,
+    Answer,
+    Answers,
+    Batch,
+    Learner,
+    Learning,
+    NonAdaptive,
+    Question,
+    adaptive,
+    non_adaptive,
+)
+from askance.aggregator.oracles import EmpiricalOracle, ExactOracle, learn
+from askance.aggregator.planning import StudyPlan
+from askance.aggregator.study import Epsilon, Study
+from askance.client import __version__
+from askance.client.errors import AskanceError, InvalidParameter
+from askance.client.queries import (
+    Bit,
+    Bits,
+    Category,
+    Expression,
+    Integer,
+    Label,
+    Query,
+    Real,
+    Schema,
+    absolute,
+    bucketize,
+    category,
+    clip,
+    constant,
+    dot,
+    first,
+    maximum,
+    merge_disjoint,
+    minimum,
+    parity,
+    predicate,
+    real,
+    round_to,
+    sigmoid,
+    signed,
+    where,
+)
+from askance.client.randomizers import (
+    Channel,
+    best_for,
+    k_ary_response,
+    randomized_response,
+    subset_selection,
+)
+from askance.simulation.experiments import Simulation, Trial, named, run_trial, simulate, verify
+from askance.simulation.populations import POPULATIONS, Population, masked_parity
+from askance.simulation.seeds import Seed
+
+__all__ = [
+    "Adaptive",
+    "Allocation",
+    "Answer",
+    "Answers",
+    "AskanceError",
+    "Batch",
+    "Bit",
+    "Bits",
+    "Category",
+    "Channel",
+    "EmpiricalOracle",
+    "ExactOracle",
+    "Expression",
+    "Integer",
+    "Label",
+    "Learner",
+    "Learning",
+    "NonAdaptive",
+    "Population",
+    "Query",
+    "Question",
+    "Real",
+    "Schema",
+    "Seed",
+    "Simulation",
+    "Study",
+    "StudyPlan",
+    "Trial",
+    "__version__",
+    "absolute",
+    "adaptive",
+    "best_for",
+    "bucketize",
+    "catalogue",
+    "category",
+    "clip",
+    "constant",
+    "demo",
+    "dot",
+    "first",
+    "k_ary_response",
+    "learn",
+    "learners",
+    "maximum",
+    "merge_disjoint",
+    "minimum",
+    "named",
+    "non_adaptive",
+    "parity",
+    "plan",
+    "predicate",
+    "randomized_response",
+    "real",
+    "round_to",
+    "run_trial",
+    "sigmoid",
+    "signed",
+    "simulate",
+    "subset_selection",
+    "verify",
+    "where",
+]
+
+
+def demo(
+    *,
+    devices: int = 10_000,
+    d: int = 8,
+    epsilon: Epsilon = "2.0",
+    seed: int = 0,
+    progress: Callable[[int], None] | None = None,
+) -> Trial:
+    """The two-round MASKED-PARITY study on `devices` devices over real gRPC, on this machine.
+
+    Privacy: pure eps-LDP for every device, by its own ledger.
+    Args:
+        devices: how many; d: bits of the mask, a power of two; epsilon: each user's budget.
+        seed: of the population, the coins and the cohorts.
+        progress: told how many more reports have come in.
+
+    Raises:
+        PlanRefused: too few devices for this d and epsilon; nobody was asked.
+    """
+    root = Seed.of(seed) / "trial" / 0
+    population = masked_parity(devices, root / "population", d)
+    study = Study(learners.masked_parity(population.schema), epsilon=epsilon)
+    return run_trial(study, population, fleet="grpc", seed=root, progress=progress)
+
+
+def plan(
+    learner: str,
+    *,
+    epsilon: Epsilon,
+    beta: Epsilon = "0.01",
+    users: int | None = None,
+    settings: Mapping[str, str] | None = None,
+    population: str | None = None,
+    data: Path | None = None,
+    label: str | None = None,
+) -> StudyPlan:
+    """How many users a learner needs, by its name; without a population, on its own schema.
+
+    Raises:
+        InvalidParameter: a name or setting that there is none of.
+    """
+    if population is None and data is None:
+        built = learners.find(learner).build(None, settings)
+        return Study(built, epsilon=epsilon, beta=beta).plan(users)
+    size = 1 if users is None and data is None else users
+    chosen = named(
+        learner,
+        epsilon=epsilon,
+        beta=beta,
+        users=size,
+        settings=settings,
+        population=population,
+        data=data,
+        label=label,
+    )
+    people = chosen.people(Seed.of(0))
+    return chosen.study(people).plan(people.size if users is None and data is not None else users)
+
+
+def catalogue() -> dict[str, list[dict[str, Any]]]:
+    """The learners and the generated populations by name, with their parameters."""
+    return {
+        "learners": [
+            {
+                "name": entry.name,
+                "summary": entry.summary,
+                "error": entry.error,
+                "parameters": [
+                    {"name": item.name, "summary": item.summary, "default": item.default}
+                    for item in entry.parameters
+                ],
+            }
+            for entry in learners.learners()
+        ],
+        "populations": [
+            {
+                "name": people.name,
+                "summary": people.summary,
+                "parameters": [
+                    {"name": name, "summary": "", "default": str(default)}
+                    for name, default in people.parameters
+                ],
+            }
+            for people in POPULATIONS.values()
+        ],
+    }
+
+
+def check_output(path: Path | None, suffixes: tuple[str, ...]) -> None:
+    """Refuses a file to be written before the work is done that should go into it.
+
+    Raises:
+        InvalidParameter: another suffix, or no such folder.
+    """
+    if path is None:
+        return
+    if path.suffix not in suffixes:
+        raise InvalidParameter(f"expected a file named *{' or *'.join(suffixes)}, found {path}")
+    if not path.parent.is_dir():
+        raise InvalidParameter(f"expected a folder for {path}, found none")

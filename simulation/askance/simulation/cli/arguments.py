@@ -1,0 +1,72 @@
+"""Arguments that several commands take."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from askance.simulation.cli.output import Failure
+
+
+def add_learner(parser: argparse.ArgumentParser, *, nargs: str | None = None) -> None:
+    """The learner, whom it asks and what it may cost."""
+    parser.add_argument(
+        "learner", nargs=nargs, help="a learner's name (see: askance simulate --list)"
+    )
+    parser.add_argument(
+        "--epsilon", metavar="E", help="each user's whole budget for the study, in nats"
+    )
+    parser.add_argument("--users", type=count, metavar="N", help="how many users there are")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        type=setting,
+        metavar="NAME=VALUE",
+        help="a parameter of the learner or the population; may be repeated",
+    )
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--population", metavar="NAME", help="a generated population")
+    source.add_argument(
+        "--data", type=Path, metavar="FILE.csv", help="real users, one a row; header line first"
+    )
+    parser.add_argument(
+        "--label", metavar="COLUMN", help="the column of --data that is to be predicted"
+    )
+
+
+def count(text: str) -> int:
+    """A whole number of 1 or more; 1e6 and 1_000_000 are fine."""
+    try:
+        number = int(text)
+    except ValueError:
+        try:
+            number = int(float(text)) if float(text).is_integer() else 0
+        except (ValueError, OverflowError):
+            number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of 1 or more, found {text!r}")
+    return number
+
+
+def seed(text: str) -> int:
+    """A whole number of 0 or more, of any size."""
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"expected a whole number of 0 or more, found {text!r}")
+    return int(text)
+
+
+def setting(text: str) -> tuple[str, str]:
+    """NAME=VALUE."""
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, found {text!r}")
+    return name, value
+
+
+def required(arguments: argparse.Namespace, *names: str) -> None:
+    """Complains about the first of these that was not given."""
+    for name in names:
+        if getattr(arguments, name) is None:
+            what = name if name == "learner" else f"--{name}"
+            raise Failure(2, "usage", f"expected {what}, found none (see --help)")

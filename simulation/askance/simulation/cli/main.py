@@ -1,0 +1,61 @@
+"""The program: find the command, run it, and say what went wrong in one line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from askance.simulation.cli import demo, plan, simulate, verify, version
+from askance.simulation.cli.output import Failure, fail
+
+COMMANDS = (demo, simulate, plan, verify, version)
+
+_EPILOG = "Every command has its own --help. Start with: askance demo"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises its complaints, so that they can be printed as JSON too."""
+
+    def error(self, message: str) -> NoReturn:
+        raise Failure(2, "usage", f"{message} (see {self.prog} --help)")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = _Parser(
+        prog="askance",
+        description="Learn from people's data without anybody having to hand it over.",
+        epilog=_EPILOG,
+    )
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        sub = commands.add_parser(
+            command.NAME, help=command.SUMMARY, description=command.DESCRIPTION
+        )
+        command.add_arguments(sub)
+        sub.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
+        sub.add_argument("--debug", action="store_true", help="on an error, print the traceback")
+        sub.set_defaults(run=command.run)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a command and returns its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    as_json, debug = "--json" in words, "--debug" in words
+    try:
+        arguments = parser().parse_args(words)
+        code: int = arguments.run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read stdout has gone; nothing more can be said to them
+        return 1
+    except KeyboardInterrupt:
+        return fail(Failure(130, "interrupted", "interrupted"), as_json=as_json)
+    except Exception as error:
+        if debug:
+            raise
+        return fail(Failure.of(error), as_json=as_json)
+    return code

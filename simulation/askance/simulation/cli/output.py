@@ -1,0 +1,83 @@
+"""What a command prints: results, one-line failures, progress."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class Failure(Exception):
+    """Why a command ended: its exit code, a word for programs, a line for people."""
+
+    def __init__(self, code: int, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+
+    @classmethod
+    def of(cls, error: Exception) -> Failure:
+        """The failure that an exception means."""
+        from askance.client.errors import (
+            AskanceError,
+            InvalidParameter,
+            InvalidQuery,
+            InvalidRecord,
+            PlanRefused,
+        )
+
+        if isinstance(error, Failure):
+            return error
+        message = " ".join(str(error).split()) or type(error).__name__
+        if isinstance(error, PlanRefused):
+            return cls(3, "plan-refused", message)
+        if isinstance(error, InvalidParameter | InvalidQuery | InvalidRecord):
+            return cls(2, "bad-input", message)
+        if isinstance(error, AskanceError | OSError | MemoryError):
+            return cls(1, "failed", message)
+        named = f"{type(error).__name__}: {message} (a fault of askance; --debug shows where)"
+        return cls(1, "internal", named)
+
+
+def fail(failure: Failure, *, as_json: bool) -> int:
+    """Prints a failure and returns its exit code."""
+    if as_json:
+        print_json({"failure": {"reason": failure.reason, "message": failure.message}})
+    print(f"askance: {failure.message}", file=sys.stderr)
+    return failure.code
+
+
+def print_json(result: dict[str, Any]) -> None:
+    """The one JSON object of a command."""
+    print(json.dumps(result, ensure_ascii=False, allow_nan=False))
+
+
+@contextmanager
+def progress(description: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A bar on stderr, if a person is watching; yields what to call with each step's size."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task(description, total=total)
+        yield lambda steps: bar.advance(task, steps)

@@ -1,0 +1,71 @@
+"""`askance plan`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from askance.simulation.cli.arguments import add_learner, required
+
+NAME = "plan"
+SUMMARY = "how many users a learner needs, round by round, before anybody is asked"
+DESCRIPTION = (
+    "Says how many users each round of a learner needs at an epsilon, how they are asked and by "
+    "which randomizer. With --users it exits with 3 when they are too few."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The learner, its budget and its failure chance."""
+    add_learner(parser)
+    parser.add_argument("--beta", default="0.01", metavar="B", help="failure chance; default 0.01")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Plans and prints."""
+    import askance.api as ask
+    from askance.simulation.cli.output import print_json
+
+    required(arguments, "epsilon")
+    planned = ask.plan(
+        arguments.learner,
+        epsilon=arguments.epsilon,
+        beta=arguments.beta,
+        users=arguments.users,
+        settings=dict(arguments.set),
+        population=arguments.population,
+        data=arguments.data,
+        label=arguments.label,
+    )
+    result = planned.to_json()
+    if arguments.json:
+        print_json(result)
+    else:
+        _tell(result, planned.reason)
+    return 0 if planned.feasible else 3
+
+
+def _tell(result: dict[str, Any], reason: str | None) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    table = Table(box=None, padding=(0, 2))
+    heads = ("round", "queries", "users", "allocation", "randomizer", "loss", "tau", "n x variance")
+    for head in heads:
+        table.add_column(head, justify="left" if head in ("allocation", "randomizer") else "right")
+    for number, row in enumerate(result["rounds"], start=1):
+        table.add_row(
+            str(number),
+            str(row["queries"]),
+            f"{row['users']:,}",
+            row["allocation"],
+            row["randomizer"],
+            f"{row['privacy_loss']:.9g}",
+            "-" if row["tau"] is None else f"{row['tau']:.4g}",
+            f"{row['n_variance']:.4g}",
+        )
+    console.print(table)
+    console.print(f"{result['users_needed']:,} users needed")
+    if reason:
+        console.print(f"[red]not feasible[/red]: {reason}")

@@ -1,0 +1,153 @@
+"""`askance simulate`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from askance.simulation.cli.arguments import add_learner, count, required, seed
+
+NAME = "simulate"
+SUMMARY = "run a learner on simulated users, or on real ones from a file"
+DESCRIPTION = (
+    "Runs a learner on a population: every user is a device with its own ledger, answering through "
+    "the same randomizers as in deployment; only the coins come from a seed."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The learner and its users, the fleet, the seed, what to write."""
+    add_learner(parser, nargs="?")
+    parser.add_argument(
+        "--list", action="store_true", help="list learners and populations, with parameters"
+    )
+    parser.add_argument(
+        "--fleet",
+        choices=("objects", "grpc"),
+        default="objects",
+        help="how devices are reached; the transcript is the same (default: objects)",
+    )
+    parser.add_argument("--seed", type=seed, default=0, metavar="S", help="default 0")
+    parser.add_argument("--trials", type=count, default=1, metavar="T", help="default 1")
+    parser.add_argument("--beta", default="0.01", metavar="B", help="failure chance; default 0.01")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="a picture: .png or .svg")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="a row a trial: .jsonl or .parquet"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs it and prints the result."""
+    import askance.api as ask
+    from askance.simulation.cli.output import print_json, progress
+
+    if arguments.list:
+        return _list(as_json=arguments.json)
+    required(arguments, "learner", "epsilon")
+    if arguments.data is None:
+        required(arguments, "users")
+    ask.check_output(arguments.plot, (".png", ".svg"))
+    ask.check_output(arguments.out, (".jsonl", ".parquet"))
+    chosen = ask.named(
+        arguments.learner,
+        epsilon=arguments.epsilon,
+        beta=arguments.beta,
+        users=arguments.users,
+        settings=dict(arguments.set),
+        population=arguments.population,
+        data=arguments.data,
+        label=arguments.label,
+    )
+    with progress("reports", None) as step:
+        result = ask.simulate(
+            chosen.study,
+            chosen.people,
+            fleet=arguments.fleet,
+            seed=arguments.seed,
+            trials=arguments.trials,
+            progress=step,
+        )
+    if arguments.out is not None:
+        result.write(arguments.out)
+    if arguments.plot is not None:
+        result.plot(arguments.plot)
+    if arguments.json:
+        print_json(result.to_json())
+    else:
+        _tell(result.to_json())
+    return 0
+
+
+def _list(*, as_json: bool) -> int:
+    import askance.api as ask
+    from askance.simulation.cli.output import print_json
+
+    catalogue = ask.catalogue()
+    if as_json:
+        print_json(catalogue)
+        return 0
+    for kind, entries in catalogue.items():
+        print(f"{kind}:")
+        for entry in entries:
+            print(f"  {entry['name']}: {entry['summary']}")
+            for parameter in entry["parameters"]:
+                default = (
+                    "" if parameter["default"] is None else f" (default {parameter['default']})"
+                )
+                note = f": {parameter['summary']}" if parameter["summary"] else ""
+                print(f"      --set {parameter['name']}=...{note}{default}")
+            if "error" in entry:
+                print(f"      error: {entry['error']}")
+    return 0
+
+
+def _tell(result: dict[str, Any]) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    tries = (
+        ""
+        if result["successes"] is None
+        else (f", right in {result['successes']} of {result['trials']} trials")
+    )
+    console.print(
+        f"[bold]{result['learner']}[/bold] on {result['users']:,} users ({result['fleet']} fleet),"
+        f" epsilon {result['epsilon']:.9g} each{tries}"
+    )
+    _tell_hypothesis(console, result)
+    error = result["error"]
+    if error["max"] is not None:
+        console.print(f"error: mean {error['mean']:.4g}, max {error['max']:.4g}")
+    spent = result["epsilon_spent"]
+    console.print(
+        f"{result['users_used']:,} users asked in {result['rounds']} rounds of"
+        f" {result['queries']} queries, {result['answers']:,} answers;"
+        f" epsilon spent: max {spent['max']:.9g}, mean {spent['mean']:.4g}"
+    )
+    for note in result["notes"]:
+        console.print(f"note: {note}")
+    console.print(
+        f"{result['seconds']:.1f} s, {result['answers_per_second']:,.0f} answers/s,"
+        f" {result['peak_memory_mb']:.0f} MB"
+    )
+    console.print(f"transcript {result['transcript']}", soft_wrap=True)
+
+
+def _tell_hypothesis(console: Any, result: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    hypothesis = result["hypothesis"]
+    if "estimate" in hypothesis:
+        hypothesis = {result["learner"]: hypothesis}
+    rows = hypothesis.items()
+    if not all(isinstance(value, dict) and "estimate" in value for _, value in rows):
+        console.print("  ".join(f"{name} = {value}" for name, value in rows))
+        return
+    table = Table(box=None, padding=(0, 2))
+    for name in ("", "estimate", f"low ({result['confidence']:.0%}, joint)", "high", "truth"):
+        table.add_column(name, justify="left" if name == "" else "right")
+    for (name, value), truth in zip(rows, result["truth"], strict=True):
+        numbers = (value["estimate"], value["low"], value["high"], truth)
+        table.add_row(name, *(f"{number:.5g}" for number in numbers))
+    console.print(table)

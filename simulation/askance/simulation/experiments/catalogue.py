@@ -1,0 +1,98 @@
+"""Studies and populations by name and text, as the command line and a study's file give them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from askance.aggregator.learners import find
+from askance.aggregator.study import Epsilon, Study
+from askance.client.errors import InvalidParameter
+from askance.client.queries import Schema
+from askance.simulation.populations import POPULATIONS, Population, table_from_csv
+from askance.simulation.seeds import Seed
+
+# Who a learner meets when nobody says otherwise.
+_HOME = {
+    "masked-parity": "masked-parity",
+    "conjunctions": "conjunctions",
+    "frequency": "categories",
+    "mean": "numbers",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A study that is made for a population, and how to make the population from a seed."""
+
+    study: Callable[[Population], Study]
+    people: Callable[[Seed], Population]
+
+
+def named(
+    learner: str,
+    *,
+    epsilon: Epsilon,
+    beta: Epsilon = "0.01",
+    users: int | None = None,
+    settings: Mapping[str, str] | None = None,
+    population: str | None = None,
+    data: Path | None = None,
+    schema: Schema | None = None,
+    label: str | None = None,
+) -> Named:
+    """The study of a learner by its name.
+
+    Args:
+      users: how many; None with `data`: one a row.
+      settings: text by name, for the learner and for a generated population.
+      population: a generated population's name; None: the learner's own.
+      data: a CSV file instead, its schema given or inferred, `label` what is to be predicted.
+
+    Raises:
+      InvalidParameter: a name or a setting that there is none of, or no users.
+    """
+    entry = find(learner)
+    given = dict(settings or {})
+    people: Callable[[Seed], Population]
+    if data is not None:
+        if population is not None:
+            raise InvalidParameter("expected a population or a data file, found both")
+        path = data
+
+        def people(seed: Seed) -> Population:
+            return table_from_csv(path, seed, schema=schema, label=label, size=users)
+
+    else:
+        people = _generated(learner, population, users, given)
+
+    def study(population: Population) -> Study:
+        made = entry.build(population.schema, given)
+        return Study(made, population.schema, epsilon=epsilon, beta=beta)
+
+    return Named(study, people)
+
+
+def _generated(
+    learner: str, population: str | None, users: int | None, given: dict[str, str]
+) -> Callable[[Seed], Population]:
+    """The maker of a generated population; takes its own settings out of `given`."""
+    name = population or _HOME.get(learner)
+    if name is None:
+        raise InvalidParameter(f"{learner}: expected a population or a data file, found neither")
+    if name not in POPULATIONS:
+        known = ", ".join(sorted(POPULATIONS))
+        raise InvalidParameter(f"population: expected one of {known}, found {name!r}")
+    if users is None:
+        raise InvalidParameter("expected a number of users, found none")
+    size, entry = users, POPULATIONS[name]
+    own = {key: _whole(key, given.pop(key)) for key, _ in entry.parameters if key in given}
+    return lambda seed: entry.build(size, seed, **own)
+
+
+def _whole(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidParameter(f"{name}: expected a whole number, found {text!r}") from None

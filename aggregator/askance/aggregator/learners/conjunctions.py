@@ -86,8 +86,11 @@ def conjunctions(
     positive = schema["y"] == "1"
     batch = Batch(Question(predicate(~schema["x"][i] & positive), tau=tau) for i in range(d))
 
+    threshold = float(tau)  # rounded as answers are: an answer of exactly tau is not above it
+
     def conclude(answers: Answers) -> Conjunction:
-        return Conjunction(d, tuple(i for i, answer in enumerate(answers) if answer.value <= tau))
+        kept = (i for i, answer in enumerate(answers) if answer.value <= threshold)
+        return Conjunction(d, tuple(kept))
 
     return batch, conclude
 

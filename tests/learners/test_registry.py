@@ -1,0 +1,112 @@
+"""The catalogue: learners by name and text, with and without data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from askance.aggregator.learners import (
+    LearnerEntry,
+    conjunctions_schema,
+    find,
+    learners,
+    masked_parity_schema,
+    register,
+)
+from askance.client.errors import InvalidParameter
+from askance.client.queries import Bit, Category, Integer, Label, QueryKind, Real, Schema
+
+PEOPLE = Schema(
+    "people",
+    1,
+    age=Integer(17, 90),
+    education=Category(["a", "b", "c"]),
+    income=Label(["low", "high"]),
+)
+
+
+def test_the_catalogue_names_its_learners_and_what_their_error_measures() -> None:
+    names = [entry.name for entry in learners()]
+    assert {"conjunctions", "frequency", "masked-parity", "mean"} <= set(names)
+    assert names == sorted(names)
+    assert all(entry.summary and entry.error for entry in learners())
+
+
+@pytest.mark.parametrize("entry", learners(), ids=lambda entry: str(entry.name))
+def test_every_learner_can_be_built_without_data_and_has_a_schema(entry: LearnerEntry) -> None:
+    learner = entry.build()
+    assert learner.name == entry.name
+    assert learner.schema is not None
+    batch = next(learner.run())
+    assert all(
+        question.query.fields_used <= set(learner.schema.fields) for question in batch.questions
+    )
+
+
+def test_parameters_are_text() -> None:
+    parity = find("masked-parity").build(None, {"d": "16", "variant": "printed"})
+    assert len(next(parity.run()).questions) == 16
+    histogram = find("frequency").build(None, {"cells": "5", "tau": "0.1"})
+    assert next(histogram.run()).questions[0].values == 5
+    assert histogram.parameters["tau"] == "0.1"
+
+
+def test_a_schema_is_taken_as_it_is() -> None:
+    schema = masked_parity_schema(4)
+    assert find("masked-parity").build(schema).schema is schema
+    assert find("conjunctions").build(conjunctions_schema(5)).schema.fields["x"].width == 5  # type: ignore[union-attr]  # Bits, and a schema
+    with pytest.raises(InvalidParameter, match="different records"):
+        find("masked-parity").build(schema, {"d": "8"})
+    with pytest.raises(InvalidParameter, match="different records"):
+        find("conjunctions").build(conjunctions_schema(5), {"d": "8"})
+
+
+def test_a_frequency_is_of_the_field_named_or_of_the_label() -> None:
+    entry = find("frequency")
+    default = next(entry.build(PEOPLE).run()).questions[0]
+    named = next(entry.build(PEOPLE, {"field": "education"}).run()).questions[0]
+    assert default.query.cell_names == ("low", "high")
+    assert named.query.cell_names == ("a", "b", "c")
+    with pytest.raises(InvalidParameter, match="field expects one of education, income"):
+        entry.build(PEOPLE, {"field": "age"})
+    two = Schema("two", 1, one=Category("ab"), two=Category("ab"))
+    with pytest.raises(InvalidParameter, match="set field to one of one, two"):
+        entry.build(two)
+    with pytest.raises(InvalidParameter, match="without data"):
+        entry.build(PEOPLE, {"cells": "3"})
+
+
+def test_a_mean_is_of_the_only_number() -> None:
+    question = next(find("mean").build(PEOPLE).run()).questions[0]
+    assert question.query.fields_used == {"age"}
+    low, high = next(find("mean").build().run()).questions[0].bounds
+    assert (low, high) == (-1, 1)
+    bits = next(find("mean").build(Schema("s", 1, b=Bit())).run()).questions[0]
+    assert bits.query.kind is QueryKind.PREDICATE
+    with pytest.raises(InvalidParameter, match="set field to one of x, y"):
+        find("mean").build(Schema("s", 1, x=Real(0, 1), y=Real(0, 1)))
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "message"),
+    [
+        ("masked-parity", {"dd": "8"}, "has no parameter 'dd'; it has d, variant"),
+        ("masked-parity", {"d": "x"}, "d expects a whole number"),
+        ("masked-parity", {"d": "7"}, "power of two"),
+        ("frequency", {"cells": "1"}, "cells expects 2..65535"),
+        ("mean", {"tau": "x"}, "tau expects a finite number"),
+        ("mean", {"tau": "0"}, "tau expects a positive number"),
+        ("conjunctions", {"accuracy": "2"}, "accuracy expects"),
+    ],
+)
+def test_a_wrong_parameter_is_named(name: str, parameters: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidParameter, match=message):
+        find(name).build(None, parameters)
+
+
+def test_names_are_found_and_taken_once() -> None:
+    with pytest.raises(InvalidParameter, match="no learner 'nobody'; there are conjunctions"):
+        find("nobody")
+    with pytest.raises(InvalidParameter, match="registered already"):
+        register(replace(find("mean"), summary="another"))

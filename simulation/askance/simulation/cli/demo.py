@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from askance.simulation.cli.arguments import count, seed
+from askance.simulation.cli.output import print_json, progress, screen
 
 if TYPE_CHECKING:
     from askance.simulation.experiments.trials import Trial
@@ -34,7 +35,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs it and prints the story."""
     import askance.api as ask
-    from askance.simulation.cli.output import print_json, progress
 
     with progress("reports over gRPC", None) as step:
         trial = ask.demo(
@@ -77,10 +77,9 @@ def _story(trial: Trial) -> dict[str, Any]:
 
 
 def _tell(story: dict[str, Any], d: int) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    console = screen()
     found, hidden, epsilon = story["hypothesis"], story["target"], story["epsilon"]
     console.print(
         f"{story['devices']:,} devices dialled an aggregator on this machine over gRPC. Each holds"

@@ -6,7 +6,12 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_WIDTH = 140
 
 
 class Failure(Exception):
@@ -55,6 +60,14 @@ def print_json(result: dict[str, Any]) -> None:
     print(json.dumps(result, ensure_ascii=False, allow_nan=False))
 
 
+def screen() -> Console:
+    """Where people read results; wide enough for the tables when nobody's terminal sets a width."""
+    from rich.console import Console
+
+    found = Console(highlight=False)
+    return found if found.is_terminal else Console(highlight=False, width=_WIDTH)
+
+
 @contextmanager
 def progress(description: str, total: int | None) -> Iterator[Callable[[int], None]]:
     """A bar on stderr, if a person is watching; yields what to call with each step's size."""
@@ -68,7 +81,7 @@ def progress(description: str, total: int | None) -> Iterator[Callable[[int], No
         TimeRemainingColumn,
     )
 
-    console = Console(stderr=True)
+    watched = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -77,7 +90,7 @@ def progress(description: str, total: int | None) -> Iterator[Callable[[int], No
         TimeRemainingColumn(),
     )
     with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
+        *columns, console=watched, transient=True, disable=not watched.is_terminal
     ) as bar:
         task = bar.add_task(description, total=total)
         yield lambda steps: bar.advance(task, steps)

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from askance.simulation.cli.arguments import add_learner, required
+from askance.simulation.cli.output import print_json, screen
 
 NAME = "plan"
 SUMMARY = "how many users a learner needs, round by round, before anybody is asked"
@@ -24,7 +25,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Plans and prints."""
     import askance.api as ask
-    from askance.simulation.cli.output import print_json
 
     required(arguments, "epsilon")
     planned = ask.plan(
@@ -46,10 +46,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _tell(result: dict[str, Any], reason: str | None) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    console = screen()
     table = Table(box=None, padding=(0, 2))
     heads = ("round", "queries", "users", "allocation", "randomizer", "loss", "tau", "n x variance")
     for head in heads:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from askance.simulation.cli.arguments import add_learner, count, required, seed
+from askance.simulation.cli.output import print_json, progress, screen
 
 NAME = "simulate"
 SUMMARY = "run a learner on simulated users, or on real ones from a file"
@@ -40,7 +41,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs it and prints the result."""
     import askance.api as ask
-    from askance.simulation.cli.output import print_json, progress
 
     if arguments.list:
         return _list(as_json=arguments.json)
@@ -81,7 +81,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _list(*, as_json: bool) -> int:
     import askance.api as ask
-    from askance.simulation.cli.output import print_json
 
     catalogue = ask.catalogue()
     if as_json:
@@ -103,9 +102,8 @@ def _list(*, as_json: bool) -> int:
 
 
 def _tell(result: dict[str, Any]) -> None:
-    from rich.console import Console
 
-    console = Console(highlight=False)
+    console = screen()
     tries = (
         ""
         if result["successes"] is None

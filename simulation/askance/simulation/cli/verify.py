@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from askance.simulation.cli.output import print_json, screen
+
 NAME = "verify"
 SUMMARY = "every randomizer's exact privacy loss against epsilon, by integers"
 DESCRIPTION = (
@@ -26,7 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Checks and prints."""
     import askance.api as ask
-    from askance.simulation.cli.output import print_json
 
     checks = list(ask.verify(arguments.epsilon) if arguments.epsilon else ask.verify())
     violations = sum(not check.holds for check in checks)
@@ -38,10 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _tell(rows: list[dict[str, Any]], violations: int) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    console = screen()
     table = Table(box=None, padding=(0, 2))
     for head in ("randomizer", "epsilon", "exact loss", "charge in nano-nats", "verdict"):
         table.add_column(head, justify="left" if head in ("randomizer", "verdict") else "right")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import platform
 
+from askance.simulation.cli.output import print_json
+
 NAME = "version"
 SUMMARY = "print the version"
 DESCRIPTION = "Prints the version of askance and of what it runs on."
@@ -19,7 +21,6 @@ def run(arguments: argparse.Namespace) -> int:
     from importlib.metadata import version
 
     from askance.client import __version__
-    from askance.simulation.cli.output import print_json
 
     found = {
         "askance": __version__,

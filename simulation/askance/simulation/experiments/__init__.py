@@ -2,11 +2,10 @@
 
 from askance.simulation.experiments.catalogue import Named, named
 from askance.simulation.experiments.judging import Verdict, judge
-from askance.simulation.experiments.trials import FLEETS, Simulation, Trial, run_trial, simulate
+from askance.simulation.experiments.trials import Simulation, Trial, run_trial, simulate
 from askance.simulation.experiments.verification import Check, verify
 
 __all__ = [
-    "FLEETS",
     "Check",
     "Named",
     "Simulation",

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -31,14 +32,8 @@ Maker = Callable[[int], Randomizer]
 
 FAMILIES: dict[str, Maker] = {
     "randomized-response": randomized_response,
-    **{
-        f"k-ary-response({k})": (lambda nano, k=k: k_ary_response(k, nano))
-        for k in (3, 17, 64, 1024)
-    },
-    **{
-        f"subset-selection({k})": (lambda nano, k=k: subset_selection(k, nano))
-        for k in (4, 10, 17, 64, 1024)
-    },
+    **{f"k-ary-response({k})": partial(k_ary_response, k) for k in (3, 17, 64, 1024)},
+    **{f"subset-selection({k})": partial(subset_selection, k) for k in (4, 10, 17, 64, 1024)},
 }
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from askance.client.errors import InvalidRecord
 from askance.client.queries import Bit, Bits, Category, Field, Integer, Real, Schema
@@ -45,7 +46,7 @@ anything = st.one_of(
 )
 
 
-def agree(field: Field, column: Any, items: Sequence[object]) -> None:
+def agree(field: Field, column: Any, items: Sequence[object] | NDArray[Any]) -> None:
     """The encoded column is, row by row, the encoded records."""
     schema = Schema("s", 1, z=field)
     with warnings.catch_warnings():

@@ -74,7 +74,7 @@ def test_of_is_the_constructor_for_computed_names() -> None:
     [
         Schema("adult2", 3, **ADULT.fields),
         Schema("adult", 4, **ADULT.fields),
-        Schema.of("adult", 3, dict(reversed(ADULT.fields.items()))),
+        Schema.of("adult", 3, dict(reversed(list(ADULT.fields.items())))),
         Schema("adult", 3, age=Integer(17, 91), education=ADULT.fields["education"]),
         Schema("adult", 3, **{**ADULT.fields, "income": Category([0, 1])}),
         Schema("adult", 3, **{**ADULT.fields, "age": Real(17, 90, 0)}),

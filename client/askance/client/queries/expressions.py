@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, SupportsIndex
 
 from askance.client.errors import InvalidQuery
 from askance.client.queries.canonical import i64s, text, u8, u32
@@ -178,7 +178,7 @@ class Expression:
             raise InvalidQuery(f"only BITS have components, found {self.kind.name}")
         return self.width
 
-    def __getitem__(self, component: int) -> Expression:
+    def __getitem__(self, component: SupportsIndex) -> Expression:
         if not is_integral(component):
             found = type(component).__name__
             raise InvalidQuery(f"a component is asked for by an integer, found {found}")

@@ -12,7 +12,7 @@ from askance.client.queries.fields import Bits
 from askance.client.queries.kinds import Kind, Op
 
 
-def where(condition: Expression, a: object, b: object) -> Expression:
+def where(condition: object, a: object, b: object) -> Expression:
     """`a` where the condition holds, else `b`."""
     left = operand(a, b if isinstance(b, Expression) else None)
     return build(Op.WHERE, (operand(condition), left, operand(b, left)))

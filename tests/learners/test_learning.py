@@ -49,7 +49,8 @@ def test_an_answer_has_a_value_for_each_thing_that_is_estimated(
 ) -> None:
     assert question.values == values
     low, high = question.bounds
-    assert (low, high) == bounds
+    assert low == bounds[0]
+    assert high == bounds[1]
     assert question.spread == bounds[1] - bounds[0]
 
 

@@ -12,13 +12,13 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance.aggregator.planning import RoundPlan
-from askance.aggregator.session import MemoryLog, Outcome, Session, Transcript
+from askance.aggregator.session import Outcome, Session, Transcript
 from askance.aggregator.study import Study
 from askance.client.device import Policy
 from askance.client.errors import InvalidParameter
 from askance.simulation.coins import SeededCoins
 from askance.simulation.experiments.judging import Verdict, judge
-from askance.simulation.fleets import FLEETS, Devices, Progress
+from askance.simulation.fleets import FLEETS, Devices, FleetMaker, Progress
 from askance.simulation.populations import Population
 from askance.simulation.seeds import Seed
 
@@ -168,7 +168,7 @@ def run_trial(
     study: Study,
     population: Population,
     *,
-    fleet: str,
+    fleet: str | FleetMaker,
     seed: Seed,
     progress: Progress | None = None,
     watch: Callable[[int, RoundPlan], None] | None = None,
@@ -180,12 +180,12 @@ def run_trial(
     coins = SeededCoins(seed / "coins")
     began = time.perf_counter()
     devices = Devices(population, policy, coins, lambda: EPOCH_S)
-    with FLEETS[fleet](devices, progress) as opened:
+    with (FLEETS[fleet] if isinstance(fleet, str) else fleet)(devices, progress) as opened:
         session = Session(
             study=signed,
             learner=study.learner,
-            fleet=opened,
-            log=MemoryLog(),
+            fleet=opened.fleet,
+            log=opened.log(signed),
             cohort_seed=(seed / "cohorts").key,
             beta=study.beta,
             confidence=study.confidence,

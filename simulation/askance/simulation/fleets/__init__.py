@@ -1,7 +1,8 @@
 """Fleets: the same devices, reached in different ways, with the same transcripts to the bit."""
 
 from askance.simulation.fleets.devices import Devices
-from askance.simulation.fleets.fleets import FLEETS, FleetMaker, Progress
+from askance.simulation.fleets.fleets import FLEETS
 from askance.simulation.fleets.objects import ObjectFleet
+from askance.simulation.fleets.opened import FleetMaker, OpenedFleet, Progress
 
-__all__ = ["FLEETS", "Devices", "FleetMaker", "ObjectFleet", "Progress"]
+__all__ = ["FLEETS", "Devices", "FleetMaker", "ObjectFleet", "OpenedFleet", "Progress"]

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from askance.aggregator.session import Fleet
+from askance.aggregator.session import MemoryLog
 from askance.simulation.fleets.devices import Devices
 from askance.simulation.fleets.objects import ObjectFleet
-
-Progress = Callable[[int], None]
-FleetMaker = Callable[[Devices, Progress | None], AbstractContextManager[Fleet]]
+from askance.simulation.fleets.opened import FleetMaker, OpenedFleet, Progress
 
 
 @contextmanager
-def _objects(devices: Devices, progress: Progress | None) -> Iterator[Fleet]:
-    yield ObjectFleet(devices, progress)
+def _objects(devices: Devices, progress: Progress | None) -> Iterator[OpenedFleet]:
+    yield OpenedFleet(ObjectFleet(devices, progress), lambda study: MemoryLog())
 
 
 @contextmanager
-def _grpc(devices: Devices, progress: Progress | None) -> Iterator[Fleet]:
+def _grpc(devices: Devices, progress: Progress | None) -> Iterator[OpenedFleet]:
     from askance.simulation.fleets.grpc import grpc_fleet  # gRPC is imported when it is used
 
-    with grpc_fleet(devices, progress) as fleet:
-        yield fleet
+    with grpc_fleet(devices, progress) as opened:
+        yield opened
 
 
 FLEETS: dict[str, FleetMaker] = {"objects": _objects, "grpc": _grpc}

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from askance.aggregator.session import Accounts, Intake, Round, Tally
 from askance.aggregator.session.intake import Arrival
 from askance.client.errors import RemoteProtocolError
 from askance.simulation.fleets.devices import Devices
-
-Progress = Callable[[int], None]
+from askance.simulation.fleets.opened import Progress
 
 
 class ObjectFleet:

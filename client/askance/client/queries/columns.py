@@ -45,9 +45,11 @@ def encode_column(name: str, field: Field, column: Any) -> tuple[ColumnValue, ND
     if array.ndim != 1:
         raise InvalidRecord(f"field {name}: expected a column of shape (n,), found {array.shape}")
     fast = array.dtype.kind in "biu" or array.dtype in _FLOATS
-    if fast and not isinstance(field, Category):
-        return _encode_numbers(field, array)
-    return _one_by_one(field, array)
+    if fast and isinstance(field, Category):
+        distinct, inverse = np.unique(array, return_inverse=True)
+        indices, known = _one_by_one(field, distinct)
+        return np.asarray(indices)[inverse], known[inverse]
+    return _encode_numbers(field, array) if fast else _one_by_one(field, array)
 
 
 def absent_column(field: Field, rows: int) -> tuple[ColumnValue, NDArray[np.bool_]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
 from typing import Any
 
 from askance.client.errors import InvalidQuery
@@ -116,11 +117,11 @@ def cross(*categories: Expression) -> Expression:
     """The joint index of several categories or predicates, the last varying fastest: a number."""
     if not categories:
         raise InvalidQuery("cross expects at least one category")
-    joint: Expression | None = None
-    for category in categories:
-        index = index_of(category) if category.kind == Kind.CATEGORY else category
-        if index.frac or index.low < 0:
-            raise InvalidQuery("cross expects categories, predicates or integers from 0")
-        joint = index if joint is None else joint * (index.high + 1) + index
-    assert joint is not None
-    return joint
+    return reduce(lambda joint, index: joint * (index.high + 1) + index, map(_cell, categories))
+
+
+def _cell(category: Expression) -> Expression:
+    index = index_of(category) if category.kind == Kind.CATEGORY else category
+    if index.kind == Kind.BITS or index.frac or index.low < 0:
+        raise InvalidQuery("cross expects categories, predicates or integers from 0")
+    return index

@@ -1,0 +1,72 @@
+"""A connected device, seen from the hub: something that bytes can be pushed to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from askance.client.service import MAX_REQUESTS, MAX_RESPONSE_BYTES
+
+Write = Callable[[bytes], Awaitable[None]]
+
+
+class Connection:
+    """One device's open stream.
+
+    Parts of responses are queued and sent joined: serialised messages concatenate, so an
+    acknowledgement rides on the next request and a request shared by a cohort is never serialised
+    again. One write is under way at a time, as gRPC requires.
+
+    Args:
+      ordinal: whose it is.
+      known_studies: what need not be sent along.
+      write: sends one message.
+    """
+
+    __slots__ = ("_flushing", "_parts", "_write", "known_studies", "ordinal")
+
+    def __init__(self, ordinal: int, known_studies: set[bytes], write: Write) -> None:
+        self.ordinal = ordinal
+        self.known_studies = known_studies
+        self._write = write
+        self._parts: deque[bytes] = deque()
+        self._flushing: asyncio.Task[None] | None = None
+
+    def push(self, *parts: bytes) -> None:
+        """Queues parts of responses, each with at most one request, study or batch of acks."""
+        self._parts.extend(parts)
+        if self._flushing is None and self._parts:
+            self._flushing = asyncio.ensure_future(self._flush())
+
+    async def flushed(self) -> None:
+        """Waits until what was pushed is written: a peer that does not read is not read either."""
+        if self._flushing is not None:
+            await asyncio.shield(self._flushing)
+
+    def drop(self) -> None:
+        """Sends nothing any more."""
+        self._parts.clear()
+        if self._flushing is not None:
+            self._flushing.cancel()
+
+    async def _flush(self) -> None:
+        try:
+            while self._parts:
+                await self._write(next_message(self._parts))
+        except Exception:  # the stream has ended: whoever reads it learns why
+            self._parts.clear()
+        finally:
+            self._flushing = None
+
+
+def next_message(parts: deque[bytes]) -> bytes:
+    """Takes from `parts` as many as fit into one response, in order, joined."""
+    if len(parts) == 1:
+        return parts.popleft()
+    taken = [parts.popleft()]
+    size = len(taken[0])
+    while parts and len(taken) < MAX_REQUESTS and size + len(parts[0]) <= MAX_RESPONSE_BYTES:
+        size += len(parts[0])
+        taken.append(parts.popleft())
+    return b"".join(taken)

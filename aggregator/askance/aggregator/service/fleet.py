@@ -1,0 +1,58 @@
+"""Real devices as a fleet: the session's blocking view of a hub in another thread."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import CancelledError
+
+from askance.aggregator.service.hub import Hub
+from askance.aggregator.session.accounts import Accounts
+from askance.aggregator.session.rounds import Round
+from askance.aggregator.session.tallies import Tally
+from askance.aggregator.store import Store
+from askance.client.errors import LocalProtocolError
+
+
+class ServiceFleet:
+    """The devices enrolled in a store, reached through a hub (see `session.Fleet`).
+
+    To be used from any thread but the hub's.
+
+    Args:
+      hub: asks them.
+      store: knows how many there are.
+      loop: the hub's event loop.
+    """
+
+    def __init__(self, hub: Hub, store: Store, loop: asyncio.AbstractEventLoop) -> None:
+        self._hub = hub
+        self._store = store
+        self._loop = loop
+
+    @property
+    def population(self) -> int:
+        """How many devices are enrolled."""
+        return self._store.population()
+
+    def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
+        """Asks every member of every group; returns when each has answered or refused.
+
+        Raises:
+          LocalProtocolError: the service was stopped meanwhile, or the study has a round open.
+          StoreError: what is stored of the round cannot be read.
+        """
+        opening = self._hub.open(round_, accounts)
+        try:
+            asking = asyncio.run_coroutine_threadsafe(opening, self._loop)
+        except RuntimeError:
+            opening.close()
+            raise LocalProtocolError("fleet: expected a running service, found none") from None
+        try:
+            return asking.result()
+        except CancelledError:
+            raise LocalProtocolError(
+                "fleet: expected a running service, found one that was stopped"
+            ) from None
+        except BaseException:
+            asking.cancel()
+            raise

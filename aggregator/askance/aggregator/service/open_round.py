@@ -1,0 +1,74 @@
+"""A round that devices are being asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from askance.aggregator.session.accounts import Accounts
+from askance.aggregator.session.intake import Arrival, Intake
+from askance.aggregator.session.rounds import Round
+from askance.aggregator.session.tallies import Tally
+from askance.client.messages import AckStatus
+from askance.client.service import Response, encode_response
+
+
+class OpenRound:
+    """One study's round: its intake, and its requests serialised once for everybody."""
+
+    def __init__(self, round_: Round, accounts: Accounts) -> None:
+        self.study_digest = round_.study_digest
+        self._round = round_
+        self._intake = Intake(round_, accounts)
+        self._study_part = encode_response(Response(studies=(round_.study,)))
+        self._parts = {
+            group.digest: encode_response(Response(requests=(group.payload,)))
+            for group in round_.groups
+        }
+        self._closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._close_if_complete()
+
+    @property
+    def requests(self) -> Iterable[bytes]:
+        """The digests of its requests."""
+        return self._parts
+
+    def examine(self, ordinal: int, data: bytes) -> Arrival | AckStatus:
+        """Checks a report (see `Intake.examine`)."""
+        return self._intake.examine(ordinal, data)
+
+    def enter(self, arrival: Arrival) -> None:
+        """Counts a durable report; entering it again changes nothing."""
+        self._intake.enter(arrival)
+        self._close_if_complete()
+
+    def close(self) -> None:
+        """Waits for nobody any more."""
+        if not self._closing.done():
+            self._closing.set_result(None)
+
+    async def closed(self) -> tuple[Tally, ...]:
+        """Waits until everybody has answered or refused."""
+        await self._closing
+        return self._intake.tallies()
+
+    def owed(self, ordinal: int, known_studies: set[bytes]) -> list[bytes]:
+        """The parts of responses that ask this user what it still owes, the study first."""
+        parts = [self._parts[group.digest] for group in self._intake.owes(ordinal)]
+        if parts and self.study_digest not in known_studies:
+            parts.insert(0, self._study_part)
+        return parts
+
+    def members_among(self, ordinals: Iterable[int]) -> Iterator[int]:
+        """Which of these users are asked anything."""
+        connected = np.fromiter(ordinals, np.int64)
+        asked = np.zeros(len(connected), np.bool_)
+        for group in self._round.groups:
+            asked |= np.isin(connected, group.members)
+        return iter(connected[asked].tolist())
+
+    def _close_if_complete(self) -> None:
+        if self._intake.complete:
+            self.close()

@@ -1,0 +1,154 @@
+"""The service as one object: started on a store, stopped in bounded time."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Self
+
+from grpc import aio
+
+from askance.aggregator.service.admission import Admission
+from askance.aggregator.service.fleet import ServiceFleet
+from askance.aggregator.service.hub import Hub
+from askance.aggregator.service.servicer import DevicesServicer
+from askance.aggregator.service.settings import Settings
+from askance.aggregator.store import Store
+from askance.client.errors import StoreError
+from askance.client.service import system_jitter
+
+_STOP_MARGIN_S = 10.0
+
+
+class AggregatorServer:
+    """A running service: an event loop in a thread, a hub in it, and a gRPC server around it.
+
+    It does not own the store: whoever opened it closes it, after `stop`.
+
+        with AggregatorServer.start(store) as server:
+            session.run(server.fleet)
+    """
+
+    def __init__(
+        self, store: Store, host: str, port: int, settings: Settings, jitter: Callable[[int], int]
+    ) -> None:
+        """Use `start`."""
+        self._store = store
+        self._address = (host, port)
+        self._settings = settings
+        self._jitter = jitter
+        self._started: Future[None] = Future()
+        self._stopping: asyncio.Event
+        self._loop: asyncio.AbstractEventLoop
+        self._thread = threading.Thread(target=self._run, name="askance-service", daemon=True)
+        self._thread.start()
+        self._started.result()
+
+    @classmethod
+    def start(
+        cls,
+        store: Store,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        settings: Settings | None = None,
+        jitter: Callable[[int], int] = system_jitter,
+    ) -> AggregatorServer:
+        """Starts serving `store`'s devices; port 0 takes a free one.
+
+        Raises:
+          StoreError: the address cannot be listened on.
+        """
+        return cls(store, host, port, settings or Settings(), jitter)
+
+    @property
+    def host(self) -> str:
+        """Where it listens."""
+        return self._address[0]
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self._address[1]
+
+    @property
+    def address(self) -> str:
+        """host:port, as a channel takes it."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def hub(self) -> Hub:
+        """What runs in the service's event loop; not to be called from another thread."""
+        return self._hub
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The service's event loop."""
+        return self._loop
+
+    @property
+    def fleet(self) -> ServiceFleet:
+        """The devices, for a session in another thread."""
+        return ServiceFleet(self._hub, self._store, self._loop)
+
+    def stop(self) -> None:
+        """Ends every call, commits what has arrived, and returns within bounded time."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stopping.set)
+            self._thread.join(self._settings.stop_grace_s + _STOP_MARGIN_S)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            try:
+                runner.run(self._serve())
+            except Exception as error:
+                if self._started.done():
+                    raise
+                self._started.set_exception(error)
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        # Two threads: a lookup need not queue behind a commit in Python, only at the store's lock.
+        with ThreadPoolExecutor(2, thread_name_prefix="askance-store") as executor:
+            self._hub = Hub(self._store, executor)
+            admission = Admission(self._store, executor)
+            servicer = DevicesServicer(self._hub, admission, self._settings, self._jitter)
+            server = aio.server(options=self._settings.server_options())
+            server.add_generic_rpc_handlers((servicer.handler(),))
+            self._address = (self.host, _bind(server, self.host, self.port))
+            await server.start()
+            self._started.set_result(None)
+            await self._stopping.wait()
+            await self._hub.stop()
+            await server.stop(self._settings.stop_grace_s)
+
+
+def _bind(server: aio.Server, host: str, port: int) -> int:
+    try:
+        return int(server.add_insecure_port(f"{host}:{port}"))
+    except RuntimeError:
+        raise StoreError(f"service: cannot listen on {host}:{port}") from None
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        import uvloop
+    except ImportError:  # not on every platform; asyncio's own does the same, more slowly
+        return asyncio.new_event_loop
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory

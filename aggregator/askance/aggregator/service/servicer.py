@@ -1,0 +1,145 @@
+"""The two calls that a device makes, over raw bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import NoReturn, Protocol
+
+import grpc
+from grpc import aio
+
+from askance.aggregator.service.admission import Admission, Overloaded
+from askance.aggregator.service.connections import Connection, next_message
+from askance.aggregator.service.hub import Hub
+from askance.aggregator.service.settings import Settings
+from askance.aggregator.service.statuses import status_of
+from askance.client.errors import AskanceError, RemoteProtocolError
+from askance.client.service import SERVICE, CheckIn, Response, decode_check_in, encode_response
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class Context(Protocol):
+    """What is used of gRPC's own context; at the end of a stream `read` returns no bytes object."""
+
+    async def read(self) -> object: ...
+
+    async def write(self, message: bytes) -> None: ...
+
+    async def abort(self, code: grpc.StatusCode, details: str) -> NoReturn: ...
+
+
+class DevicesServicer:
+    """Serves the Devices service for one hub.
+
+    Args:
+      jitter: from a bound, a whole number drawn uniformly from 0 to it; spreads check-ins.
+    """
+
+    def __init__(
+        self, hub: Hub, admission: Admission, settings: Settings, jitter: Callable[[int], int]
+    ) -> None:
+        self._hub = hub
+        self._admission = admission
+        self._settings = settings
+        self._jitter = jitter
+        self._streams = 0
+        self._check_ins = 0
+        # Not gRPC's own limit on concurrent calls, which the asyncio server does not always keep.
+        self._at_work = asyncio.Semaphore(settings.max_check_ins)
+
+    def handler(self) -> grpc.GenericRpcHandler:
+        """What a server routes calls by. Without serializers: messages are passed as bytes."""
+        handler: grpc.GenericRpcHandler = grpc.method_handlers_generic_handler(
+            SERVICE,
+            {
+                "CheckIn": grpc.unary_unary_rpc_method_handler(self.check_in),
+                "Participate": grpc.stream_stream_rpc_method_handler(self.participate),
+            },
+        )
+        return handler
+
+    async def check_in(self, data: bytes, context: Context) -> bytes:
+        """CheckIn: reports in; acknowledgements and requests out."""
+        try:
+            return await self._check_in(data)
+        except Exception as error:
+            await _abort(context, error)
+
+    async def participate(self, _: object, context: Context) -> None:
+        """Participate: the same, held open."""
+        try:
+            if self._streams >= self._settings.max_streams:
+                raise Overloaded(f"expected at most {self._settings.max_streams} devices connected")
+            self._streams += 1
+            try:
+                await self._participate(context)
+            finally:
+                self._streams -= 1
+        except aio.AbortError:
+            raise
+        except Exception as error:
+            await _abort(context, error)
+
+    async def _check_in(self, data: bytes) -> bytes:
+        if self._check_ins >= 2 * self._settings.max_check_ins:
+            raise Overloaded("expected fewer check-ins at one time")
+        self._check_ins += 1
+        try:
+            async with self._at_work:
+                message = decode_check_in(data)
+                ordinal = await self._admission.ordinal(message)
+                parts = deque(await self._deliver(ordinal, message))
+                parts.extend(self._hub.owed(ordinal, set(message.known_studies)))
+        finally:
+            self._check_ins -= 1
+        every = self._settings.check_in_every_ms
+        tail = encode_response(Response(retry_after_ms=every // 2 + self._jitter(every)))
+        return (next_message(parts) if parts else b"") + tail
+
+    async def _participate(self, context: Context) -> None:
+        async with asyncio.timeout(self._settings.first_message_s):
+            data = await context.read()
+        if not isinstance(data, bytes):
+            return
+        message = decode_check_in(data)
+        ordinal = await self._admission.ordinal(message)
+        connection = Connection(ordinal, set(message.known_studies), context.write)
+        replaced = self._hub.connect(connection)
+        if replaced is not None:
+            replaced.drop()
+        try:
+            connection.push(*await self._deliver(ordinal, message))
+            while isinstance(data := await context.read(), bytes):
+                message = decode_check_in(data)
+                if message.device_id or message.token:
+                    raise RemoteProtocolError("exchange: expected an identity in the first message")
+                connection.push(*await self._deliver(ordinal, message))
+                await connection.flushed()
+        finally:
+            self._hub.disconnect(connection)
+
+    async def _deliver(self, ordinal: int, message: CheckIn) -> list[bytes]:
+        """Delivers a message's reports together; the acknowledgements as a part of a response."""
+        if not message.reports:
+            return []
+        if len(message.reports) == 1:
+            acks = [await self._hub.deliver(ordinal, message.reports[0])]
+        else:
+            acks = await asyncio.gather(
+                *(self._hub.deliver(ordinal, report) for report in message.reports)
+            )
+        return [encode_response(Response(acks=tuple(acks)))]
+
+
+async def _abort(context: Context, error: Exception) -> NoReturn:
+    """Ends a call with the status that the table has for an error."""
+    code, details = status_of(error)
+    if code is grpc.StatusCode.INTERNAL:
+        _LOGGER.error("a call failed", exc_info=error)
+    elif not isinstance(error, AskanceError | TimeoutError):
+        _LOGGER.warning("a call was refused", exc_info=error)
+    await context.abort(code, details)

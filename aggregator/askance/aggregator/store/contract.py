@@ -1,0 +1,150 @@
+"""What every store does; one contract suite runs on all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from askance.client.errors import StoreError
+from askance.client.messages import AckStatus, SignedStudy
+
+DIGEST_BYTES = 32
+DEVICE_ID_BYTES = 64  # at most; at least one
+MAX_EVIDENCE = 4  # conflicting reports kept for one request and device: enough to prove a conflict
+
+
+@dataclass(frozen=True, slots=True)
+class EnrolledDevice:
+    """A device that the aggregator knows: its place among the users, its token's SHA-256."""
+
+    ordinal: int
+    token_digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReport:
+    """A report's bytes as they arrived, with the request and the user they answer for."""
+
+    request_digest: bytes
+    ordinal: int
+    data: bytes
+
+
+class StudyLog(Protocol):
+    """A study's transcript: lines, appended and never changed."""
+
+    def append(self, line: str) -> None:
+        """Adds a line; it is durable when this returns."""
+        ...
+
+    def lines(self) -> Iterator[str]:
+        """All lines, oldest first, as they are when this is called."""
+        ...
+
+
+class Store(Protocol):
+    """The aggregator's memory. Safe to share between threads."""
+
+    def enrol(self, devices: Iterable[tuple[bytes, bytes]]) -> range:
+        """Takes up devices, all or none, as (device id, SHA-256 of its token).
+
+        Returns:
+          Their ordinals, which go on from the last one, in the order given.
+
+        Raises:
+          StoreError: an id that is enrolled already, given twice, empty or too long; a digest of
+            another length than 32 bytes.
+        """
+        ...
+
+    def device(self, device_id: bytes) -> EnrolledDevice | None:
+        """The device of that id, if it is enrolled."""
+        ...
+
+    def population(self) -> int:
+        """How many devices are enrolled: ordinals are 0 .. population-1."""
+        ...
+
+    def add_study(self, digest: bytes, signed: SignedStudy) -> None:
+        """Keeps a study under the SHA-256 of its bytes; the same study again changes nothing.
+
+        Raises:
+          StoreError: another study or signature stands under that digest.
+        """
+        ...
+
+    def studies(self) -> dict[bytes, SignedStudy]:
+        """All studies by digest, oldest first."""
+        ...
+
+    def log(self, study_digest: bytes) -> StudyLog:
+        """The transcript of a study.
+
+        Raises:
+          StoreError: there is no such study.
+        """
+        ...
+
+    def accept(self, arrivals: Sequence[StoredReport]) -> list[AckStatus]:
+        """Makes a batch of reports durable in one transaction, each counted exactly once.
+
+        The caller has checked that the request was asked of that user and that the report is one.
+
+        Returns:
+          For each arrival ACCEPTED (new), DUPLICATE (the same bytes are stored already) or CONFLICT
+          (other bytes are; these are kept as evidence, the first `MAX_EVIDENCE` of them).
+
+        Raises:
+          StoreError: nothing may be acknowledged. What became durable all the same is a duplicate
+            when it is delivered again.
+        """
+        ...
+
+    def reports(self, request_digest: bytes) -> Iterator[tuple[int, bytes]]:
+        """What was accepted for a request: (ordinal, bytes), in the order of ordinals."""
+        ...
+
+    def report(self, request_digest: bytes, ordinal: int) -> bytes | None:
+        """What was accepted from one user for a request."""
+        ...
+
+    def evidence(self, request_digest: bytes) -> Iterator[tuple[int, bytes]]:
+        """The refused reports of a request: (ordinal, bytes), by ordinal, oldest first."""
+        ...
+
+    def close(self) -> None:
+        """Releases what the store holds; nothing else may be called afterwards."""
+        ...
+
+
+def checked_devices(devices: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """The devices as a list, each of which could be enrolled in an empty store."""
+    listed = list(devices)
+    seen: set[bytes] = set()
+    for place, (device_id, token_digest) in enumerate(listed):
+        if not 1 <= len(device_id) <= DEVICE_ID_BYTES:
+            raise StoreError(
+                f"enrolment: expected ids of 1 to {DEVICE_ID_BYTES} bytes,"
+                f" found {len(device_id)} at device {place}"
+            )
+        if len(token_digest) != DIGEST_BYTES:
+            raise StoreError(
+                f"enrolment: expected token digests of {DIGEST_BYTES} bytes,"
+                f" found {len(token_digest)} at device {place}"
+            )
+        if device_id in seen:
+            raise StoreError(f"enrolment: expected distinct ids, found device {place} again")
+        seen.add(device_id)
+    return listed
+
+
+def checked_arrivals(arrivals: Sequence[StoredReport]) -> Sequence[StoredReport]:
+    """The arrivals, each of a form that a store keeps."""
+    for arrival in arrivals:
+        if len(arrival.request_digest) != DIGEST_BYTES or arrival.ordinal < 0:
+            raise StoreError(
+                f"reports: expected a digest of {DIGEST_BYTES} bytes and an ordinal of 0 or more,"
+                f" found {len(arrival.request_digest)} bytes and {arrival.ordinal}"
+            )
+    return arrivals

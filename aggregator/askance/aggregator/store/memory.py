@@ -1,0 +1,111 @@
+"""A store that lasts as long as its process: for simulations."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+
+from askance.aggregator.store.contract import (
+    DIGEST_BYTES,
+    MAX_EVIDENCE,
+    EnrolledDevice,
+    StoredReport,
+    checked_arrivals,
+    checked_devices,
+)
+from askance.client.errors import StoreError
+from askance.client.messages import AckStatus, SignedStudy
+
+
+class MemoryStore:
+    """The store's contract on dictionaries (see `Store`)."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._devices: dict[bytes, EnrolledDevice] = {}
+        self._studies: dict[bytes, SignedStudy] = {}
+        self._logs: dict[bytes, list[str]] = {}
+        self._reports: dict[bytes, dict[int, bytes]] = {}
+        self._evidence: dict[bytes, dict[int, list[bytes]]] = {}
+
+    def enrol(self, devices: Iterable[tuple[bytes, bytes]]) -> range:
+        listed = checked_devices(devices)
+        with self._lock:
+            for place, (device_id, _) in enumerate(listed):
+                if device_id in self._devices:
+                    raise StoreError(f"enrolment: expected new ids, found device {place} enrolled")
+            start = len(self._devices)
+            for ordinal, (device_id, token_digest) in enumerate(listed, start):
+                self._devices[device_id] = EnrolledDevice(ordinal, token_digest)
+            return range(start, len(self._devices))
+
+    def device(self, device_id: bytes) -> EnrolledDevice | None:
+        return self._devices.get(device_id)
+
+    def population(self) -> int:
+        return len(self._devices)
+
+    def add_study(self, digest: bytes, signed: SignedStudy) -> None:
+        if len(digest) != DIGEST_BYTES:
+            raise StoreError(
+                f"study: expected a digest of {DIGEST_BYTES} bytes, found {len(digest)}"
+            )
+        with self._lock:
+            if self._studies.setdefault(digest, signed) != signed:
+                raise StoreError(f"study {digest.hex()[:16]}: expected no other, found one stored")
+            self._logs.setdefault(digest, [])
+
+    def studies(self) -> dict[bytes, SignedStudy]:
+        with self._lock:
+            return dict(self._studies)
+
+    def log(self, study_digest: bytes) -> _MemoryStudyLog:
+        lines = self._logs.get(study_digest)
+        if lines is None:
+            raise StoreError(f"study {study_digest.hex()[:16]}: expected a stored one, found none")
+        return _MemoryStudyLog(lines)
+
+    def accept(self, arrivals: Sequence[StoredReport]) -> list[AckStatus]:
+        arrivals = checked_arrivals(arrivals)
+        with self._lock:
+            return [self._accept_one(arrival) for arrival in arrivals]
+
+    def _accept_one(self, arrival: StoredReport) -> AckStatus:
+        known = self._reports.setdefault(arrival.request_digest, {})
+        first = known.get(arrival.ordinal)
+        if first is None:
+            known[arrival.ordinal] = arrival.data
+            return AckStatus.ACCEPTED
+        if first == arrival.data:
+            return AckStatus.DUPLICATE
+        kept = self._evidence.setdefault(arrival.request_digest, {})
+        others = kept.setdefault(arrival.ordinal, [])
+        if arrival.data not in others and len(others) < MAX_EVIDENCE:
+            others.append(arrival.data)
+        return AckStatus.CONFLICT
+
+    def reports(self, request_digest: bytes) -> Iterator[tuple[int, bytes]]:
+        with self._lock:
+            return iter(sorted(self._reports.get(request_digest, {}).items()))
+
+    def report(self, request_digest: bytes, ordinal: int) -> bytes | None:
+        return self._reports.get(request_digest, {}).get(ordinal)
+
+    def evidence(self, request_digest: bytes) -> Iterator[tuple[int, bytes]]:
+        with self._lock:
+            kept = sorted(self._evidence.get(request_digest, {}).items())
+            return iter([(ordinal, data) for ordinal, others in kept for data in others])
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
+class _MemoryStudyLog:
+    def __init__(self, lines: list[str]) -> None:
+        self._lines = lines
+
+    def append(self, line: str) -> None:
+        self._lines.append(line)
+
+    def lines(self) -> Iterator[str]:
+        return iter(tuple(self._lines))

@@ -1,0 +1,59 @@
+"""The SQLite store's schema, as numbered steps that are only ever appended to.
+
+`user_version` in the file's header is how many were taken.
+"""
+
+from __future__ import annotations
+
+APPLICATION_ID = 0x61736B73  # "asks", in the file's header
+
+_FIRST = """
+CREATE TABLE devices (
+  ordinal INTEGER PRIMARY KEY CHECK (ordinal >= 0),
+  device_id BLOB NOT NULL UNIQUE CHECK (length(device_id) BETWEEN 1 AND 64),
+  token_digest BLOB NOT NULL CHECK (length(token_digest) = 32)
+) STRICT;
+CREATE TABLE studies (
+  number INTEGER PRIMARY KEY,
+  digest BLOB NOT NULL UNIQUE CHECK (length(digest) = 32),
+  study BLOB NOT NULL,
+  public_key BLOB NOT NULL,
+  signature BLOB NOT NULL
+) STRICT;
+CREATE TABLE transcript_lines (
+  study INTEGER NOT NULL REFERENCES studies (number),
+  number INTEGER NOT NULL CHECK (number >= 0),
+  line TEXT NOT NULL,
+  PRIMARY KEY (study, number)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE requests (
+  number INTEGER PRIMARY KEY,
+  digest BLOB NOT NULL UNIQUE CHECK (length(digest) = 32)
+) STRICT;
+CREATE TABLE reports (
+  request INTEGER NOT NULL REFERENCES requests (number),
+  ordinal INTEGER NOT NULL CHECK (ordinal >= 0),
+  data BLOB NOT NULL,
+  PRIMARY KEY (request, ordinal)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE evidence (
+  request INTEGER NOT NULL,
+  ordinal INTEGER NOT NULL,
+  place INTEGER NOT NULL CHECK (place BETWEEN 0 AND 3),
+  data BLOB NOT NULL,
+  PRIMARY KEY (request, ordinal, place),
+  FOREIGN KEY (request, ordinal) REFERENCES reports (request, ordinal)
+) STRICT, WITHOUT ROWID;
+"""
+
+MIGRATIONS = (_FIRST,)
+VERSION = len(MIGRATIONS)
+
+
+def script(taken: int) -> str:
+    """One transaction that brings a store with `taken` steps to the present one."""
+    steps = "".join(MIGRATIONS[taken:])
+    return (
+        f"BEGIN IMMEDIATE; PRAGMA application_id={APPLICATION_ID}; {steps}"
+        f" PRAGMA user_version={VERSION}; COMMIT;"
+    )

@@ -1,0 +1,61 @@
+"""The device's runtime: the only room of the trusted base that knows gRPC.
+
+Its rules: a device dials out and believes nothing that comes back. What arrives is bounded in bytes
+and in items before it is looked at; an exchange that breaks the protocol is dropped whole and tried
+again later. A report leaves only after the device's core has made it durable; it is kept and sent
+again, the same bytes, until the aggregator acknowledges it, and never computed anew. Waiting is
+exponential with full jitter, so that a fleet does not come back as one.
+
+`exchange` is what passes in one exchange, as values and as bytes; `outbox` keeps what is not
+acknowledged; `backoff` says how long to wait; `runtime` puts them around a `Device`, once
+(`check_in_once`) or held open (`participate`).
+"""
+
+from askance.client.service.backoff import Backoff, sleep_ms, system_jitter
+from askance.client.service.channels import channel_options
+from askance.client.service.exchange import (
+    MAX_KNOWN_STUDIES,
+    MAX_REPORTS,
+    MAX_REQUEST_MESSAGE_BYTES,
+    MAX_REQUESTS,
+    MAX_RESPONSE_BYTES,
+    MAX_STUDIES,
+    PROTOCOL,
+    SERVICE,
+    CheckIn,
+    ExchangeTooLarge,
+    Response,
+    decode_check_in,
+    decode_response,
+    encode_check_in,
+    encode_response,
+)
+from askance.client.service.identity import Identity, token_digest
+from askance.client.service.outbox import Outbox
+from askance.client.service.runtime import DeviceRunner
+
+__all__ = [
+    "MAX_KNOWN_STUDIES",
+    "MAX_REPORTS",
+    "MAX_REQUESTS",
+    "MAX_REQUEST_MESSAGE_BYTES",
+    "MAX_RESPONSE_BYTES",
+    "MAX_STUDIES",
+    "PROTOCOL",
+    "SERVICE",
+    "Backoff",
+    "CheckIn",
+    "DeviceRunner",
+    "ExchangeTooLarge",
+    "Identity",
+    "Outbox",
+    "Response",
+    "channel_options",
+    "decode_check_in",
+    "decode_response",
+    "encode_check_in",
+    "encode_response",
+    "sleep_ms",
+    "system_jitter",
+    "token_digest",
+]

@@ -1,0 +1,27 @@
+"""How a device's channel is set up."""
+
+from __future__ import annotations
+
+from askance.client.service.exchange import MAX_REQUEST_MESSAGE_BYTES, MAX_RESPONSE_BYTES
+
+# A ping a minute keeps an idle stream alive through NATs; a server calls more often abuse.
+_KEEPALIVE_MS = 60_000
+_KEEPALIVE_TIMEOUT_MS = 20_000
+
+
+def channel_options(*, own_connection: bool = False) -> list[tuple[str, int]]:
+    """Options for `grpc.aio.insecure_channel` and `secure_channel`.
+
+    Args:
+      own_connection: do not share a connection with other channels of this process to the same
+        address (a process that stands for thousands of devices spreads them over several).
+    """
+    return [
+        ("grpc.max_receive_message_length", MAX_RESPONSE_BYTES),
+        ("grpc.max_send_message_length", MAX_REQUEST_MESSAGE_BYTES),
+        ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
+        ("grpc.keepalive_timeout_ms", _KEEPALIVE_TIMEOUT_MS),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.max_pings_without_data", 0),
+        ("grpc.use_local_subchannel_pool", 1 if own_connection else 0),
+    ]

@@ -1,0 +1,150 @@
+"""One exchange between a device and its aggregator, as values and as bytes.
+
+The same messages serve both directions of both calls (`CheckIn` and `Participate`), so both sides
+share this file and its limits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from askance.client.codec import MAX_MESSAGE_BYTES, parse
+from askance.client.errors import RemoteProtocolError
+from askance.client.messages import AckStatus, SignedStudy
+from askance.protos.v1 import exchange_pb2 as pb
+from askance.protos.v1 import study_pb2
+
+PROTOCOL = 1  # the version of the exchange; an aggregator refuses any other
+SERVICE = pb.DESCRIPTOR.services_by_name["Devices"].full_name
+
+DIGEST_BYTES = 32
+MAX_REPORTS = 64  # reports in one message
+MAX_REQUESTS = 64  # requests in one message
+MAX_STUDIES = 64
+MAX_KNOWN_STUDIES = 256
+MAX_REQUEST_MESSAGE_BYTES = 1024 * 1024
+# Room for the longest request or study and all that may stand beside it.
+MAX_RESPONSE_BYTES = 4 * MAX_MESSAGE_BYTES
+
+
+class ExchangeTooLarge(RemoteProtocolError):
+    """More bytes or items in one message than an exchange may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckIn:
+    """What a device says: who it is (in the first message), its reports, the studies it knows."""
+
+    protocol: int = PROTOCOL
+    device_id: bytes = b""
+    token: bytes = b""
+    reports: tuple[bytes, ...] = ()
+    known_studies: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What an aggregator says: what became of reports, new studies, new requests."""
+
+    acks: tuple[tuple[bytes, AckStatus], ...] = ()
+    studies: tuple[SignedStudy, ...] = ()
+    requests: tuple[bytes, ...] = ()
+    retry_after_ms: int = 0
+
+
+def encode_check_in(message: CheckIn) -> bytes:
+    """The bytes of what a device says."""
+    return pb.CheckInRequest(
+        protocol=message.protocol,
+        device_id=message.device_id,
+        token=message.token,
+        reports=message.reports,
+        known_studies=message.known_studies,
+    ).SerializeToString(deterministic=True)
+
+
+def decode_check_in(data: bytes) -> CheckIn:
+    """What a device says.
+
+    Raises:
+      ExchangeTooLarge: more than an exchange may have. RemoteProtocolError: not a check-in.
+    """
+    _check_size("CheckInRequest", data, MAX_REQUEST_MESSAGE_BYTES)
+    message = parse(pb.CheckInRequest, data, limit=MAX_REQUEST_MESSAGE_BYTES)
+    _check_count("reports", len(message.reports), MAX_REPORTS)
+    _check_count("known studies", len(message.known_studies), MAX_KNOWN_STUDIES)
+    for digest in message.known_studies:
+        _check_digest("a known study", digest)
+    return CheckIn(
+        message.protocol,
+        message.device_id,
+        message.token,
+        tuple(message.reports),
+        tuple(message.known_studies),
+    )
+
+
+def encode_response(message: Response) -> bytes:
+    """The bytes of what an aggregator says.
+
+    Serialised messages can be joined: the parts of a response, serialised once, make every
+    response they are parts of.
+    """
+    return pb.CheckInResponse(
+        acks=[
+            pb.Ack(request_digest=digest, status=pb.Status.ValueType(status))
+            for digest, status in message.acks
+        ],
+        studies=[
+            study_pb2.SignedStudy(study=s.study, public_key=s.public_key, signature=s.signature)
+            for s in message.studies
+        ],
+        requests=message.requests,
+        retry_after_ms=message.retry_after_ms,
+    ).SerializeToString(deterministic=True)
+
+
+def decode_response(data: bytes) -> Response:
+    """What an aggregator says.
+
+    Raises:
+      ExchangeTooLarge: more than an exchange may have. RemoteProtocolError: not a response.
+    """
+    _check_size("CheckInResponse", data, MAX_RESPONSE_BYTES)
+    message = parse(pb.CheckInResponse, data, limit=MAX_RESPONSE_BYTES)
+    _check_count("acks", len(message.acks), MAX_REPORTS)
+    _check_count("studies", len(message.studies), MAX_STUDIES)
+    _check_count("requests", len(message.requests), MAX_REQUESTS)
+    return Response(
+        tuple(_decode_ack(ack) for ack in message.acks),
+        tuple(SignedStudy(s.study, s.public_key, s.signature) for s in message.studies),
+        tuple(message.requests),
+        message.retry_after_ms,
+    )
+
+
+def _decode_ack(ack: pb.Ack) -> tuple[bytes, AckStatus]:
+    _check_digest("an acknowledged request", ack.request_digest)
+    try:
+        return ack.request_digest, AckStatus(ack.status)
+    except ValueError:
+        raise RemoteProtocolError(
+            f"exchange: expected a known status, found number {ack.status}"
+        ) from None
+
+
+def _check_size(name: str, data: bytes, limit: int) -> None:
+    if len(data) > limit:
+        raise ExchangeTooLarge(f"{name}: expected at most {limit} bytes, found {len(data)}")
+
+
+def _check_count(what: str, count: int, limit: int) -> None:
+    if count > limit:
+        raise ExchangeTooLarge(f"exchange: expected at most {limit} {what}, found {count}")
+
+
+def _check_digest(what: str, digest: bytes) -> None:
+    if len(digest) != DIGEST_BYTES:
+        raise RemoteProtocolError(
+            f"exchange: expected a digest of {DIGEST_BYTES} bytes for {what}, found {len(digest)}"
+        )

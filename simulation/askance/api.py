@@ -36,7 +36,13 @@ from askance.aggregator.oracles import EmpiricalOracle, ExactOracle, learn
 from askance.aggregator.planning import StudyPlan
 from askance.aggregator.study import Epsilon, Study
 from askance.client import __version__
-from askance.client.errors import AskanceError, InvalidParameter
+from askance.client.errors import (
+    AskanceError,
+    InvalidParameter,
+    InvalidQuery,
+    InvalidRecord,
+    PlanRefused,
+)
 from askance.client.queries import (
     Bit,
     Bits,
@@ -91,10 +97,14 @@ __all__ = [
     "ExactOracle",
     "Expression",
     "Integer",
+    "InvalidParameter",
+    "InvalidQuery",
+    "InvalidRecord",
     "Label",
     "Learner",
     "Learning",
     "NonAdaptive",
+    "PlanRefused",
     "Population",
     "Query",
     "Question",

@@ -10,7 +10,8 @@ from askance.aggregator.learners import find
 from askance.aggregator.study import Epsilon, Study
 from askance.client.errors import InvalidParameter
 from askance.client.queries import Schema
-from askance.simulation.populations import POPULATIONS, Population, table_from_csv
+from askance.simulation.populations import Population, table_from_csv
+from askance.simulation.populations.registry import build, entry
 from askance.simulation.seeds import Seed
 
 # Who a learner meets when nobody says otherwise.
@@ -53,7 +54,7 @@ def named(
     Raises:
       InvalidParameter: a name or a setting that there is none of, or no users.
     """
-    entry = find(learner)
+    chosen = find(learner)
     given = dict(settings or {})
     people: Callable[[Seed], Population]
     if data is not None:
@@ -68,7 +69,7 @@ def named(
         people = _generated(learner, population, users, given)
 
     def study(population: Population) -> Study:
-        made = entry.build(population.schema, given)
+        made = chosen.build(population.schema, given)
         return Study(made, population.schema, epsilon=epsilon, beta=beta)
 
     return Named(study, people)
@@ -81,14 +82,12 @@ def _generated(
     name = population or _HOME.get(learner)
     if name is None:
         raise InvalidParameter(f"{learner}: expected a population or a data file, found neither")
-    if name not in POPULATIONS:
-        known = ", ".join(sorted(POPULATIONS))
-        raise InvalidParameter(f"population: expected one of {known}, found {name!r}")
     if users is None:
         raise InvalidParameter("expected a number of users, found none")
-    size, entry = users, POPULATIONS[name]
-    own = {key: _whole(key, given.pop(key)) for key, _ in entry.parameters if key in given}
-    return lambda seed: entry.build(size, seed, **own)
+    size, home = users, name
+    keys = [key for key, _ in entry(home).parameters]
+    own = {key: _whole(key, given.pop(key)) for key in keys if key in given}
+    return lambda seed: build(home, size, seed, own)
 
 
 def _whole(name: str, text: str) -> int:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -18,6 +19,8 @@ from askance.client.device import Policy
 from askance.client.errors import InvalidParameter
 from askance.simulation.coins import SeededCoins
 from askance.simulation.experiments.judging import Verdict, judge
+from askance.simulation.experiments.plots import plot
+from askance.simulation.experiments.records import hypothesis_json, rows_of, write_rows
 from askance.simulation.fleets import FLEETS, Devices, FleetMaker, Progress
 from askance.simulation.populations import Population
 from askance.simulation.seeds import Seed
@@ -81,12 +84,19 @@ class Simulation:
         verdicts = [trial.verdict.success for trial in self.trials]
         return None if None in verdicts else sum(bool(verdict) for verdict in verdicts)
 
+    def write(self, path: str | Path) -> None:
+        """Writes a row a trial to a .jsonl or .parquet file."""
+        write_rows(rows_of(self), Path(path))
+
+    def plot(self, path: str | Path) -> None:
+        """Draws the result to a .png or .svg file."""
+        plot(self, Path(path))
+
     def to_json(self) -> dict[str, Any]:
-        """The result as the command line prints it."""
+        """The result as the command line prints it; counts and details are trial 0's."""
         first = self.trials[0].outcome
         errors = [t.verdict.error for t in self.trials if t.verdict.error is not None]
         users = self.trials[0].population.size
-        hypothesis = first.hypothesis
         return {
             "learner": self.study.learner.name,
             "fleet": self.fleet,
@@ -101,7 +111,7 @@ class Simulation:
             },
             "rounds": first.rounds,
             "queries": first.queries,
-            "hypothesis": hypothesis.to_json() if hasattr(hypothesis, "to_json") else hypothesis,
+            "hypothesis": hypothesis_json(first.hypothesis),
             "truth": list(self.trials[0].verdict.truth) or None,
             "confidence": float(self.study.confidence),
             "answers": first.answers,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from askance.client.errors import InvalidParameter
 from askance.client.queries import EncodedColumns, Schema
@@ -42,6 +42,25 @@ class Population:
             raise InvalidParameter(
                 f"population: expected 1 to {MAX_USERS} users, found {self.size}"
             )
+
+    @classmethod
+    def generated(cls, name: str, users: int, *, seed: int = 0, **parameters: int) -> Population:
+        """A generated population by its name (see `askance simulate --list`)."""
+        from askance.simulation.populations.registry import build
+
+        return build(name, users, Seed.of(seed), parameters)
+
+    @classmethod
+    def from_columns(
+        cls, schema: Schema, columns: Mapping[str, ArrayLike], *, name: str = "columns"
+    ) -> Population:
+        """The people in columns of equal length (arrays, lists, a DataFrame), one a row.
+
+        Raises:
+          InvalidRecord: a column that the schema does not have, or of another shape.
+        """
+        encoded = schema.encode_columns({key: columns[key] for key in columns})
+        return cls(name, schema, len(encoded), lambda start, stop: encoded.take(slice(start, stop)))
 
     @classmethod
     def from_csv(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from askance.client.errors import InvalidParameter
 from askance.simulation.populations.categories import categories
 from askance.simulation.populations.conjunctions import conjunctions
 from askance.simulation.populations.masked_parity import masked_parity
 from askance.simulation.populations.numbers import numbers
 from askance.simulation.populations.population import Population
+from askance.simulation.seeds import Seed
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +46,31 @@ POPULATIONS = {
         PopulationEntry("numbers", "a bell-shaped number in [0, 1]", (), numbers),
     )
 }
+
+
+def entry(name: str) -> PopulationEntry:
+    """The generated population of that name.
+
+    Raises:
+      InvalidParameter: there is none.
+    """
+    if name not in POPULATIONS:
+        known = ", ".join(sorted(POPULATIONS))
+        raise InvalidParameter(f"population: expected one of {known}, found {name!r}")
+    return POPULATIONS[name]
+
+
+def build(name: str, users: int, seed: Seed, parameters: Mapping[str, int]) -> Population:
+    """`users` users of the population of that name.
+
+    Raises:
+      InvalidParameter: no such population or parameter, or a parameter out of range.
+    """
+    chosen = entry(name)
+    known = [key for key, _ in chosen.parameters]
+    for key in parameters:
+        if key not in known:
+            raise InvalidParameter(
+                f"{name}: expected parameters {', '.join(known) or 'none'}, found {key!r}"
+            )
+    return chosen.build(users, seed, **parameters)

@@ -1,0 +1,68 @@
+"""A simulation's trials as rows, written to JSON lines or Parquet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from askance.client.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from askance.simulation.experiments.trials import Simulation
+
+
+def rows_of(simulation: Simulation) -> list[dict[str, Any]]:
+    """A row a trial: what was found, how right it is, what it took."""
+    return [
+        {
+            "trial": number,
+            "learner": simulation.study.learner.name,
+            "epsilon": simulation.study.epsilon,
+            "users": trial.population.size,
+            "users_used": trial.outcome.users_used,
+            "success": trial.verdict.success,
+            "error": trial.verdict.error,
+            "rounds": trial.outcome.rounds,
+            "queries": trial.outcome.queries,
+            "answers": trial.outcome.answers,
+            "refusals": trial.outcome.refusals,
+            "max_spent_nano_nats": trial.outcome.spending.max_spent,
+            "transcript": trial.outcome.transcript,
+            "hypothesis": json.dumps(hypothesis_json(trial.outcome.hypothesis)),
+            "seconds": trial.seconds,
+        }
+        for number, trial in enumerate(simulation.trials)
+    ]
+
+
+def hypothesis_json(hypothesis: Any) -> Any:
+    """A hypothesis as JSON: by its own `to_json`, as it is, or as its text."""
+    if hasattr(hypothesis, "to_json"):
+        return hypothesis.to_json()
+    try:
+        json.dumps(hypothesis, allow_nan=False)
+    except (TypeError, ValueError):
+        return str(hypothesis)
+    return hypothesis
+
+
+def write_rows(rows: Sequence[dict[str, Any]], path: Path) -> None:
+    """Writes rows to a .jsonl or .parquet file, whole or not at all.
+
+    Raises:
+      InvalidParameter: another suffix.
+    """
+    partial = path.with_name(path.name + ".partial")
+    if path.suffix == ".jsonl":
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        partial.write_text(text, encoding="utf-8")
+    elif path.suffix == ".parquet":
+        import pyarrow
+        from pyarrow import parquet
+
+        parquet.write_table(pyarrow.Table.from_pylist(list(rows)), partial)
+    else:
+        raise InvalidParameter(f"expected a file named *.jsonl or *.parquet, found {path}")
+    partial.replace(path)

@@ -10,7 +10,7 @@ import askance.api as ask
 
 
 @ask.adaptive("median", version=1)
-def median(number: ask.Expression, low: int, high: int, tau: str = "0.05") -> ask.Learning[int]:
+def median(number: ask.Expression, low: int, high: int, tau: str = "0.1") -> ask.Learning[int]:
     """A value whose rank is within tau of one half, among the whole numbers low .. high."""
     while low < high:
         middle = (low + high) // 2
@@ -23,9 +23,9 @@ def median(number: ask.Expression, low: int, high: int, tau: str = "0.05") -> as
 
 
 def main() -> None:
-    """Finds the median of 8,000 made-up ages, twice."""
+    """Finds the median of 5,000 made-up ages, twice."""
     schema = ask.Schema("ages", 1, age=ask.Integer(0, 127))
-    ages = np.random.default_rng(7).binomial(100, 0.41, size=8_000)
+    ages = np.random.default_rng(7).binomial(100, 0.41, size=5_000)
     people = ask.Population.from_columns(schema, {"age": ages})
     study = ask.Study(median(schema.age, 0, 127), schema, epsilon=2)
     print("users needed:", study.plan().users_needed, "   true median:", int(np.median(ages)))

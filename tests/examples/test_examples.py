@@ -1,0 +1,35 @@
+"""The examples run, each in a process of its own, and both fleets agree."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_runs_and_its_fleets_agree(example: Path) -> None:
+    roots = [str(ROOT / room) for room in ("protos", "client", "aggregator", "simulation")]
+    done = subprocess.run(
+        [sys.executable, str(example)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(roots)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    digests = [line.split()[-1] for line in done.stdout.splitlines() if "sha256:" in line]
+    assert len(digests) == 2
+    assert digests[0] == digests[1]
+
+
+@pytest.mark.parametrize(("example", "limit"), [("own_learner", 40), ("own_randomizer", 60)])
+def test_the_guide_keeps_its_promise_of_few_lines(example: str, limit: int) -> None:
+    text = (ROOT / "examples" / f"{example}.py").read_text(encoding="utf-8")
+    assert len(text.splitlines()) < limit

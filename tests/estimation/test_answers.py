@@ -11,7 +11,7 @@ from math import factorial, prod
 import numpy as np
 import pytest
 
-from askance.aggregator.estimation import estimate
+from askance.aggregator.estimation import clopper_pearson, estimate
 from askance.aggregator.learners import Question, neutral_answer
 from askance.client.errors import InvalidParameter
 from askance.client.queries import (
@@ -170,6 +170,22 @@ def test_the_share_of_the_sample_at_hand_is_covered_as_well(yes: int) -> None:
         answer = estimate(PREDICATE, WARNER, np.array([n - count, count]), n, 0.05)
         covered += weight * (answer.low <= yes / n <= answer.high)
     assert covered >= Fraction(95, 100)
+
+
+def test_a_signed_interval_is_the_difference_of_two_at_half_the_alpha() -> None:
+    """Two pairs at alpha = .2: each of four cells is covered but for .05, so all pairs but .2."""
+    question, randomizer = (
+        Question(signed(Schema("s", 1, k=Integer(0, 4))["k"])),
+        best_for(5, 10**9),
+    )
+    assert isinstance(randomizer, KaryResponse)
+    counts, n = np.array([90, 30, 20, 50, 10]), 200
+    answer = estimate(question, randomizer, counts, n, 0.2)
+    own, other = float(randomizer.rates.own), float(randomizer.rates.other)
+    lows, highs = ((end - other) / (own - other) for end in clopper_pearson(counts, n, 0.05))
+    for pair in (0, 1):
+        assert answer.lows[pair] == pytest.approx(max(lows[2 * pair] - highs[2 * pair + 1], -1))
+        assert answer.highs[pair] == pytest.approx(min(highs[2 * pair] - lows[2 * pair + 1], 1))
 
 
 def test_values_are_raw_and_intervals_are_clipped_to_what_is_possible() -> None:

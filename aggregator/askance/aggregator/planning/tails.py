@@ -96,9 +96,9 @@ class Ternary(Tail):
         shift = tau * self.gap
 
         def rate(s: float) -> float:
-            return s * shift - self._log_moment(s)
+            return s * shift - self.log_moment(s)
 
-        # K(s) >= ln E >= s - ln(1/stray) - s gap, so rate is negative past this point.
+        # K(s) >= s - ln(1/stray) - s gap, so the rate is negative past this point.
         limit = log(1 / self.stray) / max(1 - self.gap - shift, 1e-3)
         return max(-_least(lambda s: -rate(s), 0.0, min(limit, 50.0)), shift * shift / 2)
 
@@ -107,7 +107,8 @@ class Ternary(Tail):
         """E[W] for a user at the + cell."""
         return self.hit - self.miss
 
-    def _log_moment(self, s: float) -> float:
+    def log_moment(self, s: float) -> float:
+        """K(s): the greatest ln E[e^(s (W - E[W]))] of a population that keeps the promise."""
         arch = cosh(s) - 1
         rest = max(self.hit + self.miss - 2 * self.stray, 0.0)
         even = arch * (2 * self.stray + self.mass * rest)

@@ -65,11 +65,11 @@ def test_a_schema_is_taken_as_it_is() -> None:
 def test_a_frequency_is_of_the_field_named_or_of_the_label() -> None:
     entry = find("frequency")
     default = next(entry.build(PEOPLE).run()).questions[0]
-    named = next(entry.build(PEOPLE, {"field": "education"}).run()).questions[0]
+    named = next(entry.build(PEOPLE, {"column": "education"}).run()).questions[0]
     assert default.query.cell_names == ("low", "high")
     assert named.query.cell_names == ("a", "b", "c")
     with pytest.raises(InvalidParameter, match="field expects one of education, income"):
-        entry.build(PEOPLE, {"field": "age"})
+        entry.build(PEOPLE, {"column": "age"})
     two = Schema("two", 1, one=Category("ab"), two=Category("ab"))
     with pytest.raises(InvalidParameter, match="set field to one of one, two"):
         entry.build(two)

@@ -134,14 +134,14 @@ def _frequency(schema: Schema | None, parameters: Mapping[str, str]) -> Learner[
         schema = Schema("frequency", 1, cell=Category(range(cells)))
     elif "cells" in parameters:
         raise InvalidParameter("frequency: cells is for planning without data; found a schema")
-    field = _field("frequency", schema, (Category,), parameters.get("field"))
+    field = _field("frequency", schema, (Category,), parameters.get("column"))
     return replace(frequency(schema[field], _tau(parameters)), schema=schema)
 
 
 def _mean(schema: Schema | None, parameters: Mapping[str, str]) -> Learner[Any]:
     if schema is None:
         schema = Schema("mean", 1, value=Real(-1, 1))
-    field = _field("mean", schema, (Integer, Real, Bit), parameters.get("field"))
+    field = _field("mean", schema, (Integer, Real, Bit), parameters.get("column"))
     return replace(mean(schema[field], _tau(parameters)), schema=schema)
 
 
@@ -155,7 +155,7 @@ def _field(learner: str, schema: Schema, types: tuple[type, ...], asked: str | N
     if asked is not None:
         if asked not in fits:
             raise InvalidParameter(
-                f"{learner}: field expects one of {', '.join(fits) or 'none here'}, found another"
+                f"{learner}: column expects one of {', '.join(fits) or 'none here'}, found {asked!r}"
             )
         return asked
     labels = [name for name in fits if isinstance(schema.fields[name], Label)]
@@ -163,7 +163,7 @@ def _field(learner: str, schema: Schema, types: tuple[type, ...], asked: str | N
         if len(candidates) == 1:
             return candidates[0]
     raise InvalidParameter(
-        f"{learner}: set field to one of {', '.join(fits) or 'none (no field of a fitting type)'}"
+        f"{learner}: set column to one of {', '.join(fits) or 'none (no field of a fitting type)'}"
     )
 
 
@@ -206,7 +206,7 @@ register(
         "the share of users in each cell of a category",
         "greatest distance of an estimated share from the population's, over cells",
         (
-            ParameterEntry("field", "the category (default: the label, or the only one)"),
+            ParameterEntry("column", "the category (default: the label, or the only one)"),
             ParameterEntry("cells", "how many cells, to plan without data (16)"),
             ParameterEntry("tau", "how exactly each share is wanted (default: as users allow)"),
         ),
@@ -219,7 +219,7 @@ register(
         "the mean of a number over users",
         "distance of the estimated mean from the population's, in real units",
         (
-            ParameterEntry("field", "the number (default: the only one)"),
+            ParameterEntry("column", "the number (default: the only one)"),
             ParameterEntry("tau", "how exactly the mean is wanted (default: as users allow)"),
         ),
         _mean,

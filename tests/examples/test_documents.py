@@ -1,0 +1,49 @@
+"""What README and CONTRIBUTING show works as shown: their Python runs, and so do their commands."""
+
+import random
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from askance.simulation.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def blocks(document: str, language: str) -> list[str]:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md"])
+def test_the_python_of_a_document_runs_from_top_to_bottom(
+    document: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = blocks(document, "python")
+    assert shown
+    names: dict[str, object] = {"__name__": document}
+    for block in shown:
+        exec(compile(block, document, "exec"), names)
+    assert "sha256:" in capsys.readouterr().out
+
+
+def commands() -> list[str]:
+    lines = [
+        line.partition("#")[0].strip()
+        for block in blocks("README.md", "sh")
+        for line in block.splitlines()
+    ]
+    return [line for line in lines if line.startswith("askance ")]
+
+
+@pytest.mark.parametrize("command", commands())
+def test_a_command_of_the_readme_works(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = random.Random(3)
+    rows = [f"{generator.randint(17, 90)},{generator.choice('ABC?')}" for _ in range(3_000)]
+    (tmp_path / "people.csv").write_text("age,education\n" + "\n".join(rows) + "\n")
+    monkeypatch.chdir(tmp_path)
+    assert main(shlex.split(command)[1:]) == 0

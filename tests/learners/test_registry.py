@@ -68,10 +68,10 @@ def test_a_frequency_is_of_the_field_named_or_of_the_label() -> None:
     named = next(entry.build(PEOPLE, {"column": "education"}).run()).questions[0]
     assert default.query.cell_names == ("low", "high")
     assert named.query.cell_names == ("a", "b", "c")
-    with pytest.raises(InvalidParameter, match="field expects one of education, income"):
+    with pytest.raises(InvalidParameter, match="column expects one of education, income"):
         entry.build(PEOPLE, {"column": "age"})
     two = Schema("two", 1, one=Category("ab"), two=Category("ab"))
-    with pytest.raises(InvalidParameter, match="set field to one of one, two"):
+    with pytest.raises(InvalidParameter, match="set column to one of one, two"):
         entry.build(two)
     with pytest.raises(InvalidParameter, match="without data"):
         entry.build(PEOPLE, {"cells": "3"})
@@ -85,7 +85,7 @@ def test_a_mean_is_of_the_only_number() -> None:
     assert high == 1
     bits = next(find("mean").build(Schema("s", 1, b=Bit())).run()).questions[0]
     assert bits.query.kind is QueryKind.PREDICATE
-    with pytest.raises(InvalidParameter, match="set field to one of x, y"):
+    with pytest.raises(InvalidParameter, match="set column to one of x, y"):
         find("mean").build(Schema("s", 1, x=Real(0, 1), y=Real(0, 1)))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -58,6 +58,7 @@ def agree(field: Field, column: Any, items: Sequence[object] | NDArray[Any]) -> 
         assert (found.values, found.present) == (expected.values, expected.present)
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(fields, st.lists(anything, max_size=8))
 def test_lists_of_anything(field: Field, items: list[object]) -> None:
     agree(field, items, items)
@@ -66,6 +67,7 @@ def test_lists_of_anything(field: Field, items: list[object]) -> None:
     agree(field, column, items)
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(fields, st.lists(floats, max_size=8))
 def test_float_columns(field: Field, items: list[float]) -> None:
     agree(field, items, items)
@@ -79,6 +81,7 @@ def test_float_columns(field: Field, items: list[float]) -> None:
 INTEGERS = [np.int8, np.uint8, np.int16, np.int32, np.uint32, np.int64, np.uint64]
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(fields, st.sampled_from(INTEGERS), st.data())
 def test_integer_columns(field: Field, dtype: Any, data: st.DataObject) -> None:
     info = np.iinfo(dtype)
@@ -88,17 +91,27 @@ def test_integer_columns(field: Field, dtype: Any, data: st.DataObject) -> None:
     agree(field, items, items)
 
 
+@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_the_ends_of_integer_columns(field: Field, dtype: Any) -> None:
+    ends = [int(np.iinfo(dtype).min), 0, int(np.iinfo(dtype).max)]
+    agree(field, np.array(ends, dtype=dtype), ends)
+
+
+@settings(deadline=None)  # a busy machine is no failure
 @given(fields, st.lists(st.booleans(), max_size=8))
 def test_truth_columns(field: Field, items: list[bool]) -> None:
     agree(field, np.array(items, dtype=np.bool_), items)
     agree(field, items, items)
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(fields, st.lists(texts.filter(lambda text: "\0" not in text), min_size=1, max_size=8))
 def test_text_columns(field: Field, items: list[str]) -> None:
     agree(field, np.array(items), items)
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(st.sampled_from([1, 5, 31, 32, 33, 64, 70]), st.data())
 def test_bit_columns(width: int, data: st.DataObject) -> None:
     row = st.lists(st.sampled_from([0, 1]), min_size=width, max_size=width)

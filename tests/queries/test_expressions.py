@@ -93,7 +93,8 @@ S = Schema(
         (where(S.b, S.i, 9), Kind.NUMBER, 0, -3, 9),
         (where(S.b, S.i, S.r), Kind.NUMBER, 8, -768, 1024),
         (where(S.b, S.c, S.d), Kind.CATEGORY, 0, 0, 2),
-        (where(S.b, S.c, S.e), Kind.CATEGORY, 0, 0, 2),
+        (where(S.b, S.c, first([S.p])), Kind.CATEGORY, 0, 0, 2),
+        (where(S.b, "green", S.c), Kind.CATEGORY, 0, 0, 2),
         (where(True, S.i, 1), Kind.NUMBER, 0, -3, 4),
         (clip(S.n, -1, 3), Kind.NUMBER, 0, 0, 3),
         (clip(S.n, 12, 13), Kind.NUMBER, 0, 12, 12),
@@ -134,9 +135,9 @@ def test_kind_grid_and_bounds(
         (lambda: S.c == 8, "one of its labels"),
         (lambda: S.c == 1.5, "one of its labels"),
         (lambda: S.c == S.e, "categories with the same labels"),
-        (lambda: S.c == S.i, "compares a category with one of its labels"),
+        (lambda: S.c == S.i, "EQUAL expects beside a category one of its labels"),
         (lambda: first([S.b]) == 2, r"indices 0\.\.1"),
-        (lambda: first([S.b]) == 0.5, "compares a category"),
+        (lambda: first([S.b]) == 0.5, "beside a category"),
         (lambda: S.v == 3, "found BITS"),
         (lambda: S.v == S.v, "found BITS"),
         (lambda: S.v + 1, "found BITS"),
@@ -162,7 +163,9 @@ def test_kind_grid_and_bounds(
         (lambda: constant(1, -1), r"frac_bits in 0\.\.40"),
         (lambda: where(S.i, 1, 2), "WHERE expects BOOLEAN"),
         (lambda: where(S.b, S.c, 1.5), "one of its labels"),
-        (lambda: where(S.b, S.c, S.i), "argument 2, found CATEGORY"),
+        (lambda: where(S.b, S.c, S.e), "categories with the same labels"),
+        (lambda: where(S.b, S.c, "blue"), "one of its labels"),
+        (lambda: where(S.b, S.c, S.i), "WHERE expects beside a category"),
         (lambda: where(S.b, S.v, S.v), "found BITS"),
         (lambda: clip(S.i, 3, 2), "low <= high"),
         (lambda: clip(S.c, 0, 1), "CLIP expects"),
@@ -208,7 +211,7 @@ def test_what_is_ill_typed_is_refused(make: Any, message: str) -> None:
         lambda: where(S.b, S.big, S.r),
         lambda: dot([1, 1], [S.big, S.big]),
         lambda: dot([1, -1], [S.big, S.big]),
-        lambda: dot([1 << 61, 1], [where(S.b, 0, 0), S.r]),
+        lambda: dot([1 << 61, 1], [clip(S.i, 0, 0), S.r]),
         lambda: clip(S.r, 0, 1 << 58),
         lambda: bucketize(S.big, [0.5]),
         lambda: bucketize(S.r, [1 << 58]),
@@ -258,6 +261,11 @@ def test_an_explicit_grid_holds_for_integers_too() -> None:
 def test_labels_may_be_given_as_they_are_or_as_integers() -> None:
     assert (S.c == 7).same_as(S.c == "7")
     assert (S.c != 7).same_as(~(S.c == "7"))
+
+
+def test_a_choice_between_categories_keeps_labels_that_agree() -> None:
+    assert where(S.b, S.c, S.d).labels == where(S.b, S.c, "red").labels == S.c.labels
+    assert where(S.b, S.c, first([S.p])).labels is None
 
 
 def test_components_of_bits_are_a_sequence() -> None:

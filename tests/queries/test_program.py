@@ -164,8 +164,8 @@ def one(value: int = 1, frac: int = 0) -> Node:
         ([N, Node(Op.BUCKETIZE, (0,), constants=(2, 1))], "increasing edges"),
         ([C, one(2), Node(Op.EQUAL, (0, 1))], r"indices 0\.\.1"),
         ([C, one(-1), Node(Op.EQUAL, (0, 1))], r"indices 0\.\.1"),
-        ([C, one(1, 1), Node(Op.EQUAL, (0, 1))], "compares a category"),
-        ([C, N, Node(Op.EQUAL, (0, 1))], "compares a category"),
+        ([C, one(1, 1), Node(Op.EQUAL, (0, 1))], "beside a category"),
+        ([C, N, Node(Op.EQUAL, (0, 1))], "beside a category"),
         ([V, Node(Op.NOT, (0,))], "NOT expects BOOLEAN"),
         ([N, N, Node(Op.ADD, (0, 1))], "canonical order"),  # a node twice
         ([N, B, Node(Op.NEGATE, (0,))], "canonical order"),  # a node that is not used

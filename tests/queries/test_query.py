@@ -173,6 +173,7 @@ QUERIES = [
     predicate(constant(1)),
     real(dot([1, -0.5, 2], S.v) + S.i),
     real(round_to(S.r * S.i, 2), default=-1),
+    real(S.i, low=-1, high=2),
     category(cross(S.c, S.b), 5),
     signed(where(S.b, S.n, 6)),
 ]

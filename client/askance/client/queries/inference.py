@@ -186,17 +186,24 @@ def _equal(parts: Parts) -> ValueType:
     a, b = parts.args
     if Kind.CATEGORY not in (a.kind, b.kind):
         return _compare(parts)
+    _same_categories(parts.op, a, b)
+    return _BOOLEAN
+
+
+def _same_categories(op: Op, a: Expression, b: Expression) -> tuple[str, ...] | None:
+    """Two categories with the same labels, or a category and the index of one of its labels."""
     if a.kind != Kind.CATEGORY:
         a, b = b, a
     if b.kind == Kind.CATEGORY:
         if a.labels is not None and b.labels is not None and a.labels != b.labels:
-            raise InvalidQuery("EQUAL expects categories with the same labels")
-    elif b.op != Op.CONSTANT or b.frac or not a.low <= b.low <= a.high:
+            raise InvalidQuery(f"{op.name} expects categories with the same labels")
+        return a.labels if a.labels == b.labels else None
+    if b.op != Op.CONSTANT or b.frac or not a.low <= b.low <= a.high:
         raise InvalidQuery(
-            f"EQUAL compares a category with one of its labels (indices {a.low}..{a.high}) "
-            "or with another category"
+            f"{op.name} expects beside a category one of its labels (indices {a.low}..{a.high}) "
+            f"or another category, found {b.kind.name}"
         )
-    return _BOOLEAN
+    return a.labels
 
 
 def _logic(parts: Parts) -> ValueType:
@@ -208,8 +215,8 @@ def _logic(parts: Parts) -> ValueType:
 def _where(parts: Parts) -> ValueType:
     _expect(parts, 0, [Kind.BOOLEAN])
     a, b = parts.args[1:]
-    if a.kind == b.kind == Kind.CATEGORY:
-        labels = a.labels if a.labels == b.labels else None
+    if Kind.CATEGORY in (a.kind, b.kind):
+        labels = _same_categories(parts.op, a, b)
         return ValueType(Kind.CATEGORY, 0, min(a.low, b.low), max(a.high, b.high), labels)
     _expect(parts, 1, _NUMERIC)
     _expect(parts, 2, _NUMERIC)

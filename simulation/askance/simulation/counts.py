@@ -1,0 +1,182 @@
+"""The tally of a group, drawn exactly in law without drawing its users.
+
+A learner sees a group only through its tally. Where a million devices an answer, a thousand times
+over, would take days, the tally itself is drawn: from how many users there are at each level, by
+binomial, multinomial and hypergeometric draws whose number does not depend on the users' number.
+
+Nothing here is on the private path: probabilities are rounded to floats (a relative 2^-53) before
+they are drawn from, and for subset selection the draws are taken as uniform, as in
+`SubsetSelection.probability` (the device's differ by at most cells^2 / 2^64). No device uses it.
+
+**Sets.** Subset selection and k-ary response (a set of one cell) report a set of s of k cells that
+contains the own cell with probability p and is uniform otherwise. Two steps make it cheap:
+
+1. *Most users forget their cell.* Given whether the own cell is in it, a report is a uniform set,
+   and so is a uniform set of s of all k cells, which contains the own cell with probability s/k.
+   If p >= s/k, a report is therefore, with probability (1 - p) / (1 - s/k), a *free* one: a uniform
+   set, whatever the own cell; and else a *bound* one: the own cell and s - 1 others. (Only free
+   ones lack the own cell, with probability 1 - p in all.) If p < s/k it is free with probability
+   p k/s, and else bound to s cells that are not the own one.
+2. *A sweep over the cells.* A user who has m members left to place in c cells that are left takes
+   the next cell with probability m/c, independently of all others. Users with the same m and c are
+   alike, so one binomial moves all of them. Two pools are kept by m. A free user at cell v has
+   c = k - v. A *waiting* user is a bound one whose own cell has not been passed: c = k - v - 1, for
+   the own cell is none to take. What a waiting user has done does not depend on where its own cell
+   is, so the users whose own cell is v are a uniform sample of those waiting: a multivariate
+   hypergeometric draw by m. They do not take v (it is theirs already, or barred) and become free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from askance.client.errors import InvalidParameter
+from askance.client.randomizers import (
+    COIN_SPACE,
+    Channel,
+    KaryResponse,
+    Randomizer,
+    SubsetSelection,
+)
+
+Counts = NDArray[np.int64]
+
+MAX_GROUP = 10**9 - 1  # numpy's hypergeometric draws end there
+
+
+def sample_levels(
+    law: Sequence[Fraction] | ArrayLike, users: int, rng: np.random.Generator, trials: int
+) -> Counts:
+    """How many of `users` independent users are at each level.
+
+    Args:
+        law: probabilities of the levels, shape (m,), or (trials, m) where trials have their own.
+        users: >= 0.
+        rng: where randomness comes from.
+        trials: >= 1.
+
+    Returns:
+        Shape (trials, m).
+
+    Raises:
+        InvalidParameter: the law is none, or a number is out of range.
+    """
+    chances = np.asarray(law, dtype=np.float64)
+    if chances.ndim not in (1, 2) or (chances.ndim == 2 and len(chances) != trials):
+        raise InvalidParameter(
+            f"a law expects shape (m,) or (trials, m), found {chances.shape} for {trials} trials"
+        )
+    if (chances < 0).any() or (np.abs(chances.sum(axis=-1) - 1) > 1e-9).any():
+        raise InvalidParameter("a law expects probabilities that sum to 1, found other numbers")
+    if users < 0 or trials < 1:
+        raise InvalidParameter(f"expected users >= 0 and trials >= 1, found {users} and {trials}")
+    return rng.multinomial(users, chances, size=trials)
+
+
+def sample_tally(
+    randomizer: Randomizer, level_counts: ArrayLike, rng: np.random.Generator, trials: int
+) -> Counts:
+    """`randomizer.tally` of the reports of a group, drawn exactly in law.
+
+    Args:
+        randomizer: a table, k-ary response or subset selection.
+        level_counts: how many users there are at each level: integers, shape (m,), or (trials, m)
+            where trials have their own (`sample_levels`).
+        rng: where randomness comes from.
+        trials: how many independent tallies.
+
+    Returns:
+        Shape (trials, k), k the length of the randomizer's tally.
+
+    Raises:
+        InvalidParameter: the counts are of another shape, negative, or of a billion users or more;
+            or the family is another one.
+    """
+    counts = _checked(level_counts, randomizer.levels, trials)
+    if isinstance(randomizer, Channel):
+        return _table(randomizer, counts, rng)
+    if isinstance(randomizer, SubsetSelection):
+        return _sets(randomizer.cells, randomizer.size, randomizer.rates.own, counts, rng)
+    if isinstance(randomizer, KaryResponse):
+        return _sets(randomizer.cells, 1, randomizer.rates.own, counts, rng)
+    raise InvalidParameter(f"no law of tallies is known for the family {randomizer.name}")
+
+
+def _checked(level_counts: ArrayLike, levels: int, trials: int) -> Counts:
+    counts = np.asarray(level_counts)
+    if trials < 1:
+        raise InvalidParameter(f"trials expects 1 or more, found {trials}")
+    if counts.shape not in ((levels,), (trials, levels)) or counts.dtype.kind not in "iu":
+        raise InvalidParameter(
+            f"level counts expect integers of shape ({levels},) or ({trials}, {levels}), "
+            f"found {counts.dtype} of shape {counts.shape}"
+        )
+    counts = np.broadcast_to(counts.astype(np.int64), (trials, levels))
+    if (counts < 0).any() or (counts.sum(axis=1) > MAX_GROUP).any():
+        raise InvalidParameter(f"a group has 0..{MAX_GROUP} users, found another number")
+    return counts
+
+
+def _table(channel: Channel, counts: Counts, rng: np.random.Generator) -> Counts:
+    """The users at a level are multinomial over the symbols."""
+    tally = np.zeros((len(counts), channel.symbols), dtype=np.int64)
+    for level, row in enumerate(channel.table):
+        tally += rng.multinomial(counts[:, level], [entry / COIN_SPACE for entry in row])
+    return tally
+
+
+def _sets(cells: int, size: int, own: Fraction, counts: Counts, rng: np.random.Generator) -> Counts:
+    """The sweep of the module's docstring."""
+    even = Fraction(size, cells)
+    favoured = own >= even
+    uniform = (1 - own) / (1 - even) if favoured else own / even
+    forgetful = rng.binomial(counts, float(uniform))
+    bound = counts - forgetful
+    free = _pool(forgetful.sum(axis=1), size, size)
+    waiting = _pool(bound.sum(axis=1), size - favoured, size)
+    members_left = np.arange(size + 1)
+    tally = bound.copy() if favoured else np.zeros_like(bound)
+    for cell in range(cells):
+        ahead = cells - cell
+        arrived = _uniform_part(waiting, bound[:, cell], rng)
+        waiting -= arrived
+        # A state with more members left than cells is empty; its chance only has to be one.
+        taking = rng.binomial(free, np.minimum(members_left / ahead, 1.0))
+        # At the last cell nobody waits, and no cell is left to wait for.
+        reaching = rng.binomial(waiting, np.minimum(members_left / max(ahead - 1, 1), 1.0))
+        tally[:, cell] += taking.sum(axis=1) + reaching.sum(axis=1)
+        free = _moved(free, taking) + arrived
+        waiting = _moved(waiting, reaching)
+    return tally
+
+
+def _pool(users: Counts, members_left: int, size: int) -> Counts:
+    """Users by how many members they have left to place; at first all have the same number."""
+    pool = np.zeros((len(users), size + 1), dtype=np.int64)
+    pool[:, members_left] = users
+    return pool
+
+
+def _moved(pool: Counts, taking: Counts) -> Counts:
+    """The pool after some of each state took a cell; of those with none left nobody did."""
+    moved = pool - taking
+    moved[:, :-1] += taking[:, 1:]
+    return moved
+
+
+def _uniform_part(pool: Counts, wanted: Counts, rng: np.random.Generator) -> Counts:
+    """A uniform sample of `wanted` users of each row's pool, by state."""
+    part = np.zeros_like(pool)
+    rest, missing = pool.sum(axis=1), wanted.copy()
+    for state in range(pool.shape[1]):
+        here = pool[:, state]
+        if not here.any():
+            continue
+        rest = rest - here
+        part[:, state] = rng.hypergeometric(here, rest, missing)
+        missing = missing - part[:, state]
+    return part

@@ -12,6 +12,7 @@ from askance.aggregator.session.accounts import Accounts, Spending
 from askance.aggregator.session.cohorts import Permutation
 from askance.aggregator.session.fleet import Fleet
 from askance.aggregator.session.intake import Intake
+from askance.aggregator.session.local import LocalOracle
 from askance.aggregator.session.rounds import Group, Round
 from askance.aggregator.session.session import Outcome, Session
 from askance.aggregator.session.tallies import MISSING, SymbolSheet, Tally
@@ -23,6 +24,7 @@ __all__ = [
     "Fleet",
     "Group",
     "Intake",
+    "LocalOracle",
     "MemoryLog",
     "Outcome",
     "Permutation",

@@ -1,0 +1,238 @@
+"""The local oracle: statistical queries answered by a fleet of devices.
+
+To a learner it is an oracle like any other (`oracles.Oracle`). Behind `answer` a batch becomes
+groups of users; it is recorded, the accounts are charged, the fleet is asked, the tallies are
+recorded, and the estimates are computed from them. What a transcript holds already is not asked
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from askance.aggregator.estimation import estimate
+from askance.aggregator.learners import Answers, Batch
+from askance.aggregator.planning import Design, RoundPlan, StudyPlan, plan_batch
+from askance.aggregator.session.accounts import Accounts
+from askance.aggregator.session.cohorts import Permutation
+from askance.aggregator.session.fleet import Fleet
+from askance.aggregator.session.rounds import Group, Round
+from askance.aggregator.session.tallies import Tally
+from askance.aggregator.session.transcript import (
+    Asked,
+    AskedGroup,
+    Closed,
+    Header,
+    Transcript,
+)
+from askance.client.codec import (
+    decode_request,
+    decode_study,
+    digest_of,
+    encode_request,
+    query_from_bytes,
+    query_to_bytes,
+)
+from askance.client.errors import NondeterminismError, PlanRefused
+from askance.client.messages import Request, SignedStudy
+from askance.client.queries import Schema, within_a_step
+
+Watch = Callable[[int, RoundPlan], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """What an earlier run of this study left behind, by round."""
+
+    asked: dict[int, Asked]
+    closed: dict[int, Closed]
+
+
+class LocalOracle:
+    """Answers the batches of one study by one fleet, from where its transcript broke off.
+
+    Args:
+      study: the signed study; its budget is each user's whole budget here.
+      study_plan: how its rounds were planned.
+      fleet: who answers.
+      transcript: what was recorded before, and where to record on.
+      learner: the learner's name and version, as recorded.
+      cohort_seed: fixes who is in which cohort.
+      alpha: the chance that an interval of a batch misses.
+      design: which randomizer for how many levels and nano-nats.
+      watch: told of each round's plan as it opens.
+
+    Raises:
+      NondeterminismError: the transcript is another study's.
+    """
+
+    def __init__(
+        self,
+        *,
+        study: SignedStudy,
+        study_plan: StudyPlan,
+        fleet: Fleet,
+        transcript: Transcript,
+        accounts: Accounts,
+        learner: tuple[str, int],
+        cohort_seed: bytes,
+        alpha: Fraction,
+        design: Design,
+        watch: Watch | None = None,
+    ) -> None:
+        self._study = study
+        self._digest = digest_of(study.study)
+        self._terms = decode_study(study.study)
+        self._plan = study_plan
+        self._fleet = fleet
+        self._transcript = transcript
+        self._accounts = accounts
+        self._alpha = alpha
+        self._design = design
+        self._watch = watch
+        self._cohorts = Permutation(cohort_seed, fleet.population)
+        self._next = 0  # the first position of the permutation that no round has used
+        self._tallies: list[tuple[Tally, ...]] = []
+        self._queries = 0
+        self._recorded = self._open(Header(self._digest, *learner, fleet.population, cohort_seed))
+
+    @property
+    def tallies(self) -> tuple[tuple[Tally, ...], ...]:
+        """What came back, round by round."""
+        return tuple(self._tallies)
+
+    @property
+    def queries(self) -> int:
+        """How many questions were asked."""
+        return self._queries
+
+    @property
+    def users_used(self) -> int:
+        """How many users were asked."""
+        return self._next
+
+    def answer(self, batch: Batch) -> Answers:
+        """One answer a question, in order: a round.
+
+        Raises:
+          PlanRefused: too few users are left; nobody was asked this round.
+          NondeterminismError: the transcript holds another batch here.
+        """
+        number = len(self._tallies)
+        asked = self._recorded.asked.get(number)
+        if asked is None:
+            asked = self._record(number, batch)
+        else:
+            _same(batch, asked, self._terms.schema)
+        closed = self._close(number, asked, self._recorded.closed.get(number))
+        self._tallies.append(closed.tallies)
+        self._queries += len(batch.questions)
+        return self._estimate(batch, asked, closed)
+
+    def _open(self, header: Header) -> _Recorded:
+        events = self._transcript.recorded
+        if not events:
+            self._transcript.append(header)
+        elif events[0] != header:
+            raise NondeterminismError("transcript: expected this study's header, found another's")
+        recorded = _Recorded({}, {})
+        for event in events[1:]:
+            if isinstance(event, Asked):
+                recorded.asked[event.round] = event
+            elif isinstance(event, Closed):
+                recorded.closed[event.round] = event
+        return recorded
+
+    def _record(self, number: int, batch: Batch) -> Asked:
+        """Allocates users to a batch and makes it durable, before anybody is asked."""
+        left = self._cohorts.size - self._next
+        round_plan = plan_batch(
+            batch,
+            self._terms.budget_nano_nats,
+            self._plan.beta_per_value,
+            self._plan.allowance(number, left),
+            self._design,
+        )
+        if round_plan.users > left:
+            raise PlanRefused(
+                f"round {number}: expected {round_plan.users} users not asked before, found {left}"
+            )
+        starts: dict[int, int] = {}
+        cursor = self._next
+        groups = []
+        for index, group in enumerate(round_plan.groups):
+            if group.cohort not in starts:
+                starts[group.cohort] = cursor
+                cursor += group.users
+            request = Request(self._digest, number, index, group.query, group.randomizer)
+            groups.append(
+                AskedGroup(
+                    payload=encode_request(request),
+                    question=group.question,
+                    start=starts[group.cohort],
+                    stop=starts[group.cohort] + group.users,
+                    nano_nats=group.randomizer.loss.nano_nats,
+                )
+            )
+        questions = tuple(query_to_bytes(question.query) for question in batch.questions)
+        asked = Asked(number, questions, round_plan.allocation.value, tuple(groups))
+        self._transcript.append(asked)
+        if self._watch is not None:
+            self._watch(number, round_plan)
+        return asked
+
+    def _close(self, number: int, asked: Asked, closed: Closed | None) -> Closed:
+        """Charges the accounts and, unless the round is closed already, asks the fleet."""
+        groups = tuple(self._group(group) for group in asked.groups)
+        for group in groups:
+            self._accounts.reserve(group.members, group.nano_nats)
+        self._next = max(self._next, *(group.stop for group in asked.groups))
+        if closed is None:
+            round_ = Round(number, self._study, self._digest, groups)
+            closed = Closed(number, self._fleet.ask(round_, self._accounts))
+            self._transcript.append(closed)
+        return closed
+
+    def _group(self, asked: AskedGroup) -> Group:
+        request = decode_request(asked.payload, self._terms.schema)
+        return Group(
+            payload=asked.payload,
+            digest=digest_of(asked.payload),
+            query=request.query,
+            randomizer=request.randomizer,
+            nano_nats=asked.nano_nats,
+            members=self._cohorts.ordinals(asked.start, asked.stop),
+            population=self._cohorts.size,
+        )
+
+    def _estimate(self, batch: Batch, asked: Asked, closed: Closed) -> Answers:
+        alpha = float(self._alpha) / len(batch.questions)
+        answers = {}
+        for group, tally in zip(asked.groups, closed.tallies, strict=True):
+            randomizer = decode_request(group.payload, self._terms.schema).randomizer
+            counts = np.array(tally.counts, dtype=np.int64)
+            question = batch.questions[group.question]
+            answers[group.question] = estimate(question, randomizer, counts, tally.answered, alpha)
+        return tuple(answers[place] for place in range(len(batch.questions)))
+
+
+def _same(batch: Batch, asked: Asked, schema: Schema) -> None:
+    """Checks that a replayed learner asks what was recorded, to within a grid step.
+
+    The recorded batch is the one that counts: its requests are already out.
+    """
+    recorded = [query_from_bytes(question, schema) for question in asked.questions]
+    if len(recorded) != len(batch.questions):
+        raise NondeterminismError(
+            f"round {asked.round}: expected the {len(recorded)} questions that were recorded,"
+            f" found {len(batch.questions)}"
+        )
+    for place, (before, question) in enumerate(zip(recorded, batch.questions, strict=True)):
+        if not within_a_step(before, question.query):
+            raise NondeterminismError(
+                f"round {asked.round}: expected question {place} as recorded, found another"
+            )

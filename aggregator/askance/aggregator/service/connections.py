@@ -6,9 +6,14 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 
+import grpc
+
 from askance.client.service import MAX_REQUESTS, MAX_RESPONSE_BYTES
 
 Write = Callable[[bytes], Awaitable[None]]
+Abort = Callable[[grpc.StatusCode, str], Awaitable[None]]
+
+_LAST_WRITE_S = 1.0  # how long a stream that is to end may take to write what is under way
 
 
 class Connection:
@@ -22,14 +27,16 @@ class Connection:
       ordinal: whose it is.
       known_studies: what need not be sent along.
       write: sends one message.
+      abort: ends the stream.
     """
 
-    __slots__ = ("_flushing", "_parts", "_write", "known_studies", "ordinal")
+    __slots__ = ("_abort", "_flushing", "_parts", "_write", "known_studies", "ordinal")
 
-    def __init__(self, ordinal: int, known_studies: set[bytes], write: Write) -> None:
+    def __init__(self, ordinal: int, known_studies: set[bytes], write: Write, abort: Abort) -> None:
         self.ordinal = ordinal
         self.known_studies = known_studies
         self._write = write
+        self._abort = abort
         self._parts: deque[bytes] = deque()
         self._flushing: asyncio.Task[None] | None = None
 
@@ -42,13 +49,24 @@ class Connection:
     async def flushed(self) -> None:
         """Waits until what was pushed is written: a peer that does not read is not read either."""
         if self._flushing is not None:
-            await asyncio.shield(self._flushing)
+            await asyncio.wait([self._flushing])
 
     def drop(self) -> None:
         """Sends nothing any more."""
         self._parts.clear()
         if self._flushing is not None:
             self._flushing.cancel()
+
+    async def end(self, code: grpc.StatusCode, details: str) -> None:
+        """Tells the device why, and ends its stream; whoever reads it is woken."""
+        self._parts.clear()
+        if self._flushing is not None:
+            # gRPC does not allow a status beside a first message that is still under way.
+            await asyncio.wait([self._flushing], timeout=_LAST_WRITE_S)
+        try:
+            await self._abort(code, details)
+        except Exception:  # gRPC raises its AbortError, or finds the stream ended already
+            return
 
     async def _flush(self) -> None:
         try:

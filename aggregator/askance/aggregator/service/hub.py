@@ -7,6 +7,8 @@ from collections import OrderedDict
 from concurrent.futures import Executor
 from itertools import islice
 
+import grpc
+
 from askance.aggregator.service.commits import GroupCommit
 from askance.aggregator.service.connections import Connection
 from askance.aggregator.service.open_round import OpenRound
@@ -39,6 +41,7 @@ class Hub:
         self._rounds: dict[bytes, OpenRound] = {}  # by study: one round of a study at a time
         self._requests: dict[bytes, OpenRound] = {}
         self._past: OrderedDict[bytes, None] = OrderedDict()  # requests of closed rounds
+        self._ending: set[asyncio.Future[None]] = set()
         self._stopped = False
 
     @property
@@ -46,17 +49,14 @@ class Hub:
         """How many devices hold a stream open."""
         return len(self._connections)
 
-    def connect(self, connection: Connection) -> Connection | None:
-        """Takes up a device's stream and asks what the device owes.
-
-        Returns:
-          The stream that this one replaces, if the device had one.
-        """
+    def connect(self, connection: Connection) -> None:
+        """Takes up a device's stream, in place of one that it may have, and asks what it owes."""
         replaced = self._connections.get(connection.ordinal)
         self._connections[connection.ordinal] = connection
+        if replaced is not None:
+            self._end(replaced, grpc.StatusCode.ABORTED, "a newer stream of this device took over")
         for round_ in self._rounds.values():
             self._ask(round_, connection)
-        return replaced
 
     def disconnect(self, connection: Connection) -> None:
         """Forgets a stream, unless a newer one has replaced it."""
@@ -132,10 +132,14 @@ class Hub:
         return digest, await asyncio.shield(committed)
 
     async def stop(self) -> None:
-        """Commits what has arrived and lets go of those who wait for a round."""
+        """Commits what has arrived, and lets go of the devices and of who waits for a round."""
         self._stopped = True
         for opened in tuple(self._rounds.values()):
             opened.close()
+        for connection in tuple(self._connections.values()):
+            self._end(connection, grpc.StatusCode.UNAVAILABLE, "the aggregator is going down")
+        if self._ending:
+            await asyncio.wait(self._ending)
         await self._commits.close()
 
     async def _belated(self, digest: bytes, ordinal: int, data: bytes) -> AckStatus:
@@ -167,6 +171,11 @@ class Hub:
         if parts:
             connection.known_studies.add(opened.study_digest)
             connection.push(*parts)
+
+    def _end(self, connection: Connection, code: grpc.StatusCode, details: str) -> None:
+        ending = asyncio.ensure_future(connection.end(code, details))
+        self._ending.add(ending)  # the event loop itself holds tasks only weakly
+        ending.add_done_callback(self._ending.discard)
 
     def _retire(self, opened: OpenRound) -> None:
         del self._rounds[opened.study_digest]

@@ -107,12 +107,13 @@ class DevicesServicer:
             return
         message = decode_check_in(data)
         ordinal = await self._admission.ordinal(message)
-        connection = Connection(ordinal, set(message.known_studies), context.write)
-        replaced = self._hub.connect(connection)
-        if replaced is not None:
-            replaced.drop()
+        acks = await self._deliver(ordinal, message)  # first: what is settled is not asked again
+        known = set(message.known_studies)
+        connection = Connection(ordinal, known, context.write, context.abort)
+        self._hub.connect(connection)
         try:
-            connection.push(*await self._deliver(ordinal, message))
+            connection.push(*acks)
+            await connection.flushed()  # also bounds the acknowledgements of one response
             while isinstance(data := await context.read(), bytes):
                 message = decode_check_in(data)
                 if message.device_id or message.token:

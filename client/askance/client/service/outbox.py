@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from askance.client.errors import RemoteProtocolError
 from askance.client.messages import AckStatus
 
@@ -42,8 +40,7 @@ class Outbox:
         """Forgets a report: accepted or not, to send it again would change nothing."""
         self._reports.pop(request_digest, None)
 
-    def batches(self, size: int) -> Iterator[tuple[bytes, ...]]:
+    def batches(self, size: int) -> list[tuple[bytes, ...]]:
         """All that is kept, oldest first, at most `size` in each batch."""
         reports = tuple(self._reports.values())
-        for start in range(0, len(reports), size):
-            yield reports[start : start + size]
+        return [reports[start : start + size] for start in range(0, len(reports), size)]

@@ -99,16 +99,26 @@ class DeviceRunner:
           RemoteProtocolError: what came back breaks the protocol; nothing is lost.
           StoreError: the device's ledger cannot be used; nothing was spent, nothing was sent.
         """
-        for exchange in range(_MAX_EXCHANGES):
-            kept = next(self._outbox.batches(MAX_REPORTS), ())
-            if exchange and not kept:
+        response = await self._exchange(self._first_batch())
+        for _ in range(_MAX_EXCHANGES):
+            reports = self._first_batch()
+            if not reports:
                 break
-            data = await self._check_in(self._greeting(kept), timeout=_CALL_TIMEOUT_S)
-            response = decode_response(data)
-            await self._take(response)
-            if kept and not response.acks:
-                raise RemoteProtocolError("exchange: expected acknowledgements, found none")
+            response = await self._exchange(reports)
         return response.retry_after_ms
+
+    async def _exchange(self, reports: tuple[bytes, ...]) -> Response:
+        data = await self._check_in(self._greeting(reports), timeout=_CALL_TIMEOUT_S)
+        response = decode_response(data)
+        if len(response.acks) < len(reports):
+            raise RemoteProtocolError(
+                f"exchange: expected {len(reports)} acknowledgements, found {len(response.acks)}"
+            )
+        await self._take(response)
+        return response
+
+    def _first_batch(self) -> tuple[bytes, ...]:
+        return next(iter(self._outbox.batches(MAX_REPORTS)), ())
 
     async def keep_checking_in(self) -> None:
         """Checks in for ever, at the aggregator's pace, and after a failure at its own."""
@@ -142,8 +152,9 @@ class DeviceRunner:
     async def _hold_stream(self) -> None:
         call = self._participate()
         try:
-            await call.write(self._greeting(()))
-            for batch in self._outbox.batches(MAX_REPORTS):
+            first, *others = self._outbox.batches(MAX_REPORTS) or [()]
+            await call.write(self._greeting(first))
+            for batch in others:
                 await call.write(encode_check_in(CheckIn(reports=batch)))
             while isinstance(data := await call.read(), bytes):  # else the end of the stream
                 reports = await self._take(decode_response(data))

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from askance.simulation.cli import demo, plan, simulate, verify, version
+from askance.simulation.cli import demo, device, plan, simulate, verify, version
 from askance.simulation.cli.output import Failure, fail
 
-COMMANDS = (demo, simulate, plan, verify, version)
+COMMANDS = (demo, simulate, plan, verify, device, version)
 
 _EPILOG = "Every command has its own --help. Start with: askance demo"
 

@@ -1,0 +1,23 @@
+"""`askance device`: the trusted base's own commands, under the whole distribution's roof."""
+
+from __future__ import annotations
+
+import argparse
+
+NAME = "device"
+SUMMARY = "a device's identity and ledger: init, status, history"
+DESCRIPTION = "The commands of a device's owner; `python -m askance.client` has them alone."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The device's commands."""
+    from askance.client.command.device import add_commands
+
+    add_commands(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs one of them."""
+    from askance.client.command.device import run_command
+
+    return run_command(arguments)

@@ -28,7 +28,7 @@ from askance.aggregator.learners import (
     masked_parity_schema,
     mean,
 )
-from askance.aggregator.planning import plan, plan_batch, rehearse, tail_of
+from askance.aggregator.planning import least_users, plan, plan_batch, rehearse, tail_of
 from askance.client.errors import InvalidParameter, PlanRefused
 from askance.client.queries import Category, Integer, Real, Schema, category, predicate, real
 from askance.client.randomizers import best_for
@@ -236,6 +236,13 @@ def test_a_plan_as_json_has_the_keys_of_the_command_line() -> None:
     assert first["tau"] == 1 / 16
     assert first["privacy_loss"] == 2.0
     assert first["lower_bound"] <= first["users"] <= first["hoeffding_users"]
+
+
+def test_the_lower_bound_is_for_one_value_as_surely_as_the_whole_batch() -> None:
+    """Whoever gets all 5 values right but for .05 gets the hardest right but for .05."""
+    planned = plan_batch(Batch([YES, replace(OPEN, tau=Fraction(1, 100))]), NAT, 0.01)
+    hardest = Question(OPEN.query, tau=Fraction(1, 100))
+    assert planned.lower_bound == least_users(hardest, 0.01, 1.0, 0.05)
 
 
 @pytest.mark.parametrize("entry", ["masked-parity", "conjunctions", "frequency", "mean"])

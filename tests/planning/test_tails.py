@@ -13,6 +13,7 @@ from scipy.stats import binom
 
 from askance.aggregator.planning import Binomial, Bounded, Tail, Ternary
 from askance.aggregator.planning.precision import pair_rates
+from askance.client.errors import InvalidParameter
 from askance.client.randomizers import KaryResponse, SubsetSelection, best_for
 
 probabilities = st.floats(0.01, 0.99)
@@ -150,6 +151,11 @@ def test_a_tolerance_is_the_least_that_so_many_users_are_enough_for(tail: Tail, 
     tau = tail.tolerance(users, 0.01)
     assert tail.users(tau, 0.01) <= users
     assert tail.users(tau * (1 - 1e-4), 0.01) > users
+
+
+def test_a_tolerance_is_that_of_somebody() -> None:
+    with pytest.raises(InvalidParameter, match="at least one user"):
+        Bounded(1.0).tolerance(0, 0.01)
 
 
 def test_an_error_that_cannot_happen_takes_one_user() -> None:

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, cosh, exp, inf, log, log1p, sqrt
 
+from askance.client.errors import InvalidParameter
+
 _GOLDEN = (sqrt(5) - 1) / 2
 _SEARCH_STEPS = 80  # each leaves .618 of the interval: 2e-17 of it in the end
 _BISECTIONS = 60
@@ -38,7 +40,13 @@ class Tail(ABC):
         return _users(self, tau, beta)
 
     def tolerance(self, users: int, beta: float) -> float:
-        """The least tau, to six digits and upward, that so many users are enough for."""
+        """The least tau, to six digits and upward, that so many users are enough for.
+
+        Raises:
+            InvalidParameter: nobody is enough for nothing.
+        """
+        if users < 1:
+            raise InvalidParameter(f"a tolerance needs at least one user, found {users}")
         return _tolerance(self, users, beta)
 
 

@@ -154,9 +154,8 @@ def _field(learner: str, schema: Schema, types: tuple[type, ...], asked: str | N
     fits = [name for name, kind in schema.fields.items() if isinstance(kind, types)]
     if asked is not None:
         if asked not in fits:
-            raise InvalidParameter(
-                f"{learner}: column expects one of {', '.join(fits) or 'none here'}, found {asked!r}"
-            )
+            known = ", ".join(fits) or "none here"
+            raise InvalidParameter(f"{learner}: column expects one of {known}, found {asked!r}")
         return asked
     labels = [name for name in fits if isinstance(schema.fields[name], Label)]
     for candidates in (labels, fits):

@@ -33,7 +33,7 @@ from askance.aggregator.learners import (
     non_adaptive,
 )
 from askance.aggregator.oracles import EmpiricalOracle, ExactOracle, learn
-from askance.aggregator.planning import StudyPlan
+from askance.aggregator.planning import RoundPlan, StudyPlan
 from askance.aggregator.study import Epsilon, Study
 from askance.client import __version__
 from askance.client.errors import (
@@ -158,6 +158,7 @@ def demo(
     epsilon: Epsilon = "2.0",
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
+    watch: Callable[[int, RoundPlan], None] | None = None,
 ) -> Trial:
     """The two-round MASKED-PARITY study on `devices` devices over real gRPC, on this machine.
 
@@ -165,7 +166,7 @@ def demo(
     Args:
         devices: how many; d: bits of the mask, a power of two; epsilon: each user's budget.
         seed: of the population, the coins and the cohorts.
-        progress: told how many more reports have come in.
+        progress: told how many more reports have come in; watch: of each round as it opens.
 
     Raises:
         PlanRefused: too few devices for this d and epsilon; nobody was asked.
@@ -173,7 +174,7 @@ def demo(
     root = Seed.of(seed) / "trial" / 0
     population = masked_parity(devices, root / "population", d)
     study = Study(learners.masked_parity(population.schema), epsilon=epsilon)
-    return run_trial(study, population, fleet="grpc", seed=root, progress=progress)
+    return run_trial(study, population, fleet="grpc", seed=root, progress=progress, watch=watch)
 
 
 def plan(

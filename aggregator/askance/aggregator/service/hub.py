@@ -49,6 +49,11 @@ class Hub:
         """How many devices hold a stream open."""
         return len(self._connections)
 
+    @property
+    def outstanding(self) -> int:
+        """How many answers open rounds still wait for; may be read from any thread."""
+        return sum(round_.outstanding for round_ in tuple(self._rounds.values()))
+
     def connect(self, connection: Connection) -> None:
         """Takes up a device's stream, in place of one that it may have, and asks what it owes."""
         replaced = self._connections.get(connection.ordinal)

@@ -35,6 +35,11 @@ class OpenRound:
         """The digests of its requests."""
         return self._parts
 
+    @property
+    def outstanding(self) -> int:
+        """How many answers are still out; may be read from any thread."""
+        return self._intake.open
+
     def examine(self, ordinal: int, data: bytes) -> Arrival | AckStatus:
         """Checks a report (see `Intake.examine`)."""
         return self._intake.examine(ordinal, data)

@@ -36,13 +36,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs it and prints the story."""
     import askance.api as ask
 
-    with progress("reports over gRPC", None) as step:
+    with progress() as bar:
         trial = ask.demo(
             devices=arguments.devices,
             d=arguments.d,
             epsilon=arguments.epsilon,
             seed=arguments.seed,
-            progress=step,
+            progress=bar.advance,
+            watch=bar.round_opened,
         )
     story = _story(trial)
     if arguments.json:
@@ -83,7 +84,7 @@ def _tell(story: dict[str, Any], d: int) -> None:
     found, hidden, epsilon = story["hypothesis"], story["target"], story["epsilon"]
     console.print(
         f"{story['devices']:,} devices dialled an aggregator on this machine over gRPC. Each holds"
-        f" one record (x, i, b, y)\nof a world with a hidden {d}-bit mask r and a hidden bit a. No"
+        f" one record (x, i, b, y) of a world with a hidden {d}-bit mask r and a hidden bit a. No"
         " record left its device."
     )
     table = Table(show_header=True, box=None, padding=(0, 2))
@@ -101,7 +102,7 @@ def _tell(story: dict[str, Any], d: int) -> None:
     console.print(
         f"{story['users_used']:,} users were asked and {story['reports']:,} answered,"
         f" {story['refusals']} refused; nobody spent more than {epsilon['max_spent']:.9g} of their"
-        f" {epsilon['budget']:.9g} nats\n(as counted by the devices themselves; the mean over all"
+        f" {epsilon['budget']:.9g} nats (as counted by the devices themselves; the mean over all"
         f" users is {epsilon['mean_spent']:.3g})."
     )
     console.print(f"{story['seconds']:.1f} s   transcript {story['transcript']}", soft_wrap=True)

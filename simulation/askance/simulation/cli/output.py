@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress, TaskID
+
+    from askance.aggregator.planning import RoundPlan
 
 _WIDTH = 140
 
@@ -68,9 +71,27 @@ def screen() -> Console:
     return found if found.is_terminal else Console(highlight=False, width=_WIDTH)
 
 
+class Bar:
+    """A progress bar over the reports of a study's rounds."""
+
+    def __init__(self, bar: Progress, task: TaskID) -> None:
+        self._bar = bar
+        self._task = task
+        self._expected = 0
+
+    def round_opened(self, number: int, plan: RoundPlan) -> None:
+        """Reports of one more round are on their way."""
+        self._expected += sum(group.users for group in plan.groups)
+        self._bar.update(self._task, total=self._expected, description=f"round {number + 1}")
+
+    def advance(self, reports: int) -> None:
+        """So many more have come in."""
+        self._bar.advance(self._task, reports)
+
+
 @contextmanager
-def progress(description: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr, if a person is watching; yields what to call with each step's size."""
+def progress() -> Iterator[Bar]:
+    """A bar on stderr, if a person is watching: reports, their rate, the time left."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -92,5 +113,4 @@ def progress(description: str, total: int | None) -> Iterator[Callable[[int], No
     with Progress(
         *columns, console=watched, transient=True, disable=not watched.is_terminal
     ) as bar:
-        task = bar.add_task(description, total=total)
-        yield lambda steps: bar.advance(task, steps)
+        yield Bar(bar, bar.add_task("dialling in", total=None))

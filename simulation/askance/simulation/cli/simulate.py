@@ -59,14 +59,15 @@ def run(arguments: argparse.Namespace) -> int:
         data=arguments.data,
         label=arguments.label,
     )
-    with progress("reports", None) as step:
+    with progress() as bar:
         result = ask.simulate(
             chosen.study,
             chosen.people,
             fleet=arguments.fleet,
             seed=arguments.seed,
             trials=arguments.trials,
-            progress=step,
+            progress=bar.advance,
+            watch=bar.round_opened,
         )
     if arguments.out is not None:
         result.write(arguments.out)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
@@ -28,6 +29,7 @@ from askance.simulation.fleets.opened import OpenedFleet, Progress
 
 _CONNECTIONS = 8
 _STOP_S = 30.0
+_TICK_S = 0.2
 
 
 @contextmanager
@@ -80,6 +82,7 @@ class _Watched:
         self, server: AggregatorServer, runners: _Runners, progress: Progress | None
     ) -> None:
         self._fleet = server.fleet
+        self._hub = server.hub
         self._runners = runners
         self._progress = progress
 
@@ -88,13 +91,36 @@ class _Watched:
         return self._fleet.population
 
     def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
+        asked = sum(len(group.members) for group in round_.groups)
         try:
-            tallies = self._fleet.ask(round_, accounts)
+            with self._reporting(asked):
+                return self._fleet.ask(round_, accounts)
         finally:
             self._runners.check()
-        if self._progress is not None:
-            self._progress(sum(tally.answered for tally in tallies))
-        return tallies
+
+    @contextmanager
+    def _reporting(self, asked: int) -> Iterator[None]:
+        """Tells the progress of a round now and then, from a thread of its own."""
+        if self._progress is None:
+            yield
+            return
+        done = threading.Event()
+        watcher = threading.Thread(target=self._watch, args=(self._progress, asked, done))
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
+
+    def _watch(self, progress: Progress, asked: int, done: threading.Event) -> None:
+        reported = 0
+        while not done.wait(_TICK_S):
+            answered = asked - self._hub.outstanding
+            if self._hub.outstanding:  # 0 before the round opens as well as after it closes
+                progress(answered - reported)
+                reported = answered
+        progress(asked - reported)
 
 
 class _Runners:

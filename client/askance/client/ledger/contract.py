@@ -98,7 +98,13 @@ class Ledger(Protocol):
 
 
 def overrun(totals: Totals, nano_nats: int, limits: Limits) -> Overrun | None:
-    """Which limit, the narrowest first, `nano_nats` more would pass."""
+    """Which limit, the narrowest first, `nano_nats` more would pass.
+
+    Nothing more passes none, also when limits were lowered below what has been spent: a frozen
+    answer costs nothing and tells nothing new.
+    """
+    if nano_nats == 0:
+        return None
     if totals.study + nano_nats > limits.study:
         return Overrun.STUDY
     if totals.day + nano_nats > limits.day:

@@ -67,13 +67,17 @@ class SqliteLedger:
             raise StoreError(f"ledger {path}: expected no file there yet, found one") from None
         except OSError as error:
             raise StoreError(f"ledger {path}: cannot be made: {error.strerror}") from None
+        connection = None
         try:
             connection = _connect(path)
+            _set_durable(connection)
             connection.executescript(
                 f"BEGIN; PRAGMA application_id={_APPLICATION}; PRAGMA user_version={_VERSION};"
                 f"{_SCHEMA} COMMIT;"
             )
         except sqlite3.Error as error:
+            if connection is not None:
+                connection.close()
             path.unlink(missing_ok=True)
             raise StoreError(f"ledger {path}: cannot be made: {error}") from None
         return cls(connection, path)
@@ -90,9 +94,16 @@ class SqliteLedger:
             raise StoreError(f"ledger {path}: expected a ledger, found no file (make one: init)")
         try:
             connection = _connect(path)
-            _check(connection, path)
         except sqlite3.Error as error:
             raise StoreError(f"ledger {path}: expected a sound ledger, found: {error}") from None
+        try:
+            _check(connection, path)
+        except sqlite3.Error as error:
+            connection.close()
+            raise StoreError(f"ledger {path}: expected a sound ledger, found: {error}") from None
+        except StoreError:
+            connection.close()
+            raise
         return cls(connection, path)
 
     def stored(self, request_digest: bytes) -> bytes | None:
@@ -149,28 +160,38 @@ class SqliteLedger:
         with self._lock:
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
-                try:
-                    yield self._connection
-                except BaseException:
-                    self._connection.rollback()
-                    raise
+                yield self._connection
                 self._connection.commit()
             except sqlite3.Error as error:
-                # SQLite rolls back by itself on some errors; asking again is harmless.
-                if self._connection.in_transaction:
-                    self._connection.rollback()
+                self._roll_back()
                 raise StoreError(f"ledger {self._path}: nothing was spent: {error}") from None
+            except BaseException:
+                self._roll_back()
+                raise
+
+    def _roll_back(self) -> None:
+        try:
+            if self._connection.in_transaction:  # SQLite rolls back by itself on some errors
+                self._connection.rollback()
+        except sqlite3.Error:
+            # A disk that cannot even do that: the open transaction makes every later BEGIN fail,
+            # so that nothing leaves until the ledger is opened again.
+            return
 
 
 def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0)
     connection.execute("PRAGMA locking_mode=EXCLUSIVE")
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=FULL")
     return connection
 
 
+def _set_durable(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+
+
 def _check(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuses what is no ledger before anything in it is changed, then takes hold of it."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     if application != _APPLICATION:
         raise StoreError(f"ledger {path}: expected a ledger, found another kind of database")
@@ -182,6 +203,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if problem != "ok":
         raise StoreError(f"ledger {path}: expected a sound ledger, found: {problem}")
+    _set_durable(connection)
     connection.execute("BEGIN IMMEDIATE")  # takes the exclusive lock now, not at the first charge
     connection.execute("COMMIT")
 

@@ -1,0 +1,158 @@
+"""Any sequence of charges, repetitions, restarts, crashes and failing disks stays in the budget.
+
+The model keeps what the ledger said and nothing else; both ledgers are run against it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from askance.client.errors import StoreError
+from askance.client.ledger import Charge, Ledger, Limits, MemoryLedger, Overrun, SqliteLedger
+
+STUDIES = [bytes([n]) * 32 for n in range(3)]
+SMALL = st.integers(0, 7)
+
+
+def name(kind: bytes, number: int) -> bytes:
+    return kind * 31 + bytes([number])
+
+
+class FailingCommit:
+    """A disk that fails at the next commit."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(self._connection, attribute)
+
+    def commit(self) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+
+class Spending(RuleBasedStateMachine):
+    """A device's life, as its ledger sees it."""
+
+    ledger: Ledger
+
+    def make(self) -> Ledger:
+        return MemoryLedger()
+
+    @initialize(study=st.integers(0, 40), day=st.integers(0, 60), life=st.integers(0, 90))
+    def begin(self, study: int, day: int, life: int) -> None:
+        self.limits = Limits(study, day, life)
+        self.reports: dict[bytes, bytes] = {}
+        self.frozen: dict[bytes, bytes] = {}
+        self.entries: list[tuple[bytes, int, int]] = []  # study, day, nano-nats
+        self.ledger = self.make()
+
+    @rule(
+        request=SMALL,
+        study=st.sampled_from(STUDIES),
+        question=SMALL,
+        day=st.integers(0, 3),
+        nano_nats=st.integers(0, 25),
+        symbol=st.binary(min_size=1, max_size=2),
+    )
+    def answer(
+        self, request: int, study: bytes, question: int, day: int, nano_nats: int, symbol: bytes
+    ) -> None:
+        charge = Charge(name(b"r", request), study, name(b"q", question), day, nano_nats, symbol)
+        outcome = self.ledger.commit(charge, self.limits, self.compose)
+        if charge.request_digest in self.reports:
+            assert outcome == self.reports[charge.request_digest]
+            return
+        symbol = self.frozen.get(charge.question, symbol)
+        cost = 0 if charge.question in self.frozen else nano_nats
+        if isinstance(outcome, Overrun):
+            assert self.would_pass(study, day, cost) is outcome
+            return
+        spent = self.total(study=study) + cost
+        assert outcome == self.compose(symbol, cost, spent)
+        self.reports[charge.request_digest] = outcome
+        self.frozen[charge.question] = symbol
+        self.entries.append((study, day, cost))
+
+    @rule(request=SMALL)
+    def look(self, request: int) -> None:
+        digest = name(b"r", request)
+        assert self.ledger.stored(digest) == self.reports.get(digest)
+
+    @invariant()
+    def no_limit_is_passed_and_nothing_is_forgotten(self) -> None:
+        history = [(e.study_digest, e.day, e.nano_nats) for e in self.ledger.history()]
+        assert history == self.entries
+        for study in STUDIES:
+            for day in range(4):
+                totals = self.ledger.totals(study, day)
+                assert totals.study == self.total(study=study) <= self.limits.study
+                assert totals.day == self.total(day=day) <= self.limits.day
+                assert totals.life == self.total() <= self.limits.life
+                assert totals.last_day == max((entry[1] for entry in self.entries), default=0)
+
+    @staticmethod
+    def compose(symbol: bytes, charged: int, spent: int) -> bytes:
+        return symbol + b"/%d/%d" % (charged, spent)
+
+    def total(self, study: bytes | None = None, day: int | None = None) -> int:
+        return sum(
+            cost for of, on, cost in self.entries if study in (None, of) and day in (None, on)
+        )
+
+    def would_pass(self, study: bytes, day: int, cost: int) -> Overrun | None:
+        if not cost:
+            return None
+        if self.total(study=study) + cost > self.limits.study:
+            return Overrun.STUDY
+        if self.total(day=day) + cost > self.limits.day:
+            return Overrun.DAY
+        return Overrun.LIFE if self.total() + cost > self.limits.life else None
+
+
+class DurableSpending(Spending):
+    """The same on a disk, with restarts and failures."""
+
+    def make(self) -> Ledger:
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = Path(self.folder.name) / "ledger"
+        return SqliteLedger.create(self.path)
+
+    @rule()
+    def restart(self) -> None:
+        self.ledger.close()
+        self.ledger = SqliteLedger.open(self.path)
+
+    @rule(request=st.integers(8, 11), nano_nats=st.integers(0, 25))
+    def fail(self, request: int, nano_nats: int) -> None:
+        """The disk fails under a commit: what would be new is not there, what was there is."""
+        assert isinstance(self.ledger, SqliteLedger)
+        connection = self.ledger._connection
+        self.ledger._connection = FailingCommit(connection)  # type: ignore[assignment]  # a broken disk
+        question = name(b"q", request)
+        charge = Charge(name(b"r", request), STUDIES[0], question, 0, nano_nats, b"x")
+        try:
+            self.ledger.commit(charge, self.limits, self.compose)
+            raise AssertionError("a failed commit must not return")
+        except StoreError:
+            pass
+        finally:
+            self.ledger._connection = connection
+
+    def teardown(self) -> None:
+        if hasattr(self, "folder"):
+            self.ledger.close()
+            self.folder.cleanup()
+
+
+Spending.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+DurableSpending.TestCase.settings = settings(max_examples=20, stateful_step_count=25, deadline=None)
+TestMemoryLedger = Spending.TestCase
+TestSqliteLedger = DurableSpending.TestCase

@@ -122,14 +122,15 @@ class Device:
         asked = self._examiner.request(payload, digest, study)
         if isinstance(asked, Refusal):
             return self._refuse(digest, study, asked)
-        objection = self._policy.objection(asked.request.query.fields_used) or self._untimely(study)
+        now = self._now_s()  # once: the day that is checked is the day that is charged
+        objection = self._policy.objection(asked.request.query.fields_used)
+        objection = objection or self._untimely(study, now)
         if objection is not None:
             return self._refuse(digest, study, objection)
-        return self._spend(asked, study)
+        return self._spend(asked, study, now // _SECONDS_A_DAY)
 
-    def _untimely(self, study: ExaminedStudy) -> Refusal | None:
+    def _untimely(self, study: ExaminedStudy, now: int) -> Refusal | None:
         """A refusal when the study has expired or the clock cannot be believed."""
-        now = self._now_s()
         last_day = self._ledger.totals(study.digest, 0).last_day
         if now // _SECONDS_A_DAY < last_day:
             # A clock set back would revive expired studies: wait until it passes the last charge.
@@ -141,9 +142,8 @@ class Device:
             return Refusal(Reason.EXPIRED, "expected a study that has not expired")
         return None
 
-    def _spend(self, asked: ExaminedRequest, study: ExaminedStudy) -> bytes:
+    def _spend(self, asked: ExaminedRequest, study: ExaminedStudy, day: int) -> bytes:
         limits = self._policy.limits(study.terms)
-        day = self._now_s() // _SECONDS_A_DAY
         charge = Charge(
             request_digest=asked.digest,
             study_digest=study.digest,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from concurrent.futures import CancelledError
+from typing import Any, TypeVar
 
 from askance.aggregator.service.hub import Hub
 from askance.aggregator.session.accounts import Accounts
@@ -11,6 +13,8 @@ from askance.aggregator.session.rounds import Round
 from askance.aggregator.session.tallies import Tally
 from askance.aggregator.store import Store
 from askance.client.errors import LocalProtocolError
+
+T = TypeVar("T")
 
 
 class ServiceFleet:
@@ -41,18 +45,29 @@ class ServiceFleet:
           LocalProtocolError: the service was stopped meanwhile, or the study has a round open.
           StoreError: what is stored of the round cannot be read.
         """
-        opening = self._hub.open(round_, accounts)
+        return self._call(self._hub.open(round_, accounts))
+
+    def recall(self, round_: Round, accounts: Accounts) -> None:
+        """Tells the accounts what the store holds of a closed round; asks nobody.
+
+        Raises:
+          LocalProtocolError: the service was stopped. StoreError: the store cannot be read.
+        """
+        self._call(self._hub.recall(round_, accounts))
+
+    def _call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs something in the hub's loop and waits for it."""
         try:
-            asking = asyncio.run_coroutine_threadsafe(opening, self._loop)
+            running = asyncio.run_coroutine_threadsafe(work, self._loop)
         except RuntimeError:
-            opening.close()
+            work.close()
             raise LocalProtocolError("fleet: expected a running service, found none") from None
         try:
-            return asking.result()
+            return running.result()
         except CancelledError:
             raise LocalProtocolError(
                 "fleet: expected a running service, found one that was stopped"
             ) from None
         except BaseException:
-            asking.cancel()
+            running.cancel()
             raise

@@ -104,6 +104,14 @@ class Hub:
         finally:
             self._retire(opened)
 
+    async def recall(self, round_: Round, accounts: Accounts) -> None:
+        """Enters what the store holds of a closed round into the accounts, and asks nobody.
+
+        Raises:
+          StoreError: what is stored cannot be read.
+        """
+        await self._resume(OpenRound(round_, accounts))
+
     def close_round(self, study_digest: bytes) -> bool:
         """Ends a study's open round with what has come; the rest will be late.
 

@@ -27,3 +27,10 @@ class Fleet(Protocol):
         asks nobody twice: requests keep their digests and devices their stored reports.
         """
         ...
+
+    def recall(self, round_: Round, accounts: Accounts) -> None:
+        """Tells `accounts` again what each device said in a round that is closed; asks nobody.
+
+        A study that is replayed from its transcript has its accounts back by this.
+        """
+        ...

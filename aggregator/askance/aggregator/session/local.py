@@ -191,10 +191,12 @@ class LocalOracle:
         for group in groups:
             self._accounts.reserve(group.members, group.nano_nats)
         self._next = max(self._next, *(group.stop for group in asked.groups))
-        if closed is None:
-            round_ = Round(number, self._study, self._digest, groups)
-            closed = Closed(number, self._fleet.ask(round_, self._accounts))
-            self._transcript.append(closed)
+        round_ = Round(number, self._study, self._digest, groups)
+        if closed is not None:
+            self._fleet.recall(round_, self._accounts)
+            return closed
+        closed = Closed(number, self._fleet.ask(round_, self._accounts))
+        self._transcript.append(closed)
         return closed
 
     def _group(self, asked: AskedGroup) -> Group:

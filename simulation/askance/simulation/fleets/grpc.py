@@ -98,6 +98,9 @@ class _Watched:
         finally:
             self._runners.check()
 
+    def recall(self, round_: Round, accounts: Accounts) -> None:
+        self._fleet.recall(round_, accounts)
+
     @contextmanager
     def _reporting(self, asked: int) -> Iterator[None]:
         """Tells the progress of a round now and then, from a thread of its own."""

@@ -8,6 +8,8 @@ from askance.client.errors import RemoteProtocolError
 from askance.simulation.fleets.devices import Devices
 from askance.simulation.fleets.opened import Progress
 
+_TICK = 1024  # reports between two words about progress
+
 
 class ObjectFleet:
     """Asks every device by a call; its report goes through the service's own intake.
@@ -32,15 +34,26 @@ class ObjectFleet:
                 device = self._devices[ordinal]
                 if not device.knows(round_.study_digest):
                     device.introduce(round_.study)
-                arrival = intake.examine(ordinal, device.answer(group.payload))
-                if not isinstance(arrival, Arrival):
-                    raise RemoteProtocolError(
-                        f"device {ordinal}: expected a report of what it was asked,"
-                        f" found {arrival.name}"
-                    )
-                intake.enter(arrival)
-                if self._progress is not None and done % 1024 == 0:
-                    self._progress(1024)
+                _enter(intake, ordinal, device.answer(group.payload))
+                if self._progress is not None and done % _TICK == 0:
+                    self._progress(_TICK)
             if self._progress is not None:
-                self._progress(len(group.members) % 1024)
+                self._progress(len(group.members) % _TICK)
         return intake.tallies()
+
+    def recall(self, round_: Round, accounts: Accounts) -> None:
+        intake = Intake(round_, accounts)
+        for group in round_.groups:
+            for ordinal in group.members.tolist():
+                report = self._devices[ordinal].ledger.stored(group.digest)
+                if report is not None:  # a refusal spent nothing and is not kept
+                    _enter(intake, ordinal, report)
+
+
+def _enter(intake: Intake, ordinal: int, report: bytes) -> None:
+    arrival = intake.examine(ordinal, report)
+    if not isinstance(arrival, Arrival):
+        raise RemoteProtocolError(
+            f"device {ordinal}: expected a report of what it was asked, found {arrival.name}"
+        )
+    intake.enter(arrival)

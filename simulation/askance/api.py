@@ -186,6 +186,7 @@ def plan(
     settings: Mapping[str, str] | None = None,
     population: str | None = None,
     data: Path | None = None,
+    schema: Path | None = None,
     label: str | None = None,
 ) -> StudyPlan:
     """How many users a learner needs, by its name; without a population, on its own schema.
@@ -205,6 +206,7 @@ def plan(
         settings=settings,
         population=population,
         data=data,
+        schema=schema,
         label=label,
     )
     people = chosen.people(Seed.of(0))

@@ -31,6 +31,9 @@ def add_learner(parser: argparse.ArgumentParser, *, nargs: str | None = None) ->
         "--data", type=Path, metavar="FILE.csv", help="real users, one a row; header line first"
     )
     parser.add_argument(
+        "--schema", type=Path, metavar="FILE.toml", help="the schema of --data; else it is inferred"
+    )
+    parser.add_argument(
         "--label", metavar="COLUMN", help="the column of --data that is to be predicted"
     )
 

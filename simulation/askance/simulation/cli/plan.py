@@ -35,6 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         settings=dict(arguments.set),
         population=arguments.population,
         data=arguments.data,
+        schema=arguments.schema,
         label=arguments.label,
     )
     result = planned.to_json()

@@ -9,9 +9,9 @@ from pathlib import Path
 from askance.aggregator.learners import find
 from askance.aggregator.study import Epsilon, Study
 from askance.client.errors import InvalidParameter
-from askance.client.queries import Schema
 from askance.simulation.populations import Population, table_from_csv
 from askance.simulation.populations.registry import build, entry
+from askance.simulation.populations.schema_files import schema_from_toml
 from askance.simulation.seeds import Seed
 
 # Who a learner meets when nobody says otherwise.
@@ -40,7 +40,7 @@ def named(
     settings: Mapping[str, str] | None = None,
     population: str | None = None,
     data: Path | None = None,
-    schema: Schema | None = None,
+    schema: Path | None = None,
     label: str | None = None,
 ) -> Named:
     """The study of a learner by its name.
@@ -49,7 +49,8 @@ def named(
       users: how many; None with `data`: one a row.
       settings: text by name, for the learner and for a generated population.
       population: a generated population's name; None: the learner's own.
-      data: a CSV file instead, its schema given or inferred, `label` what is to be predicted.
+      data: a CSV file instead, its schema from the TOML file `schema` or inferred, `label` what is
+        to be predicted.
 
     Raises:
       InvalidParameter: a name or a setting that there is none of, or no users.
@@ -57,13 +58,16 @@ def named(
     chosen = find(learner)
     given = dict(settings or {})
     people: Callable[[Seed], Population]
+    if data is None and (schema is not None or label is not None):
+        raise InvalidParameter("expected a data file with a schema or a label, found none")
     if data is not None:
         if population is not None:
             raise InvalidParameter("expected a population or a data file, found both")
         path = data
+        known = None if schema is None else schema_from_toml(schema)
 
         def people(seed: Seed) -> Population:
-            return table_from_csv(path, seed, schema=schema, label=label, size=users)
+            return table_from_csv(path, seed, schema=known, label=label, size=users)
 
     else:
         people = _generated(learner, population, users, given)

@@ -1,0 +1,75 @@
+"""A schema from a TOML file, for data whose bounds are known beforehand.
+
+name = "people"
+version = 1
+
+[fields]
+age = { type = "integer", low = 17, high = 90 }
+education = { type = "category", labels = ["school", "college"] }
+height = { type = "real", low = "0.5", high = "2.5", frac_bits = 10 }
+smokes = { type = "bit" }
+answers = { type = "bits", width = 12 }
+income = { type = "label", labels = ["<=50K", ">50K"] }
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from askance.client.errors import AskanceError, InvalidRecord
+from askance.client.queries import Bit, Bits, Category, Field, Integer, Label, Real, Schema
+
+_TYPES: Mapping[str, tuple[Callable[..., Field], frozenset[str], frozenset[str]]] = {
+    # the type: its maker, the keys that it needs, the keys that it may have besides
+    "bit": (Bit, frozenset(), frozenset()),
+    "bits": (Bits, frozenset({"width"}), frozenset()),
+    "category": (Category, frozenset({"labels"}), frozenset()),
+    "label": (Label, frozenset({"labels"}), frozenset()),
+    "integer": (Integer, frozenset({"low", "high"}), frozenset()),
+    "real": (Real, frozenset({"low", "high"}), frozenset({"frac_bits"})),
+}
+
+
+def schema_from_toml(path: Path) -> Schema:
+    """The schema in a TOML file of the form above.
+
+    Raises:
+      InvalidRecord: no such file, not TOML, or not a schema; the field is named.
+    """
+    try:
+        with path.open("rb") as file:
+            content = tomllib.load(file)
+    except OSError as error:
+        raise InvalidRecord(f"{path}: cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidRecord(f"{path}: expected TOML, found something else: {error}") from None
+    unknown = sorted(content.keys() - {"name", "version", "fields"})
+    if unknown:
+        raise InvalidRecord(f"{path}: expected name, version and fields, found {unknown[0]!r}")
+    fields = content.get("fields")
+    if not isinstance(fields, dict):
+        raise InvalidRecord(f"{path}: expected a table of fields, found none")
+    types = {name: _field(f"{path}: fields.{name}", item) for name, item in fields.items()}
+    try:
+        return Schema.of(content.get("name", path.stem), content.get("version", 1), types)
+    except AskanceError as error:
+        raise InvalidRecord(f"{path}: {error}") from None
+
+
+def _field(place: str, item: Any) -> Field:
+    if not isinstance(item, dict) or item.get("type") not in _TYPES:
+        raise InvalidRecord(f"{place}: expected a type among {', '.join(_TYPES)}, found another")
+    make, needed, optional = _TYPES[item["type"]]
+    given = {key: value for key, value in item.items() if key != "type"}
+    missing, unknown = sorted(needed - given.keys()), sorted(given.keys() - needed - optional)
+    if missing or unknown:
+        wanted = ", ".join(sorted(needed | optional)) or "nothing more"
+        found = f"no {missing[0]!r}" if missing else repr(unknown[0])
+        raise InvalidRecord(f"{place}: expected {wanted}, found {found}")
+    try:
+        return make(**given)
+    except (AskanceError, TypeError) as error:
+        raise InvalidRecord(f"{place}: {error}") from None

@@ -1,0 +1,278 @@
+"""Schemas, queries and randomizers that must be refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.vectors.good_cases import ONE, SCHEMA
+from tests.vectors.refusals import (
+    FUTURE,
+    PARAMETER,
+    QUERY,
+    REMOTE,
+    Cases,
+    Change,
+    case,
+    changed,
+    everywhere,
+    long_case,
+    oversize,
+)
+
+from askance.client.codec import encode_query, encode_randomizer
+from askance.client.queries import Op, predicate
+from askance.client.randomizers import randomized_response
+from askance.protos.v1 import query_pb2, randomizer_pb2, schema_pb2
+
+PREDICATE = query_pb2.QUERY_KIND_PREDICATE
+
+
+def schemas() -> Cases:
+    pb = schema_pb2
+    bit = pb.Field(name="y", bit=pb.Bit())
+
+    def made(*fields: pb.Field, name: str = "s", version: int = 1) -> bytes:
+        return pb.Schema(name=name, version=version, fields=fields).SerializeToString()
+
+    return [
+        *everywhere("Schema"),
+        oversize("Schema", 256 * 1024),
+        case(
+            "a field without a type",
+            made(pb.Field(name="y")),
+            REMOTE,
+            "expected a type for field 'y'",
+        ),
+        case("two fields of one name", made(bit, bit), REMOTE, "'y' twice"),
+        case("no fields", made(), PARAMETER, "expected 1..4096 fields, found 0"),
+        case(
+            "a field name that is none",
+            made(pb.Field(name="1y", bit=pb.Bit())),
+            PARAMETER,
+            "found '1y'",
+        ),
+        case(
+            "bits of no length",
+            made(pb.Field(name="y", bits=pb.Bits())),
+            PARAMETER,
+            "a width in 1..4096, found 0",
+        ),
+        case(
+            "an integer that is upside down",
+            made(pb.Field(name="y", integer=pb.Integer(low=2, high=1))),
+            PARAMETER,
+            "low < high",
+        ),
+        case(
+            "a grid that is too fine",
+            made(pb.Field(name="y", real=pb.Real(low=0, high=1, frac_bits=41))),
+            PARAMETER,
+            "frac_bits in 0..40, found 41",
+        ),
+        case(
+            "a label twice",
+            made(pb.Field(name="y", category=pb.Category(labels=["a", "a"]))),
+            PARAMETER,
+            "a label twice",
+        ),
+        case(
+            "an unknown field within",
+            bytes.fromhex("0a017310011a08" + "0a0179" + "1200" + FUTURE),
+            REMOTE,
+            "Schema.fields: expected known fields only, found number 1005",
+        ),
+    ]
+
+
+def queries() -> Cases:
+    good = encode_query(predicate((SCHEMA.age >= 18) & (SCHEMA.colour == "red")))
+    data = good.SerializeToString(deterministic=True)
+    node = query_pb2.Node
+
+    def altered(change: Change) -> bytes:
+        return changed(query_pb2.Query, data, change)
+
+    def of(*nodes: query_pb2.Node, high: int = 1) -> bytes:
+        return query_pb2.Query(
+            kind=query_pb2.QUERY_KIND_PREDICATE, nodes=nodes, high=high
+        ).SerializeToString()
+
+    age = node(op=Op.FIELD, name="age")
+    constant = node(op=Op.CONSTANT, constants=[18])
+    deep = [node(op=Op.FIELD, name="smoker")]
+    deep += [node(op=Op.NOT, args=[place]) for place in range(64)]
+    huge = [node(op=Op.CONSTANT, constants=[(1 << 62) - 1])]
+    huge += [node(op=Op.ADD, args=[0, 0])]
+
+    def swap(message: Any) -> None:
+        nodes = list(message.nodes)
+        del message.nodes[:]
+        message.nodes.extend([nodes[1], nodes[0], *nodes[2:]])
+        message.nodes[2].args[:] = [1, 0]
+
+    return [
+        *everywhere("Query"),
+        case("an unknown kind", altered(lambda m: setattr(m, "kind", 99)), QUERY, "a known kind"),
+        case("no kind", altered(lambda m: setattr(m, "kind", 0)), QUERY, "a known kind"),
+        case("no nodes", of(), QUERY, "1..4096 nodes, found 0"),
+        case(
+            "an unknown operation",
+            of(node(op=999)),
+            QUERY,
+            "a known operation at node 0, found number 999",
+        ),
+        case(
+            "the reserved operation",
+            of(node(op=0)),
+            QUERY,
+            "a known operation at node 0, found number 0",
+        ),
+        case("an unknown name", of(node(op=Op.FIELD, name="income")), QUERY, "no field 'income'"),
+        case(
+            "an argument that comes later",
+            of(node(op=Op.NOT, args=[0])),
+            QUERY,
+            "positions of earlier nodes",
+        ),
+        case(
+            "too few arguments",
+            of(age, node(op=Op.LESS, args=[0])),
+            QUERY,
+            "expects 2 arguments, found 1",
+        ),
+        case(
+            "a number where a truth value belongs",
+            of(constant, age, node(op=Op.AND, args=[0, 1])),
+            QUERY,
+            "expects BOOLEAN as argument 1, found NUMBER",
+        ),
+        case(
+            "one node twice",
+            of(age, age, node(op=Op.LESS, args=[0, 1])),
+            QUERY,
+            "canonical order, each used and once",
+        ),
+        case(
+            "a node that is not used",
+            of(constant, node(op=Op.FIELD, name="smoker")),
+            QUERY,
+            "canonical order, each used and once",
+        ),
+        case("nodes in another order", altered(swap), QUERY, "canonical order, each used and once"),
+        case(
+            "an attribute that its operation has not",
+            of(node(op=Op.FIELD, name="smoker", frac=3)),
+            QUERY,
+            "expects no arguments, constants or grid",
+        ),
+        case(
+            "a mask of another length",
+            of(
+                node(op=Op.FIELD, name="answers"),
+                node(op=Op.PARITY, args=[0], constants=[1] * 39),
+            ),
+            QUERY,
+            "found 39",
+        ),
+        case(
+            "a constant that is too large",
+            of(node(op=Op.CONSTANT, constants=[1 << 62])),
+            QUERY,
+            "integer constants below 2^62",
+        ),
+        case("a sum that could overflow", of(*huge), QUERY, "could reach 2^62"),
+        case("too deep an expression", of(*deep), QUERY, "a depth of at most 64, found 65"),
+        case(
+            "bounds upside down",
+            altered(lambda m: setattr(m, "low", 2)),
+            QUERY,
+            "a BOOLEAN in 0..1",
+        ),
+        case(
+            "a default out of bounds",
+            altered(lambda m: setattr(m, "default", 2)),
+            QUERY,
+            "its default within its bounds",
+        ),
+        long_case(
+            "too many nodes",
+            [["0801", 1], ["12050801220100", 4097]],
+            QUERY,
+            "1..4096 nodes, found 4097",
+        ),
+    ]
+
+
+def randomizers() -> Cases:
+    pb = randomizer_pb2
+    half = 1 << 63
+
+    def table(levels: int, symbols: int, *entries: int) -> bytes:
+        made = pb.Table(levels=levels, symbols=symbols, entries=entries)
+        return pb.Randomizer(table=made).SerializeToString()
+
+    def k_ary(cells: int, other: int) -> bytes:
+        family = pb.KaryResponse(cells=cells, other=other)
+        return pb.Randomizer(k_ary_response=family).SerializeToString()
+
+    def subset(cells: int, size: int, threshold: int) -> bytes:
+        family = pb.SubsetSelection(cells=cells, size=size, threshold=threshold)
+        return pb.Randomizer(subset_selection=family).SerializeToString()
+
+    last = (1 << 64) - 1
+    certain = encode_randomizer(randomized_response(ONE)).SerializeToString() + bytes.fromhex(
+        FUTURE
+    )
+    return [
+        *everywhere("Randomizer"),
+        case(
+            "an unknown field beside a family",
+            certain,
+            REMOTE,
+            "known fields only, found number 1005",
+        ),
+        case("no family", b"", REMOTE, "randomizer: expected a family, found none"),
+        case(
+            "an entry is missing",
+            table(2, 2, half, half, half),
+            REMOTE,
+            "randomizer: expected 2 x 2 entries, found 3",
+        ),
+        case(
+            "a row that sums to one less",
+            table(2, 2, half, half, half, half - 1),
+            PARAMETER,
+            "row 1 must sum to 2^64, it is off by -1",
+        ),
+        case(
+            "a row that sums to one more",
+            table(2, 2, half, half, half, half + 1),
+            PARAMETER,
+            "row 1 must sum to 2^64, it is off by 1",
+        ),
+        case(
+            "a zero beside a non-zero",
+            table(2, 3, half, half, 0, half, half - 1, 1),
+            PARAMETER,
+            "privacy loss is infinite",
+        ),
+        case(
+            "a symbol that never comes",
+            table(2, 3, half, half, 0, half, half, 0),
+            PARAMETER,
+            "an unused symbol",
+        ),
+        case("one level", table(1, 2, half, half), PARAMETER, "2..64 levels, found 1"),
+        case("one symbol", table(2, 1, last, last), PARAMETER, "2..64 symbols, found 1"),
+        case("no levels", table(0, 0), PARAMETER, "2..64 levels, found 0"),
+        case("65 levels", table(65, 2, *[half] * 130), PARAMETER, "2..64 levels, found 65"),
+        case("k-ary: the others never", k_ary(3, 0), PARAMETER, "found other = 0"),
+        case(
+            "k-ary: oneself never", k_ary(3, half), PARAMETER, "found other = 9223372036854775808"
+        ),
+        case("k-ary: one cell", k_ary(1, 1), PARAMETER, "2..65535 cells, found 1"),
+        case("k-ary: too many cells", k_ary(65536, 1), PARAMETER, "2..65535 cells, found 65536"),
+        case("subset: all cells", subset(4, 4, half), PARAMETER, "a size in 1..3, found 4"),
+        case("subset: no cell", subset(4, 0, half), PARAMETER, "a size in 1..3, found 0"),
+        case("subset: oneself never", subset(4, 2, 0), PARAMETER, "a threshold lies in 1..2^64-1"),
+    ]

@@ -248,3 +248,37 @@ def test_a_study_of_nobody_the_devices_trust_is_refused_request_by_request(
     (tally,) = run(scenario())
     assert [(reason.name, count) for reason, count in tally.refusals] == [("UNKNOWN_STUDY", 4)]
     assert all(device.ledger.totals(bytes(32), 0).life == 0 for device in devices)
+
+
+def test_a_closed_round_is_recalled_from_the_store_and_nobody_is_asked(
+    world: World, store: MemoryStore, server: AggregatorServer, participating: Any, run: Run
+) -> None:
+    world.enrol(store, USERS)
+    round_, accounts, again = world.round(USERS), world.accounts(USERS), world.accounts(USERS)
+
+    async def scenario() -> None:
+        async with participating(world, server.address, world.devices(USERS)):
+            await ask(server, round_, accounts)
+
+    run(scenario())
+    server.fleet.recall(round_, again)
+    assert again.spending().total_spent == accounts.spending().total_spent > 0
+
+
+def test_what_is_outstanding_can_be_watched(
+    world: World, store: MemoryStore, server: AggregatorServer, run: Run
+) -> None:
+    world.enrol(store, 3)
+    round_ = world.broadcast(3)
+
+    async def scenario() -> None:
+        assert server.hub.outstanding == 0
+        asking = asyncio.ensure_future(ask(server, round_, world.accounts(3)))
+        await until(lambda: server.hub.outstanding == 3)
+        async with aio.insecure_channel(server.address) as channel:
+            for left in (2, 1, 0):
+                await world.runner(left, world.device(left), channel).check_in_once()
+                assert server.hub.outstanding == left
+        await asking
+
+    run(scenario())

@@ -84,25 +84,23 @@ def schemas() -> Cases:
     ]
 
 
+node = query_pb2.Node
+
+
+def query_of(*nodes: query_pb2.Node) -> bytes:
+    return query_pb2.Query(kind=PREDICATE, nodes=nodes, high=1).SerializeToString()
+
+
 def queries() -> Cases:
+    return [*everywhere("Query"), *_envelopes(), *_single_nodes(), *_several_nodes()]
+
+
+def _envelopes() -> Cases:
     good = encode_query(predicate((SCHEMA.age >= 18) & (SCHEMA.colour == "red")))
     data = good.SerializeToString(deterministic=True)
-    node = query_pb2.Node
 
     def altered(change: Change) -> bytes:
         return changed(query_pb2.Query, data, change)
-
-    def of(*nodes: query_pb2.Node, high: int = 1) -> bytes:
-        return query_pb2.Query(
-            kind=query_pb2.QUERY_KIND_PREDICATE, nodes=nodes, high=high
-        ).SerializeToString()
-
-    age = node(op=Op.FIELD, name="age")
-    constant = node(op=Op.CONSTANT, constants=[18])
-    deep = [node(op=Op.FIELD, name="smoker")]
-    deep += [node(op=Op.NOT, args=[place]) for place in range(64)]
-    huge = [node(op=Op.CONSTANT, constants=[(1 << 62) - 1])]
-    huge += [node(op=Op.ADD, args=[0, 0])]
 
     def swap(message: Any) -> None:
         nodes = list(message.nodes)
@@ -111,77 +109,8 @@ def queries() -> Cases:
         message.nodes[2].args[:] = [1, 0]
 
     return [
-        *everywhere("Query"),
         case("an unknown kind", altered(lambda m: setattr(m, "kind", 99)), QUERY, "a known kind"),
         case("no kind", altered(lambda m: setattr(m, "kind", 0)), QUERY, "a known kind"),
-        case("no nodes", of(), QUERY, "1..4096 nodes, found 0"),
-        case(
-            "an unknown operation",
-            of(node(op=999)),
-            QUERY,
-            "a known operation at node 0, found number 999",
-        ),
-        case(
-            "the reserved operation",
-            of(node(op=0)),
-            QUERY,
-            "a known operation at node 0, found number 0",
-        ),
-        case("an unknown name", of(node(op=Op.FIELD, name="income")), QUERY, "no field 'income'"),
-        case(
-            "an argument that comes later",
-            of(node(op=Op.NOT, args=[0])),
-            QUERY,
-            "positions of earlier nodes",
-        ),
-        case(
-            "too few arguments",
-            of(age, node(op=Op.LESS, args=[0])),
-            QUERY,
-            "expects 2 arguments, found 1",
-        ),
-        case(
-            "a number where a truth value belongs",
-            of(constant, age, node(op=Op.AND, args=[0, 1])),
-            QUERY,
-            "expects BOOLEAN as argument 1, found NUMBER",
-        ),
-        case(
-            "one node twice",
-            of(age, age, node(op=Op.LESS, args=[0, 1])),
-            QUERY,
-            "canonical order, each used and once",
-        ),
-        case(
-            "a node that is not used",
-            of(constant, node(op=Op.FIELD, name="smoker")),
-            QUERY,
-            "canonical order, each used and once",
-        ),
-        case("nodes in another order", altered(swap), QUERY, "canonical order, each used and once"),
-        case(
-            "an attribute that its operation has not",
-            of(node(op=Op.FIELD, name="smoker", frac=3)),
-            QUERY,
-            "expects no arguments, constants or grid",
-        ),
-        case(
-            "a mask of another length",
-            of(
-                node(op=Op.FIELD, name="answers"),
-                node(op=Op.PARITY, args=[0], constants=[1] * 39),
-            ),
-            QUERY,
-            "found 39",
-        ),
-        case(
-            "a constant that is too large",
-            of(node(op=Op.CONSTANT, constants=[1 << 62])),
-            QUERY,
-            "integer constants below 2^62",
-        ),
-        case("a sum that could overflow", of(*huge), QUERY, "could reach 2^62"),
-        case("too deep an expression", of(*deep), QUERY, "a depth of at most 64, found 65"),
         case(
             "bounds upside down",
             altered(lambda m: setattr(m, "low", 2)),
@@ -194,12 +123,100 @@ def queries() -> Cases:
             QUERY,
             "its default within its bounds",
         ),
+        case("nodes in another order", altered(swap), QUERY, "canonical order, each used and once"),
+        case("no nodes", query_of(), QUERY, "1..4096 nodes, found 0"),
         long_case(
             "too many nodes",
             [["0801", 1], ["12050801220100", 4097]],
             QUERY,
             "1..4096 nodes, found 4097",
         ),
+    ]
+
+
+def _single_nodes() -> Cases:
+    return [
+        case(
+            "an unknown operation",
+            query_of(node(op=999)),
+            QUERY,
+            "a known operation at node 0, found number 999",
+        ),
+        case(
+            "the reserved operation",
+            query_of(node(op=0)),
+            QUERY,
+            "a known operation at node 0, found number 0",
+        ),
+        case(
+            "an unknown name",
+            query_of(node(op=Op.FIELD, name="income")),
+            QUERY,
+            "no field 'income'",
+        ),
+        case(
+            "an attribute that its operation has not",
+            query_of(node(op=Op.FIELD, name="smoker", frac=3)),
+            QUERY,
+            "expects no arguments, constants or grid",
+        ),
+        case(
+            "a constant that is too large",
+            query_of(node(op=Op.CONSTANT, constants=[1 << 62])),
+            QUERY,
+            "integer constants below 2^62",
+        ),
+    ]
+
+
+def _several_nodes() -> Cases:
+    age = node(op=Op.FIELD, name="age")
+    constant = node(op=Op.CONSTANT, constants=[18])
+    deep = [node(op=Op.FIELD, name="smoker")]
+    deep += [node(op=Op.NOT, args=[place]) for place in range(64)]
+    huge = [node(op=Op.CONSTANT, constants=[(1 << 62) - 1]), node(op=Op.ADD, args=[0, 0])]
+    return [
+        case(
+            "an argument that comes later",
+            query_of(node(op=Op.NOT, args=[0])),
+            QUERY,
+            "positions of earlier nodes",
+        ),
+        case(
+            "too few arguments",
+            query_of(age, node(op=Op.LESS, args=[0])),
+            QUERY,
+            "expects 2 arguments, found 1",
+        ),
+        case(
+            "a number where a truth value belongs",
+            query_of(constant, age, node(op=Op.AND, args=[0, 1])),
+            QUERY,
+            "expects BOOLEAN as argument 1, found NUMBER",
+        ),
+        case(
+            "one node twice",
+            query_of(age, age, node(op=Op.LESS, args=[0, 1])),
+            QUERY,
+            "canonical order, each used and once",
+        ),
+        case(
+            "a node that is not used",
+            query_of(constant, node(op=Op.FIELD, name="smoker")),
+            QUERY,
+            "canonical order, each used and once",
+        ),
+        case(
+            "a mask of another length",
+            query_of(
+                node(op=Op.FIELD, name="answers"),
+                node(op=Op.PARITY, args=[0], constants=[1] * 39),
+            ),
+            QUERY,
+            "found 39",
+        ),
+        case("a sum that could overflow", query_of(*huge), QUERY, "could reach 2^62"),
+        case("too deep an expression", query_of(*deep), QUERY, "a depth of at most 64, found 65"),
     ]
 
 
@@ -210,14 +227,6 @@ def randomizers() -> Cases:
     def table(levels: int, symbols: int, *entries: int) -> bytes:
         made = pb.Table(levels=levels, symbols=symbols, entries=entries)
         return pb.Randomizer(table=made).SerializeToString()
-
-    def k_ary(cells: int, other: int) -> bytes:
-        family = pb.KaryResponse(cells=cells, other=other)
-        return pb.Randomizer(k_ary_response=family).SerializeToString()
-
-    def subset(cells: int, size: int, threshold: int) -> bytes:
-        family = pb.SubsetSelection(cells=cells, size=size, threshold=threshold)
-        return pb.Randomizer(subset_selection=family).SerializeToString()
 
     last = (1 << 64) - 1
     certain = encode_randomizer(randomized_response(ONE)).SerializeToString() + bytes.fromhex(
@@ -266,6 +275,23 @@ def randomizers() -> Cases:
         case("one symbol", table(2, 1, last, last), PARAMETER, "2..64 symbols, found 1"),
         case("no levels", table(0, 0), PARAMETER, "2..64 levels, found 0"),
         case("65 levels", table(65, 2, *[half] * 130), PARAMETER, "2..64 levels, found 65"),
+        *_families(),
+    ]
+
+
+def _families() -> Cases:
+    pb = randomizer_pb2
+    half = 1 << 63
+
+    def k_ary(cells: int, other: int) -> bytes:
+        family = pb.KaryResponse(cells=cells, other=other)
+        return pb.Randomizer(k_ary_response=family).SerializeToString()
+
+    def subset(cells: int, size: int, threshold: int) -> bytes:
+        family = pb.SubsetSelection(cells=cells, size=size, threshold=threshold)
+        return pb.Randomizer(subset_selection=family).SerializeToString()
+
+    return [
         case("k-ary: the others never", k_ary(3, 0), PARAMETER, "found other = 0"),
         case(
             "k-ary: oneself never", k_ary(3, half), PARAMETER, "found other = 9223372036854775808"

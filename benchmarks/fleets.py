@@ -94,6 +94,9 @@ class _Timed:
         self._phases.answers += sum(tally.answered for tally in tallies)
         return tallies
 
+    def recall(self, round_: Round, accounts: Accounts) -> None:
+        self._fleet.recall(round_, accounts)
+
 
 def timed_run(study: Study, population: Population, fleet: str) -> tuple[Phases, Trial]:
     """One study on one of the fleets, phase by phase."""

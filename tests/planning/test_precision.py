@@ -1,4 +1,4 @@
-"""Variances are those of ALGORITHMS' table, and tails are of the statistic that is decoded."""
+"""Variances are those of the design's table, and tails are of the statistic that is decoded."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import TypeAlias, TypeVar
 
-from askance.aggregator.learners.rationals import rational
+from askance.aggregator.learners.rationals import Rational, rational
 from askance.client.errors import InvalidParameter, InvalidQuery, LocalProtocolError
 from askance.client.queries import Query, QueryKind
 
@@ -31,7 +31,7 @@ class Allocation(StrEnum):
     SPLIT = "split"  # every user answers every question, at epsilon / number of questions
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Question:
     """A statistical query and how exactly it has to be answered.
 
@@ -39,6 +39,7 @@ class Question:
         query: what each user is asked; the answer is an expectation over users.
         tau: the answer, each of its values, must be off by less than this, in real units of the
             answer; None: as exact as the population allows.
+            Both numbers may be given as text or float, and are kept exactly.
         cell_mass: a promise, known from the concept class and not from data, that no cell (for
             SIGNED: no signed pair; for a predicate: "yes") holds more than this share of users.
             It is used for planning only; intervals do not rely on it.
@@ -48,20 +49,23 @@ class Question:
     """
 
     query: Query
-    tau: Fraction | None = None
-    cell_mass: Fraction | None = None
+    tau: Fraction | None
+    cell_mass: Fraction | None
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.query, Query):
-            raise InvalidQuery(f"Question expects a Query, found {type(self.query).__name__}")
-        if self.tau is not None:
-            object.__setattr__(self, "tau", rational(self.tau, "tau"))
-            if self.tau <= 0:
-                raise InvalidParameter("tau expects a positive number, found one that is not")
-        if self.cell_mass is not None:
-            object.__setattr__(self, "cell_mass", rational(self.cell_mass, "cell_mass"))
-            if not 0 < self.cell_mass <= 1:
-                raise InvalidParameter("cell_mass expects a share in (0, 1], found another number")
+    def __init__(
+        self, query: Query, tau: Rational | None = None, cell_mass: Rational | None = None
+    ) -> None:
+        if not isinstance(query, Query):
+            raise InvalidQuery(f"Question expects a Query, found {type(query).__name__}")
+        tolerance = None if tau is None else rational(tau, "tau")
+        if tolerance is not None and tolerance <= 0:
+            raise InvalidParameter("tau expects a positive number, found one that is not")
+        mass = None if cell_mass is None else rational(cell_mass, "cell_mass")
+        if mass is not None and not 0 < mass <= 1:
+            raise InvalidParameter("cell_mass expects a share in (0, 1], found another number")
+        object.__setattr__(self, "query", query)
+        object.__setattr__(self, "tau", tolerance)
+        object.__setattr__(self, "cell_mass", mass)
 
     @property
     def values(self) -> int:

@@ -1,4 +1,4 @@
-"""Bad input gets one clear line, exit code 2 (3 for a plan that cannot work), and nothing is lost."""
+"""Bad input gets one clear line, exit code 2, and nothing is lost."""
 
 import json
 from pathlib import Path

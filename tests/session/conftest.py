@@ -1,0 +1,205 @@
+"""A small world for a session's tests: a study, devices in process, fleets that break down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from askance.aggregator.learners import masked_parity
+from askance.aggregator.session import (
+    Accounts,
+    Fleet,
+    Group,
+    MemoryLog,
+    Outcome,
+    Round,
+    Session,
+    Tally,
+    TranscriptLog,
+)
+from askance.client.accounting import parse_epsilon
+from askance.client.codec import digest_of, encode_request, sign_study
+from askance.client.device import Device, Examiner, Policy
+from askance.client.ledger import Entry, MemoryLedger
+from askance.client.messages import Request, SignedStudy, StudyTerms
+from askance.client.queries import Query, predicate
+from askance.client.randomizers import Randomizer, randomized_response
+from askance.simulation.coins import SeededCoins
+from askance.simulation.fleets import Devices, ObjectFleet
+from askance.simulation.populations import Population
+from askance.simulation.populations import masked_parity as masked_parity_world
+from askance.simulation.seeds import Seed
+
+KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+BUDGET = parse_epsilon("8")
+NOW_S = 1_700_000_000
+
+
+class Interrupted(Exception):
+    """What a fleet is ended by."""
+
+
+class Crowd(Devices):
+    """Simulated devices, some of whom have owners with a policy of their own."""
+
+    def __init__(
+        self, population: Population, owners: Mapping[int, Policy] | None = None, seed: int = 0
+    ) -> None:
+        self.policy = Policy(frozenset({KEY.public_key().public_bytes_raw()}), BUDGET)
+        coins = SeededCoins(Seed.of(seed))
+        super().__init__(population, self.policy, coins, lambda: NOW_S)
+        self._own = {
+            ordinal: Device(
+                schema=population.schema,
+                record=population.columns(ordinal, ordinal + 1).record(0),
+                policy=policy,
+                ledger=MemoryLedger(),
+                coins=coins.at(ordinal),
+                now_s=lambda: NOW_S,
+                examiner=Examiner(),
+            )
+            for ordinal, policy in (owners or {}).items()
+        }
+
+    def __getitem__(self, ordinal: int) -> Device:
+        return self._own.get(ordinal) or super().__getitem__(ordinal)
+
+    def history(self) -> list[list[Entry]]:
+        """Every ledger, by ordinal."""
+        return [list(self[ordinal].ledger.history()) for ordinal in range(len(self))]
+
+
+class Recorded:
+    """Another fleet; remembers the requests."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        self.asked: list[Round] = []
+        self.recalled: list[Round] = []
+
+    @property
+    def population(self) -> int:
+        return self.fleet.population
+
+    def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
+        self.asked.append(round_)
+        return self.fleet.ask(round_, accounts)
+
+    def recall(self, round_: Round, accounts: Accounts) -> None:
+        self.recalled.append(round_)
+        self.fleet.recall(round_, accounts)
+
+
+class Breaking(Recorded):
+    """Another fleet, which breaks down in one round after a part of the members was asked."""
+
+    def __init__(self, fleet: Fleet, number: int, part: Fraction) -> None:
+        super().__init__(fleet)
+        self._number, self._part = number, part
+
+    def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
+        if round_.number != self._number:
+            return super().ask(round_, accounts)
+        groups = tuple(
+            replace(group, members=group.members[: int(len(group.members) * self._part)])
+            for group in round_.groups
+        )
+        super().ask(replace(round_, groups=groups), accounts)
+        raise Interrupted
+
+
+class World:
+    """Everything around a session."""
+
+    budget = BUDGET
+    interrupted = Interrupted
+    recorded = Recorded
+    breaking = Breaking
+    crowd = Crowd
+
+    def __init__(self, users: int = 110, d: int = 2) -> None:
+        self.population = masked_parity_world(users, Seed.of(3), d)
+        self.schema = self.population.schema
+        self.learner = masked_parity(self.schema)
+
+    def study(self, nonce: int = 0, budget: int = BUDGET) -> SignedStudy:
+        terms = StudyTerms(
+            nonce.to_bytes(16, "big"), "test", 1, (), self.schema, budget, NOW_S + 60, "a test"
+        )
+        return sign_study(terms, KEY)
+
+    def devices(self, owners: Mapping[int, Policy] | None = None) -> Crowd:
+        return Crowd(self.population, owners)
+
+    def policy(self, **changes: Any) -> Policy:
+        """What every owner allows, but for these changes."""
+        return replace(Policy(frozenset({KEY.public_key().public_bytes_raw()}), BUDGET), **changes)
+
+    def session(
+        self, fleet: Fleet | Devices, log: TranscriptLog | None = None, **changes: Any
+    ) -> Session[Any]:
+        arguments: dict[str, Any] = {
+            "study": self.study(),
+            "learner": self.learner,
+            "fleet": ObjectFleet(fleet) if isinstance(fleet, Devices) else fleet,
+            "log": MemoryLog() if log is None else log,
+            "cohort_seed": b"cohorts",
+            "beta": Fraction(1, 100),
+        }
+        return Session(**(arguments | changes))
+
+    def run(
+        self, fleet: Fleet | Devices, log: TranscriptLog | None = None, **changes: Any
+    ) -> Outcome[Any]:
+        return self.session(fleet, log, **changes).run()
+
+    def group(
+        self,
+        members: Sequence[int],
+        population: int,
+        *,
+        place: int = 0,
+        query: Query | None = None,
+        randomizer: Randomizer | None = None,
+    ) -> Group:
+        query = query or predicate(self.schema["b"] == 1)
+        randomizer = randomizer or randomized_response(parse_epsilon("1"))
+        payload = encode_request(
+            Request(digest_of(self.study().study), 0, place, query, randomizer)
+        )
+        return Group(
+            payload,
+            digest_of(payload),
+            query,
+            randomizer,
+            randomizer.loss.nano_nats,
+            np.array(sorted(members), np.int64),
+            population,
+        )
+
+    def round(self, *groups: Group) -> Round:
+        study = self.study()
+        return Round(0, study, digest_of(study.study), groups)
+
+
+@pytest.fixture(scope="session")
+def world() -> World:
+    """It has no state: devices and fleets are made anew each time."""
+    return World()
+
+
+@pytest.fixture(scope="session")
+def worlds() -> type[World]:
+    """For tests that need another one."""
+    return World
+
+
+@pytest.fixture
+def object_fleet() -> type[ObjectFleet]:
+    return ObjectFleet

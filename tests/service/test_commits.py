@@ -127,6 +127,22 @@ def test_who_stopped_waiting_does_not_disturb_the_others(run: Run, executor: Exe
     run(scenario())
 
 
+def test_nor_when_the_commit_fails(run: Run, executor: Executor) -> None:
+    store = SlowStore()
+    store.fail = True
+
+    async def scenario() -> None:
+        commits = GroupCommit(store, executor)
+        futures = [commits.submit(report(ordinal)) for ordinal in range(2)]
+        await begun(store, 1)
+        futures[0].cancel()
+        store.let.release(2)
+        with pytest.raises(StoreError, match="disk full"):
+            await futures[1]
+
+    run(scenario())
+
+
 def test_closing_commits_what_is_queued_and_takes_no_more(run: Run, executor: Executor) -> None:
     store = SlowStore()
     store.let.release(10)

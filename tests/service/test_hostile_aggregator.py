@@ -40,6 +40,7 @@ class Script:
 
     def __init__(self, *answers: bytes | Response | grpc.StatusCode) -> None:
         self.answers = list(answers)
+        self.hangs_up = False  # after its first answer on a stream
         self.heard: list[CheckIn] = []
 
     def next(self, data: bytes) -> bytes | grpc.StatusCode:
@@ -64,6 +65,8 @@ class Script:
             if not isinstance(answer, bytes):
                 await context.abort(answer, "scripted")
             await context.write(answer)
+            if self.hangs_up:
+                await context.abort(grpc.StatusCode.UNAVAILABLE, "hung up")
 
 
 def digest_in(report: bytes) -> bytes:
@@ -217,6 +220,39 @@ def test_what_is_not_acknowledged_is_sent_again_the_same_bytes(
     assert again.device_id == last.device_id == world.identity(0).device_id
     assert again.known_studies == (digest_of(asking.studies[0].study),)
     assert len(list(device.ledger.history())) == 1
+
+
+def test_a_stream_that_ends_while_an_answer_is_computed_loses_nothing(
+    world: World, device: Device, asking: Response, run: Run
+) -> None:
+    script = Script(asking)
+    script.hangs_up = True
+    failures: list[Any] = []
+
+    async def sleep(milliseconds: int) -> None:
+        await asyncio.sleep(0.05)  # long enough for the end of the stream to be known
+
+    async def scenario() -> None:
+        async with aggregator(script) as channel:
+            runner = DeviceRunner(
+                device,
+                world.identity(0),
+                channel,
+                sleep=sleep,
+                release_ms=1,
+                on_failure=failures.append,
+            )
+            task = asyncio.ensure_future(runner.participate())
+            await until(lambda: bool(failures))
+            assert runner.unacknowledged == 1
+            script.hangs_up = False
+            await until(lambda: runner.unacknowledged == 0)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    run(scenario())
+    assert failures[0].code() is grpc.StatusCode.UNAVAILABLE
+    assert script.heard[-1].reports == (device.ledger.stored(digest_of(asking.requests[0])),)
 
 
 @pytest.mark.parametrize("status", list(AckStatus))

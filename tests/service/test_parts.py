@@ -153,6 +153,11 @@ class TestMessagesOfParts:
         assert b"".join(sent) == b"".join(items)
         assert len(sent) == -(-len(items) // MAX_REQUESTS)
 
+    def test_a_message_has_a_bounded_number_of_parts(self) -> None:
+        parts = deque([b"x"] * (2 * MAX_REQUESTS + 1))
+        sizes = [len(next_message(parts)) for _ in range(3)]
+        assert sizes == [MAX_REQUESTS, MAX_REQUESTS, 1]
+
     def test_large_parts_go_one_by_one(self) -> None:
         large = bytes(MAX_RESPONSE_BYTES // 2 + 1)
         parts = deque([large, large, b"small"])

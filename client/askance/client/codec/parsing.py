@@ -6,7 +6,6 @@ import hashlib
 from typing import TypeVar
 
 from google.protobuf.message import DecodeError, Message
-from google.protobuf.unknown_fields import UnknownFieldSet
 
 from askance.client.errors import RemoteProtocolError
 
@@ -37,18 +36,8 @@ def parse(kind: type[M], data: bytes, *, limit: int = MAX_MESSAGE_BYTES) -> M:
         raise RemoteProtocolError(
             f"{name}: expected a serialised message, found other bytes"
         ) from None
-    _refuse_unknown_fields(message, name)
+    size = message.ByteSize()
+    message.DiscardUnknownFields()  # at every depth, without a walk that costs time for each item
+    if message.ByteSize() != size:
+        raise RemoteProtocolError(f"{name}: expected known fields only, found others")
     return message
-
-
-def _refuse_unknown_fields(message: Message, place: str) -> None:
-    unknown = UnknownFieldSet(message)
-    if len(unknown):
-        raise RemoteProtocolError(
-            f"{place}: expected known fields only, found number {unknown[0].field_number}"
-        )
-    for field, value in message.ListFields():
-        if field.type != field.TYPE_MESSAGE:
-            continue
-        for item in value if field.is_repeated else (value,):
-            _refuse_unknown_fields(item, f"{place}.{field.name}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from askance.client.codec.parsing import parse
 from askance.client.errors import InvalidQuery
-from askance.client.queries import Node, Op, Query, Schema
+from askance.client.queries import MAX_NODES, Node, Op, Query, Schema
 from askance.protos.v1 import query_pb2 as pb
 
 
@@ -44,6 +44,8 @@ def decode_query(message: pb.Query, schema: Schema) -> Query:
     Raises:
       InvalidQuery: an operation, kind or node that this version does not know or allow.
     """
+    if len(message.nodes) > MAX_NODES:  # before each of them costs time
+        raise InvalidQuery(f"query: expected 1..{MAX_NODES} nodes, found {len(message.nodes)}")
     return Query.rebuilt(
         message.kind,
         tuple(_decode_node(index, node) for index, node in enumerate(message.nodes)),

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from askance.client.errors import LocalProtocolError, RemoteProtocolError
-from askance.client.randomizers import Channel, KaryResponse, Randomizer, SubsetSelection
+from askance.client.errors import InvalidParameter, LocalProtocolError, RemoteProtocolError
+from askance.client.randomizers import (
+    MAX_LEVELS,
+    Channel,
+    KaryResponse,
+    Randomizer,
+    SubsetSelection,
+)
 from askance.protos.v1 import randomizer_pb2 as pb
 
 
@@ -48,6 +54,10 @@ def decode_randomizer(message: pb.Randomizer) -> Randomizer:
 
 
 def _decode_table(table: pb.Table) -> Channel:
+    if (
+        table.levels > MAX_LEVELS
+    ):  # before they are laid out: 2^32 levels of 0 symbols are 0 entries
+        raise InvalidParameter(f"a table has 2..{MAX_LEVELS} levels, found {table.levels}")
     if table.levels * table.symbols != len(table.entries):
         raise RemoteProtocolError(
             f"randomizer: expected {table.levels} x {table.symbols} entries,"

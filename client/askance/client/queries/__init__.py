@@ -47,6 +47,7 @@ from askance.client.queries.functions import (
     where,
 )
 from askance.client.queries.kinds import Kind, Op
+from askance.client.queries.limits import MAX_NODES
 from askance.client.queries.program import Node, Program, canonical_bytes, flatten, rebuild
 from askance.client.queries.query import (
     Query,
@@ -68,6 +69,7 @@ from askance.client.queries.schema import (
 from askance.client.queries.sigmoid import SIGMOID_FRAC, sigmoid_table
 
 __all__ = [
+    "MAX_NODES",
     "SIGMOID_FRAC",
     "Bit",
     "Bits",

@@ -223,7 +223,7 @@ def build(
     """
     parts = Parts(op, args, constants, grid)
     if op == Op.FIELD:
-        inferred, identity = _field_type(parts, name, field)
+        inferred, identity = _field_type(name, field)
     elif name:
         raise InvalidQuery(f"{op.name} expects no field name, found one")
     else:
@@ -327,11 +327,9 @@ def _label_index(value: object, beside: Expression) -> int:
     return labels.index(key)
 
 
-def _field_type(parts: Parts, name: str, field: Field | None) -> tuple[ValueType, bytes]:
+def _field_type(name: str, field: Field | None) -> tuple[ValueType, bytes]:
     if field is None or not FIELD_NAME.fullmatch(name):
         raise InvalidQuery("FIELD expects the name of a field of the schema")
-    if parts.args or parts.constants or parts.grid:
-        raise InvalidQuery(f"FIELD {name} expects no arguments, constants or grid")
     return field.type, field.canonical
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Real as RealNumber
 from operator import index
 from typing import ClassVar
@@ -151,7 +152,7 @@ class Category:
         indices = {label: position for position, label in enumerate(kept)}
         if len(indices) < len(kept):
             raise InvalidParameter("Category expects distinct labels, found a label twice")
-        object.__setattr__(self, "labels", kept)
+        object.__setattr__(self, "labels", _shared(kept))
         object.__setattr__(self, "indices", indices)
 
     @property
@@ -292,6 +293,12 @@ def _check_bounds(what: str, low: int, high: int) -> None:
         raise InvalidParameter(f"{what} expects low < high, found low >= high")
     if max(abs(low), abs(high)) >= MAX_MAGNITUDE:
         raise InvalidParameter(f"{what} expects bounds below 2^62 grid units")
+
+
+@lru_cache(maxsize=16)
+def _shared(labels: tuple[str, ...]) -> tuple[str, ...]:
+    """The first of equal tuples, so that two fields with the same labels are compared at once."""
+    return labels
 
 
 def _label(position: int, label: object) -> str:

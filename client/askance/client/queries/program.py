@@ -153,18 +153,25 @@ def _rebuild_node(
             raise InvalidQuery(f"{op.name} expects integer constants below 2^62")
     if not _is_int(node.frac) or not isinstance(node.name, str):
         raise InvalidQuery(f"{op.name} expects an integer grid and a text as name")
-    field = schema.fields.get(node.name) if op == Op.FIELD else None
-    if op == Op.FIELD and field is None:
-        raise InvalidQuery(f"the schema {schema.name!r} has no field {node.name[:64]!r}")
+    if op == Op.FIELD:
+        return _field(node, schema)
     return build(
         op,
         tuple(built[arg] for arg in node.args),
         name=node.name,
         constants=tuple(node.constants),
         grid=node.frac,
-        field=field,
         ceiling=ceiling,
     )
+
+
+def _field(node: Node, schema: Schema) -> Expression:
+    """The schema's own expression: a thousand labels are not hashed again for every node."""
+    if node.name not in schema:
+        raise InvalidQuery(f"the schema {schema.name!r} has no field {node.name[:64]!r}")
+    if node.args or node.constants or node.frac:
+        raise InvalidQuery(f"FIELD {node.name} expects no arguments, constants or grid")
+    return schema[node.name]
 
 
 def _is_int(value: object) -> bool:

@@ -9,17 +9,19 @@ from askance.client.codec.exchange import study_of
 from askance.client.device.examination import ExaminedRequest, ExaminedStudy, Examiner
 from askance.client.device.policy import Policy
 from askance.client.errors import RemoteProtocolError
-from askance.client.ledger import Charge, Ledger, Limits, Overrun
+from askance.client.ledger import MAX_ANSWERS, Charge, Ledger, Limits, Overrun
 from askance.client.messages import Reason, Refusal, Report, Request, SignedStudy
 from askance.client.queries import EncodedRecord, QueryKind, Schema
 from askance.client.randomizers import Coins, round_to_levels
 
 _SECONDS_A_DAY = 86_400
+_MAX_STUDIES = 256  # known at a time; an analyst could sign studies without end
 
 _OVERRUNS = {
     Overrun.STUDY: Reason.OVER_STUDY_BUDGET,
     Overrun.DAY: Reason.OVER_DAY_BUDGET,
     Overrun.LIFE: Reason.OVER_LIFE_BUDGET,
+    Overrun.ANSWERS: Reason.OVER_LIFE_BUDGET,
 }
 
 
@@ -97,6 +99,8 @@ class Device:
                 f" found {study.terms.schema.name!r} version {study.terms.schema.version}",
             )
         self._studies[study.digest] = study
+        while len(self._studies) > _MAX_STUDIES:  # the oldest; its aggregator may send it again
+            del self._studies[next(iter(self._studies))]
         return None
 
     def answer(self, payload: bytes) -> bytes:
@@ -179,6 +183,8 @@ class Device:
 
 
 def _over(overrun: Overrun, nano_nats: int, limits: Limits) -> Refusal:
+    if overrun is Overrun.ANSWERS:
+        return Refusal(_OVERRUNS[overrun], f"expected at most {MAX_ANSWERS} answers in all")
     allowed = {Overrun.STUDY: limits.study, Overrun.DAY: limits.day, Overrun.LIFE: limits.life}
     return Refusal(
         _OVERRUNS[overrun],

@@ -43,10 +43,11 @@ class ExaminedRequest:
 class Examiner:
     """Examines bytes and remembers the verdicts on the latest `capacity` of them.
 
-    Shared between threads it may examine something twice, never wrongly.
+    Shared between threads it may examine something twice, never wrongly. A verdict may take some
+    megabytes: one device remembers few, what stands for many devices may remember more.
     """
 
-    def __init__(self, capacity: int = 4096) -> None:
+    def __init__(self, capacity: int = 16) -> None:
         self._studies: OrderedDict[bytes, ExaminedStudy | Refusal] = OrderedDict()
         self._requests: OrderedDict[tuple[bytes, bytes], ExaminedRequest | Refusal] = OrderedDict()
         self._capacity = capacity

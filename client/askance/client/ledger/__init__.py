@@ -8,11 +8,20 @@ that two threads or two studies cannot both spend the last nano-nat. A ledger th
 damaged, in use or of a newer version refuses to open: `create` is a person's decision.
 """
 
-from askance.client.ledger.contract import Charge, Entry, Ledger, Limits, Overrun, Totals
+from askance.client.ledger.contract import (
+    MAX_ANSWERS,
+    Charge,
+    Entry,
+    Ledger,
+    Limits,
+    Overrun,
+    Totals,
+)
 from askance.client.ledger.memory import MemoryLedger
 from askance.client.ledger.sqlite import SqliteLedger
 
 __all__ = [
+    "MAX_ANSWERS",
     "Charge",
     "Entry",
     "Ledger",

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+# What costs nothing is stored as well (a frozen answer to another request, a table that tells
+# nothing), so that budgets alone would not keep an aggregator from filling the disk.
+MAX_ANSWERS = 1 << 16
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -59,6 +63,7 @@ class Overrun(Enum):
     STUDY = "study"
     DAY = "day"
     LIFE = "life"
+    ANSWERS = "answers"
 
 
 # (symbol, charged, spent by the study so far) -> the report's bytes.
@@ -81,7 +86,7 @@ class Ledger(Protocol):
 
         A request that is stored already returns its stored report. A question that was answered
         before is answered with the frozen symbol at no charge. Otherwise `charge.nano_nats` is
-        spent, or, past a limit, nothing is.
+        spent, or, past a limit or past `MAX_ANSWERS` in all, nothing is.
 
         Raises:
           StoreError: nothing could be made durable; nothing may be sent.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from askance.client.ledger.contract import (
+    MAX_ANSWERS,
     Charge,
     Compose,
     Entry,
@@ -40,6 +41,8 @@ class MemoryLedger:
         stored = self._reports.get(charge.request_digest)
         if stored is not None:
             return stored
+        if len(self._entries) >= MAX_ANSWERS:
+            return Overrun.ANSWERS
         totals = self.totals(charge.study_digest, charge.day)
         frozen = self._frozen.get(charge.question)
         symbol, cost = (charge.symbol, charge.nano_nats) if frozen is None else (frozen, 0)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from askance.client.errors import StoreError, UnsupportedStore
 from askance.client.ledger.contract import (
+    MAX_ANSWERS,
     Charge,
     Compose,
     Entry,
@@ -119,6 +120,8 @@ class SqliteLedger:
             stored = _stored(connection, charge.request_digest)
             if stored is not None:
                 return stored
+            if _answers(connection) >= MAX_ANSWERS:
+                return Overrun.ANSWERS
             totals = _totals(connection, charge.study_digest, charge.day)
             frozen = connection.execute(
                 "SELECT symbol FROM charges WHERE question = ? LIMIT 1", (charge.question,)
@@ -213,6 +216,12 @@ def _stored(connection: sqlite3.Connection, request_digest: bytes) -> bytes | No
         "SELECT report FROM charges WHERE request_digest = ?", (request_digest,)
     ).fetchone()
     return None if row is None else bytes(row[0])
+
+
+def _answers(connection: sqlite3.Connection) -> int:
+    # Rows are never deleted: the last one's number is how many there are.
+    last: int | None = connection.execute("SELECT max(sequence) FROM charges").fetchone()[0]
+    return last or 0
 
 
 def _totals(connection: sqlite3.Connection, study_digest: bytes, day: int) -> Totals:

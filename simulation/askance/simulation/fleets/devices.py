@@ -34,7 +34,7 @@ class Devices:
         self._policy = policy
         self._coins = coins
         self._now_s = now_s
-        self._examiner = Examiner()
+        self._examiner = Examiner(capacity=4096)  # a round's requests, for the whole fleet
         self._made: dict[int, Device] = {}
         self._chunk: tuple[int, EncodedColumns] | None = None
 

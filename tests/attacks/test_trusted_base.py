@@ -1,0 +1,269 @@
+"""Requests that once crashed, starved or filled a device, or told more than they paid for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+import askance.client.device.core
+import askance.client.ledger.memory
+import askance.client.ledger.sqlite
+from askance.client.codec import (
+    decode_report,
+    digest_of,
+    encode_query,
+    encode_randomizer,
+    parse,
+    sign_study,
+)
+from askance.client.device import Device, Examiner, Policy
+from askance.client.errors import RemoteProtocolError
+from askance.client.ledger import Ledger, MemoryLedger, SqliteLedger
+from askance.client.messages import Reason, Refusal, Report, StudyTerms
+from askance.client.queries import (
+    Bit,
+    Bits,
+    Category,
+    Integer,
+    Query,
+    Schema,
+    category,
+    predicate,
+    where,
+)
+from askance.client.queries.evaluate import Compiled
+from askance.client.randomizers import SystemCoins, k_ary_response, randomized_response
+from askance.protos.v1 import exchange_pb2, query_pb2, randomizer_pb2, schema_pb2, study_pb2
+
+KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+LABELS = tuple(str(number) for number in range(12_000))
+SCHEMA = Schema(
+    "person",
+    1,
+    smoker=Bit(),
+    age=Integer(0, 65_534),
+    word=Category(LABELS),
+    other=Category(LABELS),
+    bits=Bits(4_000),
+)
+EPSILON = 10**8
+LONG_S = 1.0  # of processor time; tens of milliseconds are usual
+
+
+class Bench:
+    """One device and the requests that a hostile aggregator makes of it."""
+
+    def __init__(self, ledger: Ledger | None = None) -> None:
+        self.device = Device(
+            schema=SCHEMA,
+            record=SCHEMA.encode({"smoker": 1, "age": 3, "word": "7", "bits": "01" * 2_000}),
+            policy=Policy(frozenset({KEY.public_key().public_bytes_raw()}), 10**12),
+            ledger=MemoryLedger() if ledger is None else ledger,
+            coins=SystemCoins(),
+            now_s=lambda: 1_700_000_000,
+            examiner=Examiner(),
+        )
+        self.study = self.introduce(0)
+
+    def introduce(self, number: int) -> bytes:
+        terms = StudyTerms(
+            number.to_bytes(16, "big"), "test", 1, (), SCHEMA, 10**12, 2_000_000_000, "attack"
+        )
+        signed = sign_study(terms, KEY)
+        assert self.device.introduce(signed) is None
+        return digest_of(signed.study)
+
+    def payload(
+        self,
+        query: Query | query_pb2.Query | None = None,
+        randomizer: randomizer_pb2.Randomizer | None = None,
+        round_: int = 0,
+    ) -> bytes:
+        if query is None:
+            query = predicate(SCHEMA.smoker)
+        return exchange_pb2.Request(
+            study_digest=self.study,
+            round=round_,
+            query=encode_query(query) if isinstance(query, Query) else query,
+            randomizer=randomizer or encode_randomizer(randomized_response(EPSILON)),
+        ).SerializeToString()
+
+    def ask(self, *args: Any, **kwargs: Any) -> Report:
+        return decode_report(self.device.answer(self.payload(*args, **kwargs)))
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
+    if request.param == "memory":
+        yield MemoryLedger()
+        return
+    ledger = SqliteLedger.create(tmp_path / "ledger.sqlite")
+    yield ledger
+    ledger.close()
+
+
+@pytest.mark.parametrize(("levels", "symbols"), [(2**32 - 1, 0), (0, 2**32 - 1), (0, 0)])
+def test_a_table_of_many_levels_and_no_symbols_is_not_laid_out(levels: int, symbols: int) -> None:
+    """0 entries are what 2^32 rows of 0 symbols need: a device built the rows, until it died."""
+    table = randomizer_pb2.Table(levels=levels, symbols=symbols)
+    outcome = Bench().ask(randomizer=randomizer_pb2.Randomizer(table=table)).outcome
+    assert isinstance(outcome, Refusal)
+    assert outcome.reason is Reason.INVALID_RANDOMIZER
+
+
+def test_empty_nodes_are_counted_before_they_are_looked_at() -> None:
+    """Two bytes a node: 120,000 of them in one request."""
+    outcome = Bench().ask(query_pb2.Query(nodes=[query_pb2.Node()] * 120_000)).outcome
+    assert outcome == Refusal(Reason.INVALID_QUERY, "query: expected 1..4096 nodes, found 120000")
+
+
+def _nested() -> dict[str, tuple[Any, bytes]]:
+    """A field of the future at every depth: (kind, bytes)."""
+    future = b"\xe8\x3e\x01"
+
+    def within(number: int, data: bytes) -> bytes:
+        return bytes([number << 3 | 2, len(data)]) + data
+
+    return {
+        "request": (exchange_pb2.Request, future),
+        "node": (exchange_pb2.Request, within(4, within(2, b"\x08\x01" + future))),
+        "table": (exchange_pb2.Request, within(5, within(1, future))),
+        "field": (study_pb2.Study, within(5, within(3, within(2, future)))),
+        "labels": (schema_pb2.Schema, within(3, within(4, b"\x0a\x01a" + future))),
+        "a known number with another wire type": (exchange_pb2.Request, b"\x08\x01"),
+        "a group": (exchange_pb2.Request, b"\x7b\x7c"),
+    }
+
+
+@pytest.mark.parametrize("place", _nested())
+def test_a_field_of_the_future_is_refused_wherever_it_stands(place: str) -> None:
+    kind, data = _nested()[place]
+    with pytest.raises(RemoteProtocolError, match="known fields only"):
+        parse(kind, data)
+
+
+def _with_labels(other: str) -> Query:
+    choices = [where(SCHEMA.bits[i], SCHEMA.word, SCHEMA[other]) == "7" for i in range(1_000)]
+    while len(choices) > 1:
+        pairs = zip(choices[::2], choices[1::2], strict=False)
+        odd = choices[-1:] if len(choices) % 2 else []
+        choices = [a & b for a, b in pairs] + odd
+    return predicate(choices[0])
+
+
+def _heavy() -> dict[str, tuple[Query | query_pb2.Query, randomizer_pb2.Randomizer | None]]:
+    word = query_pb2.Node(op=2, name="word")
+    selection = randomizer_pb2.SubsetSelection(cells=65_535, size=65_534, threshold=2**63)
+    return {
+        "the field with most labels, as every node": (
+            query_pb2.Query(kind=query_pb2.QUERY_KIND_PREDICATE, high=1, nodes=[word] * 4_096),
+            None,
+        ),
+        "a thousand comparisons of labels with their own": (_with_labels("word"), None),
+        "a thousand comparisons of two equal lists of labels": (_with_labels("other"), None),
+        "nearly as many coins as cells": (
+            category(SCHEMA.age),
+            randomizer_pb2.Randomizer(subset_selection=selection),
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", _heavy())
+def test_no_request_keeps_a_device_busy(name: str) -> None:
+    bench = Bench()
+    payload = bench.payload(*_heavy()[name])
+    start = time.process_time()
+    bench.device.answer(payload)
+    assert time.process_time() - start < LONG_S
+
+
+def test_a_single_device_remembers_few_verdicts() -> None:
+    """A request of 64 kB makes some 4 MB of expressions: 4,096 of them were 16 GB."""
+    bench = Bench()
+    examiner = bench.device._examiner
+    for round_ in range(100):
+        bench.ask(round_=round_)
+    assert len(examiner._requests) <= 16
+
+
+def test_an_analyst_that_signs_without_end_is_forgotten_from_the_oldest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(askance.client.device.core, "_MAX_STUDIES", 3)
+    bench = Bench()
+    later = [bench.introduce(number) for number in range(1, 5)]
+    assert bench.device.known_studies == tuple(later[-3:])
+    forgotten = bench.ask().outcome
+    assert isinstance(forgotten, Refusal)
+    assert forgotten.reason is Reason.UNKNOWN_STUDY
+
+
+def test_answers_that_cost_nothing_do_not_fill_the_disk(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same question under another round is answered from the frozen symbol, and stored."""
+    for room in (askance.client.ledger.memory, askance.client.ledger.sqlite):
+        monkeypatch.setattr(room, "MAX_ANSWERS", 3)
+    bench = Bench(ledger)
+    reports = [bench.ask(round_=round_) for round_ in range(5)]
+    assert [report.charged_nano_nats for report in reports] == [EPSILON, 0, 0, 0, 0]
+    assert not any(isinstance(report.outcome, Refusal) for report in reports[:3])
+    for report in reports[3:]:
+        assert isinstance(report.outcome, Refusal)
+        assert report.outcome.reason is Reason.OVER_LIFE_BUDGET
+    assert bench.ask(round_=2) == reports[2]  # a retry is the stored bytes, as ever
+    assert len(list(ledger.history())) == 3
+
+
+def test_tables_that_tell_nothing_do_not_fill_the_disk(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Equal rows have a loss of 0: any number of distinct questions would be free."""
+    for room in (askance.client.ledger.memory, askance.client.ledger.sqlite):
+        monkeypatch.setattr(room, "MAX_ANSWERS", 3)
+    bench = Bench(ledger)
+    table = randomizer_pb2.Table(levels=2, symbols=2, entries=[2**63] * 4)
+    for age in range(5):
+        bench.ask(predicate(SCHEMA.age < age + 1), randomizer_pb2.Randomizer(table=table))
+    assert [entry.nano_nats for entry in ledger.history()] == [0, 0, 0]
+
+
+def test_a_missing_field_takes_the_same_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The expression was skipped where a field is missing: the time told that it is."""
+    runs = []
+    run = Compiled.run
+
+    def counted(self: Compiled, slots: list[Any]) -> Any:
+        runs.append(len(self.steps))
+        return run(self, slots)
+
+    monkeypatch.setattr(Compiled, "run", counted)
+    query = predicate((SCHEMA.age < 5) & SCHEMA.smoker, default=1)
+    values = [
+        query.evaluate(SCHEMA.encode(record))
+        for record in ({"age": 7, "smoker": 1}, {"age": 7}, {"smoker": 0}, {})
+    ]
+    assert values == [0, 1, 1, 1]
+    assert len(runs) == 4
+    assert len(set(runs)) == 1
+
+
+def test_equal_labels_are_one_object() -> None:
+    assert SCHEMA.word.labels is SCHEMA.other.labels
+    assert Category(["a", "b"]) == Category(["a", "b"]) != Category(["b", "a"])
+
+
+def test_a_frozen_answer_is_free_in_another_study_and_says_nothing_new(ledger: Ledger) -> None:
+    bench = Bench(ledger)
+    randomizer = encode_randomizer(k_ary_response(12_000, EPSILON))
+    first = bench.ask(category(SCHEMA.word), randomizer)
+    bench.study = bench.introduce(1)
+    again = bench.ask(category(SCHEMA.word), randomizer)
+    assert (again.outcome, again.charged_nano_nats) == (first.outcome, 0)
+    other = bench.ask(category(SCHEMA.other), randomizer)  # the same law over another field
+    assert other.charged_nano_nats == first.charged_nano_nats

@@ -168,14 +168,8 @@ def _parse(line: str, number: int) -> Event:
     try:
         item = json.loads(line)
         match item["kind"]:
-            case "header" if item["format"] == FORMAT:
-                return Header(
-                    study_digest=bytes.fromhex(item["study"]),
-                    learner=item["learner"],
-                    learner_version=item["learner_version"],
-                    population=item["population"],
-                    cohort_seed=bytes.fromhex(item["cohort_seed"]),
-                )
+            case "header":
+                return _parse_header(item, number)
             case "asked":
                 return _parse_asked(item)
             case "closed":
@@ -188,6 +182,20 @@ def _parse(line: str, number: int) -> Event:
         raise StoreError(
             f"transcript: expected an event of {FORMAT!r} at line {number}, found another: {error}"
         ) from None
+
+
+def _parse_header(item: dict[str, Any], number: int) -> Header:
+    if item["format"] != FORMAT:
+        raise StoreError(
+            f"transcript: expected the format {FORMAT!r} at line {number}, found {item['format']!r}"
+        )
+    return Header(
+        study_digest=bytes.fromhex(item["study"]),
+        learner=item["learner"],
+        learner_version=item["learner_version"],
+        population=item["population"],
+        cohort_seed=bytes.fromhex(item["cohort_seed"]),
+    )
 
 
 def _parse_asked(item: dict[str, Any]) -> Asked:
@@ -218,7 +226,7 @@ def _parse_closed(item: dict[str, Any]) -> Closed:
                 asked=tally["asked"],
                 root=bytes.fromhex(tally["root"]),
                 refusals=tuple(
-                    (Reason(int(why)), count) for why, count in sorted(tally["refusals"].items())
+                    sorted((Reason(int(why)), count) for why, count in tally["refusals"].items())
                 ),
             )
             for tally in item["tallies"]

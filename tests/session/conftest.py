@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -76,10 +76,13 @@ class Crowd(Devices):
 
 
 class Recorded:
-    """Another fleet; remembers the requests."""
+    """Another fleet; remembers what it was asked, and tells `before` it asks anybody."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(
+        self, fleet: Fleet, before: Callable[[Round, Accounts], None] | None = None
+    ) -> None:
         self.fleet = fleet
+        self.before = before
         self.asked: list[Round] = []
         self.recalled: list[Round] = []
 
@@ -89,6 +92,8 @@ class Recorded:
 
     def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
         self.asked.append(round_)
+        if self.before is not None:
+            self.before(round_, accounts)
         return self.fleet.ask(round_, accounts)
 
     def recall(self, round_: Round, accounts: Accounts) -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from askance.aggregator.session import Permutation
-from askance.client.errors import InvalidRecord
+from askance.client.errors import InvalidParameter, InvalidRecord
 from askance.client.queries import Category, Field, Integer, Label, Real, Schema
+from askance.client.queries.exact import exact_ratio
 from askance.simulation.populations.population import Population, draws
 from askance.simulation.seeds import Seed
 
@@ -40,7 +41,10 @@ def table_from_csv(
 
     Raises:
       InvalidRecord: no file, no header, a short or long row, or a column that is not there.
+      InvalidParameter: no users, or a column whose name or range no schema can have.
     """
+    if size is not None and size < 1:
+        raise InvalidParameter(f"users: expected 1 or more, found {size}")
     header, rows = _read(path)
     notes = []
     if schema is None:
@@ -82,7 +86,7 @@ def _choice(rows: int, size: int, seed: Seed) -> np.ndarray[tuple[int], np.dtype
 
 def _read(path: Path) -> tuple[list[str], list[list[str]]]:
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with path.open(newline="", encoding="utf-8-sig") as file:
             lines = list(csv.reader(file, skipinitialspace=True))
     except OSError as error:
         raise InvalidRecord(f"{path}: cannot be read: {error.strerror}") from None
@@ -130,9 +134,9 @@ def _infer_field(values: Sequence[str]) -> Field | None:
     distinct = sorted(set(values))
     if len(distinct) < 2:
         return None
-    try:
-        numbers = [Fraction(value) for value in distinct]
-    except (ValueError, ZeroDivisionError):
+    ratios = [exact_ratio(value) for value in distinct]  # as the column will be encoded
+    numbers = [Fraction(*ratio) for ratio in ratios if ratio is not None]
+    if len(numbers) < len(distinct):
         return Category(tuple(distinct)) if len(distinct) <= _MAX_LABELS else None
     if all(number.denominator == 1 for number in numbers):
         return Integer(int(min(numbers)), int(max(numbers)))

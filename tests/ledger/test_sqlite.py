@@ -91,6 +91,18 @@ def test_what_was_spent_survives_a_kill(path: Path) -> None:
     ledger.close()
 
 
+def test_a_commit_is_synced_to_the_disk_before_it_returns(path: Path, ledger: SqliteLedger) -> None:
+    def pragma(of: SqliteLedger, name: str) -> object:
+        return of._connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+    made = (pragma(ledger, "journal_mode"), pragma(ledger, "synchronous"))
+    ledger.close()
+    again = SqliteLedger.open(path)
+    opened = (pragma(again, "journal_mode"), pragma(again, "synchronous"))
+    again.close()
+    assert made == opened == ("wal", 2)  # 2 is FULL
+
+
 def test_a_missing_ledger_is_refused_and_none_is_made(path: Path) -> None:
     with pytest.raises(StoreError, match="found no file"):
         SqliteLedger.open(path)

@@ -86,6 +86,18 @@ def test_what_was_accepted_survives_a_kill(path: Path) -> None:
     store.close()
 
 
+def test_a_commit_is_synced_to_the_disk_before_it_returns(path: Path, store: SqliteStore) -> None:
+    def pragma(of: SqliteStore, name: str) -> object:
+        return of._connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+    made = (pragma(store, "journal_mode"), pragma(store, "synchronous"))
+    store.close()
+    again = SqliteStore.open(path)
+    opened = (pragma(again, "journal_mode"), pragma(again, "synchronous"))
+    again.close()
+    assert made == opened == ("wal", 2)  # 2 is FULL
+
+
 def test_a_missing_store_is_refused_and_none_is_made(path: Path) -> None:
     with pytest.raises(StoreError, match="found no file"):
         SqliteStore.open(path)

@@ -33,6 +33,8 @@ from askance.client.queries import (
     Query,
     Schema,
     category,
+    clip,
+    dot,
     predicate,
     where,
 )
@@ -251,6 +253,14 @@ def test_a_missing_field_takes_the_same_work(monkeypatch: pytest.MonkeyPatch) ->
     assert values == [0, 1, 1, 1]
     assert len(runs) == 4
     assert len(set(runs)) == 1
+
+
+def test_an_expression_is_never_expanded_to_be_shown() -> None:
+    """Eight of eight of eight ...: 125 MB for a query of a few nodes."""
+    expression = SCHEMA.age
+    for _ in range(10):
+        expression = clip(dot([1] * 8, [expression] * 8), 0, 3)
+    assert len(repr(expression)) < 10_000
 
 
 def test_equal_labels_are_one_object() -> None:

@@ -37,8 +37,9 @@ def render(expression: Expression, depth: int = 0) -> str:
     if op in _INFIX:
         left, right = (_operand(expression, position, depth) for position in (0, 1))
         return f"({left} {_INFIX[op]} {right})"
-    shown = [render(arg, depth + 1) for arg in args[:_MAX_ITEMS]]
-    shown += ["..."] if len(args) > _MAX_ITEMS else []
+    most = max(2, _MAX_ITEMS >> depth)  # eight of eight of eight ... would be millions
+    shown = [render(arg, depth + 1) for arg in args[:most]]
+    shown += ["..."] if len(args) > most else []
     if op in _PREFIX:
         return f"{_PREFIX[op]}{shown[0]}"
     if op == Op.COMPONENT:

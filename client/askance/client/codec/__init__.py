@@ -11,6 +11,7 @@ from askance.client.codec.exchange import (
     decode_request,
     encode_report,
     encode_request,
+    study_of,
 )
 from askance.client.codec.parsing import MAX_MESSAGE_BYTES, digest_of, parse
 from askance.client.codec.queries import (
@@ -42,5 +43,6 @@ __all__ = [
     "query_from_bytes",
     "query_to_bytes",
     "sign_study",
+    "study_of",
     "verify_study",
 ]

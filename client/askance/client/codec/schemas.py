@@ -6,6 +6,8 @@ from askance.client.errors import RemoteProtocolError
 from askance.client.queries import Bit, Bits, Category, Field, Integer, Label, Real, Schema
 from askance.protos.v1 import schema_pb2 as pb
 
+_NAME_SHOWN = 64
+
 
 def encode_schema(schema: Schema) -> pb.Schema:
     """The message for `schema`."""
@@ -46,7 +48,8 @@ def decode_schema(message: pb.Schema) -> Schema:
     fields: dict[str, Field] = {}
     for item in message.fields:
         if item.name in fields:
-            raise RemoteProtocolError(f"schema: expected distinct names, found {item.name!r} twice")
+            name = item.name[:_NAME_SHOWN]
+            raise RemoteProtocolError(f"schema: expected distinct names, found {name!r} twice")
         fields[item.name] = _decode_field(item)
     return Schema.of(message.name, message.version, fields)
 
@@ -66,4 +69,5 @@ def _decode_field(message: pb.Field) -> Field:
         case "real":
             real = message.real
             return Real.of_mantissas(real.low, real.high, real.frac_bits)
-    raise RemoteProtocolError(f"schema: expected a type for field {message.name!r}, found none")
+    name = message.name[:_NAME_SHOWN]
+    raise RemoteProtocolError(f"schema: expected a type for field {name!r}, found none")

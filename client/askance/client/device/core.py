@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from askance.client.codec import digest_of, encode_report
-from askance.client.codec.exchange import study_of
+from askance.client.codec import digest_of, encode_report, study_of
 from askance.client.device.examination import ExaminedRequest, ExaminedStudy, Examiner
 from askance.client.device.policy import Policy
 from askance.client.errors import RemoteProtocolError

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from askance.client.codec import MAX_MESSAGE_BYTES, parse
+from askance.client.codec.exchange import DIGEST_BYTES
 from askance.client.errors import RemoteProtocolError
 from askance.client.messages import AckStatus, SignedStudy
 from askance.protos.v1 import exchange_pb2 as pb
@@ -17,7 +18,6 @@ from askance.protos.v1 import study_pb2
 PROTOCOL = 1  # the version of the exchange; an aggregator refuses any other
 SERVICE = pb.DESCRIPTOR.services_by_name["Devices"].full_name
 
-DIGEST_BYTES = 32
 MAX_REPORTS = 64  # reports in one message
 MAX_REQUESTS = 64  # requests in one message
 MAX_STUDIES = 64

@@ -86,11 +86,12 @@ class Device:
 
     def introduce(self, signed: SignedStudy) -> Refusal | None:
         """Meets a study; a refusal says why none of its requests will be answered."""
+        # First, because it is cheap: a stranger's study is not worth a look.
+        if signed.public_key not in self._policy.analysts:
+            return Refusal(Reason.UNTRUSTED_KEY, "expected a study signed by a pinned analyst key")
         study = self._examiner.study(signed)
         if isinstance(study, Refusal):
             return study
-        if study.public_key not in self._policy.analysts:
-            return Refusal(Reason.UNTRUSTED_KEY, "expected a study signed by a pinned analyst key")
         if study.terms.schema.digest != self._schema.digest:
             return Refusal(
                 Reason.SCHEMA_MISMATCH,

@@ -73,7 +73,7 @@ class Accounts:
         return Spending(
             budget=self._budget,
             max_spent=int(self._spent.max()),
-            total_spent=int(self._spent.sum()),
+            total_spent=sum(self._spent.tolist()),  # as Python integers: devices may lie
             users_asked=int(np.count_nonzero(self._asked)),
             max_asked=int(self._asked.max()),
             overspent=int(np.count_nonzero(self._spent > self._asked)),

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
 from askance.aggregator.estimation import estimate
-from askance.aggregator.learners import Answers, Batch
+from askance.aggregator.learners import Answers, Batch, Question
 from askance.aggregator.planning import Design, RoundPlan, StudyPlan, plan_batch
 from askance.aggregator.session.accounts import Accounts
 from askance.aggregator.session.cohorts import Permutation
@@ -60,9 +59,7 @@ class LocalOracle:
       study_plan: how its rounds were planned.
       fleet: who answers.
       transcript: what was recorded before, and where to record on.
-      learner: the learner's name and version, as recorded.
-      cohort_seed: fixes who is in which cohort.
-      alpha: the chance that an interval of a batch misses.
+      header: what the transcript begins with: whose study, how many users, the cohorts' seed.
       design: which randomizer for how many levels and nano-nats.
       watch: told of each round's plan as it opens.
 
@@ -78,27 +75,25 @@ class LocalOracle:
         fleet: Fleet,
         transcript: Transcript,
         accounts: Accounts,
-        learner: tuple[str, int],
-        cohort_seed: bytes,
-        alpha: Fraction,
+        header: Header,
         design: Design,
         watch: Watch | None = None,
     ) -> None:
         self._study = study
-        self._digest = digest_of(study.study)
+        self._digest = header.study_digest
         self._terms = decode_study(study.study)
         self._plan = study_plan
         self._fleet = fleet
         self._transcript = transcript
         self._accounts = accounts
-        self._alpha = alpha
+        self._alpha = float(1 - header.confidence)
         self._design = design
         self._watch = watch
-        self._cohorts = Permutation(cohort_seed, fleet.population)
+        self._cohorts = Permutation(header.cohort_seed, header.population)
         self._next = 0  # the first position of the permutation that no round has used
         self._tallies: list[tuple[Tally, ...]] = []
         self._queries = 0
-        self._recorded = self._open(Header(self._digest, *learner, fleet.population, cohort_seed))
+        self._recorded = self._open(header)
 
     @property
     def tallies(self) -> tuple[tuple[Tally, ...], ...]:
@@ -132,6 +127,18 @@ class LocalOracle:
         self._tallies.append(closed.tallies)
         self._queries += len(batch.questions)
         return self._estimate(batch, asked, closed)
+
+    def check_replayed(self) -> None:
+        """To be called when the learner has concluded.
+
+        Raises:
+          NondeterminismError: the transcript holds a round that the learner never asked for.
+        """
+        if len(self._tallies) in self._recorded.asked:
+            raise NondeterminismError(
+                f"transcript: expected {len(self._tallies)} rounds, as many as the learner asked,"
+                " found more"
+            )
 
     def _open(self, header: Header) -> _Recorded:
         events = self._transcript.recorded
@@ -212,13 +219,17 @@ class LocalOracle:
         )
 
     def _estimate(self, batch: Batch, asked: Asked, closed: Closed) -> Answers:
-        alpha = float(self._alpha) / len(batch.questions)
+        alpha = self._alpha / len(batch.questions)
         answers = {}
         for group, tally in zip(asked.groups, closed.tallies, strict=True):
-            randomizer = decode_request(group.payload, self._terms.schema).randomizer
+            request = decode_request(group.payload, self._terms.schema)
             counts = np.array(tally.counts, dtype=np.int64)
-            question = batch.questions[group.question]
-            answers[group.question] = estimate(question, randomizer, counts, tally.answered, alpha)
+            # The query that was answered: a replayed one may differ from it by a grid step.
+            asked_for = batch.questions[group.question]
+            question = Question(request.query, asked_for.tau, asked_for.cell_mass)
+            answers[group.question] = estimate(
+                question, request.randomizer, counts, tally.answered, alpha
+            )
         return tuple(answers[place] for place in range(len(batch.questions)))
 
 

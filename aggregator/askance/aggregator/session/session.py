@@ -13,8 +13,8 @@ from askance.aggregator.session.accounts import Accounts, Spending
 from askance.aggregator.session.fleet import Fleet
 from askance.aggregator.session.local import LocalOracle, Watch
 from askance.aggregator.session.tallies import Tally
-from askance.aggregator.session.transcript import Transcript, TranscriptLog
-from askance.client.codec import decode_study
+from askance.aggregator.session.transcript import Header, Transcript, TranscriptLog
+from askance.client.codec import decode_study, digest_of
 from askance.client.errors import PlanRefused
 from askance.client.messages import SignedStudy
 from askance.client.randomizers import best_for
@@ -75,12 +75,18 @@ class Session(Generic[T]):
         self._learner = learner
         self._fleet = fleet
         self._transcript = Transcript(log)
-        self._seed = cohort_seed
-        self._beta = beta
-        self._alpha = 1 - confidence
+        self._header = Header(
+            digest_of(study.study),
+            learner.name,
+            learner.version,
+            _population(self._transcript, fleet),
+            cohort_seed,
+            beta,
+            confidence,
+        )
         self._design = design
         self._watch = watch
-        self._accounts = Accounts(fleet.population, self._terms.budget_nano_nats)
+        self._accounts = self._new_accounts()
 
     @property
     def transcript(self) -> Transcript:
@@ -97,13 +103,13 @@ class Session(Generic[T]):
         return plan(
             self._learner,
             self._terms.budget_nano_nats,
-            self._beta,
-            n_users=self._fleet.population,
+            self._header.beta,
+            n_users=self._header.population,
             design=self._design,
         )
 
     def run(self) -> Outcome[T]:
-        """Runs the study to its end.
+        """Runs the study to its end; called again, it goes on from what is recorded.
 
         Raises:
           PlanRefused: it cannot work with these users and this budget; nobody was asked.
@@ -112,19 +118,19 @@ class Session(Generic[T]):
         study_plan = self.plan()
         if not study_plan.feasible:
             raise PlanRefused(study_plan.reason or "the plan is not feasible")
+        self._accounts = self._new_accounts()
         oracle = LocalOracle(
             study=self._study,
             study_plan=study_plan,
             fleet=self._fleet,
             transcript=self._transcript,
             accounts=self._accounts,
-            learner=(self._learner.name, self._learner.version),
-            cohort_seed=self._seed,
-            alpha=self._alpha,
+            header=self._header,
             design=self._design,
             watch=self._watch,
         )
         hypothesis = learn(self._learner, oracle)
+        oracle.check_replayed()
         tallies = [tally for round_ in oracle.tallies for tally in round_]
         return Outcome(
             hypothesis=hypothesis,
@@ -138,3 +144,14 @@ class Session(Generic[T]):
             transcript=self._transcript.digest,
             tallies=oracle.tallies,
         )
+
+    def _new_accounts(self) -> Accounts:
+        return Accounts(self._header.population, self._terms.budget_nano_nats)
+
+
+def _population(transcript: Transcript, fleet: Fleet) -> int:
+    """How many users a study has: fixed when it begins, whoever is enrolled later."""
+    match transcript.recorded:
+        case (Header(population=begun_with), *_) if begun_with <= fleet.population:
+            return begun_with
+    return fleet.population

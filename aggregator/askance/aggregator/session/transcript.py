@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Protocol
 
 from askance.aggregator.session.tallies import Tally
@@ -44,13 +45,16 @@ class MemoryLog:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What is fixed before the first question."""
+    """What is fixed before the first question: beta sizes every round, and the intervals that a
+    learner sees have this confidence."""
 
     study_digest: bytes
     learner: str
     learner_version: int
     population: int
     cohort_seed: bytes
+    beta: Fraction = Fraction(1, 100)
+    confidence: Fraction = Fraction(95, 100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +133,8 @@ def _plain(event: Event) -> dict[str, Any]:
                 "learner_version": event.learner_version,
                 "population": event.population,
                 "cohort_seed": event.cohort_seed.hex(),
+                "beta": str(event.beta),
+                "confidence": str(event.confidence),
             }
         case Asked():
             return {
@@ -178,7 +184,7 @@ def _parse(line: str, number: int) -> Event:
                 raise StoreError(
                     f"transcript: expected a known event at line {number}, found {kind!r}"
                 )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, ZeroDivisionError) as error:
         raise StoreError(
             f"transcript: expected an event of {FORMAT!r} at line {number}, found another: {error}"
         ) from None
@@ -195,6 +201,8 @@ def _parse_header(item: dict[str, Any], number: int) -> Header:
         learner_version=item["learner_version"],
         population=item["population"],
         cohort_seed=bytes.fromhex(item["cohort_seed"]),
+        beta=Fraction(item["beta"]),
+        confidence=Fraction(item["confidence"]),
     )
 
 

@@ -1,0 +1,187 @@
+"""Attacks on the aggregator that worked once: crashes, lying devices, and resumed studies."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+import askance.api as ask
+from askance.aggregator.session import Accounts, MemoryLog, Outcome, Round, Session, Tally
+from askance.client.device import Policy
+from askance.client.errors import NondeterminismError
+from askance.client.messages import SignedStudy
+from askance.simulation.coins import SeededCoins
+from askance.simulation.fleets import Devices, ObjectFleet
+from askance.simulation.seeds import Seed
+
+NOW_S = 1_767_225_600
+KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+PEOPLE = 2_100
+SCHEMA = ask.Schema("people", 1, smokes=ask.Bit(), height=ask.Real(0, 1))
+
+
+class Cut(Exception):
+    """The power went."""
+
+
+class CutOff(ObjectFleet):
+    """So many devices are enrolled, and answer some rounds; then the power goes."""
+
+    def __init__(self, devices: Devices, enrolled: int, rounds: int) -> None:
+        super().__init__(devices)
+        self._enrolled = enrolled
+        self._left = rounds
+
+    @property
+    def population(self) -> int:
+        return self._enrolled
+
+    def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
+        if not self._left:
+            raise Cut
+        self._left -= 1
+        return super().ask(round_, accounts)
+
+
+def devices(study: SignedStudy) -> Devices:
+    """More than are enrolled. Every other person smokes; everybody is .3 tall."""
+    size = PEOPLE + 9
+    people = ask.Population.from_columns(
+        SCHEMA, {"smokes": [place % 2 for place in range(size)], "height": [0.3] * size}
+    )
+    policy = Policy(analysts=frozenset((study.public_key,)), life_nano_nats=2 * 10**9)
+    return Devices(people, policy, SeededCoins(Seed.of(1)), lambda: NOW_S)
+
+
+def signed(learner: ask.Learner[Any]) -> SignedStudy:
+    study = ask.Study(learner, SCHEMA, epsilon=2)
+    return study.sign(KEY, nonce=bytes(16), expires_unix_s=NOW_S + 1)
+
+
+def session(
+    learner: ask.Learner[Any],
+    fleet: Devices,
+    log: MemoryLog,
+    *,
+    enrolled: int = PEOPLE,
+    rounds: int = 9,
+    beta: str = "0.01",
+    confidence: str = "0.95",
+) -> Session[Any]:
+    return Session(
+        study=signed(learner),
+        learner=learner,
+        fleet=CutOff(fleet, enrolled, rounds),
+        log=log,
+        cohort_seed=bytes(32),
+        beta=Fraction(beta),
+        confidence=Fraction(confidence),
+    )
+
+
+def asking(rounds: int) -> ask.Learner[Any]:
+    """Asks the same share of fresh people, so many times."""
+
+    @ask.adaptive("asking")
+    def learner() -> ask.Learning[list[float]]:
+        shares = []
+        for _ in range(rounds):
+            (share,) = yield ask.Batch([ask.Question(ask.predicate(SCHEMA.smokes == 1), "0.1")])
+            shares.append(share.value)
+        return shares
+
+    return learner()
+
+
+def clipping(high: float) -> ask.Learner[Any]:
+    @ask.adaptive("clipping")
+    def learner() -> ask.Learning[float]:
+        (mean,) = yield ask.Batch([ask.Question(ask.real(ask.clip(SCHEMA.height, 0, high)))])
+        return float(mean.value)
+
+    return learner()
+
+
+def cut_after(rounds: int, fleet: Devices) -> MemoryLog:
+    """What a two-round study leaves behind that was cut off after so many."""
+    log = MemoryLog()
+    with pytest.raises(Cut):
+        session(asking(2), fleet, log, rounds=rounds).run()
+    return log
+
+
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_a_study_goes_on_although_somebody_was_enrolled_meanwhile(rounds: int) -> None:
+    study = signed(asking(2))
+    straight = session(asking(2), devices(study), MemoryLog()).run()
+    fleet = devices(study)
+    log = cut_after(rounds, fleet)
+    resumed = session(asking(2), fleet, log, enrolled=PEOPLE + 9).run()
+    assert resumed.transcript == straight.transcript
+    assert resumed.tallies == straight.tallies
+
+
+def test_a_study_does_not_go_on_when_users_are_missing() -> None:
+    fleet = devices(signed(asking(2)))
+    log = cut_after(1, fleet)
+    with pytest.raises(NondeterminismError, match="header"):
+        session(asking(2), fleet, log, enrolled=PEOPLE - 1).run()
+
+
+@pytest.mark.parametrize("changed", [{"beta": "0.5"}, {"confidence": "0.5"}])
+def test_a_study_does_not_go_on_with_another_plan_or_other_intervals(
+    changed: dict[str, str],
+) -> None:
+    fleet = devices(signed(asking(2)))
+    log = cut_after(1, fleet)
+    with pytest.raises(NondeterminismError, match="header"):
+        session(asking(2), fleet, log, **changed).run()
+
+
+def test_intervals_of_another_confidence_are_another_transcript() -> None:
+    fleet = devices(signed(asking(1)))
+    one, other = (
+        session(asking(1), fleet, MemoryLog(), confidence=confidence).run().transcript
+        for confidence in ("0.95", "0.5")
+    )
+    assert one != other
+
+
+def test_a_learner_that_stops_before_its_transcript_ends_is_told_so() -> None:
+    fleet = devices(signed(asking(2)))
+    log = MemoryLog()
+    session(asking(2), fleet, log).run()
+    with pytest.raises(NondeterminismError, match="expected 1 rounds"):
+        session(asking(1), fleet, log).run()
+
+
+def test_a_replay_decodes_by_the_query_that_was_answered() -> None:
+    fleet = devices(signed(clipping(0.5)))
+    log = MemoryLog()
+    answered = session(clipping(0.5), fleet, log).run()
+    replayed = session(clipping(0.5 + 2**-16), fleet, log).run()
+    assert replayed.hypothesis == answered.hypothesis
+
+
+def test_a_session_whose_fleet_failed_goes_on_when_it_is_run_again() -> None:
+    study = signed(asking(2))
+    straight: Outcome[Any] = session(asking(2), devices(study), MemoryLog()).run()
+    fleet = devices(study)
+    failed = session(asking(2), fleet, MemoryLog(), rounds=1)
+    with pytest.raises(Cut):
+        failed.run()
+    failed._fleet = ObjectFleet(fleet)
+    again = failed.run()
+    assert again == straight
+    assert failed.run() == straight
+
+
+def test_devices_that_lie_about_what_they_spent_do_not_overflow_the_account() -> None:
+    accounts = Accounts(3, 10**9)
+    for ordinal in range(3):
+        accounts.confirm(ordinal, 0, 1 << 62)
+    assert accounts.spending().total_spent == 3 << 62
+    assert accounts.spending().overspent == 3

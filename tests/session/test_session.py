@@ -110,7 +110,9 @@ class TestOrder:
         outcome = session.run()
         header, *events = session.transcript.recorded
         study = digest_of(world.study().study)
-        assert header == Header(study, "masked-parity", 1, fleet.population, b"cohorts")
+        assert header == Header(
+            study, "masked-parity", 1, 110, b"cohorts", Fraction(1, 100), Fraction(19, 20)
+        )
         cohorts = Permutation(b"cohorts", fleet.population)
         for number, round_ in enumerate(fleet.asked):
             asked, closed = events[2 * number : 2 * number + 2]

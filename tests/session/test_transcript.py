@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -21,11 +22,12 @@ from askance.aggregator.session.transcript import (
 from askance.client.errors import StoreError
 from askance.client.messages import Reason
 
-HEADER = Header(b"s" * 32, "masked-parity", 1, 10, b"cohorts")
+HEADER = Header(b"s" * 32, "parity", 1, 10, b"cohorts", Fraction(1, 100), Fraction(19, 20))
 ASKED = Asked(0, (b"question",), "fresh", (AskedGroup(b"payload", 0, 2, 5, 10**9),))
 CLOSED = Closed(0, (Tally((2, 1), 3, 3, b"r" * 32),))
 
 whole = st.integers(0, 1 << 62)
+chances = st.fractions(0, 1)
 data = st.binary(max_size=40)
 tallies = st.builds(
     Tally,
@@ -39,7 +41,7 @@ tallies = st.builds(
 )
 groups = st.builds(AskedGroup, data, whole, whole, whole, whole)
 events = st.one_of(
-    st.builds(Header, data, st.text(max_size=20), whole, whole, data),
+    st.builds(Header, data, st.text(max_size=20), whole, whole, data, chances, chances),
     st.builds(
         Asked,
         whole,
@@ -95,10 +97,9 @@ def test_the_format_is_the_same_in_every_version() -> None:
     """Transcripts of finished studies are read, and interrupted ones continued, after upgrades."""
     refused = Closed(1, (Tally((0,), 0, 3, b"", ((Reason.MALFORMED, 1), (Reason.EXPIRED, 2))),))
     assert list(written(HEADER, ASKED, refused).lines()) == [
-        '{"cohort_seed":"636f686f727473","format":"askance transcript v1","kind":"header",'
-        '"learner":"masked-parity","learner_version":1,"population":10,"study":"'
-        + "73" * 32
-        + '"}',
+        '{"beta":"1/100","cohort_seed":"636f686f727473","confidence":"19/20",'
+        '"format":"askance transcript v1","kind":"header",'
+        '"learner":"parity","learner_version":1,"population":10,"study":"' + "73" * 32 + '"}',
         '{"allocation":"fresh","groups":[{"nano_nats":1000000000,"payload":"7061796c6f6164",'
         '"question":0,"start":2,"stop":5}],"kind":"asked","questions":["7175657374696f6e"],'
         '"round":0}',

@@ -18,7 +18,6 @@ from askance.aggregator.learners import (
     MeanEstimate,
     NonAdaptive,
 )
-from askance.client.errors import InvalidParameter
 from askance.client.queries import Query, QueryKind
 from askance.simulation.populations import Population
 
@@ -69,7 +68,9 @@ def _(hypothesis: Conjunction, learner: Learner[Any], population: Population) ->
 
 @judge.register
 def _(hypothesis: FrequencyEstimate, learner: Learner[Any], population: Population) -> Verdict:
-    query = _query(learner)
+    query = _query(learner, QueryKind.CATEGORY)
+    if query is None:
+        return Verdict(None, None)
     counts = np.zeros(query.cells, np.int64)
     for values in _values(query, population):
         counts += np.bincount(values, minlength=query.cells)
@@ -80,7 +81,9 @@ def _(hypothesis: FrequencyEstimate, learner: Learner[Any], population: Populati
 
 @judge.register
 def _(hypothesis: MeanEstimate, learner: Learner[Any], population: Population) -> Verdict:
-    query = _query(learner)
+    query = _query(learner, QueryKind.PREDICATE, QueryKind.REAL)
+    if query is None:
+        return Verdict(None, None)
     total = sum(int(values.sum()) for values in _values(query, population))
     scale = 1 if query.kind is QueryKind.PREDICATE else 1 << query.frac
     truth = (total / scale / population.size,)
@@ -98,10 +101,12 @@ def _covers(
     return Verdict(covered, error, truth)
 
 
-def _query(learner: Learner[Any]) -> Query:
-    if not isinstance(learner, NonAdaptive):
-        raise InvalidParameter(f"judging: expected a non-adaptive learner, found {learner.name}")
-    return learner.batch.questions[0].query
+def _query(learner: Learner[Any], *kinds: QueryKind) -> Query | None:
+    """The one question that an estimate answers; None where it was reached in another way."""
+    if not isinstance(learner, NonAdaptive) or len(learner.batch.questions) != 1:
+        return None
+    query = learner.batch.questions[0].query
+    return query if query.kind in kinds else None
 
 
 def _values(query: Query, population: Population) -> Iterator[NDArray[np.int64]]:

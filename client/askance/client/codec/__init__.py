@@ -1,4 +1,4 @@
-"""Bytes to values and back: the only room of the trusted base that knows protobuf.
+"""Bytes to values and back, by way of protobuf (only `service` knows it too, for its envelopes).
 
 Its rules: everything that arrives is bounded in size before it is parsed and in depth before it is
 walked; a message with a field this version does not know is refused, since the field may change

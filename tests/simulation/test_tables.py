@@ -85,7 +85,7 @@ class TestInference:
     def test_a_short_text_that_stands_for_a_long_number_is_not_written_out(
         self, tmp_path: Path
     ) -> None:
-        with pytest.raises(AskanceError, match="expects bounds below"):
+        with pytest.raises(AskanceError, match="expected a column that varies"):
             Population.from_csv(written(tmp_path, "a\n1\n1e999999999\n"))
 
     def test_columns_that_a_schema_does_not_have_are_left_out(self, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -13,11 +14,15 @@ from askance.aggregator.session import Permutation
 from askance.client.errors import InvalidParameter, InvalidRecord
 from askance.client.queries import Category, Field, Integer, Label, Real, Schema
 from askance.client.queries.exact import exact_ratio
+from askance.client.queries.limits import MAX_FRAC, MAX_SPREAD
 from askance.simulation.populations.population import Population, draws
 from askance.simulation.seeds import Seed
 
 _MISSING = frozenset(("", "?", "NA", "NaN", "nan"))
 _MAX_LABELS = 1024
+_FRAC_BITS = 16  # the grid of a number, unless its range asks for a finer or a coarser one
+_MIN_STEPS = 1 << 16  # of the grid between a number's bounds
+_MAX_NAME = 64
 
 
 def table_from_csv(
@@ -32,8 +37,11 @@ def table_from_csv(
 
     Without a schema one is inferred: whole numbers, then numbers, then categories, bounds and
     labels taken from the file. Those are facts about the people in it, so the result says so; a
-    real study takes them from its own schema. Missing values ("" or "?") and, under a given schema,
-    values outside it, are answered by a query's public default.
+    real study takes them from its own schema. A column with nothing to ask about is left out: a
+    constant, free text, numbers too large for any grid. What a field's name cannot hold is "_" in
+    it, whatever the schema: "hours-per-week" is hours_per_week, and the result says so. Missing
+    values ("" or "?") and, under a given schema, values outside it, are answered by a query's
+    public default.
 
     Args:
       size: how many users; fewer than rows: a seeded sample without replacement; more: resampled
@@ -41,14 +49,17 @@ def table_from_csv(
 
     Raises:
       InvalidRecord: no file, no header, a short or long row, or a column that is not there.
-      InvalidParameter: no users, or a column whose name or range no schema can have.
+      InvalidParameter: no users.
     """
     if size is not None and size < 1:
         raise InvalidParameter(f"users: expected 1 or more, found {size}")
-    header, rows = _read(path)
+    written, rows = _read(path)
+    header = [_field_name(name) for name in written]
+    if len(set(header)) != len(header):
+        raise InvalidRecord(f"{path}: expected distinct column names, found one twice")
     notes = []
     if schema is None:
-        schema = _infer(path.stem, header, rows, label)
+        schema = _infer(path.stem, header, rows, None if label is None else _field_name(label))
         notes.append("bounds and labels were inferred from the data file")
     missing = [name for name in schema.fields if name not in header]
     if missing:
@@ -62,6 +73,11 @@ def table_from_csv(
             if name in schema.fields
         }
     )
+    notes += [
+        f"the column {before!r} is called {after}"
+        for before, after in zip(written, header, strict=True)
+        if before != after and after in schema.fields
+    ]
     count = len(rows) if size is None else size
     if count > len(rows):
         notes.append(f"{len(rows)} rows were resampled with replacement to {count} users")
@@ -95,8 +111,6 @@ def _read(path: Path) -> tuple[list[str], list[list[str]]]:
     if not lines or not lines[0]:
         raise InvalidRecord(f"{path}: expected a header line, found none")
     header = [name.strip() for name in lines[0]]
-    if len(set(header)) != len(header):
-        raise InvalidRecord(f"{path}: expected distinct column names, found one twice")
     rows = [[cell.strip() for cell in line] for line in lines[1:] if line]
     if not rows:
         raise InvalidRecord(f"{path}: expected at least one row, found none")
@@ -106,6 +120,12 @@ def _read(path: Path) -> tuple[list[str], list[list[str]]]:
                 f"{path}: expected {len(header)} values at row {number}, found {len(row)}"
             )
     return header, rows
+
+
+def _field_name(name: str) -> str:
+    """A column's name as a field's."""
+    kept = re.sub(r"\W", "_", name, flags=re.ASCII)[:_MAX_NAME]
+    return kept if kept and not kept[0].isdigit() else f"_{kept}"[:_MAX_NAME]
 
 
 def _infer(
@@ -119,7 +139,7 @@ def _infer(
     for place, column in enumerate(header):
         values = [row[place] for row in rows if row[place] not in _MISSING]
         kind = _infer_label(values) if column == label else _infer_field(values)
-        if kind is not None:  # constant or free text: nothing to ask about
+        if kind is not None:
             fields[column] = kind
     if not fields:
         raise InvalidRecord(f"{name}: expected a column that varies, found none")
@@ -136,8 +156,21 @@ def _infer_field(values: Sequence[str]) -> Field | None:
         return None
     ratios = [exact_ratio(value) for value in distinct]  # as the column will be encoded
     numbers = [Fraction(*ratio) for ratio in ratios if ratio is not None]
-    if len(numbers) < len(distinct):
-        return Category(tuple(distinct)) if len(distinct) <= _MAX_LABELS else None
-    if all(number.denominator == 1 for number in numbers):
-        return Integer(int(min(numbers)), int(max(numbers)))
-    return Real(min(numbers), max(numbers))
+    try:
+        if len(numbers) < len(distinct):
+            return Category(tuple(distinct)) if len(distinct) <= _MAX_LABELS else None
+        if all(number.denominator == 1 for number in numbers):
+            return Integer(int(min(numbers)), int(max(numbers)))
+        return _real(min(numbers), max(numbers))
+    except InvalidParameter:  # labels too long, numbers too large
+        return None
+
+
+def _real(low: Fraction, high: Fraction) -> Real:
+    """A number on a grid that is fine enough to show it and coarse enough to be asked about."""
+    frac = _FRAC_BITS
+    while frac < MAX_FRAC and (high - low) * (1 << frac) < _MIN_STEPS:
+        frac += 1
+    while frac > 0 and (high - low) * (1 << frac) >= MAX_SPREAD // 2:
+        frac -= 1
+    return Real(low, high, frac)

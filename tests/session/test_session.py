@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from askance.aggregator.estimation import estimate
 from askance.aggregator.learners import (
     Adaptive,
     Allocation,
@@ -179,6 +180,22 @@ class TestAllocations:
                     assert (np.array(answer.lows) <= shares).all()
                     assert (shares <= np.array(answer.highs)).all()
             assert [len(answer.values) for answer in answers] == [1, 2, 2]
+
+
+@pytest.mark.parametrize("allocation", Allocation)
+def test_a_batch_s_intervals_hold_together(world: World, allocation: Allocation) -> None:
+    """Each of three questions gets a third of 1 - confidence."""
+    fleet = world.recorded(ObjectFleet(world.devices()))
+    learner = asks(world, allocation)
+    outcome = world.run(fleet, learner=learner, confidence=Fraction(1, 2))
+    assert isinstance(learner, NonAdaptive)
+    (round_,), (tallies,) = fleet.asked, outcome.tallies
+    assert outcome.hypothesis == tuple(
+        estimate(question, group.randomizer, tally.counts, tally.answered, Fraction(1, 6))
+        for question, group, tally in zip(
+            learner.batch.questions, round_.groups, tallies, strict=True
+        )
+    )
 
 
 class TestRefusedPlans:

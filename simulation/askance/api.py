@@ -15,6 +15,7 @@ are first used.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,8 @@ __all__ = [
     "where",
 ]
 
+_WRITERS = {".parquet": "pyarrow", ".png": "matplotlib", ".svg": "matplotlib"}
+
 
 def demo(
     *,
@@ -194,7 +197,7 @@ def plan(
     Raises:
         InvalidParameter: a name or setting that there is none of.
     """
-    if population is None and data is None:
+    if population is None and data is None and schema is None and label is None:
         built = learners.find(learner).build(None, settings)
         return Study(built, epsilon=epsilon, beta=beta).plan(users)
     size = 1 if users is None and data is None else users
@@ -246,7 +249,8 @@ def check_output(path: Path | None, suffixes: tuple[str, ...]) -> None:
     """Refuses a file to be written before the work is done that should go into it.
 
     Raises:
-        InvalidParameter: another suffix, or no such folder.
+        InvalidParameter: another suffix, no such folder, a folder in its place, or nothing
+            installed that writes it.
     """
     if path is None:
         return
@@ -254,3 +258,8 @@ def check_output(path: Path | None, suffixes: tuple[str, ...]) -> None:
         raise InvalidParameter(f"expected a file named *{' or *'.join(suffixes)}, found {path}")
     if not path.parent.is_dir():
         raise InvalidParameter(f"expected a folder for {path}, found none")
+    if path.is_dir():
+        raise InvalidParameter(f"expected a file at {path}, found a folder")
+    writer = _WRITERS.get(path.suffix)
+    if writer is not None and find_spec(writer) is None:
+        raise InvalidParameter(f"expected {writer} installed to write {path}, found it is not")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import askance.api as ask
+from askance.simulation.cli import main
 
 
 def from_csv(folder: Path, text: str, **options: str) -> ask.Population:
@@ -46,3 +47,52 @@ class TestFilesOfPeople:
         (truth,) = ask.simulate(study, people).trials[0].verdict.truth
         mean, spread = (float(low) + 2 * float(high)) / 3, float(high) - float(low)
         assert truth == pytest.approx(mean, rel=0, abs=2**-15 * spread)
+
+
+class TestNumbers:
+    def test_the_truth_of_large_numbers_does_not_overflow(self) -> None:
+        first = 1 << 60  # nanoseconds since 1970 are as large
+        schema = ask.Schema("clock", 1, ns=ask.Integer(first, first + 100))
+        people = ask.Population.from_columns(schema, {"ns": [first + 50] * 200})
+        result = ask.simulate(ask.Study(ask.learners.mean(schema["ns"]), schema, epsilon=2), people)
+        assert result.trials[0].verdict.truth == (float(first + 50),)
+        assert result.successes == 1
+
+    @pytest.mark.parametrize("beta", ["1e-99999999", "1e99999999", "nan", "1/0", "x"])
+    def test_a_failure_chance_that_is_none_is_refused_at_once(self, beta: str) -> None:
+        with pytest.raises(ask.InvalidParameter, match="beta"):
+            ask.plan("mean", epsilon=1, beta=beta)
+
+
+class TestCommands:
+    @pytest.mark.parametrize("cell", ["estimate", "[/b]", "$1-$2", "$a_$"])
+    def test_a_cell_may_be_called_anything(
+        self, tmp_path: Path, cell: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        data, picture = tmp_path / "people.csv", tmp_path / "people.png"
+        data.write_text(f"kind\n{cell}\nother\n", encoding="utf-8")
+        words = ["simulate", "frequency", "--data", str(data), "--epsilon", "1"]
+        assert main([*words, "--plot", str(picture)]) == 0
+        assert cell in capsys.readouterr().out
+        assert picture.stat().st_size > 0
+
+    def test_a_schema_without_data_is_not_ignored(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["plan", "frequency", "--epsilon", "1", "--schema", "people.toml"]) == 2
+        assert "expected a data file" in capsys.readouterr().err
+
+    def test_a_folder_is_refused_before_the_work(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (tmp_path / "rows.jsonl").mkdir()
+        words = ["simulate", "mean", "--users", "9", "--epsilon", "1"]
+        assert main([*words, "--out", str(tmp_path / "rows.jsonl")]) == 2
+        assert "found a folder" in capsys.readouterr().err
+        assert [path.name for path in tmp_path.iterdir()] == ["rows.jsonl"]
+
+    def test_nothing_half_written_is_left(self, tmp_path: Path) -> None:
+        people = ask.Population.generated("numbers", 9)
+        study = ask.Study(ask.learners.mean(people.schema["number"]), people.schema, epsilon=1)
+        (tmp_path / "rows.jsonl").mkdir()
+        with pytest.raises(OSError, match="directory"):
+            ask.simulate(study, people).write(tmp_path / "rows.jsonl")
+        assert [path.name for path in tmp_path.iterdir()] == ["rows.jsonl"]

@@ -10,6 +10,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance.aggregator.learners import Learner
+from askance.aggregator.learners.rationals import rational
 from askance.aggregator.planning import Design, StudyPlan, plan
 from askance.client.accounting import parse_epsilon
 from askance.client.codec import sign_study
@@ -110,13 +111,7 @@ def _exact(value: Epsilon, name: str) -> str | int | Decimal | Fraction:
 
 
 def _probability(value: Epsilon, name: str) -> Fraction:
-    exact = _exact(value, name)
-    try:
-        chance = Fraction(exact)
-    except (ValueError, OverflowError, ZeroDivisionError):
-        raise InvalidParameter(
-            f"{name}: expected a number between 0 and 1, found {value!r}"
-        ) from None
+    chance = rational(value, name)
     if not 0 < chance < 1:
         raise InvalidParameter(f"{name}: expected a number between 0 and 1, found {value}")
     return chance

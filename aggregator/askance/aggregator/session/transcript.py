@@ -53,8 +53,8 @@ class Header:
     learner_version: int
     population: int
     cohort_seed: bytes
-    beta: Fraction = Fraction(1, 100)
-    confidence: Fraction = Fraction(95, 100)
+    beta: Fraction
+    confidence: Fraction
 
 
 @dataclass(frozen=True, slots=True)

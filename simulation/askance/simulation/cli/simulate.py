@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from askance.simulation.cli.arguments import add_learner, count, required, seed
 from askance.simulation.cli.output import print_json, progress, screen
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 NAME = "simulate"
 SUMMARY = "run a learner on simulated users, or on real ones from a file"
@@ -104,7 +107,6 @@ def _list(*, as_json: bool) -> int:
 
 
 def _tell(result: dict[str, Any]) -> None:
-
     console = screen()
     tries = (
         ""
@@ -126,7 +128,7 @@ def _tell(result: dict[str, Any]) -> None:
         f" epsilon spent: max {spent['max']:.9g}, mean {spent['mean']:.4g}"
     )
     for note in result["notes"]:
-        console.print(f"note: {note}")
+        console.print(f"note: {note}", markup=False)
     console.print(
         f"{result['seconds']:.1f} s, {result['answers_per_second']:,.0f} answers/s,"
         f" {result['peak_memory_mb']:.0f} MB"
@@ -134,20 +136,22 @@ def _tell(result: dict[str, Any]) -> None:
     console.print(f"transcript {result['transcript']}", soft_wrap=True)
 
 
-def _tell_hypothesis(console: Any, result: dict[str, Any]) -> None:
+def _tell_hypothesis(console: Console, result: dict[str, Any]) -> None:
+    from rich.markup import escape
     from rich.table import Table
 
-    hypothesis = result["hypothesis"]
-    if "estimate" in hypothesis:
-        hypothesis = {result["learner"]: hypothesis}
-    rows = hypothesis.items()
-    if not all(isinstance(value, dict) and "estimate" in value for _, value in rows):
-        console.print("  ".join(f"{name} = {value}" for name, value in rows))
+    from askance.simulation.experiments.records import estimates
+
+    found = result["hypothesis"]
+    cells = estimates(found, result["learner"])
+    if not cells or not result["truth"]:
+        parts = found.items() if isinstance(found, dict) else [("hypothesis", found)]
+        console.print("  ".join(f"{name} = {part}" for name, part in parts), markup=False)
         return
     table = Table(box=None, padding=(0, 2))
     for name in ("", "estimate", f"low ({result['confidence']:.0%}, joint)", "high", "truth"):
         table.add_column(name, justify="left" if name == "" else "right")
-    for (name, value), truth in zip(rows, result["truth"], strict=True):
+    for (name, value), truth in zip(cells.items(), result["truth"], strict=True):
         numbers = (value["estimate"], value["low"], value["high"], truth)
-        table.add_row(name, *(f"{number:.5g}" for number in numbers))
+        table.add_row(escape(name), *(f"{number:.5g}" for number in numbers))
     console.print(table)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import singledispatch
 from typing import Any
 
@@ -84,9 +85,9 @@ def _(hypothesis: MeanEstimate, learner: Learner[Any], population: Population) -
     query = _query(learner, QueryKind.PREDICATE, QueryKind.REAL)
     if query is None:
         return Verdict(None, None)
-    total = sum(int(values.sum()) for values in _values(query, population))
+    total = sum(sum(values.tolist()) for values in _values(query, population))  # of any size
     scale = 1 if query.kind is QueryKind.PREDICATE else 1 << query.frac
-    truth = (total / scale / population.size,)
+    truth = (float(Fraction(total, scale * population.size)),)
     return _covers((hypothesis.estimate,), (hypothesis.low,), (hypothesis.high,), truth)
 
 

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from askance.client.errors import InvalidParameter
+from askance.simulation.experiments.records import estimates
 
 if TYPE_CHECKING:
     from askance.simulation.experiments.trials import Simulation
 
+_MAX_ROWS = 200  # of the cells with the greatest shares; more make no picture
 _INK, _ACCENT, _QUIET = "#222222", "#0b6e99", "#b0b0b0"
 
 
@@ -23,17 +25,15 @@ def plot(simulation: Simulation, path: Path) -> None:
         raise InvalidParameter(f"expected a file named *.png or *.svg, found {path}")
     from matplotlib.figure import Figure
 
-    hypothesis = simulation.to_json()["hypothesis"]
     truth = simulation.trials[0].verdict.truth
-    if truth and "estimate" in hypothesis:
-        hypothesis = {simulation.study.learner.name: hypothesis}
-    count = len(hypothesis) if truth else len(simulation.trials)
-    figure = Figure(figsize=(7.5, max(2.4, 0.3 * count + 1.4) if truth else 3.6), dpi=150)
+    cells = estimates(simulation.to_json()["hypothesis"], simulation.study.learner.name)
+    shown = min(len(truth), _MAX_ROWS)
+    figure = Figure(figsize=(7.5, max(2.4, 0.3 * shown + 1.4) if truth else 3.6), dpi=150)
     axes = figure.add_subplot()
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-    if truth:
-        _estimates(axes, hypothesis, truth, float(simulation.study.confidence))
+    if truth and cells:
+        _estimates(axes, cells, truth, float(simulation.study.confidence))
     else:
         _errors(axes, simulation)
     study, first = simulation.study, simulation.trials[0]
@@ -52,7 +52,7 @@ def _estimates(
     axes: Any, cells: dict[str, dict[str, float]], truth: tuple[float, ...], confidence: float
 ) -> None:
     """The greatest truth on top; raw estimates may lie outside their interval's possible range."""
-    order = sorted(range(len(truth)), key=lambda place: truth[place])
+    order = sorted(range(len(truth)), key=lambda place: truth[place])[-_MAX_ROWS:]
     names = list(cells)
     for row, place in enumerate(order):
         cell = cells[names[place]]
@@ -68,7 +68,7 @@ def _estimates(
         markeredgewidth=2,
         label="truth",
     )
-    axes.set_yticks(range(len(order)), [names[place] for place in order])
+    axes.set_yticks(range(len(order)), [names[place].replace("$", r"\$") for place in order])
     axes.set_ylim(-0.7, len(order) - 0.3)
     axes.grid(axis="x", color=_QUIET, alpha=0.3)
     axes.set_xlabel(f"bars: {confidence:.0%} intervals, joint")

@@ -48,21 +48,36 @@ def hypothesis_json(hypothesis: Any) -> Any:
     return hypothesis
 
 
+def estimates(hypothesis: Any, name: str) -> dict[str, Any] | None:
+    """The estimates in a hypothesis's JSON, by cell; a lone one is called `name`; None: no such."""
+    cells = {name: hypothesis} if _is_estimate(hypothesis) else hypothesis
+    found = isinstance(cells, dict) and all(map(_is_estimate, cells.values()))
+    return cells if found else None
+
+
+def _is_estimate(item: Any) -> bool:
+    """Told by its number: a cell may be called "estimate", too."""
+    return isinstance(item, dict) and isinstance(item.get("estimate"), float)
+
+
 def write_rows(rows: Sequence[dict[str, Any]], path: Path) -> None:
     """Writes rows to a .jsonl or .parquet file, whole or not at all.
 
     Raises:
       InvalidParameter: another suffix.
     """
-    partial = path.with_name(path.name + ".partial")
-    if path.suffix == ".jsonl":
-        text = "".join(json.dumps(row) + "\n" for row in rows)
-        partial.write_text(text, encoding="utf-8")
-    elif path.suffix == ".parquet":
-        import pyarrow
-        from pyarrow import parquet
-
-        parquet.write_table(pyarrow.Table.from_pylist(list(rows)), partial)
-    else:
+    if path.suffix not in (".jsonl", ".parquet"):
         raise InvalidParameter(f"expected a file named *.jsonl or *.parquet, found {path}")
-    partial.replace(path)
+    partial = path.with_name(path.name + ".partial")
+    try:
+        if path.suffix == ".jsonl":
+            text = "".join(json.dumps(row) + "\n" for row in rows)
+            partial.write_text(text, encoding="utf-8")
+        else:
+            import pyarrow
+            from pyarrow import parquet
+
+            parquet.write_table(pyarrow.Table.from_pylist(list(rows)), partial)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

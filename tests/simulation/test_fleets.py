@@ -215,13 +215,17 @@ class FullDisk(MemoryLedger):
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
-    ("fleet", "error"), [("objects", StoreError), ("grpc", LocalProtocolError)]
+    ("fleet", "error", "message"),
+    [
+        ("objects", StoreError, "found none"),
+        ("grpc", LocalProtocolError, "expected them to run on, found one ended"),
+    ],
 )
 def test_a_device_that_fails_ends_the_study_and_does_not_leave_it_waiting(
-    fleet: str, error: type[Exception]
+    fleet: str, error: type[Exception], message: str
 ) -> None:
     def make(devices: Devices, progress: Progress | None) -> AbstractContextManager[OpenedFleet]:
         return FLEETS[fleet](OneBroken(devices), progress)
 
-    with pytest.raises(error, match="expected"):
+    with pytest.raises(error, match=message):
         trial("mean", make, settings={"tau": "1/20"})

@@ -16,22 +16,33 @@ def add_learner(parser: argparse.ArgumentParser, *, nargs: str | None = None) ->
     parser.add_argument(
         "--epsilon", metavar="E", help="each user's whole budget for the study, in nats"
     )
-    parser.add_argument("--users", type=count, metavar="N", help="how many users there are")
+    parser.add_argument(
+        "--users",
+        type=count,
+        metavar="N",
+        help="how many users there are; of --data, so many rows are drawn (default: all of them)",
+    )
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         type=setting,
         metavar="NAME=VALUE",
-        help="a parameter of the learner or the population; may be repeated",
+        help="a parameter of the learner or the population; may be repeated, the last one holds",
     )
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--population", metavar="NAME", help="a generated population")
     source.add_argument(
-        "--data", type=Path, metavar="FILE.csv", help="real users, one a row; header line first"
+        "--data",
+        type=Path,
+        metavar="FILE.csv",
+        help="real users, one a row; header line first; an empty value or ? is a missing one",
     )
     parser.add_argument(
-        "--schema", type=Path, metavar="FILE.toml", help="the schema of --data; else it is inferred"
+        "--schema",
+        type=Path,
+        metavar="FILE.toml",
+        help="the schema of --data (an example is in README.md); else it is inferred",
     )
     parser.add_argument(
         "--label", metavar="COLUMN", help="the column of --data that is to be predicted"

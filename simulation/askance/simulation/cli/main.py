@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from askance.simulation.cli import demo, device, plan, simulate, verify, version
 from askance.simulation.cli.output import Failure, fail
@@ -16,7 +16,11 @@ _EPILOG = "Every command has its own --help. Start with: askance demo"
 
 
 class _Parser(argparse.ArgumentParser):
-    """Raises its complaints, so that they can be printed as JSON too."""
+    """Raises its complaints, so that they can be printed as JSON too; takes no abbreviations, which
+    a later option could make ambiguous."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)
 
     def error(self, message: str) -> NoReturn:
         raise Failure(2, "usage", f"{message} (see {self.prog} --help)")

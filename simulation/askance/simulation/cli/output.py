@@ -67,8 +67,8 @@ def screen() -> Console:
     """Where people read results; wide enough for the tables when nobody's terminal sets a width."""
     from rich.console import Console
 
-    found = Console(highlight=False)
-    return found if found.is_terminal else Console(highlight=False, width=_WIDTH)
+    found = Console(highlight=False, emoji=False)
+    return found if found.is_terminal else Console(highlight=False, emoji=False, width=_WIDTH)
 
 
 class Bar:

@@ -14,11 +14,12 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from grpc import aio
 
-from askance.aggregator.service import AggregatorServer
+from askance.aggregator.service import AggregatorServer, Settings
 from askance.aggregator.session import Accounts, Round, Tally, TranscriptLog
 from askance.aggregator.store import SqliteStore
 from askance.client.codec import digest_of
@@ -29,6 +30,7 @@ from askance.simulation.fleets.devices import Devices
 from askance.simulation.fleets.opened import OpenedFleet, Progress
 
 _CONNECTIONS = 8
+_DIALLING = 64  # devices that dial between two turns of the loop
 _STOP_S = 30.0
 _TICK_S = 0.2
 
@@ -57,7 +59,7 @@ def grpc_fleet(
                 for ordinal in range(len(devices))
             ]
             opened.enrol((one.device_id, token_digest(one.token)) for one in identities)
-            with AggregatorServer.start(opened) as server:
+            with AggregatorServer.start(opened, settings=room_for(len(devices))) as server:
                 runners = _Runners(devices, identities, server, connections, order)
                 try:
                     yield OpenedFleet(_Watched(server, runners, progress), _logs(opened))
@@ -65,6 +67,17 @@ def grpc_fleet(
                     runners.stop()
         finally:
             opened.close()
+
+
+def room_for(devices: int) -> Settings:
+    """The service's settings when all of these dial in: whoever found no place would never answer,
+    and the round never close."""
+    usual = Settings()
+    return replace(
+        usual,
+        max_streams=max(usual.max_streams, devices),
+        max_pending=max(usual.max_pending, devices),
+    )
 
 
 @contextmanager
@@ -186,6 +199,8 @@ class _Runners:
             async with asyncio.TaskGroup() as devices:
                 for place, ordinal in enumerate(self._order):
                     devices.create_task(self._participate(ordinal, channels[place % len(channels)]))
+                    if place % _DIALLING == 0:
+                        await asyncio.sleep(0)  # so that who stops while they dial is heard
         finally:
             for channel in channels:
                 await channel.close()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from askance.simulation.cli import demo, device, plan, simulate, verify, version
@@ -50,9 +53,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     as_json, debug = "--json" in words, "--debug" in words
     try:
-        arguments = parser().parse_args(words)
-        code: int = arguments.run(arguments)
-        sys.stdout.flush()
+        with _ended_in_order():
+            arguments = parser().parse_args(words)
+            code: int = arguments.run(arguments)
+            sys.stdout.flush()
     except BrokenPipeError:
         sys.stderr.close()  # whoever read stdout has gone; nothing more can be said to them
         return 1
@@ -63,3 +67,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         return fail(Failure.of(error), as_json=as_json)
     return code
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """SIGTERM ends a command as Ctrl-C does: temporary files are removed, calls are hung up."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -6,7 +6,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from askance.aggregator.study import Study
 from askance.client.device import Policy
 from askance.client.errors import InvalidParameter
 from askance.simulation.coins import SeededCoins
+from askance.simulation.experiments.absences import absences
 from askance.simulation.experiments.judging import Verdict, judge
 from askance.simulation.experiments.plots import plot
 from askance.simulation.experiments.records import hypothesis_json, rows_of, write_rows
@@ -69,6 +70,13 @@ class Simulation:
         return self.trials[0].transcript
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of trial 0 must know besides its numbers."""
+        first = self.trials[0]
+        silent = ("nobody answered: the hypothesis is empty",) if not first.outcome.answers else ()
+        return (*silent, *first.population.notes, *absences(first.transcript, first.population))
+
+    @property
     def epsilon_spent(self) -> EpsilonSpent:
         """What the devices' ledgers say, over all users and trials."""
         spent = [trial.outcome.spending for trial in self.trials]
@@ -118,7 +126,7 @@ class Simulation:
             "refusals": first.refusals,
             "epsilon_spent": {"max": self.epsilon_spent.max, "mean": self.epsilon_spent.mean},
             "transcript": first.transcript,
-            "notes": list(self.trials[0].population.notes),
+            "notes": list(self.notes),
             "seconds": self.seconds,
             "answers_per_second": sum(t.outcome.answers for t in self.trials)
             / max(sum(t.seconds for t in self.trials), 1e-9),
@@ -184,6 +192,11 @@ def run_trial(
     watch: Callable[[int, RoundPlan], None] | None = None,
 ) -> Trial:
     """One trial: keys, coins, cohorts and devices from `seed`."""
+    if study.schema.digest != population.schema.digest:
+        raise InvalidParameter(
+            f"study: expected the schema of the population, {population.schema.name!r},"
+            f" found another, {study.schema.name!r}"
+        )
     key = Ed25519PrivateKey.from_private_bytes((seed / "analyst").key)
     signed = study.sign(key, nonce=(seed / "nonce").key[:16], expires_unix_s=EPOCH_S + _LIFETIME_S)
     policy = Policy(analysts=frozenset((signed.public_key,)), life_nano_nats=study.nano_nats)
@@ -205,11 +218,17 @@ def run_trial(
         outcome = session.run()
     return Trial(
         outcome=outcome,
-        verdict=judge(outcome.hypothesis, study.learner, population),
+        verdict=_judged(outcome, study, population),
         population=population,
         transcript=session.transcript,
         seconds=time.perf_counter() - began,
     )
+
+
+def _judged(outcome: Outcome[Any], study: Study, population: Population) -> Verdict:
+    """The verdict; what nobody answered is no success, however wide its intervals."""
+    verdict = judge(outcome.hypothesis, study.learner, population)
+    return verdict if outcome.answers else replace(verdict, success=False)
 
 
 def peak_memory_mb() -> float:

@@ -7,9 +7,9 @@ be listed, and compared as fractions. No float takes part in a verdict.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import partial
 from itertools import islice
@@ -27,6 +27,7 @@ from askance.client.randomizers import (
 
 DEFAULT_EPSILONS = ("0.01", "0.1", "0.5", "1", "2", "4", "8", "16", "20")
 _LISTED = 2048  # alphabets up to this size are gone through report by report
+_DIGITS = 60  # two integers below 2^64 may differ by one
 
 Maker = Callable[[int], Randomizer]
 
@@ -113,4 +114,6 @@ def _recount(randomizer: Randomizer) -> Fraction | None:
 
 
 def _log(ratio: Fraction) -> float:
-    return math.log(ratio.numerator) - math.log(ratio.denominator)
+    """ln to the nearest float, for people; by way of enough digits, so that it is not above eps."""
+    with localcontext(prec=_DIGITS):
+        return float((Decimal(ratio.numerator) / Decimal(ratio.denominator)).ln())

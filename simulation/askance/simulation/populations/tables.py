@@ -23,6 +23,7 @@ _MAX_LABELS = 1024
 _FRAC_BITS = 16  # the grid of a number, unless its range asks for a finer or a coarser one
 _MIN_STEPS = 1 << 16  # of the grid between a number's bounds
 _MAX_NAME = 64
+NOTHING = "(missing)"  # the label of those who have none, where a schema has such a label
 
 
 def table_from_csv(
@@ -39,9 +40,10 @@ def table_from_csv(
     labels taken from the file. Those are facts about the people in it, so the result says so; a
     real study takes them from its own schema. A column with nothing to ask about is left out: a
     constant, free text, numbers too large for any grid. What a field's name cannot hold is "_" in
-    it, whatever the schema: "hours-per-week" is hours_per_week, and the result says so. Missing
-    values ("" or "?") and, under a given schema, values outside it, are answered by a query's
-    public default.
+    it, whatever the schema: "hours-per-week" is hours_per_week, and the result says so. A
+    missing value ("" or "?") of a category is the label "(missing)", which an inferred category
+    has where it needs one. Other missing values and labels that a given schema does not know are
+    answered by a query's public default, and the result of a study says how many.
 
     Args:
       size: how many users; fewer than rows: a seeded sample without replacement; more: resampled
@@ -68,7 +70,7 @@ def table_from_csv(
         )
     table = schema.encode_columns(
         {
-            name: [None if row[place] in _MISSING else row[place] for row in rows]
+            name: _values(rows, place, schema.fields[name])
             for place, name in enumerate(header)
             if name in schema.fields
         }
@@ -89,6 +91,12 @@ def table_from_csv(
         lambda start, stop: table.take(choice[start:stop]),
         notes=tuple(notes),
     )
+
+
+def _values(rows: Sequence[Sequence[str]], place: int, kind: Field) -> list[str | None]:
+    """A column's values; a missing one is a label of its own where the field has one for it."""
+    missing = NOTHING if isinstance(kind, Category) and NOTHING in kind.labels else None
+    return [missing if row[place] in _MISSING else row[place] for row in rows]
 
 
 def _choice(rows: int, size: int, seed: Seed) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -138,16 +146,17 @@ def _infer(
     fields: dict[str, Field] = {}
     for place, column in enumerate(header):
         values = [row[place] for row in rows if row[place] not in _MISSING]
-        kind = _infer_label(values) if column == label else _infer_field(values)
+        kind = Label(tuple(sorted(set(values)))) if column == label else _infer_field(values)
+        if isinstance(kind, Category) and len(values) < len(rows):
+            kind = type(kind)((NOTHING, *kind.labels))
         if kind is not None:
             fields[column] = kind
     if not fields:
-        raise InvalidRecord(f"{name}: expected a column that varies, found none")
+        raise InvalidRecord(
+            f"{name}: expected a column of numbers, or of 2 to {_MAX_LABELS} labels, found none"
+            f" among {', '.join(header[:20])}"
+        )
     return Schema.of(name, 1, fields)
-
-
-def _infer_label(values: Sequence[str]) -> Field:
-    return Label(tuple(sorted(set(values))))
 
 
 def _infer_field(values: Sequence[str]) -> Field | None:

@@ -1,0 +1,69 @@
+"""Who had no answer to give: not seen by an aggregator, but a reader of a simulation must know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from askance.aggregator.session import Transcript
+from askance.aggregator.session.transcript import Asked
+from askance.client.codec import query_from_bytes
+from askance.client.queries import Query, QueryKind
+from askance.simulation.populations import Population
+
+_CHUNK = 1 << 16
+_MOST = 5  # notes; a learner may have asked thousands of questions
+
+
+def absences(transcript: Transcript, population: Population) -> tuple[str, ...]:
+    """A line for each question that some users have no value for, and what those count as."""
+    notes = []
+    for query in _asked(transcript, population):
+        absent = _absent(query, population)
+        if absent:
+            fields = ", ".join(sorted(query.fields_used))
+            notes.append(
+                f"{absent:,} of {population.size:,} users have no valid value of {fields}"
+                f" and count as {_default(query)}"
+            )
+        if len(notes) == _MOST:
+            break
+    return tuple(notes)
+
+
+def _asked(transcript: Transcript, population: Population) -> Iterator[Query]:
+    """Every question once, by the fields that it is about."""
+    seen: set[frozenset[str]] = set()
+    for event in transcript.recorded:
+        if not isinstance(event, Asked):
+            continue
+        for data in event.questions:
+            query = query_from_bytes(data, population.schema)
+            if query.fields_used not in seen:
+                seen.add(query.fields_used)
+                yield query
+
+
+def _absent(query: Query, population: Population) -> int:
+    absent = 0
+    for start in range(0, population.size, _CHUNK):
+        columns = population.columns(start, min(start + _CHUNK, population.size))
+        present = np.ones(len(columns), np.bool_)
+        for name in query.fields_used:
+            present &= columns.present[name]
+        absent += int(np.count_nonzero(~present))
+    return absent
+
+
+def _default(query: Query) -> str:
+    """The public default of a question, in its own terms."""
+    match query.kind:
+        case QueryKind.CATEGORY:
+            return repr(query.cell_names[query.default])
+        case QueryKind.PREDICATE:
+            return "'yes'" if query.default else "'no'"
+        case QueryKind.REAL:
+            return f"{query.default / (1 << query.frac):g}"
+        case QueryKind.SIGNED:
+            return "the question's public default"

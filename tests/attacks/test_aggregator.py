@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import Any
 
@@ -9,10 +11,14 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import askance.api as ask
+from askance.aggregator.service import Admission, Hub, Settings
+from askance.aggregator.service.servicer import DevicesServicer
 from askance.aggregator.session import Accounts, MemoryLog, Outcome, Round, Session, Tally
+from askance.aggregator.store import MemoryStore
 from askance.client.device import Policy
 from askance.client.errors import NondeterminismError
 from askance.client.messages import SignedStudy
+from askance.client.service import MAX_RESPONSE_BYTES, CheckIn, encode_check_in, token_digest
 from askance.simulation.coins import SeededCoins
 from askance.simulation.fleets import Devices, ObjectFleet
 from askance.simulation.seeds import Seed
@@ -185,3 +191,22 @@ def test_devices_that_lie_about_what_they_spent_do_not_overflow_the_account() ->
         accounts.confirm(ordinal, 0, 1 << 62)
     assert accounts.spending().total_spent == 3 << 62
     assert accounts.spending().overspent == 3
+
+
+def test_a_check_in_s_answer_keeps_to_the_limit_of_its_bytes() -> None:
+    """Requests that fill a response to the last byte leave no room for anything beside them."""
+
+    class Full(Hub):
+        def owed(self, ordinal: int, known_studies: set[bytes]) -> list[bytes]:
+            return [bytes(MAX_RESPONSE_BYTES // 2)] * 2
+
+    async def answered() -> bytes:
+        store = MemoryStore()
+        store.enrol([(b"one", token_digest(b"token"))])
+        with ThreadPoolExecutor(1) as executor:
+            hub, admission = Full(store, executor), Admission(store, executor)
+            servicer = DevicesServicer(hub, admission, Settings(), lambda bound: bound)
+            hello = CheckIn(device_id=b"one", token=b"token")
+            return await servicer._check_in(encode_check_in(hello))
+
+    assert len(asyncio.run(answered())) <= MAX_RESPONSE_BYTES

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
 import askance.api as ask
 from askance.simulation.cli import main
+from askance.simulation.cli import version as some_command
+from askance.simulation.fleets.grpc import room_for
 
 
 def from_csv(folder: Path, text: str, **options: str) -> ask.Population:
@@ -96,3 +100,32 @@ class TestCommands:
         with pytest.raises(OSError, match="directory"):
             ask.simulate(study, people).write(tmp_path / "rows.jsonl")
         assert [path.name for path in tmp_path.iterdir()] == ["rows.jsonl"]
+
+    def test_a_command_that_is_told_to_end_unwinds(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        unwound = []
+
+        def run(_: object) -> int:
+            try:
+                os.kill(os.getpid(), signal.SIGTERM)
+            finally:
+                unwound.append(True)
+            return 0
+
+        monkeypatch.setattr(some_command, "run", run)
+        before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        try:
+            assert main(["version"]) == 130
+            assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+        finally:
+            signal.signal(signal.SIGTERM, before)
+        assert unwound
+        assert "interrupted" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("devices", [1, 50_001, 200_000])
+def test_there_is_room_for_every_device_of_a_fleet(devices: int) -> None:
+    """One that were told to come back later would never answer, and its round never close."""
+    assert room_for(devices).max_streams >= devices
+    assert room_for(devices).max_pending >= devices

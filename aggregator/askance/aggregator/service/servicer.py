@@ -97,8 +97,8 @@ class DevicesServicer:
         finally:
             self._check_ins -= 1
         every = self._settings.check_in_every_ms
-        tail = encode_response(Response(retry_after_ms=every // 2 + self._jitter(every)))
-        return (next_message(parts) if parts else b"") + tail
+        parts.appendleft(encode_response(Response(retry_after_ms=every // 2 + self._jitter(every))))
+        return next_message(parts)
 
     async def _participate(self, context: Context) -> None:
         async with asyncio.timeout(self._settings.first_message_s):

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import askance.api as ask
 from askance.aggregator.service import Admission, Hub, Settings
 from askance.aggregator.service.servicer import DevicesServicer
-from askance.aggregator.session import Accounts, MemoryLog, Outcome, Round, Session, Tally
-from askance.aggregator.store import MemoryStore
+from askance.aggregator.session import (
+    Accounts,
+    Group,
+    MemoryLog,
+    Outcome,
+    Round,
+    Session,
+    Tally,
+)
+from askance.aggregator.store import MemoryStore, StoredReport
+from askance.client.codec import digest_of, encode_request
 from askance.client.device import Policy
 from askance.client.errors import NondeterminismError
-from askance.client.messages import SignedStudy
+from askance.client.messages import AckStatus, Request, SignedStudy
 from askance.client.service import MAX_RESPONSE_BYTES, CheckIn, encode_check_in, token_digest
 from askance.simulation.coins import SeededCoins
 from askance.simulation.fleets import Devices, ObjectFleet
@@ -210,3 +222,49 @@ def test_a_check_in_s_answer_keeps_to_the_limit_of_its_bytes() -> None:
             return await servicer._check_in(encode_check_in(hello))
 
     assert len(asyncio.run(answered())) <= MAX_RESPONSE_BYTES
+
+
+class SlowDisk(MemoryStore):
+    """Commits when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reached, self.released = threading.Event(), threading.Event()
+
+    def accept(self, arrivals: Sequence[StoredReport]) -> list[AckStatus]:
+        self.reached.set()
+        self.released.wait(10)
+        return super().accept(arrivals)
+
+
+def test_a_report_that_is_acknowledged_while_its_round_is_closed_is_counted() -> None:
+    study = signed(asking(1))
+    fleet, digest = devices(study), digest_of(study.study)
+    query, randomizer = ask.predicate(SCHEMA.smokes == 1), ask.randomized_response(10**9)
+    payload = encode_request(Request(digest, 0, 0, query, randomizer))
+    members = np.arange(3)
+    group = Group(payload, digest_of(payload), query, randomizer, 10**9, members, 3)
+    for ordinal in range(3):
+        fleet[ordinal].introduce(study)
+    reports = [fleet[ordinal].answer(payload) for ordinal in range(3)]
+
+    async def closed_meanwhile() -> tuple[AckStatus, AckStatus, Tally]:
+        store = SlowDisk()
+        with ThreadPoolExecutor(2) as executor:
+            hub = Hub(store, executor)
+            opened = asyncio.ensure_future(
+                hub.open(Round(0, study, digest, (group,)), Accounts(3, 10**9))
+            )
+            await asyncio.sleep(0)
+            first = asyncio.ensure_future(hub.deliver(0, reports[0]))
+            await asyncio.to_thread(store.reached.wait, 10)
+            assert hub.close_round(digest)
+            late = await hub.deliver(1, reports[1])
+            store.released.set()
+            (tally,) = await opened
+            return (await first)[1], late[1], tally
+
+    first, late, tally = asyncio.run(closed_meanwhile())
+    assert first is AckStatus.ACCEPTED
+    assert late is AckStatus.LATE
+    assert tally.answered == 1

@@ -134,7 +134,7 @@ class Hub:
         """
         digest = decode_report(data).request_digest
         opened = self._requests.get(digest)
-        if opened is None:
+        if opened is None or opened.closing:
             return digest, await self._belated(digest, ordinal, data)
         arrival = opened.examine(ordinal, data)
         if isinstance(arrival, AckStatus):
@@ -142,6 +142,7 @@ class Hub:
         committed = self._commits.submit(StoredReport(digest, ordinal, data))
         # Not after the `await`: a device that leaves before its acknowledgement is counted too.
         committed.add_done_callback(lambda future: _enter(opened, arrival, future))
+        opened.expect(committed)
         return digest, await asyncio.shield(committed)
 
     async def stop(self) -> None:
@@ -161,7 +162,7 @@ class Hub:
         stored = await loop.run_in_executor(self._executor, self._store.report, digest, ordinal)
         if stored == data:
             return AckStatus.DUPLICATE  # counted in its time; only the acknowledgement was lost
-        known = stored is not None or digest in self._past
+        known = stored is not None or digest in self._past or digest in self._requests
         return AckStatus.LATE if known else AckStatus.UNKNOWN
 
     async def _resume(self, opened: OpenRound) -> None:

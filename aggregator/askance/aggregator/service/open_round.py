@@ -28,6 +28,7 @@ class OpenRound:
             for group in round_.groups
         }
         self._closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._arriving: set[asyncio.Future[AckStatus]] = set()
         self._close_if_complete()
 
     @property
@@ -49,14 +50,26 @@ class OpenRound:
         self._intake.enter(arrival)
         self._close_if_complete()
 
+    def expect(self, committed: asyncio.Future[AckStatus]) -> None:
+        """Does not end before this commit has: what is acknowledged as accepted is counted."""
+        self._arriving.add(committed)
+        committed.add_done_callback(self._arriving.discard)
+
+    @property
+    def closing(self) -> bool:
+        """Whether it takes no more reports."""
+        return self._closing.done()
+
     def close(self) -> None:
         """Waits for nobody any more."""
         if not self._closing.done():
             self._closing.set_result(None)
 
     async def closed(self) -> tuple[Tally, ...]:
-        """Waits until everybody has answered or refused."""
+        """Waits until everybody has answered or refused, or nobody is waited for any more."""
         await self._closing
+        if self._arriving:
+            await asyncio.wait(self._arriving)
         return self._intake.tallies()
 
     def owed(self, ordinal: int, known_studies: set[bytes]) -> list[bytes]:

@@ -102,12 +102,13 @@ def test_under_json_the_failure_is_the_one_object(
 
 
 def test_missing_values_are_no_error(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A third of the people have no education: they answer the public default."""
+    """A third of the people have no education: that is a cell of its own."""
     words = "simulate frequency --epsilon 1 --data people.csv --set column=education --json"
     assert main(words.split()) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["users_used"] == 300
-    assert set(result["hypothesis"]) == {"A", "B"}
+    assert set(result["hypothesis"]) == {"(missing)", "A", "B"}
+    assert result["truth"] == pytest.approx([1 / 3, 1 / 3, 1 / 3])
 
 
 def test_debug_shows_where(files: Path) -> None:

@@ -89,7 +89,7 @@ def test_a_batch_asks_something() -> None:
 def test_only_an_answer_of_one_value_has_a_value() -> None:
     one = Answer((0.25,), (0.0,), (0.5,))
     assert (one.value, one.low, one.high) == (0.25, 0.0, 0.5)
-    with pytest.raises(LocalProtocolError, match="found 2 values"):
+    with pytest.raises(LocalProtocolError, match="found 2: they are in its `values`"):
         _ = Answer((0.0, 0.0), (0.0, 0.0), (0.0, 0.0)).value
     with pytest.raises(InvalidParameter, match="as many lows"):
         Answer((0.0,), (0.0, 0.0), (0.0,))

@@ -50,7 +50,7 @@ class TestInference:
         people = Population.from_csv(written(tmp_path, PEOPLE), label="income")
         assert dict(people.schema.fields) == {
             "age": Integer(17, 40),
-            "work": Category(("none", "office")),
+            "work": Category(("(missing)", "none", "office")),
             "pay": Real(Fraction(1, 2), Fraction(9, 4)),
             "income": Label(("<=50K", ">50K")),
         }
@@ -85,7 +85,7 @@ class TestInference:
     def test_a_short_text_that_stands_for_a_long_number_is_not_written_out(
         self, tmp_path: Path
     ) -> None:
-        with pytest.raises(AskanceError, match="expected a column that varies"):
+        with pytest.raises(AskanceError, match="expected a column of numbers"):
             Population.from_csv(written(tmp_path, "a\n1\n1e999999999\n"))
 
     def test_columns_that_a_schema_does_not_have_are_left_out(self, tmp_path: Path) -> None:
@@ -99,10 +99,10 @@ class TestMissingValues:
         people = Population.from_csv(written(tmp_path, PEOPLE), label="income")
         half = 1 << 15  # pay has 16 fractional bits
         assert rows(people) == [
-            {"age": 17, "work": 0, "pay": 3 * half, "income": 0},
-            {"age": 40, "work": None, "pay": 4 * half + half // 2, "income": 1},
-            {"age": None, "work": 1, "pay": half, "income": 0},
-            {"age": 23, "work": 0, "pay": None, "income": 1},
+            {"age": 17, "work": 1, "pay": 3 * half, "income": 0},
+            {"age": 40, "work": 0, "pay": 4 * half + half // 2, "income": 1},
+            {"age": None, "work": 2, "pay": half, "income": 0},
+            {"age": 23, "work": 1, "pay": None, "income": 1},
         ]
 
     @pytest.mark.parametrize("missing", ["", "?", "NA", "NaN", "nan", " ? "])
@@ -117,10 +117,21 @@ class TestMissingValues:
         assert [row["work"] for row in rows(people)] == [None, None, 0, None]
 
     def test_who_has_none_is_answered_by_the_public_default(self, tmp_path: Path) -> None:
-        people = Population.from_csv(written(tmp_path, PEOPLE))
-        query = category(people.schema["work"])
+        schema = Schema("known", 1, work=Category(("office", "none")))
+        people = Population.from_csv(written(tmp_path, PEOPLE), schema)
+        query = category(people.schema["work"], default=1)
         cells = list(query.evaluate(people.columns(0, people.size)))
-        assert cells == [0, query.default, 1, 0]
+        assert cells == [1, query.default, 0, 1]
+
+    def test_a_schema_may_have_the_label_for_them_too(self, tmp_path: Path) -> None:
+        schema = Schema("known", 1, work=Category(("office", "none", "(missing)")))
+        people = Population.from_csv(written(tmp_path, PEOPLE), schema)
+        assert [row["work"] for row in rows(people)] == [1, 2, 0, 1]
+
+    def test_a_label_of_that_very_name_is_one_with_them(self, tmp_path: Path) -> None:
+        people = Population.from_csv(written(tmp_path, "a\n(missing)\n?\nx\n"))
+        assert people.schema.fields["a"] == Category(("(missing)", "x"))
+        assert [row["a"] for row in rows(people)] == [0, 0, 1]
 
 
 class TestSizes:
@@ -167,7 +178,10 @@ DEFECTS: dict[str, tuple[str | bytes, str]] = {
     "a long row": ("a,b\n1,2,3\n", "expected 2 values at row 2, found 3"),
     "a column twice": ("a,a\n1,2\n", "expected distinct column names"),
     "other bytes than UTF-8": (b"a,b\n1,\xff\n", "expected a CSV file"),
-    "nothing that varies": ("a\n1\n1\n", "expected a column that varies, found none"),
+    "nothing that varies": (
+        "a\n1\n1\n",
+        "expected a column of numbers, or of 2 to 1024 labels, found none",
+    ),
     "a value of a million characters": ("a\n" + "1" * 1_000_000, "expected a CSV file"),
 }
 

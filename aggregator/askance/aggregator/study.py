@@ -59,9 +59,24 @@ class Study:
         design: Design = best_for,
         purpose: str = "",
     ) -> None:
+        if not isinstance(learner, Learner):
+            raise InvalidParameter(
+                f"study: expected a learner (call its function), found {type(learner).__name__}"
+            )
         schema = learner.schema if schema is None else schema
         if schema is None:
             raise InvalidParameter(f"study: expected a schema, found none for {learner.name}")
+        if not isinstance(schema, Schema):
+            raise InvalidParameter(f"study: expected a schema, found {type(schema).__name__}")
+        if learner.schema is not None and learner.schema.digest != schema.digest:
+            raise InvalidParameter(
+                f"study: expected the schema of its learner, {learner.schema.name!r},"
+                f" found another, {schema.name!r}"
+            )
+        if not callable(design):
+            raise InvalidParameter(
+                f"study: expected a design to call, found {type(design).__name__}"
+            )
         values = {
             "learner": learner,
             "schema": schema,

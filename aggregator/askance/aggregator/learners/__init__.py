@@ -41,6 +41,7 @@ from askance.aggregator.learners.learning import (
     Learning,
     Question,
     check_answers,
+    check_batch,
     neutral_answer,
 )
 from askance.aggregator.learners.masked_parity import (
@@ -79,6 +80,7 @@ __all__ = [
     "adaptive",
     "canonical_text",
     "check_answers",
+    "check_batch",
     "conjunctions",
     "conjunctions_schema",
     "find",

@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
@@ -115,7 +115,13 @@ def adaptive(
     def decorate(function: Callable[P, Learning[T]]) -> Callable[P, Adaptive[T]]:
         @wraps(function)
         def make(*args: P.args, **kwargs: P.kwargs) -> Adaptive[T]:
-            function(*args, **kwargs).close()
+            run = function(*args, **kwargs)
+            if not isinstance(run, Generator):
+                raise InvalidParameter(
+                    f"{name} expects a generator function (with a yield), found one that returns"
+                    f" {type(run).__name__}"
+                )
+            run.close()
             schema, parameters = _recorded(function, *args, **kwargs)
             return Adaptive(
                 name=name,
@@ -141,7 +147,18 @@ def non_adaptive(
     ) -> Callable[P, NonAdaptive[T]]:
         @wraps(function)
         def make(*args: P.args, **kwargs: P.kwargs) -> NonAdaptive[T]:
-            batch, conclude = function(*args, **kwargs)
+            made = function(*args, **kwargs)
+            if not (
+                isinstance(made, tuple)
+                and len(made) == 2
+                and isinstance(made[0], Batch)
+                and callable(made[1])
+            ):
+                raise InvalidParameter(
+                    f"{name} expects a batch and what concludes from its answers, found"
+                    f" {type(made).__name__}"
+                )
+            batch, conclude = made
             schema, parameters = _recorded(function, *args, **kwargs)
             return NonAdaptive(
                 name=name,

@@ -167,7 +167,9 @@ class Answer:
 
     def _single(self, of: tuple[float, ...]) -> float:
         if len(of) != 1:
-            raise LocalProtocolError(f"expected an answer of one value, found {len(of)} values")
+            raise LocalProtocolError(
+                f"expected an answer of one value, found {len(of)}: they are in its `values`"
+            )
         return of[0]
 
 
@@ -191,6 +193,17 @@ def neutral_answer(question: Question) -> Answer:
         (float(low),) * question.values,
         (float(high),) * question.values,
     )
+
+
+def check_batch(asked: object, learner: str) -> Batch:
+    """What a learner has yielded, if it is a batch.
+
+    Raises:
+        InvalidQuery: it is something else.
+    """
+    if not isinstance(asked, Batch):
+        raise InvalidQuery(f"{learner} expects to yield a Batch, found {type(asked).__name__}")
+    return asked
 
 
 def check_answers(batch: Batch, answers: Answers) -> Answers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, TypeVar
 
-from askance.aggregator.learners import Answers, Batch, Learner, check_answers
+from askance.aggregator.learners import Answers, Batch, Learner, check_answers, check_batch
 
 T = TypeVar("T")
 
@@ -25,9 +25,10 @@ def learn(learner: Learner[T], oracle: Oracle) -> T:
     """
     run = learner.run()
     try:
-        batch = next(run)
+        batch = check_batch(next(run), learner.name)
         while True:
-            batch = run.send(check_answers(batch, oracle.answer(batch)))
+            asked = run.send(check_answers(batch, oracle.answer(batch)))
+            batch = check_batch(asked, learner.name)
     except StopIteration as end:
         hypothesis: T = end.value
         return hypothesis

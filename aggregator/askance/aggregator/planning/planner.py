@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from askance.aggregator.learners import Batch, Learner, check_answers, neutral_answer
+from askance.aggregator.learners import Batch, Learner, check_answers, check_batch, neutral_answer
 from askance.aggregator.planning.plans import RoundPlan, StudyPlan
 from askance.aggregator.planning.precision import Design
 from askance.aggregator.planning.sizing import Sizing, even, size_batch
@@ -105,7 +105,7 @@ def rehearse(learner: Learner[Any]) -> tuple[Batch, ...]:
     try:
         batch = next(run)
         while True:
-            batches.append(batch)
+            batches.append(check_batch(batch, learner.name))
             if len(batches) > MAX_ROUNDS:
                 raise PlanRefused(f"{learner.name} asked more than {MAX_ROUNDS} batches unanswered")
             if learner.rehearsal is None:

@@ -35,6 +35,10 @@ class PairRates(NamedTuple):
 def design_for(question: Question, nano_nats: int, design: Design) -> Randomizer:
     """The randomizer that answers a question at a budget; a real value takes one bit (Duchi)."""
     randomizer = design(levels_of(question) or 2, nano_nats)
+    if not isinstance(randomizer, Randomizer):
+        raise InvalidParameter(
+            f"a design expects to return a randomizer, found {type(randomizer).__name__}"
+        )
     check_suits(question, randomizer)
     return randomizer
 

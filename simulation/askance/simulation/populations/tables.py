@@ -147,7 +147,7 @@ def _infer(
     for place, column in enumerate(header):
         values = [row[place] for row in rows if row[place] not in _MISSING]
         kind = Label(tuple(sorted(set(values)))) if column == label else _infer_field(values)
-        if isinstance(kind, Category) and len(values) < len(rows):
+        if isinstance(kind, Category) and len(values) < len(rows) and NOTHING not in kind.labels:
             kind = type(kind)((NOTHING, *kind.labels))
         if kind is not None:
             fields[column] = kind

@@ -151,7 +151,7 @@ def test_a_study_does_not_go_on_when_users_are_missing() -> None:
 
 @pytest.mark.parametrize("changed", [{"beta": "0.5"}, {"confidence": "0.5"}])
 def test_a_study_does_not_go_on_with_another_plan_or_other_intervals(
-    changed: dict[str, str],
+    changed: dict[str, Any],
 ) -> None:
     fleet = devices(signed(asking(2)))
     log = cut_after(1, fleet)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from askance.simulation.cli import version as some_command
 from askance.simulation.fleets.grpc import room_for
 
 
-def from_csv(folder: Path, text: str, **options: str) -> ask.Population:
+def from_csv(folder: Path, text: str, **options: Any) -> ask.Population:
     path = folder / "people.csv"
     path.write_text(text, encoding="utf-8")
     return ask.Population.from_csv(path, **options)

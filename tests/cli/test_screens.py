@@ -41,7 +41,7 @@ def test_a_hypothesis_stands_beside_what_it_took(capsys: pytest.CaptureFixture[s
     screen, result = read(capsys, *words), parsed(capsys, *words)
     assert f"r = {result['hypothesis']['r']}" in screen
     assert f"a = {result['hypothesis']['a']}" in screen
-    assert "right in 1 of 1 trials" in screen
+    assert "right in 1 of 1 trial" in screen
     assert f"{result['users_used']} users asked in 2 rounds" in screen
     assert result["transcript"] in screen
 
@@ -81,17 +81,23 @@ def test_a_plan_is_a_table_of_rounds(capsys: pytest.CaptureFixture[str]) -> None
     screen, result = read(capsys, *words), parsed(capsys, *words)
     for number, row in enumerate(result["rounds"], start=1):
         assert cells_of(screen, str(number))[:2] == [str(row["queries"]), f"{row['users']:,}"]
-    assert f"{result['users_needed']:,} users needed" in screen
+    assert f"{result['users_needed']:,} users in all" in screen
 
 
 def test_a_plan_that_cannot_work_says_so_and_exits_with_3(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     words = ("plan", "masked-parity", "--epsilon", "2", "--users", "10")
-    result = parsed(capsys, *words, code=3)
+    assert main([*words, "--json"]) == 3
+    said = capsys.readouterr()
+    result = json.loads(said.out)
+    assert result["feasible"] is False
+    assert result["failure"] == {"reason": "plan-refused", "message": result["reason"]}
+    assert said.err == f"askance: {result['reason']}\n"
     assert main(list(words)) == 3
     said = capsys.readouterr()
-    assert result["reason"] in said.out + said.err
+    assert said.err == f"askance: {result['reason']}\n"
+    assert "users in all" in said.out
 
 
 def test_a_check_that_is_refused_is_no_violation(capsys: pytest.CaptureFixture[str]) -> None:

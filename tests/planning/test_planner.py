@@ -143,7 +143,7 @@ def test_too_small_a_population_is_refused_with_the_reason() -> None:
     assert plan(learner, NAT, 0.01, n_users=enough).feasible
     refused = plan(learner, NAT, 0.01, n_users=enough - 1)
     assert not refused.feasible
-    assert refused.reason == (f"the plan needs {enough} users, the population has {enough - 1}")
+    assert refused.reason == (f"the plan needs {enough:,} users, the population has {enough - 1:,}")
     assert not plan(frequency(SCHEMA["c"]), NAT, 0.05, n_users=0).feasible
     assert not plan(asks(Batch([YES, OPEN])), NAT, 0.05, n_users=10).feasible
 

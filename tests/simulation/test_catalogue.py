@@ -150,4 +150,4 @@ class TestPlans:
     def test_too_few_users_are_a_plan_that_says_why(self) -> None:
         found = ask.plan("masked-parity", epsilon=1, users=10)
         assert not found.feasible
-        assert found.reason == f"the plan needs {found.users_needed} users, the population has 10"
+        assert found.reason == f"the plan needs {found.users_needed:,} users, the population has 10"

@@ -62,7 +62,9 @@ def plan(
     )
     needed = sum(planned.users for planned in rounds)
     feasible = n_users is None or needed <= n_users
-    reason = None if feasible else f"the plan needs {needed} users, the population has {n_users}"
+    reason = (
+        None if feasible else f"the plan needs {needed:,} users, the population has {n_users:,}"
+    )
     return StudyPlan(feasible, needed, n_users, rounds, reason, float(beta), each, nano_nats)
 
 

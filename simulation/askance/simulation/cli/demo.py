@@ -46,6 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
             watch=bar.round_opened,
         )
     story = _story(trial)
+    if not story["success"]:
+        story["failure"] = {"reason": "wrong", "message": "the hypothesis is not the target"}
     if arguments.json:
         print_json(story)
     else:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+from askance.client.version import __version__
 from askance.simulation.cli import demo, device, plan, simulate, verify, version
 from askance.simulation.cli.output import Failure, fail
 
@@ -36,6 +37,7 @@ def parser() -> argparse.ArgumentParser:
         description="Learn from people's data without anybody having to hand it over.",
         epilog=_EPILOG,
     )
+    top.add_argument("--version", action="version", version=f"askance {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in COMMANDS:
         sub = commands.add_parser(

@@ -58,6 +58,13 @@ def fail(failure: Failure, *, as_json: bool) -> int:
     return failure.code
 
 
+def counted(number: int, thing: str) -> str:
+    """So many things, in words: "1 round", "2,000 users", "3 queries"."""
+    if number != 1:
+        thing = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"
+    return f"{number:,} {thing}"
+
+
 def print_json(result: dict[str, Any]) -> None:
     """The one JSON object of a command."""
     print(json.dumps(result, ensure_ascii=False, allow_nan=False))

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from askance.simulation.cli.arguments import add_learner, required
-from askance.simulation.cli.output import print_json, screen
+from askance.simulation.cli.output import Failure, counted, fail, print_json, screen
 
 NAME = "plan"
 SUMMARY = "how many users a learner needs, round by round, before anybody is asked"
@@ -39,14 +39,19 @@ def run(arguments: argparse.Namespace) -> int:
         label=arguments.label,
     )
     result = planned.to_json()
+    if planned.feasible:
+        refusal = None
+    else:
+        refusal = Failure(3, "plan-refused", planned.reason or "the plan is not feasible")
+        result["failure"] = {"reason": refusal.reason, "message": refusal.message}
     if arguments.json:
         print_json(result)
     else:
-        _tell(result, planned.reason)
-    return 0 if planned.feasible else 3
+        _tell(result)
+    return 0 if refusal is None else fail(refusal, as_json=False)
 
 
-def _tell(result: dict[str, Any], reason: str | None) -> None:
+def _tell(result: dict[str, Any]) -> None:
     from rich.table import Table
 
     console = screen()
@@ -66,6 +71,4 @@ def _tell(result: dict[str, Any], reason: str | None) -> None:
             f"{row['n_variance']:.4g}",
         )
     console.print(table)
-    console.print(f"{result['users_needed']:,} users needed")
-    if reason:
-        console.print(f"[red]not feasible[/red]: {reason}")
+    console.print(f"{counted(result['users_needed'], 'user')} in all")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from askance.simulation.cli.arguments import add_learner, count, required, seed
-from askance.simulation.cli.output import print_json, progress, screen
+from askance.simulation.cli.output import counted, print_json, progress, screen
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -108,23 +108,20 @@ def _list(*, as_json: bool) -> int:
 
 def _tell(result: dict[str, Any]) -> None:
     console = screen()
-    tries = (
-        ""
-        if result["successes"] is None
-        else (f", right in {result['successes']} of {result['trials']} trials")
-    )
     console.print(
-        f"[bold]{result['learner']}[/bold] on {result['users']:,} users ({result['fleet']} fleet),"
-        f" epsilon {result['epsilon']:.9g} each{tries}"
+        f"[bold]{result['learner']}[/bold] on {counted(result['users'], 'user')}"
+        f" ({result['fleet']} fleet), epsilon {result['epsilon']:.9g} each{_successes(result)}"
     )
+    if result["trials"] > 1:
+        console.print("shown is trial 0; errors are over all trials")
     _tell_hypothesis(console, result)
     error = result["error"]
     if error["max"] is not None:
         console.print(f"error: mean {error['mean']:.4g}, max {error['max']:.4g}")
     spent = result["epsilon_spent"]
     console.print(
-        f"{result['users_used']:,} users asked in {result['rounds']} rounds of"
-        f" {result['queries']} queries, {result['answers']:,} answers;"
+        f"{counted(result['users_used'], 'user')} asked in {counted(result['rounds'], 'round')} of"
+        f" {counted(result['queries'], 'query')}, {counted(result['answers'], 'answer')};"
         f" epsilon spent: max {spent['max']:.9g}, mean {spent['mean']:.4g}"
     )
     for note in result["notes"]:
@@ -134,6 +131,14 @@ def _tell(result: dict[str, Any]) -> None:
         f" {result['peak_memory_mb']:.0f} MB"
     )
     console.print(f"transcript {result['transcript']}", soft_wrap=True)
+
+
+def _successes(result: dict[str, Any]) -> str:
+    """A concept is right or wrong; of estimates, intervals hold the truth or do not."""
+    if result["successes"] is None:
+        return ""
+    what = "all intervals hold the truth" if result["truth"] else "right"
+    return f", {what} in {result['successes']:,} of {counted(result['trials'], 'trial')}"
 
 
 def _tell_hypothesis(console: Console, result: dict[str, Any]) -> None:

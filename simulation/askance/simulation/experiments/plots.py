@@ -71,7 +71,7 @@ def _estimates(
     axes.set_yticks(range(len(order)), [names[place].replace("$", r"\$") for place in order])
     axes.set_ylim(-0.7, len(order) - 0.3)
     axes.grid(axis="x", color=_QUIET, alpha=0.3)
-    axes.set_xlabel(f"bars: {confidence:.0%} intervals, joint")
+    axes.set_xlabel(f"estimate (bars: {confidence:.0%} intervals, joint)")
     axes.legend(frameon=False, loc="lower right")
 
 
@@ -83,6 +83,7 @@ def _errors(axes: Any, simulation: Simulation) -> None:
     axes.scatter(range(len(errors)), errors, c=colors, s=22)
     axes.set_xlabel("trial (red: not the target)")
     axes.set_ylabel("error")
-    axes.set_ylim(bottom=-0.02, top=max(0.1, 1.1 * max(errors)))
+    top = max(0.1, 1.1 * max(errors))
+    axes.set_ylim(bottom=-top / 40, top=top)  # room for the points on zero
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.grid(axis="y", color=_QUIET, alpha=0.3)

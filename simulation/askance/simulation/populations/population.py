@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from askance.client.errors import InvalidParameter
 from askance.client.queries import EncodedColumns, Schema
@@ -52,7 +53,7 @@ class Population:
 
     @classmethod
     def from_columns(
-        cls, schema: Schema, columns: Mapping[str, ArrayLike], *, name: str = "columns"
+        cls, schema: Schema, columns: Mapping[str, Any], *, name: str = "columns"
     ) -> Population:
         """The people in columns of equal length (arrays, lists, a DataFrame), one a row.
 

@@ -34,8 +34,10 @@ class FailingCommit:
     def __getattr__(self, attribute: str) -> Any:
         return getattr(self._connection, attribute)
 
-    def commit(self) -> None:
-        raise sqlite3.OperationalError("disk I/O error")
+    def execute(self, statement: str, *parameters: Any) -> Any:
+        if statement == "COMMIT":
+            raise sqlite3.OperationalError("disk I/O error")
+        return self._connection.execute(statement, *parameters)
 
 
 class Spending(RuleBasedStateMachine):
@@ -134,8 +136,8 @@ class DurableSpending(Spending):
     def fail(self, request: int, nano_nats: int) -> None:
         """The disk fails under a commit: what would be new is not there, what was there is."""
         assert isinstance(self.ledger, SqliteLedger)
-        connection = self.ledger._connection
-        self.ledger._connection = FailingCommit(connection)  # type: ignore[assignment]  # a broken disk
+        connection = self.ledger._file.connection
+        self.ledger._file.connection = FailingCommit(connection)  # type: ignore[assignment]  # a broken disk
         question = name(b"q", request)
         charge = Charge(name(b"r", request), STUDIES[0], question, 0, nano_nats, b"x")
         try:
@@ -144,7 +146,7 @@ class DurableSpending(Spending):
         except StoreError:
             pass
         finally:
-            self.ledger._connection = connection
+            self.ledger._file.connection = connection
 
     def teardown(self) -> None:
         if hasattr(self, "folder"):

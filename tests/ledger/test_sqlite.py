@@ -93,7 +93,7 @@ def test_what_was_spent_survives_a_kill(path: Path) -> None:
 
 def test_a_commit_is_synced_to_the_disk_before_it_returns(path: Path, ledger: SqliteLedger) -> None:
     def pragma(of: SqliteLedger, name: str) -> object:
-        return of._connection.execute(f"PRAGMA {name}").fetchone()[0]
+        return of._file.connection.execute(f"PRAGMA {name}").fetchone()[0]
 
     made = (pragma(ledger, "journal_mode"), pragma(ledger, "synchronous"))
     ledger.close()
@@ -220,29 +220,18 @@ class FailingConnection:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)
 
-    def _fail(self, statement: str) -> None:
-        if statement in self.failing:
-            raise sqlite3.OperationalError("disk I/O error")
-
     def execute(self, statement: str, *parameters: Any) -> Any:
-        self._fail(statement.split()[0])
+        if statement.split()[0] in self.failing:
+            raise sqlite3.OperationalError("disk I/O error")
         return self._connection.execute(statement, *parameters)
-
-    def commit(self) -> None:
-        self._fail("COMMIT")
-        self._connection.commit()
-
-    def rollback(self) -> None:
-        self._fail("ROLLBACK")
-        self._connection.rollback()
 
 
 @pytest.mark.parametrize("statement", ["BEGIN", "SELECT", "INSERT", "COMMIT"])
 def test_a_failing_disk_spends_nothing_and_is_tried_again(
     ledger: SqliteLedger, statement: str
 ) -> None:
-    failing = FailingConnection(ledger._connection, {statement})
-    ledger._connection = failing  # type: ignore[assignment]  # a stand-in for a broken disk
+    failing = FailingConnection(ledger._file.connection, {statement})
+    ledger._file.connection = failing  # type: ignore[assignment]  # a stand-in for a broken disk
     with pytest.raises(StoreError, match="nothing was spent: disk I/O error"):
         spend(ledger, 1)
     failing.failing.clear()
@@ -254,8 +243,8 @@ def test_a_failing_disk_spends_nothing_and_is_tried_again(
 def test_a_disk_that_cannot_even_roll_back_lets_nothing_more_out(
     ledger: SqliteLedger, statement: str
 ) -> None:
-    failing = FailingConnection(ledger._connection, {statement, "ROLLBACK"})
-    ledger._connection = failing  # type: ignore[assignment]  # a stand-in for a broken disk
+    failing = FailingConnection(ledger._file.connection, {statement, "ROLLBACK"})
+    ledger._file.connection = failing  # type: ignore[assignment]  # a stand-in for a broken disk
     for _ in range(2):
         with pytest.raises(StoreError, match="nothing was spent"):
             spend(ledger, 1)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from askance.aggregator.store import SqliteStore, StoredReport
-from askance.aggregator.store.migrations import APPLICATION_ID, VERSION
+from askance.aggregator.store.migrations import KIND
 from askance.client.errors import StoreError, UnsupportedStore
 from askance.client.messages import AckStatus, SignedStudy
 
@@ -88,7 +88,7 @@ def test_what_was_accepted_survives_a_kill(path: Path) -> None:
 
 def test_a_commit_is_synced_to_the_disk_before_it_returns(path: Path, store: SqliteStore) -> None:
     def pragma(of: SqliteStore, name: str) -> object:
-        return of._connection.execute(f"PRAGMA {name}").fetchone()[0]
+        return of._file.connection.execute(f"PRAGMA {name}").fetchone()[0]
 
     made = (pragma(store, "journal_mode"), pragma(store, "synchronous"))
     store.close()
@@ -131,24 +131,26 @@ def test_one_process_at_a_time(path: Path, store: SqliteStore) -> None:
 
 def test_a_refused_file_is_not_held(path: Path, store: SqliteStore) -> None:
     store.close()
-    edit(path, f"PRAGMA user_version={VERSION + 1}")
+    edit(path, f"PRAGMA user_version={KIND.version + 1}")
     with pytest.raises(UnsupportedStore) as refused:
         SqliteStore.open(path)
-    edit(path, f"PRAGMA user_version={VERSION}")  # would be locked if the file were still open
+    edit(path, f"PRAGMA user_version={KIND.version}")  # would be locked if the file were still open
     SqliteStore.open(path).close()
     assert refused.value.args  # the error, and with it its traceback, is alive until here
 
 
 def test_a_newer_version_is_refused(path: Path, store: SqliteStore) -> None:
     store.close()
-    edit(path, f"PRAGMA user_version={VERSION + 1}")
-    with pytest.raises(UnsupportedStore, match=f"version {VERSION} at most, found {VERSION + 1}"):
+    edit(path, f"PRAGMA user_version={KIND.version + 1}")
+    with pytest.raises(
+        UnsupportedStore, match=f"version {KIND.version} at most, found {KIND.version + 1}"
+    ):
         SqliteStore.open(path)
 
 
 def test_an_older_version_is_brought_up_to_date(path: Path) -> None:
     path.touch()
-    edit(path, f"PRAGMA application_id={APPLICATION_ID}")  # as if before the first step
+    edit(path, f"PRAGMA application_id={KIND.application}")  # as if before the first step
     store = SqliteStore.open(path)
     assert store.enrol([(b"device", bytes(32))]) == range(1)
     store.close()
@@ -211,8 +213,8 @@ class FailingConnection:
 def test_a_failing_disk_stores_nothing_and_is_tried_again(
     store: SqliteStore, statement: str
 ) -> None:
-    failing = FailingConnection(store._connection, {statement})
-    store._connection = failing  # type: ignore[assignment]  # a stand-in for a broken disk
+    failing = FailingConnection(store._file.connection, {statement})
+    store._file.connection = failing  # type: ignore[assignment]  # a stand-in for a broken disk
     with pytest.raises(StoreError, match="nothing was stored: disk I/O error"):
         store.accept([StoredReport(REQUEST, 0, b"a")])
     failing.failing.clear()
@@ -221,8 +223,8 @@ def test_a_failing_disk_stores_nothing_and_is_tried_again(
 
 
 def test_a_disk_that_cannot_even_roll_back_acknowledges_nothing_more(store: SqliteStore) -> None:
-    failing = FailingConnection(store._connection, {"COMMIT", "ROLLBACK"})
-    store._connection = failing  # type: ignore[assignment]  # a stand-in for a broken disk
+    failing = FailingConnection(store._file.connection, {"COMMIT", "ROLLBACK"})
+    store._file.connection = failing  # type: ignore[assignment]  # a stand-in for a broken disk
     for _ in range(2):
         with pytest.raises(StoreError):
             store.accept([StoredReport(REQUEST, 0, b"a")])
@@ -230,7 +232,7 @@ def test_a_disk_that_cannot_even_roll_back_acknowledges_nothing_more(store: Sqli
 
 
 def test_reading_from_a_failing_disk_is_a_store_error(store: SqliteStore) -> None:
-    store._connection = FailingConnection(store._connection, {"SELECT"})  # type: ignore[assignment]  # a stand-in for a broken disk
+    store._file.connection = FailingConnection(store._file.connection, {"SELECT"})  # type: ignore[assignment]  # a stand-in for a broken disk
     for read in (
         store.population,
         store.studies,

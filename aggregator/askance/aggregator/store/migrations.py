@@ -1,11 +1,8 @@
-"""The SQLite store's schema, as numbered steps that are only ever appended to.
-
-`user_version` in the file's header is how many were taken.
-"""
+"""The SQLite store's schema, as numbered steps that are only ever appended to."""
 
 from __future__ import annotations
 
-APPLICATION_ID = 0x61736B73  # "asks", in the file's header
+from askance.client.sqlite_file import FileKind
 
 _FIRST = """
 CREATE TABLE devices (
@@ -46,14 +43,10 @@ CREATE TABLE evidence (
 ) STRICT, WITHOUT ROWID;
 """
 
-MIGRATIONS = (_FIRST,)
-VERSION = len(MIGRATIONS)
-
-
-def script(taken: int) -> str:
-    """One transaction that brings a store with `taken` steps to the present one."""
-    steps = "".join(MIGRATIONS[taken:])
-    return (
-        f"BEGIN IMMEDIATE; PRAGMA application_id={APPLICATION_ID}; {steps}"
-        f" PRAGMA user_version={VERSION}; COMMIT;"
-    )
+KIND = FileKind(
+    name="store",
+    application=0x61736B73,  # "asks"
+    steps=(_FIRST,),
+    undone="nothing was stored",
+    make="make one: create",
+)

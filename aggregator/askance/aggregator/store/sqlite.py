@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +14,10 @@ from askance.aggregator.store.contract import (
     checked_arrivals,
     checked_devices,
 )
-from askance.aggregator.store.migrations import APPLICATION_ID, VERSION, script
-from askance.client.errors import StoreError, UnsupportedStore
+from askance.aggregator.store.migrations import KIND
+from askance.client.errors import StoreError
 from askance.client.messages import AckStatus, SignedStudy
+from askance.client.sqlite_file import SqliteFile
 
 _PAGE = 4096  # rows read at a time, so that a reader of millions holds neither them nor the lock
 Row = tuple[Any, ...]  # what SQLite gives back is typed by its STRICT tables, not by Python
@@ -27,15 +26,12 @@ Row = tuple[Any, ...]  # what SQLite gives back is typed by its STRICT tables, n
 class SqliteStore:
     """The store's contract on one SQLite file (see `Store`).
 
-    WAL and synchronous=FULL: what was committed survives a loss of power. The file is held
-    exclusively while it is open: a second service on it would count on its own.
+    The file is held exclusively while it is open: a second service on it would count on its own.
     """
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+    def __init__(self, file: SqliteFile) -> None:
         """Use `create` or `open`."""
-        self._connection = connection
-        self._path = path
-        self._lock = threading.Lock()
+        self._file = file
 
     @classmethod
     def create(cls, path: Path) -> SqliteStore:
@@ -45,23 +41,7 @@ class SqliteStore:
           StoreError: something is there already (a store is never overwritten), or the disk says
             no.
         """
-        try:
-            path.touch(mode=0o600, exist_ok=False)
-        except FileExistsError:
-            raise StoreError(f"store {path}: expected no file there yet, found one") from None
-        except OSError as error:
-            raise StoreError(f"store {path}: cannot be made: {error.strerror}") from None
-        connection = None
-        try:
-            connection = _connect(path)
-            _set_durable(connection)
-            connection.executescript(script(0))
-        except sqlite3.Error as error:
-            if connection is not None:
-                connection.close()
-            path.unlink(missing_ok=True)
-            raise StoreError(f"store {path}: cannot be made: {error}") from None
-        return cls(connection, path)
+        return cls(SqliteFile.create(path, KIND))
 
     @classmethod
     def open(cls, path: Path) -> SqliteStore:
@@ -71,25 +51,11 @@ class SqliteStore:
           StoreError: no file, no store, damaged, or in use.
           UnsupportedStore: written by a newer version.
         """
-        if not path.is_file():
-            raise StoreError(f"store {path}: expected a store, found no file (make one: create)")
-        try:
-            connection = _connect(path)
-        except sqlite3.Error as error:
-            raise StoreError(f"store {path}: expected a sound store, found: {error}") from None
-        try:
-            _check(connection, path)
-        except sqlite3.Error as error:
-            connection.close()
-            raise StoreError(f"store {path}: expected a sound store, found: {error}") from None
-        except StoreError:
-            connection.close()
-            raise
-        return cls(connection, path)
+        return cls(SqliteFile.open(path, KIND))
 
     def enrol(self, devices: Iterable[tuple[bytes, bytes]]) -> range:
         listed = checked_devices(devices)
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             start = _population(connection)
             for place, (device_id, token_digest) in enumerate(listed):
                 added = connection.execute(
@@ -107,12 +73,12 @@ class SqliteStore:
         return None if row is None else EnrolledDevice(*row)
 
     def population(self) -> int:
-        with self._reading() as connection:
+        with self._file.reading() as connection:
             return _population(connection)
 
     def add_study(self, digest: bytes, signed: SignedStudy) -> None:
         columns = (signed.study, signed.public_key, signed.signature)
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             connection.execute(
                 "INSERT INTO studies (digest, study, public_key, signature) VALUES (?, ?, ?, ?)"
                 " ON CONFLICT (digest) DO NOTHING",
@@ -125,7 +91,7 @@ class SqliteStore:
                 raise StoreError(f"study {digest.hex()[:16]}: expected no other, found one stored")
 
     def studies(self) -> dict[bytes, SignedStudy]:
-        with self._reading() as connection:
+        with self._file.reading() as connection:
             rows = connection.execute(
                 "SELECT digest, study, public_key, signature FROM studies ORDER BY number"
             ).fetchall()
@@ -139,7 +105,7 @@ class SqliteStore:
 
     def accept(self, arrivals: Sequence[StoredReport]) -> list[AckStatus]:
         arrivals = checked_arrivals(arrivals)
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             numbers = {
                 digest: _request_number(connection, digest)
                 for digest in {arrival.request_digest for arrival in arrivals}
@@ -152,7 +118,7 @@ class SqliteStore:
     def reports(self, request_digest: bytes) -> Iterator[tuple[int, bytes]]:
         last = -1
         while True:
-            with self._reading() as connection:
+            with self._file.reading() as connection:
                 rows = connection.execute(
                     "SELECT ordinal, data FROM reports WHERE ordinal > ? AND request ="
                     " (SELECT number FROM requests WHERE digest = ?) ORDER BY ordinal LIMIT ?",
@@ -172,7 +138,7 @@ class SqliteStore:
         return None if row is None else bytes(row[0])
 
     def evidence(self, request_digest: bytes) -> Iterator[tuple[int, bytes]]:
-        with self._reading() as connection:
+        with self._file.reading() as connection:
             rows = connection.execute(
                 "SELECT ordinal, data FROM evidence WHERE request ="
                 " (SELECT number FROM requests WHERE digest = ?) ORDER BY ordinal, place",
@@ -181,12 +147,11 @@ class SqliteStore:
         return iter(rows)
 
     def close(self) -> None:
-        with self._lock:
-            self._connection.close()
+        self._file.close()
 
     def append_line(self, study: int, line: str) -> None:
         """Adds a line to the transcript of the study of that number."""
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             connection.execute(
                 "INSERT INTO transcript_lines SELECT ?, coalesce(max(number) + 1, 0), ?"
                 " FROM transcript_lines WHERE study = ?",
@@ -195,48 +160,16 @@ class SqliteStore:
 
     def lines(self, study: int) -> Iterator[str]:
         """The lines of the transcript of the study of that number."""
-        with self._reading() as connection:
+        with self._file.reading() as connection:
             rows = connection.execute(
                 "SELECT line FROM transcript_lines WHERE study = ? ORDER BY number", (study,)
             ).fetchall()
         return (str(line) for (line,) in rows)
 
     def _row(self, statement: str, parameters: tuple[object, ...]) -> Row | None:
-        with self._reading() as connection:
+        with self._file.reading() as connection:
             row: Row | None = connection.execute(statement, parameters).fetchone()
         return row
-
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            try:
-                yield self._connection
-            except sqlite3.Error as error:
-                raise StoreError(f"store {self._path}: cannot be read: {error}") from None
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """One atomic, durable step; a failure of the disk leaves the store as it was."""
-        with self._lock:
-            try:
-                self._connection.execute("BEGIN IMMEDIATE")
-                yield self._connection
-                self._connection.execute("COMMIT")
-            except sqlite3.Error as error:
-                self._roll_back()
-                raise StoreError(f"store {self._path}: nothing was stored: {error}") from None
-            except BaseException:
-                self._roll_back()
-                raise
-
-    def _roll_back(self) -> None:
-        try:
-            if self._connection.in_transaction:  # SQLite rolls back by itself on some errors
-                self._connection.execute("ROLLBACK")
-        except sqlite3.Error:
-            # A disk that cannot even do that: the open transaction makes every later BEGIN fail,
-            # so that nothing is acknowledged until the store is opened again.
-            return
 
 
 class _SqliteStudyLog:
@@ -249,36 +182,6 @@ class _SqliteStudyLog:
 
     def lines(self) -> Iterator[str]:
         return self._store.lines(self._study)
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0)
-    connection.execute("PRAGMA locking_mode=EXCLUSIVE")
-    return connection
-
-
-def _set_durable(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=FULL")
-    connection.execute("PRAGMA foreign_keys=ON")
-
-
-def _check(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuses what is no store of ours before anything in it is changed, then takes hold of it."""
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
-    if application != APPLICATION_ID:
-        raise StoreError(f"store {path}: expected a store, found another kind of file")
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version > VERSION:
-        raise UnsupportedStore(f"store {path}: expected version {VERSION} at most, found {version}")
-    problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if problem != "ok":
-        raise StoreError(f"store {path}: expected a sound store, found: {problem}")
-    _set_durable(connection)
-    connection.execute("BEGIN IMMEDIATE")  # takes the exclusive lock now, not at the first report
-    connection.execute("COMMIT")
-    if version < VERSION:
-        connection.executescript(script(version))
 
 
 def _population(connection: sqlite3.Connection) -> int:

@@ -22,7 +22,7 @@ def test_a_study_with_no_users_is_refused_before_anything_is_recorded() -> None:
     log = MemoryLog()
     with (
         AggregatorServer.start(MemoryStore()) as server,
-        pytest.raises(InvalidParameter, match="expected .*1 .*found 0|at least one user, found 0"),
+        pytest.raises(InvalidParameter, match="found 0"),
     ):
         Session(
             study=signed,

@@ -84,10 +84,11 @@ def assert_same(one: Trial, other: Trial) -> None:
     assert one.verdict == other.verdict
 
 
+@pytest.mark.parametrize("fleet", sorted(FLEETS.keys() - {"objects"}))
 @pytest.mark.parametrize("seed", [0, 1, 2**70])
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_devices_over_grpc_are_the_devices_in_process(learner: str, seed: int) -> None:
-    assert_same(trial(learner, "grpc", seed), by_objects(learner, seed))
+def test_every_fleet_is_the_devices_in_process(learner: str, seed: int, fleet: str) -> None:
+    assert_same(trial(learner, fleet, seed), by_objects(learner, seed))
 
 
 @pytest.mark.parametrize("connections", [1, 3])

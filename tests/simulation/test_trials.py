@@ -159,7 +159,9 @@ class TestRefusals:
             parity_trials(trials)
 
     def test_a_fleet_that_there_is_none_of(self) -> None:
-        with pytest.raises(InvalidParameter, match="expected one of objects, grpc, found 'ships'"):
+        with pytest.raises(
+            InvalidParameter, match="expected one of objects, grpc, columns, found 'ships'"
+        ):
             parity_trials(1, fleet="ships")
 
 

@@ -62,6 +62,13 @@ class Accounts:
         self._confirmed[ordinal] += charged
         self._spent[ordinal] = max(int(self._spent[ordinal]), spent)
 
+    def confirm_all(
+        self, ordinals: NDArray[np.int64], charged: int, spent: NDArray[np.int64]
+    ) -> None:
+        """Enters what many devices say at once: each was charged alike and has its own total."""
+        self._confirmed[ordinals] += charged
+        self._spent[ordinals] = np.maximum(self._spent[ordinals], spent)
+
     def reconciled(self) -> bool:
         """Whether every device's total is the sum of its charges, and within what was asked."""
         return bool(

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--fleet",
-        choices=("objects", "grpc"),
+        choices=("objects", "grpc", "columns"),
         default="objects",
         help="how devices are reached; the transcript is the same (default: objects)",
     )

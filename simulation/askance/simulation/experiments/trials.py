@@ -151,7 +151,7 @@ def simulate(
     Args:
       study: the study, or how to make it for a population.
       people: the users; or how to make them from a seed, anew for each trial.
-      fleet: "objects" or "grpc"; transcripts are the same.
+      fleet: "objects", "grpc" or "columns"; transcripts are the same.
       seed: trial t runs on a seed derived from (seed, t).
       trials: how many.
       progress: told how many more reports have come in.

@@ -1,8 +1,17 @@
 """Fleets: the same devices, reached in different ways, with the same transcripts to the bit."""
 
+from askance.simulation.fleets.columns import ColumnFleet
 from askance.simulation.fleets.devices import Devices
 from askance.simulation.fleets.fleets import FLEETS
 from askance.simulation.fleets.objects import ObjectFleet
 from askance.simulation.fleets.opened import FleetMaker, OpenedFleet, Progress
 
-__all__ = ["FLEETS", "Devices", "FleetMaker", "ObjectFleet", "OpenedFleet", "Progress"]
+__all__ = [
+    "FLEETS",
+    "ColumnFleet",
+    "Devices",
+    "FleetMaker",
+    "ObjectFleet",
+    "OpenedFleet",
+    "Progress",
+]

@@ -30,16 +30,16 @@ class Devices:
         coins: SeededCoins,
         now_s: Callable[[], int],
     ) -> None:
-        self._population = population
-        self._policy = policy
-        self._coins = coins
-        self._now_s = now_s
+        self.population = population
+        self.policy = policy
+        self.coins = coins
+        self.now_s = now_s
         self._examiner = Examiner(capacity=4096)  # a round's requests, for the whole fleet
         self._made: dict[int, Device] = {}
         self._chunk: tuple[int, EncodedColumns] | None = None
 
     def __len__(self) -> int:
-        return self._population.size
+        return self.population.size
 
     def __getitem__(self, ordinal: int) -> Device:
         device = self._made.get(ordinal)
@@ -51,14 +51,14 @@ class Devices:
     def _make(self, ordinal: int) -> Device:
         start = ordinal - ordinal % _CHUNK
         if self._chunk is None or self._chunk[0] != start:
-            stop = min(start + _CHUNK, self._population.size)
-            self._chunk = (start, self._population.columns(start, stop))
+            stop = min(start + _CHUNK, self.population.size)
+            self._chunk = (start, self.population.columns(start, stop))
         return Device(
-            schema=self._population.schema,
+            schema=self.population.schema,
             record=self._chunk[1].record(ordinal - start),
-            policy=self._policy,
+            policy=self.policy,
             ledger=MemoryLedger(),
-            coins=self._coins.at(ordinal),
-            now_s=self._now_s,
+            coins=self.coins.at(ordinal),
+            now_s=self.now_s,
             examiner=self._examiner,
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from askance.aggregator.session import MemoryLog
+from askance.simulation.fleets.columns import ColumnFleet
 from askance.simulation.fleets.devices import Devices
 from askance.simulation.fleets.objects import ObjectFleet
 from askance.simulation.fleets.opened import FleetMaker, OpenedFleet, Progress
@@ -24,4 +25,9 @@ def _grpc(devices: Devices, progress: Progress | None) -> Iterator[OpenedFleet]:
         yield opened
 
 
-FLEETS: dict[str, FleetMaker] = {"objects": _objects, "grpc": _grpc}
+@contextmanager
+def _columns(devices: Devices, progress: Progress | None) -> Iterator[OpenedFleet]:
+    yield OpenedFleet(ColumnFleet(devices, progress), lambda study: MemoryLog())
+
+
+FLEETS: dict[str, FleetMaker] = {"objects": _objects, "grpc": _grpc, "columns": _columns}

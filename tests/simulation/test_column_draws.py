@@ -1,0 +1,66 @@
+"""Columns draw what devices draw: report by report, for every randomizer of the wire."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from askance.client.randomizers import (
+    Channel,
+    Randomizer,
+    k_ary_response,
+    randomized_response,
+    subset_selection,
+)
+from askance.simulation.fleets.column_draws import draw
+
+ONE = 1 << 64
+HALF = ONE // 2
+THREE = Channel(((HALF, HALF - 7, 7), (9, HALF, HALF - 9), (HALF // 2, HALF // 2, HALF)))
+RANDOMIZERS: dict[str, Randomizer] = {
+    "response": randomized_response(10**9),
+    "table": THREE,
+    "k-ary, a byte": k_ary_response(5, 10**9),
+    "k-ary, two bytes": k_ary_response(300, 3 * 10**9),
+    **{
+        f"{cells} cells at {nano}": subset_selection(cells, nano * 10**8)
+        for cells, nano in ((2, 5), (3, 2), (8, 5), (9, 10), (17, 10), (17, 20), (129, 10))
+    },
+}
+EDGES = st.one_of(
+    st.integers(0, ONE - 1), st.sampled_from([0, 1, HALF - 1, HALF, HALF + 1, ONE - 2, ONE - 1])
+)
+
+
+def compared(randomizer: Randomizer, levels: list[int], coins: list[list[int]]) -> None:
+    table = np.array(coins, dtype=np.uint64).reshape(len(levels), randomizer.coins)
+    drawn = draw(randomizer, np.array(levels, dtype=np.int64), table)
+    assert drawn.shape == (len(levels), randomizer.width)
+    assert drawn.dtype == np.uint8
+    one_by_one = [
+        randomizer.randomize(level, row) for level, row in zip(levels, coins, strict=True)
+    ]
+    assert [row.tobytes() for row in drawn] == one_by_one
+
+
+@pytest.mark.parametrize("name", RANDOMIZERS)
+def test_random_coins_and_every_level(name: str) -> None:
+    randomizer, generator = RANDOMIZERS[name], np.random.default_rng(4)
+    levels = [*range(randomizer.levels), *generator.integers(0, randomizer.levels, 500).tolist()]
+    coins = generator.integers(0, ONE, (len(levels), randomizer.coins), dtype=np.uint64)
+    compared(randomizer, levels, coins.tolist())
+
+
+@pytest.mark.parametrize("name", RANDOMIZERS)
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_coins_at_the_edges(name: str, data: st.DataObject) -> None:
+    randomizer = RANDOMIZERS[name]
+    levels = data.draw(st.lists(st.integers(0, randomizer.levels - 1), min_size=1, max_size=4))
+    row = st.lists(EDGES, min_size=randomizer.coins, max_size=randomizer.coins)
+    compared(randomizer, levels, [data.draw(row) for _ in levels])
+
+
+@pytest.mark.parametrize("name", RANDOMIZERS)
+def test_nobody_is_an_empty_column(name: str) -> None:
+    compared(RANDOMIZERS[name], [], [])

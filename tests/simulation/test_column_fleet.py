@@ -1,0 +1,161 @@
+"""Columns are device objects: request by request, whatever was asked before and of whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from askance.aggregator.learners import mean
+from askance.aggregator.session import Accounts, Group, Round
+from askance.aggregator.study import Study
+from askance.client.codec import digest_of, encode_request
+from askance.client.device import Policy
+from askance.client.messages import Reason, Request, SignedStudy
+from askance.client.queries import Category, Integer, Query, Schema, category, predicate, real
+from askance.client.randomizers import best_for
+from askance.simulation.coins import SeededCoins
+from askance.simulation.experiments import simulate
+from askance.simulation.fleets import ColumnFleet, Devices, ObjectFleet
+from askance.simulation.populations import Population
+from askance.simulation.seeds import Seed
+
+USERS, NOW_S = 40, 1_767_225_600
+KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
+OWNER = Policy(frozenset((KEY.public_key().public_bytes_raw(),)), 3_000_000_000)
+SCHEMA = Schema("people", 1, age=Integer(0, 100), kind=Category("abcdefg"))
+PEOPLE = Population.from_columns(
+    SCHEMA, {"age": np.arange(USERS) * 5 % 110, "kind": [*"abc", None, "g"] * (USERS // 5)}
+)
+QUESTIONS = (
+    (predicate(SCHEMA.age > 30), best_for(2, 10**9)),
+    (real(SCHEMA.age), best_for(2, 10**9)),
+    (category(SCHEMA.kind), best_for(7, 10**9)),
+    (category(SCHEMA.kind), best_for(7, 2 * 10**9)),
+)
+STUDIES = tuple(
+    Study(mean(SCHEMA.age), SCHEMA, epsilon=2).sign(KEY, nonce=nonce, expires_unix_s=2**40)
+    for nonce in (b"1" * 16, b"2" * 16)
+)
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A request: of which study, which question, of whom."""
+
+    study: int
+    question: int
+    members: tuple[int, ...]
+
+
+ASKS = st.builds(
+    Ask,
+    study=st.integers(0, 1),
+    question=st.integers(0, len(QUESTIONS) - 1),
+    members=st.lists(st.integers(0, USERS - 1), unique=True).map(lambda some: tuple(sorted(some))),
+)
+
+
+def round_of(number: int, ask: Ask, signed: SignedStudy | None = None) -> Round:
+    study = signed or STUDIES[ask.study]
+    query: Query
+    query, randomizer = QUESTIONS[ask.question]
+    digest = digest_of(study.study)
+    payload = encode_request(Request(digest, number, 0, query, randomizer))
+    group = Group(
+        payload,
+        digest_of(payload),
+        query,
+        randomizer,
+        randomizer.loss.nano_nats,
+        np.array(ask.members, np.int64),
+        USERS,
+    )
+    return Round(number, study, digest, (group,))
+
+
+class Pair:
+    """The same users twice, and what the same rounds lead to."""
+
+    def __init__(self, policy: Policy = OWNER) -> None:
+        self.fleets = tuple(
+            make(Devices(PEOPLE, policy, SeededCoins(Seed.of(1)), lambda: NOW_S))
+            for make in (ObjectFleet, ColumnFleet)
+        )
+
+    def asked(self, round_: Round) -> tuple[object, object]:
+        """The tallies and the accounts, by objects and by columns."""
+        found = []
+        for fleet in self.fleets:
+            accounts = Accounts(USERS, 10**12)
+            tallies = fleet.ask(round_, accounts)
+            recalled = Accounts(USERS, 10**12)
+            fleet.recall(round_, recalled)
+            found.append((tallies, accounts.spending(), recalled.spending().total_spent))
+        return found[0], found[1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(asks=st.lists(ASKS, min_size=1, max_size=7), again=st.booleans())
+def test_any_sequence_of_requests(asks: list[Ask], again: bool) -> None:
+    """Budgets that run out, questions that are frozen under other requests and studies, rounds that
+    are asked twice: the tallies, the refusals and what devices say they spent are the same."""
+    pair = Pair()
+    rounds = [round_of(number, ask) for number, ask in enumerate(asks)]
+    for round_ in [*rounds, *rounds] if again else rounds:
+        one, other = pair.asked(round_)
+        assert one == other
+
+
+def test_the_sequences_meet_what_they_are_for() -> None:
+    """A budget of 3 nats, which is a day's too: 1 + 2 fit, one more does not; the first question
+    again costs nothing."""
+    everyone = tuple(range(USERS))
+    fleet = Pair().fleets[1]
+    refusals, spent = [], []
+    for number, (study, question) in enumerate([(0, 0), (1, 3), (0, 1), (1, 0)]):
+        accounts = Accounts(USERS, 10**12)
+        (tally,) = fleet.ask(round_of(number, Ask(study, question, everyone)), accounts)
+        refusals.append(dict(tally.refusals))
+        spent.append(accounts.spending().max_spent)
+    assert refusals == [{}, {}, {Reason.OVER_DAY_BUDGET: USERS}, {}]
+    assert spent == [10**9, 2 * 10**9, 10**9, 2 * 10**9]  # by study
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"analysts": frozenset((bytes(32),))}, Reason.UNKNOWN_STUDY),
+        ({"fields": frozenset(("kind",))}, Reason.FIELD_NOT_ALLOWED),
+        ({"study_nano_nats": 5}, Reason.OVER_STUDY_BUDGET),
+        ({"day_nano_nats": 5}, Reason.OVER_DAY_BUDGET),
+        ({"life_nano_nats": 5}, Reason.OVER_STUDY_BUDGET),
+    ],
+)
+def test_what_every_owner_refuses(changes: dict[str, object], reason: Reason) -> None:
+    pair = Pair(replace(OWNER, **changes))  # type: ignore[arg-type]  # any of its fields
+    one, other = pair.asked(round_of(0, Ask(0, 0, (1, 5, 9))))
+    assert one == other
+    (tally,) = pair.fleets[1].ask(round_of(0, Ask(0, 0, (1, 5, 9))), Accounts(USERS, 10**12))
+    assert dict(tally.refusals) == {reason: 3}
+
+
+def test_an_expired_study() -> None:
+    study = Study(mean(SCHEMA.age), SCHEMA, epsilon=2)
+    signed = study.sign(KEY, nonce=bytes(16), expires_unix_s=NOW_S)
+    one, other = Pair().asked(round_of(0, Ask(0, 0, (1, 2)), signed))
+    assert one == other
+
+
+def test_more_than_one_chunk_of_ordinals() -> None:
+    people = Population.generated("numbers", 2**16 + 300)
+    study = Study(mean(people.schema["number"]), people.schema, epsilon=1)
+    digests = {
+        simulate(study, people, fleet=fleet, seed=3).transcript.digest
+        for fleet in ("objects", "columns")
+    }
+    assert len(digests) == 1

@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from askance.aggregator.store import SqliteStore, StoredReport
-from askance.aggregator.store.migrations import KIND
-from askance.client.errors import StoreError, UnsupportedStore
+from askance.client.errors import StoreError
 from askance.client.messages import AckStatus, SignedStudy
 
 REQUEST = bytes([1]) * 32
@@ -33,13 +32,6 @@ def store(path: Path) -> Iterator[SqliteStore]:
     made = SqliteStore.create(path)
     yield made
     made.close()
-
-
-def edit(path: Path, statement: str) -> None:
-    connection = sqlite3.connect(path)
-    connection.execute(statement)
-    connection.commit()
-    connection.close()
 
 
 def test_everything_survives_a_restart(path: Path, store: SqliteStore) -> None:
@@ -84,113 +76,6 @@ def test_what_was_accepted_survives_a_kill(path: Path) -> None:
     assert ordinals[: 3 * len(told)] == list(range(3 * len(told)))
     assert len(ordinals) % 3 == 0  # a batch is there whole or not at all
     store.close()
-
-
-def test_a_commit_is_synced_to_the_disk_before_it_returns(path: Path, store: SqliteStore) -> None:
-    def pragma(of: SqliteStore, name: str) -> object:
-        return of._file.connection.execute(f"PRAGMA {name}").fetchone()[0]
-
-    made = (pragma(store, "journal_mode"), pragma(store, "synchronous"))
-    store.close()
-    again = SqliteStore.open(path)
-    opened = (pragma(again, "journal_mode"), pragma(again, "synchronous"))
-    again.close()
-    assert made == opened == ("wal", 2)  # 2 is FULL
-
-
-def test_a_missing_store_is_refused_and_none_is_made(path: Path) -> None:
-    with pytest.raises(StoreError, match="found no file"):
-        SqliteStore.open(path)
-    assert not path.exists()
-
-
-def test_a_store_is_never_overwritten(path: Path, store: SqliteStore) -> None:
-    store.enrol([(b"device", bytes(32))])
-    store.close()
-    with pytest.raises(StoreError, match="expected no file"):
-        SqliteStore.create(path)
-    again = SqliteStore.open(path)
-    assert again.population() == 1
-    again.close()
-
-
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="cannot be made"):
-        SqliteStore.create(tmp_path / "nowhere" / "store.sqlite")
-
-
-def test_it_is_private_to_its_owner(path: Path, store: SqliteStore) -> None:
-    assert path.stat().st_mode & 0o777 == 0o600
-
-
-def test_one_process_at_a_time(path: Path, store: SqliteStore) -> None:
-    with pytest.raises(StoreError, match="locked"):
-        SqliteStore.open(path)
-    assert store.population() == 0
-
-
-def test_a_refused_file_is_not_held(path: Path, store: SqliteStore) -> None:
-    store.close()
-    edit(path, f"PRAGMA user_version={KIND.version + 1}")
-    with pytest.raises(UnsupportedStore) as refused:
-        SqliteStore.open(path)
-    edit(path, f"PRAGMA user_version={KIND.version}")  # would be locked if the file were still open
-    SqliteStore.open(path).close()
-    assert refused.value.args  # the error, and with it its traceback, is alive until here
-
-
-def test_a_newer_version_is_refused(path: Path, store: SqliteStore) -> None:
-    store.close()
-    edit(path, f"PRAGMA user_version={KIND.version + 1}")
-    with pytest.raises(
-        UnsupportedStore, match=f"version {KIND.version} at most, found {KIND.version + 1}"
-    ):
-        SqliteStore.open(path)
-
-
-def test_an_older_version_is_brought_up_to_date(path: Path) -> None:
-    path.touch()
-    edit(path, f"PRAGMA application_id={KIND.application}")  # as if before the first step
-    store = SqliteStore.open(path)
-    assert store.enrol([(b"device", bytes(32))]) == range(1)
-    store.close()
-    assert SqliteStore.open(path).population() == 1
-
-
-def test_another_kind_of_database_is_refused_and_left_as_it_was(path: Path) -> None:
-    edit(path, "CREATE TABLE somebody_elses (x)")
-    before = path.read_bytes()
-    with pytest.raises(StoreError, match="another kind"):
-        SqliteStore.open(path)
-    assert path.read_bytes() == before
-
-
-@pytest.mark.parametrize("content", [b"", b"no database at all", bytes(8192)])
-def test_what_is_no_database_is_refused_and_left_as_it_was(path: Path, content: bytes) -> None:
-    path.write_bytes(content)
-    with pytest.raises(StoreError, match="expected a"):
-        SqliteStore.open(path)
-    assert path.read_bytes() == content
-
-
-def test_a_damaged_store_is_refused(path: Path, store: SqliteStore) -> None:
-    store.accept([StoredReport(REQUEST, ordinal, bytes(300)) for ordinal in range(500)])
-    store.close()
-    data = bytearray(path.read_bytes())
-    assert len(data) > 3 * 4096
-    for page in range(2, len(data) // 4096):
-        data[page * 4096 : page * 4096 + 200] = b"\xaa" * 200
-    path.write_bytes(data)
-    with pytest.raises(StoreError, match="expected a sound store"):
-        SqliteStore.open(path)
-
-
-def test_a_truncated_store_is_refused(path: Path, store: SqliteStore) -> None:
-    store.accept([StoredReport(REQUEST, ordinal, bytes(300)) for ordinal in range(500)])
-    store.close()
-    os.truncate(path, path.stat().st_size // 2)
-    with pytest.raises(StoreError, match="expected a sound store"):
-        SqliteStore.open(path)
 
 
 class FailingConnection:

@@ -27,6 +27,7 @@ from askance.client.service.outbox import Outbox
 
 _MAX_EXCHANGES = 64  # of one check-in: an aggregator with more to ask waits for the next one
 _CALL_TIMEOUT_S = 60
+_LEAST_WAIT_MS = 50  # whatever the aggregator would like: no device checks in without a pause
 
 Failure: TypeAlias = aio.AioRpcError | RemoteProtocolError
 _FAILURES = (aio.AioRpcError, RemoteProtocolError)
@@ -124,7 +125,7 @@ class DeviceRunner:
         """Checks in for ever, at the aggregator's pace, and after a failure at its own."""
         while True:
             try:
-                wait_ms = await self.check_in_once()
+                wait_ms = max(await self.check_in_once(), _LEAST_WAIT_MS)
                 self._backoff.reset()
             except _FAILURES as failure:
                 wait_ms = self._after(failure)

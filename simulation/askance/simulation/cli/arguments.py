@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from askance.simulation.cli.output import Failure
 
@@ -13,6 +14,7 @@ def add_learner(parser: argparse.ArgumentParser, *, nargs: str | None = None) ->
     parser.add_argument(
         "learner", nargs=nargs, help="a learner's name (see: askance simulate --list)"
     )
+    parser.add_argument("--beta", default="0.01", metavar="B", help="failure chance; default 0.01")
     parser.add_argument(
         "--epsilon", metavar="E", help="each user's whole budget for the study, in nats"
     )
@@ -47,6 +49,20 @@ def add_learner(parser: argparse.ArgumentParser, *, nargs: str | None = None) ->
     parser.add_argument(
         "--label", metavar="COLUMN", help="the column of --data that is to be predicted"
     )
+
+
+def chosen(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What `add_learner` has read, as `ask.named` and `ask.plan` take it."""
+    return {
+        "epsilon": arguments.epsilon,
+        "beta": arguments.beta,
+        "users": arguments.users,
+        "settings": dict(arguments.set),
+        "population": arguments.population,
+        "data": arguments.data,
+        "schema": arguments.schema,
+        "label": arguments.label,
+    }
 
 
 def count(text: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from askance.simulation.cli.arguments import add_learner, required
+from askance.simulation.cli.arguments import add_learner, chosen, required
 from askance.simulation.cli.output import Failure, counted, fail, print_json, screen
 
 NAME = "plan"
@@ -19,7 +19,6 @@ DESCRIPTION = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The learner, its budget and its failure chance."""
     add_learner(parser)
-    parser.add_argument("--beta", default="0.01", metavar="B", help="failure chance; default 0.01")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -27,17 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     import askance.api as ask
 
     required(arguments, "epsilon")
-    planned = ask.plan(
-        arguments.learner,
-        epsilon=arguments.epsilon,
-        beta=arguments.beta,
-        users=arguments.users,
-        settings=dict(arguments.set),
-        population=arguments.population,
-        data=arguments.data,
-        schema=arguments.schema,
-        label=arguments.label,
-    )
+    planned = ask.plan(arguments.learner, **chosen(arguments))
     result = planned.to_json()
     if planned.feasible:
         refusal = None

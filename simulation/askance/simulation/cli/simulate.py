@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from askance.simulation.cli.arguments import add_learner, count, required, seed
+from askance.simulation.cli.arguments import add_learner, chosen, count, required, seed
 from askance.simulation.cli.output import counted, print_json, progress, screen
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=seed, default=0, metavar="S", help="default 0")
     parser.add_argument("--trials", type=count, default=1, metavar="T", help="default 1")
-    parser.add_argument("--beta", default="0.01", metavar="B", help="failure chance; default 0.01")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="a picture: .png or .svg")
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="a row a trial: .jsonl or .parquet"
@@ -52,21 +51,11 @@ def run(arguments: argparse.Namespace) -> int:
         required(arguments, "users")
     ask.check_output(arguments.plot, (".png", ".svg"))
     ask.check_output(arguments.out, (".jsonl", ".parquet"))
-    chosen = ask.named(
-        arguments.learner,
-        epsilon=arguments.epsilon,
-        beta=arguments.beta,
-        users=arguments.users,
-        settings=dict(arguments.set),
-        population=arguments.population,
-        data=arguments.data,
-        schema=arguments.schema,
-        label=arguments.label,
-    )
+    named = ask.named(arguments.learner, **chosen(arguments))
     with progress() as bar:
         result = ask.simulate(
-            chosen.study,
-            chosen.people,
+            named.study,
+            named.people,
             fleet=arguments.fleet,
             seed=arguments.seed,
             trials=arguments.trials,

@@ -8,9 +8,8 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -101,45 +100,27 @@ def test_a_row_that_no_ledger_writes_is_refused_by_the_file_itself(
         connection.close()
 
 
-class FailingConnection:
-    """A disk that fails at the statement of your choice."""
-
-    def __init__(self, connection: sqlite3.Connection, failing: set[str]) -> None:
-        self._connection = connection
-        self.failing = failing
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._connection, name)
-
-    def execute(self, statement: str, *parameters: Any) -> Any:
-        if statement.split()[0] in self.failing:
-            raise sqlite3.OperationalError("disk I/O error")
-        return self._connection.execute(statement, *parameters)
-
-
 @pytest.mark.parametrize("statement", ["BEGIN", "SELECT", "INSERT", "COMMIT"])
 def test_a_failing_disk_spends_nothing_and_is_tried_again(
-    ledger: SqliteLedger, statement: str
+    ledger: SqliteLedger, statement: str, break_disk: Callable[..., set[str]]
 ) -> None:
-    failing = FailingConnection(ledger._file.connection, {statement})
-    ledger._file.connection = failing  # type: ignore[assignment]  # a stand-in for a broken disk
+    failing = break_disk(ledger._file, {statement})
     with pytest.raises(StoreError, match="nothing was spent: disk I/O error"):
         spend(ledger, 1)
-    failing.failing.clear()
+    failing.clear()
     assert ledger.totals(STUDY, 10).life == 0
     assert spend(ledger, 1) == b"report 5"
 
 
 @pytest.mark.parametrize("statement", ["INSERT", "COMMIT"])
 def test_a_disk_that_cannot_even_roll_back_lets_nothing_more_out(
-    ledger: SqliteLedger, statement: str
+    ledger: SqliteLedger, statement: str, break_disk: Callable[..., set[str]]
 ) -> None:
-    failing = FailingConnection(ledger._file.connection, {statement, "ROLLBACK"})
-    ledger._file.connection = failing  # type: ignore[assignment]  # a stand-in for a broken disk
+    failing = break_disk(ledger._file, {statement, "ROLLBACK"})
     for _ in range(2):
         with pytest.raises(StoreError, match="nothing was spent"):
             spend(ledger, 1)
-        failing.failing.discard(statement)
+        failing.discard(statement)
 
 
 def test_a_closed_ledger_says_so(ledger: SqliteLedger) -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -78,46 +76,32 @@ def test_what_was_accepted_survives_a_kill(path: Path) -> None:
     store.close()
 
 
-class FailingConnection:
-    """A disk that fails at the statement of your choice."""
-
-    def __init__(self, connection: sqlite3.Connection, failing: set[str]) -> None:
-        self._connection = connection
-        self.failing = failing
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._connection, name)
-
-    def execute(self, statement: str, *parameters: Any) -> Any:
-        if statement.split()[0] in self.failing:
-            raise sqlite3.OperationalError("disk I/O error")
-        return self._connection.execute(statement, *parameters)
-
-
 @pytest.mark.parametrize("statement", ["BEGIN", "INSERT", "COMMIT"])
 def test_a_failing_disk_stores_nothing_and_is_tried_again(
-    store: SqliteStore, statement: str
+    store: SqliteStore, statement: str, break_disk: Callable[..., set[str]]
 ) -> None:
-    failing = FailingConnection(store._file.connection, {statement})
-    store._file.connection = failing  # type: ignore[assignment]  # a stand-in for a broken disk
+    failing = break_disk(store._file, {statement})
     with pytest.raises(StoreError, match="nothing was stored: disk I/O error"):
         store.accept([StoredReport(REQUEST, 0, b"a")])
-    failing.failing.clear()
+    failing.clear()
     assert list(store.reports(REQUEST)) == []
     assert store.accept([StoredReport(REQUEST, 0, b"a")]) == [AckStatus.ACCEPTED]
 
 
-def test_a_disk_that_cannot_even_roll_back_acknowledges_nothing_more(store: SqliteStore) -> None:
-    failing = FailingConnection(store._file.connection, {"COMMIT", "ROLLBACK"})
-    store._file.connection = failing  # type: ignore[assignment]  # a stand-in for a broken disk
+def test_a_disk_that_cannot_even_roll_back_acknowledges_nothing_more(
+    store: SqliteStore, break_disk: Callable[..., set[str]]
+) -> None:
+    failing = break_disk(store._file, {"COMMIT", "ROLLBACK"})
     for _ in range(2):
         with pytest.raises(StoreError):
             store.accept([StoredReport(REQUEST, 0, b"a")])
-        failing.failing.discard("COMMIT")
+        failing.discard("COMMIT")
 
 
-def test_reading_from_a_failing_disk_is_a_store_error(store: SqliteStore) -> None:
-    store._file.connection = FailingConnection(store._file.connection, {"SELECT"})  # type: ignore[assignment]  # a stand-in for a broken disk
+def test_reading_from_a_failing_disk_is_a_store_error(
+    store: SqliteStore, break_disk: Callable[..., set[str]]
+) -> None:
+    break_disk(store._file, {"SELECT"})
     for read in (
         store.population,
         store.studies,

@@ -6,7 +6,6 @@ import asyncio
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -74,8 +73,8 @@ def devices(study: SignedStudy) -> Devices:
     return Devices(people, policy, SeededCoins(Seed.of(1)), lambda: NOW_S)
 
 
-def signed(learner: ask.Learner[Any]) -> SignedStudy:
-    study = ask.Study(learner, SCHEMA, epsilon=2)
+def signed(learner: ask.Learner[Any], beta: str = "0.01", confidence: str = "0.95") -> SignedStudy:
+    study = ask.Study(learner, SCHEMA, epsilon=2, beta=beta, confidence=confidence)
     return study.sign(KEY, nonce=bytes(16), expires_unix_s=NOW_S + 1)
 
 
@@ -86,17 +85,14 @@ def session(
     *,
     enrolled: int = PEOPLE,
     rounds: int = 9,
-    beta: str = "0.01",
-    confidence: str = "0.95",
+    **conduct: str,
 ) -> Session[Any]:
     return Session(
-        study=signed(learner),
+        study=signed(learner, **conduct),
         learner=learner,
         fleet=CutOff(fleet, enrolled, rounds),
         log=log,
         cohort_seed=bytes(32),
-        beta=Fraction(beta),
-        confidence=Fraction(confidence),
     )
 
 

@@ -1,7 +1,5 @@
 """A study with no users is refused, in words, before anything is recorded."""
 
-from fractions import Fraction
-
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -30,6 +28,5 @@ def test_a_study_with_no_users_is_refused_before_anything_is_recorded() -> None:
             fleet=server.fleet,
             log=log,
             cohort_seed=bytes(32),
-            beta=Fraction(1, 100),
         ).run()
     assert list(log.lines()) == []

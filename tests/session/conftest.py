@@ -27,7 +27,7 @@ from askance.client.accounting import parse_epsilon
 from askance.client.codec import digest_of, encode_request, sign_study
 from askance.client.device import Device, Examiner, Policy
 from askance.client.ledger import Entry, MemoryLedger
-from askance.client.messages import Request, SignedStudy, StudyTerms
+from askance.client.messages import Conduct, Request, SignedStudy, StudyTerms
 from askance.client.queries import Query, predicate
 from askance.client.randomizers import Randomizer, randomized_response
 from askance.simulation.coins import SeededCoins
@@ -133,9 +133,17 @@ class World:
         self.schema = self.population.schema
         self.learner = masked_parity(self.schema)
 
-    def study(self, nonce: int = 0, budget: int = BUDGET) -> SignedStudy:
+    def study(self, nonce: int = 0, budget: int = BUDGET, **conduct: Any) -> SignedStudy:
         terms = StudyTerms(
-            nonce.to_bytes(16, "big"), "test", 1, (), self.schema, budget, NOW_S + 60, "a test"
+            nonce.to_bytes(16, "big"),
+            "test",
+            1,
+            (),
+            self.schema,
+            budget,
+            NOW_S + 60,
+            "a test",
+            Conduct(**conduct),
         )
         return sign_study(terms, KEY)
 
@@ -155,7 +163,6 @@ class World:
             "fleet": ObjectFleet(fleet) if isinstance(fleet, Devices) else fleet,
             "log": MemoryLog() if log is None else log,
             "cohort_seed": b"cohorts",
-            "beta": Fraction(1, 100),
         }
         return Session(**(arguments | changes))
 

@@ -197,8 +197,8 @@ class TestOtherStudies:
             lambda world: {"cohort_seed": b"other"},
             lambda world: {"learner": replace(world.learner, version=2)},
             lambda world: {"learner": replace(world.learner, name="other")},
-            lambda world: {"beta": Fraction(1, 50)},
-            lambda world: {"confidence": Fraction(1, 2)},
+            lambda world: {"study": world.study(beta=Fraction(1, 50))},
+            lambda world: {"study": world.study(confidence=Fraction(1, 2))},
         ],
         ids=["study", "cohorts", "version", "learner", "beta", "confidence"],
     )

@@ -168,7 +168,9 @@ class TestAllocations:
             learner = asks(world, allocation)
             assert isinstance(learner, NonAdaptive)
             outcome = world.run(
-                world.devices(), learner=learner, confidence=Fraction(999999, 10**6)
+                world.devices(),
+                learner=learner,
+                study=world.study(confidence=Fraction(999999, 10**6)),
             )
             answers = outcome.hypothesis
             for question, answer in zip(learner.batch.questions, answers, strict=True):
@@ -187,7 +189,7 @@ def test_a_batch_s_intervals_hold_together(world: World, allocation: Allocation)
     """Each of three questions gets a third of 1 - confidence."""
     fleet = world.recorded(ObjectFleet(world.devices()))
     learner = asks(world, allocation)
-    outcome = world.run(fleet, learner=learner, confidence=Fraction(1, 2))
+    outcome = world.run(fleet, learner=learner, study=world.study(confidence=Fraction(1, 2)))
     assert isinstance(learner, NonAdaptive)
     (round_,), (tallies,) = fleet.asked, outcome.tallies
     assert outcome.hypothesis == tuple(

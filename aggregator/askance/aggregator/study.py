@@ -15,7 +15,7 @@ from askance.aggregator.planning import Design, StudyPlan, plan
 from askance.client.accounting import parse_epsilon
 from askance.client.codec import sign_study
 from askance.client.errors import InvalidParameter
-from askance.client.messages import SignedStudy, StudyTerms
+from askance.client.messages import Conduct, SignedStudy, StudyTerms
 from askance.client.queries import Schema
 from askance.client.randomizers import best_for
 
@@ -35,6 +35,9 @@ class Study:
       confidence: of intervals, jointly over the cells shown.
       design: which randomizer is used for how many levels and nano-nats.
       purpose: a line for the people who are asked.
+      round_deadline_s: a round closes so long after it opened, with the answers that came; 0: when
+        all have answered.
+      least_answers: in every group of a round; fewer end the study.
 
     Raises:
       InvalidParameter: a number out of range, or a learner that has no schema.
@@ -43,8 +46,7 @@ class Study:
     learner: Learner[Any]
     schema: Schema
     nano_nats: int
-    beta: Fraction
-    confidence: Fraction
+    conduct: Conduct
     design: Design
     purpose: str
 
@@ -58,6 +60,8 @@ class Study:
         confidence: Epsilon = "0.95",
         design: Design = best_for,
         purpose: str = "",
+        round_deadline_s: int = 0,
+        least_answers: int = 0,
     ) -> None:
         if not isinstance(learner, Learner):
             raise InvalidParameter(
@@ -81,8 +85,12 @@ class Study:
             "learner": learner,
             "schema": schema,
             "nano_nats": parse_epsilon(_exact(epsilon, "epsilon")),
-            "beta": _probability(beta, "beta"),
-            "confidence": _probability(confidence, "confidence"),
+            "conduct": Conduct(
+                _probability(beta, "beta"),
+                _probability(confidence, "confidence"),
+                round_deadline_s,
+                least_answers,
+            ),
             "design": design,
             "purpose": purpose,
         }
@@ -93,6 +101,16 @@ class Study:
     def epsilon(self) -> float:
         """The budget in nats, for people."""
         return self.nano_nats / 10**9
+
+    @property
+    def beta(self) -> Fraction:
+        """The chance, over all answers together, that one is off by its tolerance or more."""
+        return self.conduct.beta
+
+    @property
+    def confidence(self) -> Fraction:
+        """Of intervals, jointly over the cells shown."""
+        return self.conduct.confidence
 
     def plan(self, n_users: int | None = None) -> StudyPlan:
         """How many users each round needs and how they are asked; asks nobody."""
@@ -114,6 +132,7 @@ class Study:
             budget_nano_nats=self.nano_nats,
             expires_unix_s=expires_unix_s,
             purpose=self.purpose,
+            conduct=self.conduct,
         )
         return sign_study(terms, key)
 

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
+from fractions import Fraction
 
+from askance.client.errors import InvalidParameter
 from askance.client.queries import Query, QueryKind, Schema
 from askance.client.randomizers import Randomizer
 
@@ -60,6 +62,34 @@ class SignedStudy:
 
 
 @dataclass(frozen=True, slots=True)
+class Conduct:
+    """How the aggregator is to run a study; a device passes it on unread, as signed.
+
+    Args:
+      beta: the chance, over all answers, that one is off by its tolerance or more.
+      confidence: of intervals, jointly over a round.
+      round_deadline_s: a round closes so long after it opened; 0: when all have answered.
+      least_answers: in every group of a round; fewer end the study.
+    """
+
+    beta: Fraction = Fraction(1, 100)
+    confidence: Fraction = Fraction(95, 100)
+    round_deadline_s: int = 0
+    least_answers: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("beta", "confidence"):
+            if not 0 < getattr(self, name) < 1:
+                raise InvalidParameter(f"{name}: expected a number between 0 and 1, found another")
+        if not 0 <= self.round_deadline_s < 1 << 32:
+            raise InvalidParameter(
+                f"round deadline: expected 0 or more seconds, found {self.round_deadline_s}"
+            )
+        if not 0 <= self.least_answers < 1 << 63:
+            raise InvalidParameter(f"least answers: expected 0 or more, found {self.least_answers}")
+
+
+@dataclass(frozen=True, slots=True)
 class StudyTerms:
     """What an analyst promises and a device holds the aggregator to."""
 
@@ -71,6 +101,7 @@ class StudyTerms:
     budget_nano_nats: int
     expires_unix_s: int
     purpose: str
+    conduct: Conduct = field(default_factory=Conduct)
 
 
 @dataclass(frozen=True, slots=True)

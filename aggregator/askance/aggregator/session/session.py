@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Generic, TypeVar
 
 from askance.aggregator.learners import Learner
@@ -51,8 +50,6 @@ class Session(Generic[T]):
       fleet: who answers.
       log: the transcript's log; an interrupted one is replayed and continued.
       cohort_seed: fixes who is in which cohort.
-      beta: the chance, over all answers, that one is further off than its tolerance.
-      confidence: of the intervals, jointly over a batch.
       design: which randomizer for how many levels and nano-nats.
       watch: told of each round as it opens (its plan) and closes.
     """
@@ -65,8 +62,6 @@ class Session(Generic[T]):
         fleet: Fleet,
         log: TranscriptLog,
         cohort_seed: bytes,
-        beta: Fraction,
-        confidence: Fraction = Fraction(95, 100),
         design: Design = best_for,
         watch: Watch | None = None,
     ) -> None:
@@ -81,8 +76,8 @@ class Session(Generic[T]):
             learner.version,
             _population(self._transcript, fleet),
             cohort_seed,
-            beta,
-            confidence,
+            self._terms.conduct.beta,
+            self._terms.conduct.confidence,
         )
         self._design = design
         self._watch = watch

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from fractions import Fraction
+
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from askance.client.codec.parsing import MAX_MESSAGE_BYTES, parse
 from askance.client.codec.schemas import decode_schema, encode_schema
 from askance.client.errors import LocalProtocolError, RemoteProtocolError
-from askance.client.messages import SignedStudy, StudyTerms
+from askance.client.messages import Conduct, SignedStudy, StudyTerms
 from askance.protos.v1 import study_pb2 as pb
 
 _CONTEXT = b"askance study v1\0"  # a signature made for anything else is not one for a study
 _NONCE_BYTES = 16
+_MAX_FRACTION = 64
+_FRACTION = re.compile(r"[0-9]+/[1-9][0-9]*", re.ASCII)
 
 
 def encode_study(terms: StudyTerms) -> bytes:
@@ -30,6 +35,7 @@ def encode_study(terms: StudyTerms) -> bytes:
         budget_nano_nats=terms.budget_nano_nats,
         expires_unix_s=terms.expires_unix_s,
         purpose=terms.purpose,
+        conduct=_encode_conduct(terms.conduct),
     ).SerializeToString(deterministic=True)
     if len(data) > MAX_MESSAGE_BYTES:
         raise LocalProtocolError(
@@ -43,7 +49,7 @@ def decode_study(data: bytes) -> StudyTerms:
 
     Raises:
       RemoteProtocolError: not a study, or one without a nonce, a budget or an expiry.
-      InvalidParameter: its schema is none.
+      InvalidParameter: its schema or its conduct is none.
     """
     message = parse(pb.Study, data)
     if len(message.nonce) != _NONCE_BYTES:
@@ -66,7 +72,40 @@ def decode_study(data: bytes) -> StudyTerms:
         budget_nano_nats=message.budget_nano_nats,
         expires_unix_s=message.expires_unix_s,
         purpose=message.purpose,
+        conduct=_decode_conduct(message),
     )
+
+
+def _encode_conduct(conduct: Conduct) -> pb.Conduct | None:
+    if conduct == Conduct():
+        return None
+    return pb.Conduct(
+        beta=str(conduct.beta),
+        confidence=str(conduct.confidence),
+        round_deadline_s=conduct.round_deadline_s,
+        least_answers=conduct.least_answers,
+    )
+
+
+def _decode_conduct(message: pb.Study) -> Conduct:
+    if not message.HasField("conduct"):
+        return Conduct()
+    found = message.conduct
+    return Conduct(
+        _fraction("beta", found.beta),
+        _fraction("confidence", found.confidence),
+        found.round_deadline_s,
+        found.least_answers,
+    )
+
+
+def _fraction(name: str, text: str) -> Fraction:
+    """A fraction in lowest terms and no other writing of it; short, so that it is quickly read."""
+    if len(text) <= _MAX_FRACTION and _FRACTION.fullmatch(text):
+        value = Fraction(text)
+        if str(value) == text:
+            return value
+    raise RemoteProtocolError(f"study: expected {name} as a fraction in lowest terms, found none")
 
 
 def sign_study(terms: StudyTerms, key: Ed25519PrivateKey) -> SignedStudy:

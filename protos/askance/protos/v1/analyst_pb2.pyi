@@ -83,7 +83,8 @@ Global___SubmitStudyResponse: _TypeAlias = SubmitStudyResponse  # noqa: Y015
 @_typing.final
 class StudyCall(_message.Message):
     """Every call about a study is signed by the key that signed the study: Ed25519 over
-    "askance <Call> v1\\0", the digest and the time.
+    "askance <Call> v1\\0", the digest (for List: the public key) and the time, 8 bytes big-endian. The
+    aggregator takes a time within five minutes of its own.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -190,12 +191,19 @@ class StudyEvent(_message.Message):
     ROUND_FIELD_NUMBER: _builtins.int
     ASKED_FIELD_NUMBER: _builtins.int
     ANSWERED_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
     state: Global___StudyState.ValueType
     round: _builtins.int
+    """the open one, or how many there were"""
     asked: _builtins.int
+    """in the open round"""
     answered: _builtins.int
+    """or refused"""
+    reason: _builtins.str
+    """of the end: a word for programs"""
     message: _builtins.str
+    """and a line for people"""
     def __init__(
         self,
         *,
@@ -203,11 +211,12 @@ class StudyEvent(_message.Message):
         round: _builtins.int = ...,
         asked: _builtins.int = ...,
         answered: _builtins.int = ...,
+        reason: _builtins.str = ...,
         message: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "asked", b"asked", "message", b"message", "round", b"round", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "asked", b"asked", "message", b"message", "reason", b"reason", "round", b"round", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -218,34 +227,59 @@ class StudyResult(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     STATE_FIELD_NUMBER: _builtins.int
-    HYPOTHESIS_JSON_FIELD_NUMBER: _builtins.int
-    TRANSCRIPT_DIGEST_FIELD_NUMBER: _builtins.int
-    USERS_ASKED_FIELD_NUMBER: _builtins.int
-    MAX_SPENT_NANO_NATS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
+    RESULT_JSON_FIELD_NUMBER: _builtins.int
     state: Global___StudyState.ValueType
-    hypothesis_json: _builtins.str
-    transcript_digest: _builtins.bytes
-    users_asked: _builtins.int
-    max_spent_nano_nats: _builtins.int
+    reason: _builtins.str
     message: _builtins.str
+    result_json: _builtins.str
+    """one object; empty while the study is open"""
     def __init__(
         self,
         *,
         state: Global___StudyState.ValueType = ...,
-        hypothesis_json: _builtins.str = ...,
-        transcript_digest: _builtins.bytes = ...,
-        users_asked: _builtins.int = ...,
-        max_spent_nano_nats: _builtins.int = ...,
+        reason: _builtins.str = ...,
         message: _builtins.str = ...,
+        result_json: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["hypothesis_json", b"hypothesis_json", "max_spent_nano_nats", b"max_spent_nano_nats", "message", b"message", "state", b"state", "transcript_digest", b"transcript_digest", "users_asked", b"users_asked"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["message", b"message", "reason", b"reason", "result_json", b"result_json", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StudyResult: _TypeAlias = StudyResult  # noqa: Y015
+
+@_typing.final
+class ExportPart(_message.Message):
+    """A study's export, in parts: the signed study in the first one, and the transcript's lines."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STUDY_FIELD_NUMBER: _builtins.int
+    LINES_FIELD_NUMBER: _builtins.int
+    RESULT_JSON_FIELD_NUMBER: _builtins.int
+    result_json: _builtins.str
+    """in the last one"""
+    @_builtins.property
+    def study(self) -> _study_pb2.SignedStudy: ...
+    @_builtins.property
+    def lines(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        study: _study_pb2.SignedStudy | None = ...,
+        lines: _abc.Iterable[_builtins.str] | None = ...,
+        result_json: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["study", b"study"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["lines", b"lines", "result_json", b"result_json", "study", b"study"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExportPart: _TypeAlias = ExportPart  # noqa: Y015
 
 @_typing.final
 class CancelStudyResponse(_message.Message):

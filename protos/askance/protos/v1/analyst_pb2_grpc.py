@@ -54,6 +54,11 @@ class AnalystsStub:
                 request_serializer=askance_dot_protos_dot_v1_dot_analyst__pb2.StudyCall.SerializeToString,
                 response_deserializer=askance_dot_protos_dot_v1_dot_analyst__pb2.StudyResult.FromString,
                 _registered_method=True)
+        self.Export = channel.unary_stream(
+                '/askance.protos.v1.Analysts/Export',
+                request_serializer=askance_dot_protos_dot_v1_dot_analyst__pb2.StudyCall.SerializeToString,
+                response_deserializer=askance_dot_protos_dot_v1_dot_analyst__pb2.ExportPart.FromString,
+                _registered_method=True)
         self.Cancel = channel.unary_unary(
                 '/askance.protos.v1.Analysts/Cancel',
                 request_serializer=askance_dot_protos_dot_v1_dot_analyst__pb2.StudyCall.SerializeToString,
@@ -77,12 +82,19 @@ class AnalystsServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Watch(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """The present state at once, then every change until the study has ended.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Result(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Export(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -116,6 +128,11 @@ def add_AnalystsServicer_to_server(servicer, server):
                     servicer.Result,
                     request_deserializer=askance_dot_protos_dot_v1_dot_analyst__pb2.StudyCall.FromString,
                     response_serializer=askance_dot_protos_dot_v1_dot_analyst__pb2.StudyResult.SerializeToString,
+            ),
+            'Export': grpc.unary_stream_rpc_method_handler(
+                    servicer.Export,
+                    request_deserializer=askance_dot_protos_dot_v1_dot_analyst__pb2.StudyCall.FromString,
+                    response_serializer=askance_dot_protos_dot_v1_dot_analyst__pb2.ExportPart.SerializeToString,
             ),
             'Cancel': grpc.unary_unary_rpc_method_handler(
                     servicer.Cancel,
@@ -231,6 +248,33 @@ class Analysts:
             '/askance.protos.v1.Analysts/Result',
             askance_dot_protos_dot_v1_dot_analyst__pb2.StudyCall.SerializeToString,
             askance_dot_protos_dot_v1_dot_analyst__pb2.StudyResult.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Export(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/askance.protos.v1.Analysts/Export',
+            askance_dot_protos_dot_v1_dot_analyst__pb2.StudyCall.SerializeToString,
+            askance_dot_protos_dot_v1_dot_analyst__pb2.ExportPart.FromString,
             options,
             channel_credentials,
             insecure,

@@ -289,3 +289,79 @@ class Ack(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Ack: _TypeAlias = Ack  # noqa: Y015
+
+@_typing.final
+class Enrolment(_message.Message):
+    """A device as the aggregator is to know it: the token itself stays on the device."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEVICE_ID_FIELD_NUMBER: _builtins.int
+    TOKEN_DIGEST_FIELD_NUMBER: _builtins.int
+    device_id: _builtins.bytes
+    token_digest: _builtins.bytes
+    """SHA-256"""
+    def __init__(
+        self,
+        *,
+        device_id: _builtins.bytes = ...,
+        token_digest: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["device_id", b"device_id", "token_digest", b"token_digest"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Enrolment: _TypeAlias = Enrolment  # noqa: Y015
+
+@_typing.final
+class EnrolRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROTOCOL_FIELD_NUMBER: _builtins.int
+    ENROLMENT_TOKEN_FIELD_NUMBER: _builtins.int
+    DEVICES_FIELD_NUMBER: _builtins.int
+    protocol: _builtins.int
+    enrolment_token: _builtins.bytes
+    """from the operator; says how many devices may use it, and until when"""
+    @_builtins.property
+    def devices(self) -> _containers.RepeatedCompositeFieldContainer[Global___Enrolment]: ...
+    def __init__(
+        self,
+        *,
+        protocol: _builtins.int = ...,
+        enrolment_token: _builtins.bytes = ...,
+        devices: _abc.Iterable[Global___Enrolment] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["devices", b"devices", "enrolment_token", b"enrolment_token", "protocol", b"protocol"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EnrolRequest: _TypeAlias = EnrolRequest  # noqa: Y015
+
+@_typing.final
+class EnrolResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENROLLED_FIELD_NUMBER: _builtins.int
+    KNOWN_FIELD_NUMBER: _builtins.int
+    enrolled: _builtins.int
+    """new ones"""
+    known: _builtins.int
+    """enrolled already, with the same token"""
+    def __init__(
+        self,
+        *,
+        enrolled: _builtins.int = ...,
+        known: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["enrolled", b"enrolled", "known", b"known"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EnrolResponse: _TypeAlias = EnrolResponse  # noqa: Y015

@@ -34,6 +34,11 @@ class DevicesStub:
         Args:
             channel: A grpc.Channel.
         """
+        self.Enrol = channel.unary_unary(
+                '/askance.protos.v1.Devices/Enrol',
+                request_serializer=askance_dot_protos_dot_v1_dot_exchange__pb2.EnrolRequest.SerializeToString,
+                response_deserializer=askance_dot_protos_dot_v1_dot_exchange__pb2.EnrolResponse.FromString,
+                _registered_method=True)
         self.CheckIn = channel.unary_unary(
                 '/askance.protos.v1.Devices/CheckIn',
                 request_serializer=askance_dot_protos_dot_v1_dot_exchange__pb2.CheckInRequest.SerializeToString,
@@ -48,6 +53,13 @@ class DevicesStub:
 
 class DevicesServicer:
     """Missing associated documentation comment in .proto file."""
+
+    def Enrol(self, request, context):
+        """Makes devices known, all or none; again is no harm.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
 
     def CheckIn(self, request, context):
         """Delivers reports, acknowledges them and fetches requests, once.
@@ -66,6 +78,11 @@ class DevicesServicer:
 
 def add_DevicesServicer_to_server(servicer, server):
     rpc_method_handlers = {
+            'Enrol': grpc.unary_unary_rpc_method_handler(
+                    servicer.Enrol,
+                    request_deserializer=askance_dot_protos_dot_v1_dot_exchange__pb2.EnrolRequest.FromString,
+                    response_serializer=askance_dot_protos_dot_v1_dot_exchange__pb2.EnrolResponse.SerializeToString,
+            ),
             'CheckIn': grpc.unary_unary_rpc_method_handler(
                     servicer.CheckIn,
                     request_deserializer=askance_dot_protos_dot_v1_dot_exchange__pb2.CheckInRequest.FromString,
@@ -86,6 +103,33 @@ def add_DevicesServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class Devices:
     """Missing associated documentation comment in .proto file."""
+
+    @staticmethod
+    def Enrol(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/askance.protos.v1.Devices/Enrol',
+            askance_dot_protos_dot_v1_dot_exchange__pb2.EnrolRequest.SerializeToString,
+            askance_dot_protos_dot_v1_dot_exchange__pb2.EnrolResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
 
     @staticmethod
     def CheckIn(request,

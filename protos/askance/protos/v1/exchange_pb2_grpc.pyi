@@ -31,6 +31,8 @@ class DevicesStub:
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> DevicesAsyncStub: ...
+    Enrol: _grpc.UnaryUnaryMultiCallable[_exchange_pb2.EnrolRequest, _exchange_pb2.EnrolResponse]
+    """Makes devices known, all or none; again is no harm."""
     CheckIn: _grpc.UnaryUnaryMultiCallable[_exchange_pb2.CheckInRequest, _exchange_pb2.CheckInResponse]
     """Delivers reports, acknowledges them and fetches requests, once."""
     Participate: _grpc.StreamStreamMultiCallable[_exchange_pb2.CheckInRequest, _exchange_pb2.CheckInResponse]
@@ -39,12 +41,22 @@ class DevicesStub:
 @_typing.type_check_only
 class DevicesAsyncStub(DevicesStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
+    Enrol: _aio.UnaryUnaryMultiCallable[_exchange_pb2.EnrolRequest, _exchange_pb2.EnrolResponse]  # type: ignore[assignment]
+    """Makes devices known, all or none; again is no harm."""
     CheckIn: _aio.UnaryUnaryMultiCallable[_exchange_pb2.CheckInRequest, _exchange_pb2.CheckInResponse]  # type: ignore[assignment]
     """Delivers reports, acknowledges them and fetches requests, once."""
     Participate: _aio.StreamStreamMultiCallable[_exchange_pb2.CheckInRequest, _exchange_pb2.CheckInResponse]  # type: ignore[assignment]
     """The same, held open: requests arrive as soon as a round opens."""
 
 class DevicesServicer(metaclass=_abc_1.ABCMeta):
+    @_abc_1.abstractmethod
+    def Enrol(
+        self,
+        request: _exchange_pb2.EnrolRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_exchange_pb2.EnrolResponse, _abc.Awaitable[_exchange_pb2.EnrolResponse]]:
+        """Makes devices known, all or none; again is no harm."""
+
     @_abc_1.abstractmethod
     def CheckIn(
         self,

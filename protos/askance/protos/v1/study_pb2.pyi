@@ -33,6 +33,7 @@ class Study(_message.Message):
     BUDGET_NANO_NATS_FIELD_NUMBER: _builtins.int
     EXPIRES_UNIX_S_FIELD_NUMBER: _builtins.int
     PURPOSE_FIELD_NUMBER: _builtins.int
+    CONDUCT_FIELD_NUMBER: _builtins.int
     nonce: _builtins.bytes
     """16 bytes; two studies that agree in all else are still two"""
     learner: _builtins.str
@@ -48,6 +49,8 @@ class Study(_message.Message):
 
     @_builtins.property
     def schema(self) -> _schema_pb2.Schema: ...
+    @_builtins.property
+    def conduct(self) -> Global___Conduct: ...
     def __init__(
         self,
         *,
@@ -59,14 +62,51 @@ class Study(_message.Message):
         budget_nano_nats: _builtins.int = ...,
         expires_unix_s: _builtins.int = ...,
         purpose: _builtins.str = ...,
+        conduct: Global___Conduct | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["schema", b"schema"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["conduct", b"conduct", "schema", b"schema"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget_nano_nats", b"budget_nano_nats", "expires_unix_s", b"expires_unix_s", "learner", b"learner", "learner_version", b"learner_version", "nonce", b"nonce", "parameters", b"parameters", "purpose", b"purpose", "schema", b"schema"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget_nano_nats", b"budget_nano_nats", "conduct", b"conduct", "expires_unix_s", b"expires_unix_s", "learner", b"learner", "learner_version", b"learner_version", "nonce", b"nonce", "parameters", b"parameters", "purpose", b"purpose", "schema", b"schema"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Study: _TypeAlias = Study  # noqa: Y015
+
+@_typing.final
+class Conduct(_message.Message):
+    """How the aggregator is to run the study. It costs a device nothing; it is here so that the analyst
+    has signed it. Absent: every default.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BETA_FIELD_NUMBER: _builtins.int
+    CONFIDENCE_FIELD_NUMBER: _builtins.int
+    ROUND_DEADLINE_S_FIELD_NUMBER: _builtins.int
+    LEAST_ANSWERS_FIELD_NUMBER: _builtins.int
+    beta: _builtins.str
+    """exact, "1/100"; the chance that some answer is off by its tolerance"""
+    confidence: _builtins.str
+    """exact, "19/20"; of intervals, jointly"""
+    round_deadline_s: _builtins.int
+    """a round closes so long after it opened; 0: when all have answered"""
+    least_answers: _builtins.int
+    """in every group of a round; fewer end the study"""
+    def __init__(
+        self,
+        *,
+        beta: _builtins.str = ...,
+        confidence: _builtins.str = ...,
+        round_deadline_s: _builtins.int = ...,
+        least_answers: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["beta", b"beta", "confidence", b"confidence", "least_answers", b"least_answers", "round_deadline_s", b"round_deadline_s"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Conduct: _TypeAlias = Conduct  # noqa: Y015
 
 @_typing.final
 class Parameter(_message.Message):

@@ -210,8 +210,6 @@ def run_trial(
             fleet=opened.fleet,
             log=opened.log(signed),
             cohort_seed=(seed / "cohorts").key,
-            beta=study.beta,
-            confidence=study.confidence,
             design=study.design,
             watch=watch,
         )

@@ -11,17 +11,22 @@ import pytest
 
 from askance.aggregator.store import (
     MAX_EVIDENCE,
+    Conclusion,
+    Enrolled,
     EnrolledDevice,
+    EnrolmentRefused,
     MemoryStore,
     SqliteStore,
     Store,
     StoredReport,
+    StudyState,
 )
 from askance.client.errors import StoreError
 from askance.client.messages import AckStatus, SignedStudy
 
 ACCEPTED, DUPLICATE, CONFLICT = AckStatus.ACCEPTED, AckStatus.DUPLICATE, AckStatus.CONFLICT
 FIRST, SECOND = bytes([1]) * 32, bytes([2]) * 32
+TOKEN = bytes(range(16))
 STUDY = SignedStudy(b"a study", b"a key", b"a signature")
 
 
@@ -223,3 +228,65 @@ def test_a_reader_of_many_reports_does_not_hold_up_a_writer(store: Store) -> Non
     writer.start()
     writer.join(5)
     assert done == [[ACCEPTED]]
+
+
+class TestEnrolmentByToken:
+    def test_devices_are_taken_up_once(self, store: Store) -> None:
+        assert store.enrol_with(devices(1, 2), TOKEN, 3) == Enrolled(2, 0)
+        assert store.enrol_with(devices(2, 3), TOKEN, 3) == Enrolled(1, 1)
+        assert [store.device(b"device %d" % n) for n in (1, 2, 3)] == [
+            EnrolledDevice(0, secret(1)),
+            EnrolledDevice(1, secret(2)),
+            EnrolledDevice(2, secret(3)),
+        ]
+
+    def test_a_token_is_for_so_many_devices(self, store: Store) -> None:
+        store.enrol_with(devices(1, 2), TOKEN, 2)
+        with pytest.raises(EnrolmentRefused, match="at most 2 devices"):
+            store.enrol_with(devices(1, 3), TOKEN, 2)
+        assert store.population() == 2
+        assert store.enrol_with(devices(1, 2), TOKEN, 2) == Enrolled(0, 2)
+        assert store.enrol_with(devices(3), bytes(16), 2) == Enrolled(1, 0)
+
+    def test_a_known_device_keeps_its_token(self, store: Store) -> None:
+        store.enrol_with(devices(1), TOKEN, 9)
+        with pytest.raises(EnrolmentRefused, match="device 1 enrolled with another"):
+            store.enrol_with([*devices(2), (b"device 1", secret(9))], TOKEN, 9)
+        assert store.population() == 1
+
+    def test_a_token_has_an_id_of_16_bytes(self, store: Store) -> None:
+        with pytest.raises(StoreError, match="token id of 16 bytes"):
+            store.enrol_with(devices(1), b"short", 9)
+
+
+class TestLifeOfAStudy:
+    def test_a_round_keeps_the_deadline_it_had_first(self, store: Store) -> None:
+        store.add_study(FIRST, STUDY)
+        assert store.open_round(FIRST, 0, [SECOND], 1_000) == 1_000
+        assert store.open_round(FIRST, 0, [SECOND], 2_000) == 1_000
+        assert store.open_round(FIRST, 1, [], None) is None
+        assert store.open_round(FIRST, 1, [], 3_000) is None
+
+    def test_what_was_asked_is_known(self, store: Store) -> None:
+        store.add_study(FIRST, STUDY)
+        assert not store.asked(SECOND)
+        store.open_round(FIRST, 0, [SECOND], None)
+        assert store.asked(SECOND)
+        assert not store.asked(FIRST)
+
+    def test_a_study_ends_once(self, store: Store) -> None:
+        store.add_study(FIRST, STUDY)
+        assert store.conclusions() == {}
+        done = Conclusion(StudyState.DONE, "done", "", "{}")
+        store.conclude(FIRST, done)
+        store.conclude(FIRST, done)
+        with pytest.raises(StoreError, match="expected no other conclusion"):
+            store.conclude(FIRST, Conclusion(StudyState.CANCELLED, "cancelled", "", "{}"))
+        assert store.conclusions() == {FIRST: done}
+
+    def test_of_an_unknown_study_nothing_is_noted(self, store: Store) -> None:
+        with pytest.raises(StoreError, match="expected a stored one"):
+            store.open_round(FIRST, 0, [SECOND], None)
+        with pytest.raises(StoreError, match="expected a stored one"):
+            store.conclude(FIRST, Conclusion(StudyState.DONE, "done", "", "{}"))
+        assert not store.asked(SECOND)

@@ -13,10 +13,14 @@ suite of tests runs on all of them: `memory` for simulations, `sqlite` for a ser
 from askance.aggregator.store.contract import (
     DEVICE_ID_BYTES,
     MAX_EVIDENCE,
+    Conclusion,
+    Enrolled,
     EnrolledDevice,
+    EnrolmentRefused,
     Store,
     StoredReport,
     StudyLog,
+    StudyState,
 )
 from askance.aggregator.store.memory import MemoryStore
 from askance.aggregator.store.sqlite import SqliteStore
@@ -24,10 +28,14 @@ from askance.aggregator.store.sqlite import SqliteStore
 __all__ = [
     "DEVICE_ID_BYTES",
     "MAX_EVIDENCE",
+    "Conclusion",
+    "Enrolled",
     "EnrolledDevice",
+    "EnrolmentRefused",
     "MemoryStore",
     "SqliteStore",
     "Store",
     "StoredReport",
     "StudyLog",
+    "StudyState",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Protocol
 
 from askance.client.errors import StoreError
@@ -11,6 +12,7 @@ from askance.client.messages import AckStatus, SignedStudy
 
 DIGEST_BYTES = 32
 DEVICE_ID_BYTES = 64  # at most; at least one
+TOKEN_ID_BYTES = 16
 MAX_EVIDENCE = 4  # conflicting reports kept for one request and device: enough to prove a conflict
 
 
@@ -20,6 +22,37 @@ class EnrolledDevice:
 
     ordinal: int
     token_digest: bytes
+
+
+class EnrolmentRefused(StoreError):
+    """Devices that may not be taken up; none of them was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Enrolled:
+    """What became of an enrolment: devices taken up, and those that were known already."""
+
+    new: int
+    known: int
+
+
+class StudyState(IntEnum):
+    """Where a study stands. The numbers are the wire's."""
+
+    OPEN = 1
+    DONE = 2
+    FAILED = 3
+    CANCELLED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """How a study ended: a word for programs, a line for people, and one JSON object."""
+
+    state: StudyState
+    reason: str
+    message: str
+    result_json: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +91,20 @@ class Store(Protocol):
         """
         ...
 
+    def enrol_with(
+        self, devices: Iterable[tuple[bytes, bytes]], token_id: bytes, limit: int
+    ) -> Enrolled:
+        """Takes up devices by an enrolment token, all or none, given as `enrol` takes them.
+
+        The same device again, with the same token of its own, is known and changes nothing.
+
+        Raises:
+          EnrolmentRefused: an id that is known with another token, or more than `limit` devices in
+            all by this enrolment token; nobody was taken up.
+          StoreError: ids or digests that `enrol` does not take either.
+        """
+        ...
+
     def device(self, device_id: bytes) -> EnrolledDevice | None:
         """The device of that id, if it is enrolled."""
         ...
@@ -84,6 +131,40 @@ class Store(Protocol):
         Raises:
           StoreError: there is no such study.
         """
+        ...
+
+    def open_round(
+        self,
+        study_digest: bytes,
+        number: int,
+        request_digests: Sequence[bytes],
+        closes_unix_s: int | None,
+    ) -> int | None:
+        """Notes that a round's requests are about to be asked, and until when.
+
+        Returns:
+          When it closes (None: when all have answered): as noted first, if it was noted before, so
+          that a service that comes back gives nobody more time.
+
+        Raises:
+          StoreError: there is no such study.
+        """
+        ...
+
+    def asked(self, request_digest: bytes) -> bool:
+        """Whether a request of that digest was ever about to be asked."""
+        ...
+
+    def conclude(self, study_digest: bytes, conclusion: Conclusion) -> None:
+        """Notes how a study ended.
+
+        Raises:
+          StoreError: there is no such study, or it ended otherwise.
+        """
+        ...
+
+    def conclusions(self) -> dict[bytes, Conclusion]:
+        """How studies ended, by digest; a study that is not among them is open."""
         ...
 
     def accept(self, arrivals: Sequence[StoredReport]) -> list[AckStatus]:
@@ -148,3 +229,39 @@ def checked_arrivals(arrivals: Sequence[StoredReport]) -> Sequence[StoredReport]
                 f" found {len(arrival.request_digest)} bytes and {arrival.ordinal}"
             )
     return arrivals
+
+
+def checked_enrolment(
+    devices: Iterable[tuple[bytes, bytes]], token_id: bytes
+) -> list[tuple[bytes, bytes]]:
+    """The devices of an enrolment by token, as `checked_devices` has them."""
+    if len(token_id) != TOKEN_ID_BYTES:
+        raise StoreError(
+            f"enrolment: expected a token id of {TOKEN_ID_BYTES} bytes, found {len(token_id)}"
+        )
+    return checked_devices(devices)
+
+
+def refuse_other_token(place: int) -> EnrolmentRefused:
+    """The refusal of a device that is known with another token of its own."""
+    return EnrolmentRefused(
+        f"enrolment: expected new devices or their own tokens, found device {place} enrolled with"
+        " another"
+    )
+
+
+def refuse_more_devices(limit: int, used: int) -> EnrolmentRefused:
+    """The refusal of more devices than an enrolment token is for."""
+    return EnrolmentRefused(
+        f"enrolment: expected at most {limit} devices by this enrolment token, found {used}"
+    )
+
+
+def unknown_study(digest: bytes) -> StoreError:
+    """The complaint about a study that is not stored."""
+    return StoreError(f"study {digest.hex()[:16]}: expected a stored one, found none")
+
+
+def concluded_otherwise(digest: bytes) -> StoreError:
+    """The complaint about a second end of a study."""
+    return StoreError(f"study {digest.hex()[:16]}: expected no other conclusion, found one stored")

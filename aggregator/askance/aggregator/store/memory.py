@@ -8,10 +8,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from askance.aggregator.store.contract import (
     DIGEST_BYTES,
     MAX_EVIDENCE,
+    Conclusion,
+    Enrolled,
     EnrolledDevice,
     StoredReport,
     checked_arrivals,
     checked_devices,
+    checked_enrolment,
+    concluded_otherwise,
+    refuse_more_devices,
+    refuse_other_token,
+    unknown_study,
 )
 from askance.client.errors import StoreError
 from askance.client.messages import AckStatus, SignedStudy
@@ -27,6 +34,10 @@ class MemoryStore:
         self._logs: dict[bytes, list[str]] = {}
         self._reports: dict[bytes, dict[int, bytes]] = {}
         self._evidence: dict[bytes, dict[int, list[bytes]]] = {}
+        self._by_token: dict[bytes, int] = {}
+        self._rounds: dict[tuple[bytes, int], int | None] = {}
+        self._asked: set[bytes] = set()
+        self._conclusions: dict[bytes, Conclusion] = {}
 
     def enrol(self, devices: Iterable[tuple[bytes, bytes]]) -> range:
         listed = checked_devices(devices)
@@ -38,6 +49,26 @@ class MemoryStore:
             for ordinal, (device_id, token_digest) in enumerate(listed, start):
                 self._devices[device_id] = EnrolledDevice(ordinal, token_digest)
             return range(start, len(self._devices))
+
+    def enrol_with(
+        self, devices: Iterable[tuple[bytes, bytes]], token_id: bytes, limit: int
+    ) -> Enrolled:
+        listed = checked_enrolment(devices, token_id)
+        with self._lock:
+            fresh = []
+            for place, (device_id, token_digest) in enumerate(listed):
+                known = self._devices.get(device_id)
+                if known is None:
+                    fresh.append((device_id, token_digest))
+                elif known.token_digest != token_digest:
+                    raise refuse_other_token(place)
+            used = self._by_token.get(token_id, 0) + len(fresh)
+            if fresh and used > limit:
+                raise refuse_more_devices(limit, used)
+            self._by_token[token_id] = used
+            for ordinal, (device_id, token_digest) in enumerate(fresh, len(self._devices)):
+                self._devices[device_id] = EnrolledDevice(ordinal, token_digest)
+            return Enrolled(len(fresh), len(listed) - len(fresh))
 
     def device(self, device_id: bytes) -> EnrolledDevice | None:
         return self._devices.get(device_id)
@@ -62,8 +93,35 @@ class MemoryStore:
     def log(self, study_digest: bytes) -> _MemoryStudyLog:
         lines = self._logs.get(study_digest)
         if lines is None:
-            raise StoreError(f"study {study_digest.hex()[:16]}: expected a stored one, found none")
+            raise unknown_study(study_digest)
         return _MemoryStudyLog(lines)
+
+    def open_round(
+        self,
+        study_digest: bytes,
+        number: int,
+        request_digests: Sequence[bytes],
+        closes_unix_s: int | None,
+    ) -> int | None:
+        with self._lock:
+            if study_digest not in self._studies:
+                raise unknown_study(study_digest)
+            self._asked.update(request_digests)
+            return self._rounds.setdefault((study_digest, number), closes_unix_s)
+
+    def asked(self, request_digest: bytes) -> bool:
+        return request_digest in self._asked
+
+    def conclude(self, study_digest: bytes, conclusion: Conclusion) -> None:
+        with self._lock:
+            if study_digest not in self._studies:
+                raise unknown_study(study_digest)
+            if self._conclusions.setdefault(study_digest, conclusion) != conclusion:
+                raise concluded_otherwise(study_digest)
+
+    def conclusions(self) -> dict[bytes, Conclusion]:
+        with self._lock:
+            return dict(self._conclusions)
 
     def accept(self, arrivals: Sequence[StoredReport]) -> list[AckStatus]:
         arrivals = checked_arrivals(arrivals)

@@ -43,10 +43,30 @@ CREATE TABLE evidence (
 ) STRICT, WITHOUT ROWID;
 """
 
+_LIFE_OF_STUDIES = """
+CREATE TABLE enrolment_tokens (
+  token_id BLOB PRIMARY KEY CHECK (length(token_id) = 16),
+  devices INTEGER NOT NULL CHECK (devices >= 0)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE rounds (
+  study INTEGER NOT NULL REFERENCES studies (number),
+  number INTEGER NOT NULL CHECK (number >= 0),
+  closes_unix_s INTEGER,
+  PRIMARY KEY (study, number)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE conclusions (
+  study INTEGER PRIMARY KEY REFERENCES studies (number),
+  state INTEGER NOT NULL CHECK (state BETWEEN 2 AND 4),
+  reason TEXT NOT NULL,
+  message TEXT NOT NULL,
+  result_json TEXT NOT NULL
+) STRICT;
+"""
+
 KIND = FileKind(
     name="store",
     application=0x61736B73,  # "asks"
-    steps=(_FIRST,),
+    steps=(_FIRST, _LIFE_OF_STUDIES),
     undone="nothing was stored",
     make="make one: create",
 )

@@ -9,10 +9,18 @@ from typing import Any
 
 from askance.aggregator.store.contract import (
     MAX_EVIDENCE,
+    Conclusion,
+    Enrolled,
     EnrolledDevice,
     StoredReport,
+    StudyState,
     checked_arrivals,
     checked_devices,
+    checked_enrolment,
+    concluded_otherwise,
+    refuse_more_devices,
+    refuse_other_token,
+    unknown_study,
 )
 from askance.aggregator.store.migrations import KIND
 from askance.client.errors import StoreError
@@ -66,6 +74,31 @@ class SqliteStore:
                     raise StoreError(f"enrolment: expected new ids, found device {place} enrolled")
         return range(start, start + len(listed))
 
+    def enrol_with(
+        self, devices: Iterable[tuple[bytes, bytes]], token_id: bytes, limit: int
+    ) -> Enrolled:
+        listed = checked_enrolment(devices, token_id)
+        with self._file.transaction() as connection:
+            start = _population(connection)
+            new = 0
+            for place, (device_id, token_digest) in enumerate(listed):
+                added = connection.execute(
+                    "INSERT INTO devices VALUES (?, ?, ?) ON CONFLICT (device_id) DO NOTHING",
+                    (start + new, device_id, token_digest),
+                )
+                new += added.rowcount
+                if not added.rowcount and not _has_token(connection, device_id, token_digest):
+                    raise refuse_other_token(place)
+            (used,) = connection.execute(
+                "INSERT INTO enrolment_tokens VALUES (?, ?)"
+                " ON CONFLICT (token_id) DO UPDATE SET devices = devices + excluded.devices"
+                " RETURNING devices",
+                (token_id, new),
+            ).fetchone()
+            if new and used > limit:
+                raise refuse_more_devices(limit, used)
+        return Enrolled(new, len(listed) - new)
+
     def device(self, device_id: bytes) -> EnrolledDevice | None:
         row = self._row(
             "SELECT ordinal, token_digest FROM devices WHERE device_id = ?", (device_id,)
@@ -98,10 +131,60 @@ class SqliteStore:
         return {digest: SignedStudy(*columns) for digest, *columns in rows}
 
     def log(self, study_digest: bytes) -> _SqliteStudyLog:
-        row = self._row("SELECT number FROM studies WHERE digest = ?", (study_digest,))
-        if row is None:
-            raise StoreError(f"study {study_digest.hex()[:16]}: expected a stored one, found none")
-        return _SqliteStudyLog(self, int(row[0]))
+        with self._file.reading() as connection:
+            number = _study_number(connection, study_digest)
+        return _SqliteStudyLog(self, number)
+
+    def open_round(
+        self,
+        study_digest: bytes,
+        number: int,
+        request_digests: Sequence[bytes],
+        closes_unix_s: int | None,
+    ) -> int | None:
+        with self._file.transaction() as connection:
+            study = _study_number(connection, study_digest)
+            connection.execute(
+                "INSERT INTO rounds VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                (study, number, closes_unix_s),
+            )
+            for digest in request_digests:
+                _request_number(connection, digest)
+            (closes,) = connection.execute(
+                "SELECT closes_unix_s FROM rounds WHERE study = ? AND number = ?", (study, number)
+            ).fetchone()
+        return None if closes is None else int(closes)
+
+    def asked(self, request_digest: bytes) -> bool:
+        return self._row("SELECT 1 FROM requests WHERE digest = ?", (request_digest,)) is not None
+
+    def conclude(self, study_digest: bytes, conclusion: Conclusion) -> None:
+        columns = (
+            int(conclusion.state),
+            conclusion.reason,
+            conclusion.message,
+            conclusion.result_json,
+        )
+        with self._file.transaction() as connection:
+            study = _study_number(connection, study_digest)
+            connection.execute(
+                "INSERT INTO conclusions VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                (study, *columns),
+            )
+            stored = connection.execute(
+                "SELECT state, reason, message, result_json FROM conclusions WHERE study = ?",
+                (study,),
+            ).fetchone()
+            if stored != columns:
+                raise concluded_otherwise(study_digest)
+
+    def conclusions(self) -> dict[bytes, Conclusion]:
+        with self._file.reading() as connection:
+            rows = connection.execute(
+                "SELECT digest, state, reason, message, result_json FROM conclusions"
+                " JOIN studies ON studies.number = conclusions.study ORDER BY studies.number"
+            ).fetchall()
+        return {digest: Conclusion(StudyState(state), *rest) for digest, state, *rest in rows}
 
     def accept(self, arrivals: Sequence[StoredReport]) -> list[AckStatus]:
         arrivals = checked_arrivals(arrivals)
@@ -188,6 +271,20 @@ def _population(connection: sqlite3.Connection) -> int:
     return int(
         connection.execute("SELECT coalesce(max(ordinal) + 1, 0) FROM devices").fetchone()[0]
     )
+
+
+def _has_token(connection: sqlite3.Connection, device_id: bytes, token_digest: bytes) -> bool:
+    found = connection.execute(
+        "SELECT 1 FROM devices WHERE device_id = ? AND token_digest = ?", (device_id, token_digest)
+    )
+    return found.fetchone() is not None
+
+
+def _study_number(connection: sqlite3.Connection, digest: bytes) -> int:
+    row = connection.execute("SELECT number FROM studies WHERE digest = ?", (digest,)).fetchone()
+    if row is None:
+        raise unknown_study(digest)
+    return int(row[0])
 
 
 def _request_number(connection: sqlite3.Connection, digest: bytes) -> int:

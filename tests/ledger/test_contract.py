@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from askance.client.ledger import (
     Charge,
     Entry,
     Ledger,
+    LedgerFile,
     Limits,
     MemoryLedger,
     Overrun,
@@ -23,10 +24,24 @@ STUDY, OTHER = b"s" * 32, b"t" * 32
 AMPLE = Limits(study=1_000, day=1_000, life=1_000)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+def one_of_many(path: Path) -> Ledger:
+    """A member's ledger in a file where another has answered much the same."""
+    file = LedgerFile.create(path)
+    for number in range(1, 10):
+        commit(file.ledger("another"), charge(number, 100, symbol=b"a", day=90))
+    return file.ledger("one")
+
+
+MAKERS: dict[str, Callable[[Path], Ledger]] = {
+    "memory": lambda _: MemoryLedger(),
+    "sqlite": SqliteLedger.create,
+    "one of many": one_of_many,
+}
+
+
+@pytest.fixture(params=sorted(MAKERS))
 def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
-    made: Ledger
-    made = MemoryLedger() if request.param == "memory" else SqliteLedger.create(tmp_path / "ledger")
+    made = MAKERS[request.param](tmp_path / "ledger")
     yield made
     made.close()
 

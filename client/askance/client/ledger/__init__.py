@@ -6,10 +6,14 @@ stored bytes; a question once answered is frozen, and the same question under an
 nothing and reveals nothing new. The ledger is told the budget's limits and decides atomically, so
 that two threads or two studies cannot both spend the last nano-nat. A ledger that is missing,
 damaged, in use or of a newer version refuses to open: `create` is a person's decision.
+
+A gateway's members each have a ledger of their own, all in one `LedgerFile`: budgets, frozen
+answers and totals are a member's, the disk is waited for together (`group_commit`).
 """
 
 from askance.client.ledger.contract import (
     MAX_ANSWERS,
+    Answer,
     Charge,
     Entry,
     Ledger,
@@ -18,13 +22,15 @@ from askance.client.ledger.contract import (
     Totals,
 )
 from askance.client.ledger.memory import MemoryLedger
-from askance.client.ledger.sqlite import SqliteLedger
+from askance.client.ledger.sqlite import LedgerFile, SqliteLedger
 
 __all__ = [
     "MAX_ANSWERS",
+    "Answer",
     "Charge",
     "Entry",
     "Ledger",
+    "LedgerFile",
     "Limits",
     "MemoryLedger",
     "Overrun",

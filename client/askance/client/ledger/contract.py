@@ -57,6 +57,15 @@ class Entry:
     nano_nats: int
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """All that a file keeps of one answer: whose, what it cost, and the report that left."""
+
+    member: str
+    charge: Charge
+    report: bytes
+
+
 class Overrun(Enum):
     """Which limit a charge would pass. Nothing was spent and nothing stored."""
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from askance.aggregator.learners import (
+    Learner,
     LearnerEntry,
     conjunctions_schema,
     find,
+    frequency,
     learners,
     masked_parity_schema,
+    mean,
     register,
 )
 from askance.client.errors import InvalidParameter
@@ -104,6 +108,41 @@ def test_a_mean_is_of_the_only_number() -> None:
 def test_a_wrong_parameter_is_named(name: str, parameters: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidParameter, match=message):
         find(name).build(None, parameters)
+
+
+@pytest.mark.parametrize(
+    ("learner", "schema", "text"),
+    [
+        (frequency(PEOPLE["education"]), PEOPLE, {"column": "education"}),
+        (frequency(PEOPLE["income"], "1/20"), PEOPLE, {"column": "income", "tau": "1/20"}),
+        (find("frequency").build(PEOPLE), PEOPLE, {"column": "income"}),
+        (mean(PEOPLE["age"], 0.5), PEOPLE, {"column": "age", "tau": "1/2"}),
+        (
+            find("masked-parity").build(None, {"d": "4", "variant": "printed"}),
+            masked_parity_schema(4),
+            {"variant": "printed"},
+        ),
+        (find("conjunctions").build(), conjunctions_schema(8), {"accuracy": "1/10"}),
+    ],
+    ids=lambda item: item.name if isinstance(item, Learner) else "",
+)
+def test_a_learner_is_built_again_from_its_text(
+    learner: Learner[Any], schema: Schema, text: dict[str, str]
+) -> None:
+    entry = find(learner.name)
+    assert entry.spell(learner, schema) == text
+    again = entry.build(schema, text)
+    assert (again.name, again.version) == (learner.name, learner.version)
+    assert [question.query.canonical for question in next(again.run()).questions] == [
+        question.query.canonical for question in next(learner.run()).questions
+    ]
+
+
+def test_a_query_that_is_no_column_has_no_text() -> None:
+    with pytest.raises(
+        InvalidParameter, match="expected a learner that column, tau and the schema"
+    ):
+        find("mean").spell(mean(PEOPLE["age"] > 40), PEOPLE)
 
 
 def test_names_are_found_and_taken_once() -> None:

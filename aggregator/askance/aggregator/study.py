@@ -116,14 +116,14 @@ class Study:
         """How many users each round needs and how they are asked; asks nobody."""
         return plan(self.learner, self.nano_nats, self.beta, n_users=n_users, design=self.design)
 
-    def sign(self, key: Ed25519PrivateKey, *, nonce: bytes, expires_unix_s: int) -> SignedStudy:
-        """The study as devices meet it.
+    def terms(self, *, nonce: bytes, expires_unix_s: int) -> StudyTerms:
+        """What an analyst promises those who are asked.
 
         Args:
           nonce: 16 bytes that tell this study from any other.
           expires_unix_s: devices refuse it from then on.
         """
-        terms = StudyTerms(
+        return StudyTerms(
             nonce=nonce,
             learner=self.learner.name,
             learner_version=self.learner.version,
@@ -134,7 +134,10 @@ class Study:
             purpose=self.purpose,
             conduct=self.conduct,
         )
-        return sign_study(terms, key)
+
+    def sign(self, key: Ed25519PrivateKey, *, nonce: bytes, expires_unix_s: int) -> SignedStudy:
+        """The study as devices meet it (see `terms`)."""
+        return sign_study(self.terms(nonce=nonce, expires_unix_s=expires_unix_s), key)
 
 
 def _exact(value: Epsilon, name: str) -> str | int | Decimal | Fraction:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from askance.aggregator.learners.learner import Learner
 from askance.aggregator.learners.masked_parity import masked_parity, masked_parity_schema
 from askance.aggregator.learners.mean import mean
 from askance.aggregator.learners.rationals import Rational
-from askance.client.errors import InvalidParameter
+from askance.client.errors import InvalidParameter, InvalidQuery
 from askance.client.queries import Bit, Category, Integer, Label, Real, Schema
 
 MAX_CELLS = 65535  # as many as a randomizer can tell apart
@@ -75,6 +76,28 @@ class LearnerEntry:
                 )
         defaults = {p.name: p.default for p in self.parameters if p.default is not None}
         return self.make(schema, {**defaults, **given})
+
+    def spell(self, learner: Learner[Any], schema: Schema) -> dict[str, str]:
+        """The text from which `build` makes this learner again, on this schema: what is signed.
+
+        A learner records the digest of its query; a column is found by trying each.
+
+        Raises:
+            InvalidParameter: no text makes it (a query that is no column, say).
+        """
+        known = [parameter.name for parameter in self.parameters]
+        kept = {name: text for name, text in learner.parameters.items() if name in known}
+        columns = [{"column": name} for name in schema.fields] if "column" in known else [{}]
+        for column in columns:
+            text = {**kept, **column}
+            with suppress(InvalidParameter, InvalidQuery):
+                built = self.build(schema, text)
+                if (built.version, built.parameters) == (learner.version, learner.parameters):
+                    return text
+        raise InvalidParameter(
+            f"{self.name}: expected a learner that {', '.join(known)} and the schema describe,"
+            " found another"
+        )
 
 
 _CATALOGUE: dict[str, LearnerEntry] = {}

@@ -252,13 +252,13 @@ def test_a_report_that_is_acknowledged_while_its_round_is_closed_is_counted() ->
                 hub.open(Round(0, study, digest, (group,)), Accounts(3, 10**9))
             )
             await asyncio.sleep(0)
-            first = asyncio.ensure_future(hub.deliver(0, reports[0]))
+            first = asyncio.ensure_future(hub.deliver(0, reports[:1]))
             await asyncio.to_thread(store.reached.wait, 10)
             assert hub.close_round(digest)
-            late = await hub.deliver(1, reports[1])
+            late = await hub.deliver(1, reports[1:2])
             store.released.set()
             (tally,) = await opened
-            return (await first)[1], late[1], tally
+            return (await first)[0][1], late[0][1], tally
 
     first, late, tally = asyncio.run(closed_meanwhile())
     assert first is AckStatus.ACCEPTED

@@ -42,8 +42,8 @@ def executor() -> Iterator[Executor]:
         yield threads
 
 
-def report(ordinal: int, data: bytes = b"x") -> StoredReport:
-    return StoredReport(REQUEST, ordinal, data)
+def message(*ordinals: int) -> list[StoredReport]:
+    return [StoredReport(REQUEST, ordinal, b"x") for ordinal in ordinals]
 
 
 async def begun(store: SlowStore, count: int) -> None:
@@ -56,18 +56,18 @@ def test_what_arrives_during_one_commit_is_the_next(run: Run, executor: Executor
 
     async def scenario() -> None:
         commits = GroupCommit(store, executor)
-        first = commits.submit(report(0))
+        first = commits.submit(message(0))
         await begun(store, 1)
-        others = [commits.submit(report(ordinal)) for ordinal in range(1, 51)]
+        others = [commits.submit(message(ordinal)) for ordinal in range(1, 51)]
         await asyncio.sleep(0.01)
         assert store.batches == [1]  # one writer: the others wait
         assert not first.done()
         store.let.release()
-        assert await first is AckStatus.ACCEPTED
+        assert await first == [AckStatus.ACCEPTED]
         await begun(store, 2)
         assert not any(other.done() for other in others)
         store.let.release()
-        assert await asyncio.gather(*others) == [AckStatus.ACCEPTED] * 50
+        assert await asyncio.gather(*others) == [[AckStatus.ACCEPTED]] * 50
         assert store.batches == [1, 50]
 
     run(scenario())
@@ -77,7 +77,7 @@ def test_a_lone_report_waits_for_nobody(run: Run, executor: Executor) -> None:
     async def scenario() -> None:
         commits = GroupCommit(MemoryStore(), executor)
         for ordinal in range(3):
-            assert await commits.submit(report(ordinal)) is AckStatus.ACCEPTED
+            assert await commits.submit(message(ordinal)) == [AckStatus.ACCEPTED]
 
     run(scenario())
 
@@ -90,12 +90,12 @@ def test_everybody_of_a_failed_commit_hears_of_it_and_the_next_goes_on(
     async def scenario() -> None:
         commits = GroupCommit(store, executor)
         store.fail = True
-        futures = [commits.submit(report(ordinal)) for ordinal in range(3)]
+        futures = [commits.submit(message(ordinal)) for ordinal in range(3)]
         store.let.release(2)
         outcomes = await asyncio.gather(*futures, return_exceptions=True)
         assert all(isinstance(outcome, StoreError) for outcome in outcomes)
         store.fail = False
-        assert await commits.submit(report(0)) is AckStatus.ACCEPTED
+        assert await commits.submit(message(0)) == [AckStatus.ACCEPTED]
 
     run(scenario())
 
@@ -107,7 +107,7 @@ def test_any_failure_is_a_store_error(run: Run, executor: Executor) -> None:
 
     async def scenario() -> None:
         with pytest.raises(StoreError):
-            await GroupCommit(Broken(), executor).submit(report(0))
+            await GroupCommit(Broken(), executor).submit(message(0))
 
     run(scenario())
 
@@ -117,11 +117,11 @@ def test_who_stopped_waiting_does_not_disturb_the_others(run: Run, executor: Exe
 
     async def scenario() -> None:
         commits = GroupCommit(store, executor)
-        futures = [commits.submit(report(ordinal)) for ordinal in range(2)]
+        futures = [commits.submit(message(ordinal)) for ordinal in range(2)]
         await begun(store, 1)
         futures[0].cancel()
         store.let.release(2)
-        assert await futures[1] is AckStatus.ACCEPTED
+        assert await futures[1] == [AckStatus.ACCEPTED]
         assert store.report(REQUEST, 0) == b"x"  # durable all the same
 
     run(scenario())
@@ -133,7 +133,7 @@ def test_nor_when_the_commit_fails(run: Run, executor: Executor) -> None:
 
     async def scenario() -> None:
         commits = GroupCommit(store, executor)
-        futures = [commits.submit(report(ordinal)) for ordinal in range(2)]
+        futures = [commits.submit(message(ordinal)) for ordinal in range(2)]
         await begun(store, 1)
         futures[0].cancel()
         store.let.release(2)
@@ -149,10 +149,24 @@ def test_closing_commits_what_is_queued_and_takes_no_more(run: Run, executor: Ex
 
     async def scenario() -> None:
         commits = GroupCommit(store, executor)
-        futures = [commits.submit(report(ordinal)) for ordinal in range(3)]
+        futures = [commits.submit(message(ordinal)) for ordinal in range(3)]
         await commits.close()
-        assert [future.result() for future in futures] == [AckStatus.ACCEPTED] * 3
+        assert [future.result() for future in futures] == [[AckStatus.ACCEPTED]] * 3
         with pytest.raises(StoreError, match="closed"):
-            await commits.submit(report(3))
+            await commits.submit(message(3))
+
+    run(scenario())
+
+
+def test_a_message_is_committed_whole_and_answered_in_order(run: Run, executor: Executor) -> None:
+    store = SlowStore()
+    store.let.release(10)
+
+    async def scenario() -> None:
+        commits = GroupCommit(store, executor)
+        both, again = commits.submit(message(0, 1)), commits.submit(message(1, 2, 1))
+        assert await both == [AckStatus.ACCEPTED] * 2
+        assert await again == [AckStatus.DUPLICATE, AckStatus.ACCEPTED, AckStatus.DUPLICATE]
+        assert store.batches == [5]
 
     run(scenario())

@@ -12,7 +12,7 @@ import grpc
 import pytest
 from grpc import aio
 
-from askance.aggregator.service import Admission, AggregatorServer, Hub, Settings
+from askance.aggregator.service import Admission, AggregatorServer, Hub, Parts, Settings
 from askance.aggregator.service.servicer import DevicesServicer
 from askance.aggregator.store import EnrolledDevice, MemoryStore, StoredReport
 from askance.client.codec import encode_report
@@ -213,6 +213,6 @@ def test_devices_are_told_when_to_come_back_give_or_take_a_half(
             wait: int = await world.runner(0, world.device(0), channel).check_in_once()
             return wait
 
-    with AggregatorServer.start(store, settings=settings, jitter=jitter) as server:
+    with AggregatorServer.start(store, settings=settings, parts=Parts(jitter=jitter)) as server:
         assert run(scenario(server)) == wait_ms
     assert bounds == [1_000]

@@ -13,25 +13,33 @@ whatever arrived during the last commit. A session asks from its own thread thro
 
 from askance.aggregator.service.admission import (
     Admission,
+    EnrolmentVerifier,
     Overloaded,
     Unauthenticated,
     UnsupportedProtocol,
 )
 from askance.aggregator.service.commits import GroupCommit
 from askance.aggregator.service.fleet import ServiceFleet
-from askance.aggregator.service.hub import Hub
-from askance.aggregator.service.server import AggregatorServer
+from askance.aggregator.service.hub import Hub, ServiceStopped, StudyCancelled
+from askance.aggregator.service.observer import SILENT, Observer
+from askance.aggregator.service.server import AggregatorServer, Parts
 from askance.aggregator.service.settings import Settings
 from askance.aggregator.service.statuses import status_of
 
 __all__ = [
+    "SILENT",
     "Admission",
     "AggregatorServer",
+    "EnrolmentVerifier",
     "GroupCommit",
     "Hub",
+    "Observer",
     "Overloaded",
+    "Parts",
     "ServiceFleet",
+    "ServiceStopped",
     "Settings",
+    "StudyCancelled",
     "Unauthenticated",
     "UnsupportedProtocol",
     "status_of",

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from typing import Any, TypeVar
 
-from askance.aggregator.service.hub import Hub
+from askance.aggregator.service.hub import Hub, ServiceStopped
 from askance.aggregator.session.accounts import Accounts
 from askance.aggregator.session.rounds import Round
 from askance.aggregator.session.tallies import Tally
 from askance.aggregator.store import Store
-from askance.client.errors import LocalProtocolError
 
 T = TypeVar("T")
 
@@ -39,10 +39,13 @@ class ServiceFleet:
         return self._store.population()
 
     def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
-        """Asks every member of every group; returns when each has answered or refused.
+        """Asks every member of every group; returns when each has answered or refused, or the
+        round's deadline has passed.
 
         Raises:
-          LocalProtocolError: the service was stopped meanwhile, or the study has a round open.
+          ServiceStopped: the service was stopped meanwhile.
+          StudyCancelled: the study was cancelled.
+          LocalProtocolError: the study has a round open.
           StoreError: what is stored of the round cannot be read.
         """
         return self._call(self._hub.open(round_, accounts))
@@ -51,9 +54,18 @@ class ServiceFleet:
         """Tells the accounts what the store holds of a closed round; asks nobody.
 
         Raises:
-          LocalProtocolError: the service was stopped. StoreError: the store cannot be read.
+          ServiceStopped: the service was stopped. StoreError: the store cannot be read.
         """
         self._call(self._hub.recall(round_, accounts))
+
+    def progress(self, study_digest: bytes) -> tuple[int, int]:
+        """How many answers a study's open round asks for, and how many are in."""
+        return self._hub.progress(study_digest)
+
+    def cancel(self, study_digest: bytes) -> None:
+        """Asks nobody for this study any more."""
+        with suppress(RuntimeError):  # a loop that is closed asks nobody either
+            self._loop.call_soon_threadsafe(self._hub.cancel, study_digest)
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs something in the hub's loop and waits for it."""
@@ -61,11 +73,11 @@ class ServiceFleet:
             running = asyncio.run_coroutine_threadsafe(work, self._loop)
         except RuntimeError:
             work.close()
-            raise LocalProtocolError("fleet: expected a running service, found none") from None
+            raise ServiceStopped("fleet: expected a running service, found none") from None
         try:
             return running.result()
         except CancelledError:
-            raise LocalProtocolError(
+            raise ServiceStopped(
                 "fleet: expected a running service, found one that was stopped"
             ) from None
         except BaseException:

@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from itertools import islice
 
 import grpc
 
-from askance.aggregator.service.commits import GroupCommit
+from askance.aggregator.clock import system_now_s
+from askance.aggregator.service.commits import GroupCommit, Statuses
 from askance.aggregator.service.connections import Connection
+from askance.aggregator.service.observer import SILENT, Observer
 from askance.aggregator.service.open_round import OpenRound
 from askance.aggregator.session.accounts import Accounts
 from askance.aggregator.session.intake import Arrival
 from askance.aggregator.session.rounds import Round
 from askance.aggregator.session.tallies import Tally
 from askance.aggregator.store import Store, StoredReport
-from askance.client.codec import decode_report
-from askance.client.errors import LocalProtocolError
-from askance.client.messages import AckStatus
+from askance.client.codec import decode_report, decode_study
+from askance.client.errors import AskanceError, LocalProtocolError
+from askance.client.messages import AckStatus, Refusal, Report
+from askance.client.service import Sleep, sleep_ms
 
-_REMEMBERED_REQUESTS = 1 << 16
 _PAGE = 1024  # reports of an interrupted round that are entered between two turns of the loop
+_LONGEST_WAIT_MS = 60_000  # between two looks at the clock, which may be set meanwhile
+
+
+class ServiceStopped(LocalProtocolError):
+    """The service was stopped; the study is as its transcript says, to be gone on with later."""
+
+
+class StudyCancelled(AskanceError):
+    """The study was cancelled; nobody is asked any more."""
 
 
 class Hub:
@@ -31,16 +42,30 @@ class Hub:
     Args:
       store: what is durable.
       executor: a thread that may wait for the disk.
+      observer: told of what happens.
+      now_s: the time, in whole seconds since 1970, UTC; rounds' deadlines are told by it.
+      sleep: how to wait.
     """
 
-    def __init__(self, store: Store, executor: Executor) -> None:
+    def __init__(
+        self,
+        store: Store,
+        executor: Executor,
+        observer: Observer = SILENT,
+        *,
+        now_s: Callable[[], int] = system_now_s,
+        sleep: Sleep = sleep_ms,
+    ) -> None:
         self._store = store
         self._executor = executor
-        self._commits = GroupCommit(store, executor)
+        self._observer = observer
+        self._now_s = now_s
+        self._sleep = sleep
+        self._commits = GroupCommit(store, executor, observer)
         self._connections: dict[int, Connection] = {}
         self._rounds: dict[bytes, OpenRound] = {}  # by study: one round of a study at a time
         self._requests: dict[bytes, OpenRound] = {}
-        self._past: OrderedDict[bytes, None] = OrderedDict()  # requests of closed rounds
+        self._cancelled: set[bytes] = set()  # studies that ask nobody any more
         self._ending: set[asyncio.Future[None]] = set()
         self._stopped = False
 
@@ -53,6 +78,12 @@ class Hub:
     def outstanding(self) -> int:
         """How many answers open rounds still wait for; may be read from any thread."""
         return sum(round_.outstanding for round_ in tuple(self._rounds.values()))
+
+    def progress(self, study_digest: bytes) -> tuple[int, int]:
+        """Of a study's open round, how many answers it asks for and how many are in; from any
+        thread. (0, 0) between rounds."""
+        opened = self._rounds.get(study_digest)
+        return (0, 0) if opened is None else (opened.asked, opened.asked - opened.outstanding)
 
     def connect(self, connection: Connection) -> None:
         """Takes up a device's stream, in place of one that it may have, and asks what it owes."""
@@ -76,33 +107,62 @@ class Hub:
         ]
 
     async def open(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
-        """Asks a round and returns its tallies when every member has answered or refused.
+        """Asks a round and returns its tallies when every member has answered or refused, or its
+        deadline has passed.
 
-        What the store already holds of it is counted, and its members are not asked again.
+        What the store already holds of it is counted, and its members are not asked again. A round
+        that is opened again keeps the deadline that it had first.
 
         Raises:
-          LocalProtocolError: the study has a round open, or the hub was stopped.
-          StoreError: what is stored cannot be read.
+          ServiceStopped: the hub was stopped. StudyCancelled: the study was cancelled.
+          LocalProtocolError: the study has a round open.
+          StoreError: the store cannot be read or written.
         """
         opened = OpenRound(round_, accounts)
-        if self._stopped:
-            raise LocalProtocolError("round: expected a running service, found a stopped one")
-        if opened.study_digest in self._rounds:
-            raise LocalProtocolError(
-                f"round {round_.number}: expected no open round of its study, found one"
-            )
+        self._check_may_open(opened)
         self._rounds[opened.study_digest] = opened
         self._requests.update((digest, opened) for digest in opened.requests)
+        self._observer.round_opened()
+        timer = None
         try:
+            closes = await self._note(opened, round_)
             await self._resume(opened)
             for ordinal in opened.members_among(self._connections):
                 self._ask(opened, self._connections[ordinal])
+            timer = None if closes is None else asyncio.ensure_future(self._end_at(opened, closes))
             tallies = await opened.closed()
             if self._stopped:
-                raise LocalProtocolError("round: expected a running service, found a stopped one")
+                raise _stopped()
             return tallies
         finally:
+            if timer is not None:
+                timer.cancel()
             self._retire(opened)
+
+    def _check_may_open(self, opened: OpenRound) -> None:
+        if self._stopped:
+            raise _stopped()
+        if opened.study_digest in self._cancelled:
+            raise StudyCancelled("round: expected a study that goes on, found a cancelled one")
+        if opened.study_digest in self._rounds:
+            raise LocalProtocolError("round: expected no open round of its study, found one")
+
+    async def _note(self, opened: OpenRound, round_: Round) -> int | None:
+        """Makes durable that the round is about to be asked; when it closes, if it has to."""
+        lasts = decode_study(round_.study.study).conduct.round_deadline_s
+        closes = self._now_s() + lasts if lasts else None
+
+        def note() -> int | None:
+            self._store.add_study(round_.study_digest, round_.study)
+            digests = list(opened.requests)
+            return self._store.open_round(round_.study_digest, round_.number, digests, closes)
+
+        return await asyncio.get_running_loop().run_in_executor(self._executor, note)
+
+    async def _end_at(self, opened: OpenRound, closes_unix_s: int) -> None:
+        while (left_s := closes_unix_s - self._now_s()) > 0:
+            await self._sleep(min(1000 * left_s, _LONGEST_WAIT_MS))
+        opened.close()
 
     async def recall(self, round_: Round, accounts: Accounts) -> None:
         """Enters what the store holds of a closed round into the accounts, and asks nobody.
@@ -123,27 +183,88 @@ class Hub:
             opened.close()
         return opened is not None
 
-    async def deliver(self, ordinal: int, data: bytes) -> tuple[bytes, AckStatus]:
-        """Takes a device's report and says what became of it, once that is durable.
+    def cancel(self, study_digest: bytes) -> None:
+        """Asks nobody for this study any more; who waits for its round gets `StudyCancelled`."""
+        self._cancelled.add(study_digest)
+        opened = self._rounds.get(study_digest)
+        if opened is not None:
+            opened.abandon(StudyCancelled("study: cancelled by its analyst"))
+
+    async def deliver(
+        self, ordinal: int, reports: Sequence[bytes]
+    ) -> list[tuple[bytes, AckStatus]]:
+        """Takes a device's reports and says what became of each, once that is durable.
 
         Returns:
-          The digest of the request that it answers, and the status to acknowledge.
+          In order, the digest of the request that it answers, and the status to acknowledge.
 
         Raises:
-          RemoteProtocolError: not a report. StoreError: nothing may be acknowledged.
+          RemoteProtocolError: one is not a report; none was taken.
+          StoreError: nothing may be acknowledged.
         """
-        digest = decode_report(data).request_digest
-        opened = self._requests.get(digest)
-        if opened is None or opened.closing:
-            return digest, await self._belated(digest, ordinal, data)
-        arrival = opened.examine(ordinal, data)
-        if isinstance(arrival, AckStatus):
-            return digest, arrival
-        committed = self._commits.submit(StoredReport(digest, ordinal, data))
+        decoded = [decode_report(data) for data in reports]
+        statuses: list[AckStatus | None] = [None] * len(reports)
+        durable: list[tuple[int, OpenRound, Arrival]] = []
+        for place, (report, data) in enumerate(zip(decoded, reports, strict=True)):
+            opened = self._requests.get(report.request_digest)
+            if opened is None or opened.closing:
+                continue
+            verdict = opened.check(ordinal, report, data)
+            if isinstance(verdict, AckStatus):
+                statuses[place] = verdict
+            else:
+                durable.append((place, opened, verdict))
+        if durable:
+            for (place, _, _), status in zip(durable, await self._commit(durable), strict=True):
+                statuses[place] = status
+        for place, status_now in enumerate(statuses):
+            if status_now is None:
+                digest = decoded[place].request_digest
+                statuses[place] = await self._belated(digest, ordinal, reports[place])
+        acks = [
+            (report.request_digest, status)
+            for report, status in zip(decoded, statuses, strict=True)
+            if status is not None
+        ]
+        for _, status in acks:
+            self._observer.acknowledged(status)
+        return acks
+
+    async def _commit(self, durable: list[tuple[int, OpenRound, Arrival]]) -> list[AckStatus]:
+        arrivals = [(opened, arrival) for _, opened, arrival in durable]
+        committed = self._commits.submit(
+            [
+                StoredReport(arrival.report.request_digest, arrival.ordinal, arrival.data)
+                for _, arrival in arrivals
+            ]
+        )
         # Not after the `await`: a device that leaves before its acknowledgement is counted too.
-        committed.add_done_callback(lambda future: _enter(opened, arrival, future))
-        opened.expect(committed)
-        return digest, await asyncio.shield(committed)
+        committed.add_done_callback(lambda future: self._enter(arrivals, future))
+        for opened in {id(opened): opened for opened, _ in arrivals}.values():
+            opened.expect(committed)
+        return await asyncio.shield(committed)
+
+    def _enter(
+        self, arrivals: list[tuple[OpenRound, Arrival]], future: asyncio.Future[Statuses]
+    ) -> None:
+        """Counts reports whose commit has ended well.
+
+        A duplicate is entered too: its first commit may have reached the disk and yet have failed,
+        so that it was never counted. Entering is idempotent.
+        """
+        if future.cancelled() or future.exception() is not None:
+            return
+        for (opened, arrival), status in zip(arrivals, future.result(), strict=True):
+            if status is AckStatus.ACCEPTED:
+                self._tell(arrival.report)
+            if status in (AckStatus.ACCEPTED, AckStatus.DUPLICATE):
+                opened.enter(arrival)
+
+    def _tell(self, report: Report) -> None:
+        if isinstance(report.outcome, Refusal):
+            self._observer.refused(report.outcome.reason)
+        else:
+            self._observer.charged(report.charged_nano_nats)
 
     async def stop(self) -> None:
         """Commits what has arrived, and lets go of the devices and of who waits for a round."""
@@ -162,8 +283,10 @@ class Hub:
         stored = await loop.run_in_executor(self._executor, self._store.report, digest, ordinal)
         if stored == data:
             return AckStatus.DUPLICATE  # counted in its time; only the acknowledgement was lost
-        known = stored is not None or digest in self._past or digest in self._requests
-        return AckStatus.LATE if known else AckStatus.UNKNOWN
+        if stored is not None:
+            return AckStatus.LATE
+        asked = await loop.run_in_executor(self._executor, self._store.asked, digest)
+        return AckStatus.LATE if asked else AckStatus.UNKNOWN
 
     async def _resume(self, opened: OpenRound) -> None:
         """Enters what the store holds of a round, a page at a time."""
@@ -195,18 +318,8 @@ class Hub:
         del self._rounds[opened.study_digest]
         for digest in opened.requests:
             del self._requests[digest]
-            self._past[digest] = None
-        while len(self._past) > _REMEMBERED_REQUESTS:
-            self._past.popitem(last=False)
+        self._observer.round_closed()
 
 
-def _enter(opened: OpenRound, arrival: Arrival, future: asyncio.Future[AckStatus]) -> None:
-    """Counts a report whose commit has ended well.
-
-    A duplicate is entered too: its first commit may have reached the disk and yet have failed, so
-    that it was never counted. Entering is idempotent.
-    """
-    if future.cancelled() or future.exception() is not None:
-        return
-    if future.result() in (AckStatus.ACCEPTED, AckStatus.DUPLICATE):
-        opened.enter(arrival)
+def _stopped() -> ServiceStopped:
+    return ServiceStopped("round: expected a running service, found a stopped one")

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from askance.aggregator.service.commits import Statuses
 from askance.aggregator.session.accounts import Accounts
 from askance.aggregator.session.intake import Arrival, Intake
 from askance.aggregator.session.rounds import Round
 from askance.aggregator.session.tallies import Tally
-from askance.client.messages import AckStatus
+from askance.client.errors import AskanceError
+from askance.client.messages import AckStatus, Report
 from askance.client.service import Response, encode_response
 
 
@@ -28,7 +30,7 @@ class OpenRound:
             for group in round_.groups
         }
         self._closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._arriving: set[asyncio.Future[AckStatus]] = set()
+        self._arriving: set[asyncio.Future[Statuses]] = set()
         self._close_if_complete()
 
     @property
@@ -41,16 +43,25 @@ class OpenRound:
         """How many answers are still out; may be read from any thread."""
         return self._intake.open
 
+    @property
+    def asked(self) -> int:
+        """How many answers it asks for in all."""
+        return sum(len(group.members) for group in self._round.groups)
+
     def examine(self, ordinal: int, data: bytes) -> Arrival | AckStatus:
         """Checks a report (see `Intake.examine`)."""
         return self._intake.examine(ordinal, data)
+
+    def check(self, ordinal: int, report: Report, data: bytes) -> Arrival | AckStatus:
+        """The same for a report that is decoded already."""
+        return self._intake.check(ordinal, report, data)
 
     def enter(self, arrival: Arrival) -> None:
         """Counts a durable report; entering it again changes nothing."""
         self._intake.enter(arrival)
         self._close_if_complete()
 
-    def expect(self, committed: asyncio.Future[AckStatus]) -> None:
+    def expect(self, committed: asyncio.Future[Statuses]) -> None:
         """Does not end before this commit has: what is acknowledged as accepted is counted."""
         self._arriving.add(committed)
         committed.add_done_callback(self._arriving.discard)
@@ -65,8 +76,17 @@ class OpenRound:
         if not self._closing.done():
             self._closing.set_result(None)
 
+    def abandon(self, error: AskanceError) -> None:
+        """Ends it without a tally: whoever waits for it gets this error."""
+        if not self._closing.done():
+            self._closing.set_exception(error)
+
     async def closed(self) -> tuple[Tally, ...]:
-        """Waits until everybody has answered or refused, or nobody is waited for any more."""
+        """Waits until everybody has answered or refused, or nobody is waited for any more.
+
+        Raises:
+          AskanceError: it was abandoned.
+        """
         await self._closing
         if self._arriving:
             await asyncio.wait(self._arriving)

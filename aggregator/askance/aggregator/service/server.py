@@ -4,23 +4,53 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+import grpc
 from grpc import aio
 
-from askance.aggregator.service.admission import Admission
+from askance.aggregator.clock import system_now_s
+from askance.aggregator.service.admission import Admission, EnrolmentVerifier
 from askance.aggregator.service.fleet import ServiceFleet
 from askance.aggregator.service.hub import Hub
+from askance.aggregator.service.observer import SILENT, Observer
 from askance.aggregator.service.servicer import DevicesServicer
 from askance.aggregator.service.settings import Settings
 from askance.aggregator.store import Store
 from askance.client.errors import StoreError
-from askance.client.service import system_jitter
+from askance.client.service import Jitter, Sleep, sleep_ms, system_jitter
 
 _STOP_MARGIN_S = 10.0
+
+
+AddService = Callable[[aio.Server, ServiceFleet], None]
+"""Adds a service of its own to the server, before it starts, in its event loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a service is made with, besides its store and its limits.
+
+    Args:
+      credentials: of TLS; None: plain text.
+      enrolment: says what an enrolment token is worth; None: nobody enrols over the network.
+      observer: told of what happens.
+      services: other services on the same port.
+      jitter: where the randomness of waiting comes from.
+      now_s: the time, in whole seconds since 1970, UTC; sleep: how to wait.
+    """
+
+    credentials: grpc.ServerCredentials | None = None
+    enrolment: EnrolmentVerifier | None = None
+    observer: Observer = SILENT
+    services: Sequence[AddService] = ()
+    jitter: Jitter = system_jitter
+    now_s: Callable[[], int] = system_now_s
+    sleep: Sleep = sleep_ms
 
 
 class AggregatorServer:
@@ -33,13 +63,13 @@ class AggregatorServer:
     """
 
     def __init__(
-        self, store: Store, host: str, port: int, settings: Settings, jitter: Callable[[int], int]
+        self, store: Store, host: str, port: int, settings: Settings, parts: Parts
     ) -> None:
         """Use `start`."""
         self._store = store
         self._address = (host, port)
         self._settings = settings
-        self._jitter = jitter
+        self._parts = parts
         self._started: Future[None] = Future()
         self._stopping: asyncio.Event
         self._loop: asyncio.AbstractEventLoop
@@ -55,14 +85,14 @@ class AggregatorServer:
         host: str = "127.0.0.1",
         port: int = 0,
         settings: Settings | None = None,
-        jitter: Callable[[int], int] = system_jitter,
+        parts: Parts | None = None,
     ) -> AggregatorServer:
         """Starts serving `store`'s devices; port 0 takes a free one.
 
         Raises:
           StoreError: the address cannot be listened on.
         """
-        return cls(store, host, port, settings or Settings(), jitter)
+        return cls(store, host, port, settings or Settings(), parts or Parts())
 
     @property
     def host(self) -> str:
@@ -111,6 +141,15 @@ class AggregatorServer:
     ) -> None:
         self.stop()
 
+    def _bind(self, server: aio.Server) -> int:
+        credentials = self._parts.credentials
+        try:
+            if credentials is None:
+                return int(server.add_insecure_port(self.address))
+            return int(server.add_secure_port(self.address, credentials))
+        except RuntimeError:
+            raise StoreError(f"service: cannot listen on {self.address}") from None
+
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             try:
@@ -125,24 +164,29 @@ class AggregatorServer:
         self._stopping = asyncio.Event()
         # Two threads: a lookup need not queue behind a commit in Python, only at the store's lock.
         with ThreadPoolExecutor(2, thread_name_prefix="askance-store") as executor:
-            self._hub = Hub(self._store, executor)
+            parts = self._parts
+            self._hub = Hub(
+                self._store, executor, parts.observer, now_s=parts.now_s, sleep=parts.sleep
+            )
             admission = Admission(self._store, executor)
-            servicer = DevicesServicer(self._hub, admission, self._settings, self._jitter)
+            servicer = DevicesServicer(
+                self._hub,
+                admission,
+                self._settings,
+                parts.jitter,
+                parts.observer,
+                parts.enrolment,
+            )
             server = aio.server(options=self._settings.server_options())
             server.add_generic_rpc_handlers((servicer.handler(),))
-            self._address = (self.host, _bind(server, self.host, self.port))
+            for add in parts.services:
+                add(server, self.fleet)
+            self._address = (self.host, self._bind(server))
             await server.start()
             self._started.set_result(None)
             await self._stopping.wait()
             await self._hub.stop()
             await server.stop(self._settings.stop_grace_s)
-
-
-def _bind(server: aio.Server, host: str, port: int) -> int:
-    try:
-        return int(server.add_insecure_port(f"{host}:{port}"))
-    except RuntimeError:
-        raise StoreError(f"service: cannot listen on {host}:{port}") from None
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

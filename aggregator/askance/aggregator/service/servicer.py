@@ -1,9 +1,10 @@
-"""The two calls that a device makes, over raw bytes."""
+"""The calls that a device makes, over raw bytes."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import NoReturn, Protocol
@@ -11,13 +12,28 @@ from typing import NoReturn, Protocol
 import grpc
 from grpc import aio
 
-from askance.aggregator.service.admission import Admission, Overloaded
+from askance.aggregator.service.admission import (
+    Admission,
+    EnrolmentVerifier,
+    Overloaded,
+    check_protocol,
+)
 from askance.aggregator.service.connections import Connection, next_message
 from askance.aggregator.service.hub import Hub
+from askance.aggregator.service.observer import SILENT, Observer
 from askance.aggregator.service.settings import Settings
 from askance.aggregator.service.statuses import status_of
+from askance.aggregator.store import EnrolmentRefused
 from askance.client.errors import AskanceError, RemoteProtocolError
-from askance.client.service import SERVICE, CheckIn, Response, decode_check_in, encode_response
+from askance.client.service import (
+    SERVICE,
+    CheckIn,
+    Response,
+    decode_check_in,
+    decode_enrol,
+    encode_enrolled,
+    encode_response,
+)
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -37,12 +53,22 @@ class DevicesServicer:
 
     Args:
       jitter: from a bound, a whole number drawn uniformly from 0 to it; spreads check-ins.
+      observer: told of what happens.
+      enrolment: says what an enrolment token is worth; None: nobody is enrolled over the network.
     """
 
     def __init__(
-        self, hub: Hub, admission: Admission, settings: Settings, jitter: Callable[[int], int]
+        self,
+        hub: Hub,
+        admission: Admission,
+        settings: Settings,
+        jitter: Callable[[int], int],
+        observer: Observer = SILENT,
+        enrolment: EnrolmentVerifier | None = None,
     ) -> None:
         self._hub = hub
+        self._observer = observer
+        self._enrolment = enrolment
         self._admission = admission
         self._settings = settings
         self._jitter = jitter
@@ -56,18 +82,29 @@ class DevicesServicer:
         handler: grpc.GenericRpcHandler = grpc.method_handlers_generic_handler(
             SERVICE,
             {
+                "Enrol": grpc.unary_unary_rpc_method_handler(self.enrol),
                 "CheckIn": grpc.unary_unary_rpc_method_handler(self.check_in),
                 "Participate": grpc.stream_stream_rpc_method_handler(self.participate),
             },
         )
         return handler
 
+    async def enrol(self, data: bytes, context: Context) -> bytes:
+        """Enrol: devices become known."""
+        try:
+            return await self._enrol(data)
+        except Exception as error:
+            await self._abort(context, error)
+
     async def check_in(self, data: bytes, context: Context) -> bytes:
         """CheckIn: reports in; acknowledgements and requests out."""
+        began = time.perf_counter()
         try:
-            return await self._check_in(data)
+            response = await self._check_in(data)
         except Exception as error:
-            await _abort(context, error)
+            await self._abort(context, error)
+        self._observer.checked_in(time.perf_counter() - began)
+        return response
 
     async def participate(self, _: object, context: Context) -> None:
         """Participate: the same, held open."""
@@ -75,14 +112,16 @@ class DevicesServicer:
             if self._streams >= self._settings.max_streams:
                 raise Overloaded(f"expected at most {self._settings.max_streams} devices connected")
             self._streams += 1
+            self._observer.stream_opened()
             try:
                 await self._participate(context)
             finally:
                 self._streams -= 1
+                self._observer.stream_closed()
         except aio.AbortError:
             raise
         except Exception as error:
-            await _abort(context, error)
+            await self._abort(context, error)
 
     async def _check_in(self, data: bytes) -> bytes:
         if self._check_ins >= 2 * self._settings.max_check_ins:
@@ -127,20 +166,25 @@ class DevicesServicer:
         """Delivers a message's reports together; the acknowledgements as a part of a response."""
         if not message.reports:
             return []
-        if len(message.reports) == 1:
-            acks = [await self._hub.deliver(ordinal, message.reports[0])]
-        else:
-            acks = await asyncio.gather(
-                *(self._hub.deliver(ordinal, report) for report in message.reports)
-            )
+        acks = await self._hub.deliver(ordinal, message.reports)
         return [encode_response(Response(acks=tuple(acks)))]
 
+    async def _enrol(self, data: bytes) -> bytes:
+        message = decode_enrol(data)
+        check_protocol(message.protocol)
+        if self._enrolment is None:
+            raise EnrolmentRefused("enrolment: expected devices that are enrolled already")
+        token_id, limit = self._enrolment.verify(message.token)
+        async with self._at_work:
+            enrolled = await self._admission.enrol(message.devices, token_id, limit)
+        return encode_enrolled(enrolled.new, enrolled.known)
 
-async def _abort(context: Context, error: Exception) -> NoReturn:
-    """Ends a call with the status that the table has for an error."""
-    code, details = status_of(error)
-    if code is grpc.StatusCode.INTERNAL:
-        _LOGGER.error("a call failed", exc_info=error)
-    elif not isinstance(error, AskanceError | TimeoutError):
-        _LOGGER.warning("a call was refused", exc_info=error)
-    await context.abort(code, details)
+    async def _abort(self, context: Context, error: Exception) -> NoReturn:
+        """Ends a call with the status that the table has for an error."""
+        code, details = status_of(error)
+        self._observer.call_refused(code)
+        if code is grpc.StatusCode.INTERNAL:
+            _LOGGER.error("a call failed", exc_info=error)
+        elif not isinstance(error, AskanceError | TimeoutError):
+            _LOGGER.warning("a call was refused", exc_info=error)
+        await context.abort(code, details)

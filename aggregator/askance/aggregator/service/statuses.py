@@ -9,6 +9,7 @@ from askance.aggregator.service.admission import (
     Unauthenticated,
     UnsupportedProtocol,
 )
+from askance.aggregator.store import EnrolmentRefused
 from askance.client.errors import RemoteProtocolError, StoreError
 from askance.client.service import ExchangeTooLarge
 
@@ -18,6 +19,7 @@ _STATUSES: tuple[tuple[type[Exception], grpc.StatusCode, bool], ...] = (
     (UnsupportedProtocol, grpc.StatusCode.FAILED_PRECONDITION, True),
     (Overloaded, grpc.StatusCode.RESOURCE_EXHAUSTED, True),
     (ExchangeTooLarge, grpc.StatusCode.RESOURCE_EXHAUSTED, True),
+    (EnrolmentRefused, grpc.StatusCode.PERMISSION_DENIED, True),
     (RemoteProtocolError, grpc.StatusCode.INVALID_ARGUMENT, True),
     (StoreError, grpc.StatusCode.UNAVAILABLE, False),  # paths and disks are the operator's matter
     (TimeoutError, grpc.StatusCode.DEADLINE_EXCEEDED, False),

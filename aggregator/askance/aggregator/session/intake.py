@@ -67,6 +67,10 @@ class Intake:
             report = decode_report(data)
         except RemoteProtocolError:
             return AckStatus.MALFORMED
+        return self.check(ordinal, report, data)
+
+    def check(self, ordinal: int, report: Report, data: bytes) -> Arrival | AckStatus:
+        """The same for a report that is decoded already from `data`."""
         number = self._groups.get(report.request_digest)
         index = None if number is None else self._sheets[number].index(ordinal)
         if number is None or index is None:

@@ -11,9 +11,10 @@ acknowledged; `backoff` says how long to wait; `runtime` puts them around a `Dev
 (`check_in_once`) or held open (`participate`).
 """
 
-from askance.client.service.backoff import Backoff, sleep_ms, system_jitter
+from askance.client.service.backoff import Backoff, Jitter, Sleep, sleep_ms, system_jitter
 from askance.client.service.channels import channel_options
 from askance.client.service.exchange import (
+    MAX_ENROLMENTS,
     MAX_KNOWN_STUDIES,
     MAX_REPORTS,
     MAX_REQUEST_MESSAGE_BYTES,
@@ -23,11 +24,16 @@ from askance.client.service.exchange import (
     PROTOCOL,
     SERVICE,
     CheckIn,
+    Enrol,
     ExchangeTooLarge,
     Response,
     decode_check_in,
+    decode_enrol,
+    decode_enrolled,
     decode_response,
     encode_check_in,
+    encode_enrol,
+    encode_enrolled,
     encode_response,
 )
 from askance.client.service.identity import Identity, token_digest
@@ -35,6 +41,7 @@ from askance.client.service.outbox import Outbox
 from askance.client.service.runtime import DeviceRunner
 
 __all__ = [
+    "MAX_ENROLMENTS",
     "MAX_KNOWN_STUDIES",
     "MAX_REPORTS",
     "MAX_REQUESTS",
@@ -46,14 +53,21 @@ __all__ = [
     "Backoff",
     "CheckIn",
     "DeviceRunner",
+    "Enrol",
     "ExchangeTooLarge",
     "Identity",
+    "Jitter",
     "Outbox",
     "Response",
+    "Sleep",
     "channel_options",
     "decode_check_in",
+    "decode_enrol",
+    "decode_enrolled",
     "decode_response",
     "encode_check_in",
+    "encode_enrol",
+    "encode_enrolled",
     "encode_response",
     "sleep_ms",
     "system_jitter",

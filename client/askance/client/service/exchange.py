@@ -12,6 +12,7 @@ from askance.client.codec import MAX_MESSAGE_BYTES, parse
 from askance.client.codec.exchange import DIGEST_BYTES
 from askance.client.errors import RemoteProtocolError
 from askance.client.messages import AckStatus, SignedStudy
+from askance.client.service.identity import MAX_ID_BYTES
 from askance.protos.v1 import exchange_pb2 as pb
 from askance.protos.v1 import study_pb2
 
@@ -21,6 +22,8 @@ SERVICE = pb.DESCRIPTOR.services_by_name["Devices"].full_name
 MAX_REPORTS = 64  # reports in one message
 MAX_REQUESTS = 64  # requests in one message
 MAX_STUDIES = 64
+MAX_ENROLMENTS = 4096  # devices in one message
+MAX_ENROLMENT_TOKEN_BYTES = 1024
 MAX_KNOWN_STUDIES = 256
 MAX_REQUEST_MESSAGE_BYTES = 1024 * 1024
 # Room for the longest request or study and all that may stand beside it.
@@ -50,6 +53,15 @@ class Response:
     studies: tuple[SignedStudy, ...] = ()
     requests: tuple[bytes, ...] = ()
     retry_after_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Enrol:
+    """What makes devices known: the operator's token, and each device with its token's SHA-256."""
+
+    token: bytes
+    devices: tuple[tuple[bytes, bytes], ...]
+    protocol: int = PROTOCOL
 
 
 def encode_check_in(message: CheckIn) -> bytes:
@@ -82,6 +94,63 @@ def decode_check_in(data: bytes) -> CheckIn:
         tuple(message.reports),
         tuple(message.known_studies),
     )
+
+
+def encode_enrol(message: Enrol) -> bytes:
+    """The bytes of an enrolment."""
+    return pb.EnrolRequest(
+        protocol=message.protocol,
+        enrolment_token=message.token,
+        devices=[
+            pb.Enrolment(device_id=device_id, token_digest=digest)
+            for device_id, digest in message.devices
+        ],
+    ).SerializeToString(deterministic=True)
+
+
+def decode_enrol(data: bytes) -> Enrol:
+    """What makes devices known.
+
+    Raises:
+      ExchangeTooLarge: more than an exchange may have. RemoteProtocolError: not an enrolment.
+    """
+    _check_size("EnrolRequest", data, MAX_REQUEST_MESSAGE_BYTES)
+    message = parse(pb.EnrolRequest, data, limit=MAX_REQUEST_MESSAGE_BYTES)
+    _check_count("devices", len(message.devices), MAX_ENROLMENTS)
+    if len(message.enrolment_token) > MAX_ENROLMENT_TOKEN_BYTES:
+        raise ExchangeTooLarge(
+            f"exchange: expected an enrolment token of at most {MAX_ENROLMENT_TOKEN_BYTES} bytes,"
+            f" found {len(message.enrolment_token)}"
+        )
+    for device in message.devices:
+        _check_digest("a device's token", device.token_digest)
+        if not 1 <= len(device.device_id) <= MAX_ID_BYTES:
+            raise RemoteProtocolError(
+                f"exchange: expected a device id of 1 to {MAX_ID_BYTES} bytes,"
+                f" found {len(device.device_id)}"
+            )
+    if len({device.device_id for device in message.devices}) < len(message.devices):
+        raise RemoteProtocolError("exchange: expected each device once, found one twice")
+    return Enrol(
+        message.enrolment_token,
+        tuple((device.device_id, device.token_digest) for device in message.devices),
+        message.protocol,
+    )
+
+
+def encode_enrolled(new: int, known: int) -> bytes:
+    """The bytes of what became of an enrolment."""
+    return pb.EnrolResponse(enrolled=new, known=known).SerializeToString(deterministic=True)
+
+
+def decode_enrolled(data: bytes) -> tuple[int, int]:
+    """How many devices are new, and how many were known.
+
+    Raises:
+      RemoteProtocolError: not an answer to an enrolment.
+    """
+    message = parse(pb.EnrolResponse, data)
+    return message.enrolled, message.known
 
 
 def encode_response(message: Response) -> bytes:

@@ -124,6 +124,11 @@ class AggregatorServer:
         """The devices, for a session in another thread."""
         return ServiceFleet(self._hub, self._store, self._loop)
 
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended, by `stop` or by itself."""
+        return self._thread.is_alive()
+
     def stop(self) -> None:
         """Ends every call, commits what has arrived, and returns within bounded time."""
         if self._thread.is_alive():

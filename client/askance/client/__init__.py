@@ -9,7 +9,8 @@ Audit this folder and you have audited the privacy claim. Its rules:
 - Spend before send; never refund; a retry resends the stored bytes.
 - Charges and refusals depend on the history of requests only, never on the record.
 
-Inside, imports go ``service -> device -> {ledger, codec} -> {randomizers, queries} -> accounting``.
+Inside, imports go ``command -> service -> device -> {ledger, codec, records} -> {randomizers,
+queries} -> accounting``.
 """
 
 from askance.client.version import __version__

@@ -49,3 +49,7 @@ class NondeterminismError(StoreError):
 
 class PlanRefused(AskanceError):
     """A study that cannot work (too few users, too little epsilon); nothing was asked."""
+
+
+class TooFewRespondents(AskanceError):
+    """A round closed with fewer answers than its study asks for; what was answered is charged."""

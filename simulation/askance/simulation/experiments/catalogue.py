@@ -9,9 +9,9 @@ from pathlib import Path
 from askance.aggregator.learners import find
 from askance.aggregator.study import Epsilon, Study
 from askance.client.errors import InvalidParameter
+from askance.client.records import schema_from_toml
 from askance.simulation.populations import Population, table_from_csv
 from askance.simulation.populations.registry import build, entry
-from askance.simulation.populations.schema_files import schema_from_toml
 from askance.simulation.seeds import Seed
 
 # Who a learner meets when nobody says otherwise.

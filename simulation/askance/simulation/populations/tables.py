@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import re
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -15,15 +13,13 @@ from askance.client.errors import InvalidParameter, InvalidRecord
 from askance.client.queries import Category, Field, Integer, Label, Real, Schema
 from askance.client.queries.exact import exact_ratio
 from askance.client.queries.limits import MAX_FRAC, MAX_SPREAD
+from askance.client.records import NOTHING, Table, field_name, is_missing, read_csv
 from askance.simulation.populations.population import Population, draws
 from askance.simulation.seeds import Seed
 
-_MISSING = frozenset(("", "?", "NA", "NaN", "nan"))
 _MAX_LABELS = 1024
 _FRAC_BITS = 16  # the grid of a number, unless its range asks for a finer or a coarser one
 _MIN_STEPS = 1 << 16  # of the grid between a number's bounds
-_MAX_NAME = 64
-NOTHING = "(missing)"  # the label of those who have none, where a schema has such a label
 
 
 def table_from_csv(
@@ -55,35 +51,24 @@ def table_from_csv(
     """
     if size is not None and size < 1:
         raise InvalidParameter(f"users: expected 1 or more, found {size}")
-    written, rows = _read(path)
-    header = [_field_name(name) for name in written]
-    if len(set(header)) != len(header):
-        raise InvalidRecord(f"{path}: expected distinct column names, found one twice")
+    people = read_csv(path)
     notes = []
     if schema is None:
-        schema = _infer(path.stem, header, rows, None if label is None else _field_name(label))
+        schema = _infer(people, None if label is None else field_name(label))
         notes.append("bounds and labels were inferred from the data file")
-    missing = [name for name in schema.fields if name not in header]
-    if missing:
-        raise InvalidRecord(
-            f"{path}: expected a column {missing[0]!r}, found {', '.join(header[:20])}"
-        )
     table = schema.encode_columns(
-        {
-            name: _values(rows, place, schema.fields[name])
-            for place, name in enumerate(header)
-            if name in schema.fields
-        }
+        {name: people.column(name, kind) for name, kind in schema.fields.items()}
     )
     notes += [
         f"the column {before!r} is called {after}"
-        for before, after in zip(written, header, strict=True)
+        for before, after in zip(people.written, people.names, strict=True)
         if before != after and after in schema.fields
     ]
-    count = len(rows) if size is None else size
-    if count > len(rows):
-        notes.append(f"{len(rows)} rows were resampled with replacement to {count} users")
-    choice = _choice(len(rows), count, seed)
+    rows = len(people.rows)
+    count = rows if size is None else size
+    if count > rows:
+        notes.append(f"{rows} rows were resampled with replacement to {count} users")
+    choice = _choice(rows, count, seed)
     return Population(
         path.stem,
         schema,
@@ -91,12 +76,6 @@ def table_from_csv(
         lambda start, stop: table.take(choice[start:stop]),
         notes=tuple(notes),
     )
-
-
-def _values(rows: Sequence[Sequence[str]], place: int, kind: Field) -> list[str | None]:
-    """A column's values; a missing one is a label of its own where the field has one for it."""
-    missing = NOTHING if isinstance(kind, Category) and NOTHING in kind.labels else None
-    return [missing if row[place] in _MISSING else row[place] for row in rows]
 
 
 def _choice(rows: int, size: int, seed: Seed) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -108,46 +87,18 @@ def _choice(rows: int, size: int, seed: Seed) -> np.ndarray[tuple[int], np.dtype
     return (words % np.uint64(rows)).astype(np.int64)
 
 
-def _read(path: Path) -> tuple[list[str], list[list[str]]]:
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            lines = list(csv.reader(file, skipinitialspace=True))
-    except OSError as error:
-        raise InvalidRecord(f"{path}: cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InvalidRecord(f"{path}: expected a CSV file, found another: {error}") from None
-    if not lines or not lines[0]:
-        raise InvalidRecord(f"{path}: expected a header line, found none")
-    header = [name.strip() for name in lines[0]]
-    rows = [[cell.strip() for cell in line] for line in lines[1:] if line]
-    if not rows:
-        raise InvalidRecord(f"{path}: expected at least one row, found none")
-    for number, row in enumerate(rows, start=2):
-        if len(row) != len(header):
-            raise InvalidRecord(
-                f"{path}: expected {len(header)} values at row {number}, found {len(row)}"
-            )
-    return header, rows
-
-
-def _field_name(name: str) -> str:
-    """A column's name as a field's."""
-    kept = re.sub(r"\W", "_", name, flags=re.ASCII)[:_MAX_NAME]
-    return kept if kept and not kept[0].isdigit() else f"_{kept}"[:_MAX_NAME]
-
-
-def _infer(
-    name: str, header: Sequence[str], rows: Sequence[Sequence[str]], label: str | None
-) -> Schema:
+def _infer(people: Table, label: str | None) -> Schema:
+    name, header = people.path.stem, people.names
     if label is not None and label not in header:
         raise InvalidRecord(
             f"expected a label column among {', '.join(header[:20])}, found {label!r}"
         )
     fields: dict[str, Field] = {}
     for place, column in enumerate(header):
-        values = [row[place] for row in rows if row[place] not in _MISSING]
+        values = [str(row[place]) for row in people.rows if not is_missing(row[place])]
         kind = Label(tuple(sorted(set(values)))) if column == label else _infer_field(values)
-        if isinstance(kind, Category) and len(values) < len(rows) and NOTHING not in kind.labels:
+        some_missing = len(values) < len(people.rows)
+        if isinstance(kind, Category) and some_missing and NOTHING not in kind.labels:
             kind = type(kind)((NOTHING, *kind.labels))
         if kind is not None:
             fields[column] = kind

@@ -6,7 +6,7 @@ import pytest
 
 from askance.client.errors import InvalidRecord
 from askance.client.queries import Bit, Bits, Category, Integer, Label, Real, Schema
-from askance.simulation.populations.schema_files import schema_from_toml
+from askance.client.records import schema_from_toml
 
 WHOLE = """
 name = "people"

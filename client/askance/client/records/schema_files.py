@@ -41,7 +41,7 @@ def schema_from_toml(path: Path) -> Schema:
     """
     try:
         with path.open("rb") as file:
-            content = tomllib.load(file)
+            content = tomllib.load(file, parse_float=str)  # a bound is exactly as written
     except OSError as error:
         raise InvalidRecord(f"{path}: cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

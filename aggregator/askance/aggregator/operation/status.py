@@ -1,0 +1,149 @@
+"""How an aggregator is, seen from outside by whoever may read its configuration."""
+
+from __future__ import annotations
+
+import urllib.request
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from prometheus_client import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from askance.aggregator.operation.addresses import Address
+from askance.aggregator.operation.certificates import first_name
+from askance.aggregator.operation.configuration import Configuration, TlsFiles
+from askance.aggregator.operation.files import NotOperable, read_needed
+from askance.aggregator.operation.metrics import word
+from askance.aggregator.store import SqliteStore, Store, StudyState
+
+_PATIENCE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What is known of an aggregator.
+
+    Args:
+      serving: whether it answers, and is not about to end.
+      address: where it was asked.
+      devices: how many are enrolled; None where a running one has no page of metrics.
+      connected: how many hold a stream open; None likewise.
+      open_rounds: rounds that are being asked; None likewise.
+      studies: how many, by state; None likewise.
+      reports: delivered since it started, by status; None likewise, and where none runs.
+    """
+
+    serving: bool
+    address: str
+    devices: int | None
+    connected: int | None
+    open_rounds: int | None
+    studies: Mapping[str, int] | None
+    reports: Mapping[str, int] | None
+
+    def to_json(self) -> dict[str, Any]:
+        """As one JSON object."""
+        return asdict(self)
+
+
+def status(configuration: Configuration) -> Status:
+    """Asks a running aggregator, or reads the store where none runs.
+
+    Raises:
+      NotOperable: something is there that does not answer, or is no aggregator.
+      StoreError: none runs, and the store cannot be opened.
+    """
+    address = configuration.listen.from_here
+    try:
+        serving = _asked(address, configuration.tls)
+    except ConnectionError:
+        return _stored(configuration, address)
+    found = _page(configuration.metrics)
+    if found is None:
+        return Status(serving, str(address), None, None, None, None, None)
+    return Status(
+        serving=serving,
+        address=str(address),
+        devices=_sum(found, "askance_devices"),
+        connected=_sum(found, "askance_streams"),
+        open_rounds=_sum(found, "askance_open_rounds"),
+        studies=_by_label(found, "askance_studies", "state"),
+        reports=_by_label(found, "askance_reports_total", "status"),
+    )
+
+
+def study_states(store: Store) -> Iterator[StudyState]:
+    """Where each study of a store stands."""
+    concluded = store.conclusions()
+    for digest in store.studies():
+        yield concluded[digest].state if digest in concluded else StudyState.OPEN
+
+
+def _asked(address: Address, tls: TlsFiles | None) -> bool:
+    """Whether the aggregator there says that it serves; ConnectionError where nothing listens."""
+    with _channel(address, tls) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        try:
+            answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=_PATIENCE_S)
+        except grpc.RpcError as error:
+            code = error.code()
+            if code is grpc.StatusCode.UNAVAILABLE:
+                raise ConnectionError from None
+            raise NotOperable(
+                f"{address}: expected an aggregator, found something that answers"
+                f" {word(code)} when asked for its health"
+            ) from None
+    return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+
+
+@contextmanager
+def _channel(address: Address, tls: TlsFiles | None) -> Iterator[grpc.Channel]:
+    if tls is None:
+        with grpc.insecure_channel(str(address)) as channel:
+            yield channel
+        return
+    certificate = read_needed(tls.certificate, "certificate")
+    # The certificate itself is the root: exactly this server is expected, by whatever name.
+    credentials = grpc.ssl_channel_credentials(certificate)
+    options = [("grpc.ssl_target_name_override", first_name(certificate))]
+    with grpc.secure_channel(str(address), credentials, options=options) as channel:
+        yield channel
+
+
+def _page(address: Address | None) -> list[Metric] | None:
+    if address is None:
+        return None
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # it is not far away
+    try:
+        with opener.open(f"http://{address.from_here}/metrics", timeout=_PATIENCE_S) as reply:
+            return list(text_string_to_metric_families(reply.read().decode()))
+    except (OSError, ValueError):
+        return None
+
+
+def _sum(found: Iterable[Metric], name: str) -> int:
+    return sum(int(s.value) for metric in found for s in metric.samples if s.name == name)
+
+
+def _by_label(found: Iterable[Metric], name: str, label: str) -> dict[str, int]:
+    samples = (s for metric in found for s in metric.samples if s.name == name)
+    return {sample.labels[label]: int(sample.value) for sample in samples}
+
+
+def _stored(configuration: Configuration, address: Address) -> Status:
+    with closing(SqliteStore.open(configuration.store)) as store:
+        counts = Counter(word(state) for state in study_states(store))
+        return Status(
+            serving=False,
+            address=str(address),
+            devices=store.population(),
+            connected=0,
+            open_rounds=0,
+            studies={word(state): counts[word(state)] for state in StudyState},
+            reports=None,
+        )

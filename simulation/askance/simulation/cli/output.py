@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from askance.aggregator.planning import RoundPlan
 
 _WIDTH = 140
+_TO_IES = ("ry", "dy")  # of query and study, but not of day
 
 
 class Failure(Exception):
@@ -61,7 +62,7 @@ def fail(failure: Failure, *, as_json: bool) -> int:
 def counted(number: int, thing: str) -> str:
     """So many things, in words: "1 round", "2,000 users", "3 queries"."""
     if number != 1:
-        thing = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"
+        thing = f"{thing[:-1]}ies" if thing.endswith(_TO_IES) else f"{thing}s"
     return f"{number:,} {thing}"
 
 

@@ -10,6 +10,7 @@ Rules of the room:
 """
 
 from askance.aggregator.estimation.answers import estimate
+from askance.aggregator.estimation.influence import influence
 from askance.aggregator.estimation.intervals import clopper_pearson, hoeffding
 from askance.aggregator.estimation.statistics import (
     Inclusion,
@@ -27,6 +28,7 @@ __all__ = [
     "estimate",
     "hoeffding",
     "inclusion",
+    "influence",
     "levels_of",
     "scores",
     "share_scores",

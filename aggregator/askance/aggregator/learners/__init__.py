@@ -24,6 +24,7 @@ from askance.aggregator.learners.conjunctions import (
     conjunctions_schema,
 )
 from askance.aggregator.learners.frequency import FrequencyEstimate, frequency
+from askance.aggregator.learners.hypotheses import hypothesis_json
 from askance.aggregator.learners.learner import (
     Adaptive,
     Learner,
@@ -85,6 +86,7 @@ __all__ = [
     "conjunctions_schema",
     "find",
     "frequency",
+    "hypothesis_json",
     "learners",
     "masked_parity",
     "masked_parity_schema",

@@ -36,7 +36,7 @@ from askance.client.codec import (
     query_from_bytes,
     query_to_bytes,
 )
-from askance.client.errors import NondeterminismError, PlanRefused
+from askance.client.errors import NondeterminismError, PlanRefused, TooFewRespondents
 from askance.client.messages import Request, SignedStudy
 from askance.client.queries import Schema, within_a_step
 
@@ -115,6 +115,7 @@ class LocalOracle:
 
         Raises:
           PlanRefused: too few users are left; nobody was asked this round.
+          TooFewRespondents: a group has fewer answers than the study asks for.
           NondeterminismError: the transcript holds another batch here.
         """
         number = len(self._tallies)
@@ -126,6 +127,7 @@ class LocalOracle:
         closed = self._close(number, asked, self._recorded.closed.get(number))
         self._tallies.append(closed.tallies)
         self._queries += len(batch.questions)
+        self._check_respondents(number, closed)
         return self._estimate(batch, asked, closed)
 
     def check_replayed(self) -> None:
@@ -205,6 +207,16 @@ class LocalOracle:
         closed = Closed(number, self._fleet.ask(round_, self._accounts))
         self._transcript.append(closed)
         return closed
+
+    def _check_respondents(self, number: int, closed: Closed) -> None:
+        """After the tallies are recorded: a replay comes to the same end."""
+        least = self._terms.conduct.least_answers
+        fewest = min(tally.answered for tally in closed.tallies)
+        if fewest < least:
+            raise TooFewRespondents(
+                f"round {number}: expected at least {least} answers to each question,"
+                f" found {fewest}"
+            )
 
     def _group(self, asked: AskedGroup) -> Group:
         request = decode_request(asked.payload, self._terms.schema)

@@ -108,6 +108,7 @@ class Session(Generic[T]):
 
         Raises:
           PlanRefused: it cannot work with these users and this budget; nobody was asked.
+          TooFewRespondents: a round closed with fewer answers than the study asks for.
           NondeterminismError: the learner asked something else than its transcript recorded.
         """
         study_plan = self.plan()

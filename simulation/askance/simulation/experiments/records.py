@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from askance.aggregator.learners import hypothesis_json
 from askance.client.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -35,17 +36,6 @@ def rows_of(simulation: Simulation) -> list[dict[str, Any]]:
         }
         for number, trial in enumerate(simulation.trials)
     ]
-
-
-def hypothesis_json(hypothesis: Any) -> Any:
-    """A hypothesis as JSON: by its own `to_json`, as it is, or as its text."""
-    if hasattr(hypothesis, "to_json"):
-        return hypothesis.to_json()
-    try:
-        json.dumps(hypothesis, allow_nan=False)
-    except (TypeError, ValueError):
-        return str(hypothesis)
-    return hypothesis
 
 
 def estimates(hypothesis: Any, name: str) -> dict[str, Any] | None:

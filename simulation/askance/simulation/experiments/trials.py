@@ -12,6 +12,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance.aggregator.learners import hypothesis_json
 from askance.aggregator.planning import RoundPlan
 from askance.aggregator.session import Outcome, Session, Transcript
 from askance.aggregator.study import Study
@@ -21,7 +22,7 @@ from askance.simulation.coins import SeededCoins
 from askance.simulation.experiments.absences import absences
 from askance.simulation.experiments.judging import Verdict, judge
 from askance.simulation.experiments.plots import plot
-from askance.simulation.experiments.records import hypothesis_json, rows_of, write_rows
+from askance.simulation.experiments.records import rows_of, write_rows
 from askance.simulation.fleets import FLEETS, Devices, FleetMaker, Progress
 from askance.simulation.populations import Population
 from askance.simulation.seeds import Seed

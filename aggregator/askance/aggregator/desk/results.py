@@ -1,0 +1,122 @@
+"""What came of a study, as one JSON object."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from askance.aggregator.desk.submissions import Submission
+from askance.aggregator.estimation import influence
+from askance.aggregator.learners import Question, hypothesis_json
+from askance.aggregator.session import Outcome, Session, Tally, Transcript
+from askance.aggregator.session.transcript import Asked, Closed, Header
+from askance.aggregator.store import Conclusion, StudyState
+from askance.client.accounting import format_nats
+from askance.client.codec import decode_request, query_from_bytes
+from askance.client.queries import Schema
+
+_NANO = 10**9
+
+
+def cohort_seed(study_digest: bytes) -> bytes:
+    """What fixes who is in which cohort of a deployed study: its digest, so that its analyst's
+    nonce decides, and neither who runs the aggregator nor a device."""
+    return hashlib.sha256(b"askance cohorts v1\0" + study_digest).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a study came to its end: a state, a word for programs, a line for people."""
+
+    state: StudyState
+    reason: str
+    message: str = ""
+
+
+def conclusion(
+    submission: Submission, session: Session[Any], end: End, outcome: Outcome[Any] | None
+) -> Conclusion:
+    """The conclusion of a study, whether it has a hypothesis or not."""
+    spending = session.accounts.spending()
+    users = population_of(session.transcript)
+    result = {
+        "study": submission.digest.hex(),
+        "learner": submission.terms.learner,
+        "state": end.state.name.lower(),
+        "reason": end.reason,
+        "message": end.message,
+        "hypothesis": None if outcome is None else hypothesis_json(outcome.hypothesis),
+        "confidence": float(submission.terms.conduct.confidence),
+        **figures(session.transcript, submission.terms.schema),
+        "users": users,
+        "epsilon": {
+            "budget": submission.terms.budget_nano_nats / _NANO,
+            "max_spent": spending.max_spent / _NANO,
+            "mean_spent": spending.total_spent / max(users, 1) / _NANO,
+            "max_asked_nano_nats": spending.max_asked,
+            "max_spent_nano_nats": spending.max_spent,
+            "total_spent_nano_nats": spending.total_spent,
+        },
+        "reconciled": session.accounts.reconciled(),
+        "overspent": spending.overspent,
+        "privacy": _statement(submission, spending.max_spent),
+        "transcript": session.transcript.digest,
+    }
+    text = json.dumps(result, ensure_ascii=False, allow_nan=False)
+    return Conclusion(end.state, end.reason, end.message, text)
+
+
+def figures(transcript: Transcript, schema: Schema) -> dict[str, Any]:
+    """What a transcript alone says of a study: its rounds, answers, refusals and influences."""
+    asked = {event.round: event for event in transcript.recorded if isinstance(event, Asked)}
+    closed = [event for event in transcript.recorded if isinstance(event, Closed)]
+    tallies = [tally for event in closed for tally in event.tallies]
+    refusals: Counter[str] = Counter()
+    for tally in tallies:
+        refusals.update({reason.name.lower(): count for reason, count in tally.refusals})
+    return {
+        "rounds": len(closed),
+        "queries": sum(len(asked[event.round].questions) for event in closed),
+        "answers": sum(tally.answered for tally in tallies),
+        "refusals": dict(sorted(refusals.items())),
+        "users_asked": max((g.stop for event in asked.values() for g in event.groups), default=0),
+        "influence": [
+            item
+            for event in closed
+            for item in _influences(asked[event.round], event.tallies, schema)
+        ],
+    }
+
+
+def population_of(transcript: Transcript) -> int:
+    """How many users a study has; 0 before it has begun."""
+    match transcript.recorded:
+        case (Header(population=users), *_):
+            return users
+    return 0
+
+
+def _influences(asked: Asked, tallies: Sequence[Tally], schema: Schema) -> Iterator[dict[str, Any]]:
+    for group, tally in zip(asked.groups, tallies, strict=True):
+        if tally.answered:
+            question = Question(query_from_bytes(asked.questions[group.question], schema))
+            randomizer = decode_request(group.payload, schema).randomizer
+            yield {
+                "round": asked.round,
+                "question": group.question,
+                "answers": tally.answered,
+                "one_report_moves_by": float(influence(question, randomizer, tally.answered)),
+            }
+
+
+def _statement(submission: Submission, max_spent: int) -> str:
+    return (
+        f"Every device's reports are {format_nats(submission.terms.budget_nano_nats)}-locally"
+        " differentially private (pure, replace-one) towards everybody who sees them, by the"
+        f" device's own ledger; nobody has spent more than {format_nats(max_spent)} nats on this"
+        " study."
+    )

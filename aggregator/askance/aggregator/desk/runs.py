@@ -1,0 +1,149 @@
+"""One study being run, in a thread of its own."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any
+
+from askance.aggregator.desk.results import End, cohort_seed, conclusion
+from askance.aggregator.desk.submissions import Submission
+from askance.aggregator.service.fleet import ServiceFleet
+from askance.aggregator.service.hub import ServiceStopped, StudyCancelled
+from askance.aggregator.service.observer import Observer
+from askance.aggregator.session import Accounts, Outcome, Round, Session, Tally
+from askance.aggregator.store import Conclusion, Store, StudyState
+from askance.client.errors import (
+    AskanceError,
+    NondeterminismError,
+    PlanRefused,
+    StoreError,
+    TooFewRespondents,
+)
+
+_LOGGER = logging.getLogger(__name__)
+_DISK_S = 5.0  # before a disk that failed is tried again
+
+# What ends a study, and how; the first that fits.
+_ENDS: tuple[tuple[type[AskanceError], StudyState, str], ...] = (
+    (StudyCancelled, StudyState.CANCELLED, "cancelled"),
+    (TooFewRespondents, StudyState.FAILED, "too-few-respondents"),
+    (PlanRefused, StudyState.FAILED, "plan-refused"),
+    (NondeterminismError, StudyState.FAILED, "nondeterminism"),
+)
+
+
+class Run:
+    """Runs a study until it has ended or is let go of. What it needs to go on is in the store."""
+
+    def __init__(
+        self, submission: Submission, store: Store, fleet: ServiceFleet, observer: Observer
+    ) -> None:
+        self.submission = submission
+        self.ended = threading.Event()
+        self._store = store
+        self._service = fleet
+        self._fleet = _Counting(fleet)
+        self._observer = observer
+        self._stopping = threading.Event()
+        self._conclusion: Conclusion | None = None
+        self._thread = threading.Thread(
+            target=self._run, name=f"askance-study-{submission.digest.hex()[:8]}", daemon=True
+        )
+
+    @property
+    def rounds_closed(self) -> int:
+        """How many rounds have closed."""
+        return self._fleet.rounds_closed
+
+    @property
+    def conclusion(self) -> Conclusion | None:
+        """How it ended, durably; None while it is open."""
+        return self._conclusion
+
+    def start(self) -> None:
+        """Begins, or goes on from where the transcript breaks off."""
+        self._thread.start()
+
+    def cancel(self) -> None:
+        """Asks nobody any more; the study ends as cancelled, unless it has ended already."""
+        self._service.cancel(self.submission.digest)
+
+    def stop(self) -> None:
+        """Lets go of it as soon as it waits for nothing."""
+        self._stopping.set()
+
+    def join(self, timeout_s: float) -> None:
+        """Waits until it is let go of."""
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        digest = self.submission.digest.hex()[:16]
+        _LOGGER.info("study %s goes on", digest)
+        while not self._stopping.is_set():
+            try:
+                found = self._conclude()
+            except ServiceStopped:
+                return
+            except StoreError as error:  # the disk's fault and nobody's end: what is durable counts
+                _LOGGER.error("study %s waits for the store: %s", digest, error)
+                self._stopping.wait(_DISK_S)
+                continue
+            self._conclusion = found
+            self._observer.study_concluded(found.state)
+            self.ended.set()
+            _LOGGER.info("study %s ended: %s", digest, found.reason)
+            return
+
+    def _conclude(self) -> Conclusion:
+        """Runs it to its end and makes the end durable."""
+        session: Session[Any] = Session(
+            study=self.submission.signed,
+            learner=self.submission.learner,
+            fleet=self._fleet,
+            log=self._store.log(self.submission.digest),
+            cohort_seed=cohort_seed(self.submission.digest),
+        )
+        outcome: Outcome[Any] | None = None
+        end = End(StudyState.DONE, "done")
+        try:
+            outcome = session.run()
+        except ServiceStopped:
+            raise
+        except Exception as error:
+            end = self._end(error)
+        ended = conclusion(self.submission, session, end, outcome)
+        self._store.conclude(self.submission.digest, ended)
+        return ended
+
+    def _end(self, error: Exception) -> End:
+        """How a study ends by an error; raises one that is no end."""
+        for kind, state, reason in _ENDS:
+            if isinstance(error, kind):
+                return End(state, reason, str(error))
+        if isinstance(error, StoreError):
+            raise error
+        _LOGGER.error("study %s failed", self.submission.digest.hex()[:16], exc_info=error)
+        told = str(error) if isinstance(error, AskanceError) else "a fault of the aggregator"
+        return End(StudyState.FAILED, "failed", told)
+
+
+class _Counting:
+    """The service's fleet, and how many rounds it has closed."""
+
+    def __init__(self, fleet: ServiceFleet) -> None:
+        self._fleet = fleet
+        self.rounds_closed = 0
+
+    @property
+    def population(self) -> int:
+        return self._fleet.population
+
+    def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
+        tallies = self._fleet.ask(round_, accounts)
+        self.rounds_closed = round_.number + 1
+        return tallies
+
+    def recall(self, round_: Round, accounts: Accounts) -> None:
+        self._fleet.recall(round_, accounts)
+        self.rounds_closed = round_.number + 1

@@ -1,0 +1,47 @@
+"""How far one lying device moves an answer."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from askance.aggregator.estimation.statistics import check_suits, inclusion, scores
+from askance.aggregator.learners import Question
+from askance.client.errors import InvalidParameter
+from askance.client.queries import QueryKind
+from askance.client.randomizers import Channel, Randomizer
+
+
+def influence(question: Question, randomizer: Randomizer, answered: int) -> Fraction:
+    """The most that one report among `answered`, sent instead of another, moves a value.
+
+    Utility: attained; m such reports move a value by at most m times as much. It is stated for each
+    value alone (one report moves several cells at once) and for the raw answer, not for what a
+    learner makes of it.
+
+    Args:
+        answered: how many reports there are, 1 or more.
+
+    Returns:
+        The greatest change over the values of the answer, in real units of the answer.
+
+    Raises:
+        InvalidParameter: the randomizer does not suit the question, or nobody answered.
+    """
+    if answered < 1:
+        raise InvalidParameter(f"influence: expected 1 answer or more, found {answered}")
+    check_suits(question, randomizer)
+    return _range(question, randomizer) / answered
+
+
+def _range(question: Question, randomizer: Randomizer) -> Fraction:
+    """The distance of the two reports that move a value the most."""
+    rates = inclusion(randomizer, 0)
+    if rates is not None:
+        one = 1 / abs(rates.own - rates.other)
+        if question.query.kind is QueryKind.SIGNED:
+            return 2 * one  # from the pair's one cell to its other
+        return question.spread * one if question.query.kind is QueryKind.REAL else one
+    if not isinstance(randomizer, Channel):
+        raise InvalidParameter(f"no influence is known for the family {randomizer.name}")
+    every = [scores(question, randomizer, value) for value in range(question.values)]
+    return max(max(each) - min(each) for each in every)

@@ -1,0 +1,85 @@
+"""One report moves a value by what `influence` says, and no other one by more."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from askance.aggregator.estimation import estimate, influence
+from askance.aggregator.learners import Question
+from askance.client.accounting import parse_epsilon
+from askance.client.errors import InvalidParameter
+from askance.client.queries import (
+    Bit,
+    Category,
+    Integer,
+    Query,
+    Real,
+    Schema,
+    category,
+    predicate,
+    real,
+)
+from askance.client.queries import signed as signed_query
+from askance.client.randomizers import (
+    Randomizer,
+    k_ary_response,
+    randomized_response,
+    subset_selection,
+)
+
+SCHEMA = Schema(
+    "people",
+    1,
+    smokes=Bit(),
+    colour=Category(("r", "g", "b", "w")),
+    age=Real(-2, 6),
+    side=Integer(0, 4),
+)
+ONE = parse_epsilon("1")
+
+
+def answers(query: Query, randomizer: Randomizer, reports: list[bytes]) -> tuple[float, ...]:
+    counts = randomizer.tally(np.frombuffer(b"".join(reports), np.uint8).reshape(len(reports), -1))
+    return estimate(Question(query), randomizer, counts, len(reports), 0.05).values
+
+
+@pytest.mark.parametrize(
+    ("query", "randomizer"),
+    [
+        (predicate(SCHEMA.smokes == 1), randomized_response(ONE)),
+        (real(SCHEMA.age), randomized_response(ONE)),
+        (category(SCHEMA.colour), k_ary_response(4, ONE)),
+        (category(SCHEMA.colour), subset_selection(4, ONE)),
+        (signed_query(SCHEMA.side), k_ary_response(5, ONE)),
+        (signed_query(SCHEMA.side), subset_selection(5, ONE)),
+    ],
+    ids=["predicate", "real", "k-ary", "subsets", "signed-k-ary", "signed-subsets"],
+)
+def test_it_is_attained_and_never_passed(query: Query, randomizer: Randomizer) -> None:
+    alphabet = list(randomizer.alphabet())
+    others = [alphabet[0], alphabet[-1]]
+    moved = max(
+        abs(after - before)
+        for one, two in product(alphabet, repeat=2)
+        for after, before in zip(
+            answers(query, randomizer, [*others, one]),
+            answers(query, randomizer, [*others, two]),
+            strict=True,
+        )
+    )
+    assert moved == pytest.approx(float(influence(Question(query), randomizer, 3)))
+
+
+def test_it_falls_with_the_answers() -> None:
+    question, randomizer = Question(predicate(SCHEMA.smokes == 1)), randomized_response(ONE)
+    assert influence(question, randomizer, 10) == influence(question, randomizer, 1) / 10
+    assert isinstance(influence(question, randomizer, 7), Fraction)
+
+
+def test_nobody_has_no_influence() -> None:
+    with pytest.raises(InvalidParameter, match="1 answer or more"):
+        influence(Question(predicate(SCHEMA.smokes == 1)), randomized_response(ONE), 0)

@@ -15,7 +15,7 @@ a field's name cannot hold is "_" in it. `Table.encoder` puts rows on a schema's
 `Table.column` gives a column's values for `Schema.encode_columns`, which is the same for all rows.
 """
 
-from askance.client.records.schema_files import schema_from_toml
+from askance.client.records.schema_files import schema_from_table, schema_from_toml
 from askance.client.records.tables import (
     NOTHING,
     Table,
@@ -34,5 +34,6 @@ __all__ = [
     "read_csv",
     "read_json",
     "read_table",
+    "schema_from_table",
     "schema_from_toml",
 ]

@@ -46,17 +46,30 @@ def schema_from_toml(path: Path) -> Schema:
         raise InvalidRecord(f"{path}: cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidRecord(f"{path}: expected TOML, found something else: {error}") from None
+    return schema_from_table(content, str(path), path.stem)
+
+
+def schema_from_table(content: Mapping[str, Any], place: str, name: str = "") -> Schema:
+    """The schema in a table of that form.
+
+    Args:
+      place: where it stands, in errors.
+      name: the schema's, where the table says none.
+
+    Raises:
+      InvalidRecord: not a schema; the field is named.
+    """
     unknown = sorted(content.keys() - {"name", "version", "fields"})
     if unknown:
-        raise InvalidRecord(f"{path}: expected name, version and fields, found {unknown[0]!r}")
+        raise InvalidRecord(f"{place}: expected name, version and fields, found {unknown[0]!r}")
     fields = content.get("fields")
     if not isinstance(fields, dict):
-        raise InvalidRecord(f"{path}: expected a table of fields, found none")
-    types = {name: _field(f"{path}: fields.{name}", item) for name, item in fields.items()}
+        raise InvalidRecord(f"{place}: expected a table of fields, found none")
+    types = {field: _field(f"{place}: fields.{field}", item) for field, item in fields.items()}
     try:
-        return Schema.of(content.get("name", path.stem), content.get("version", 1), types)
+        return Schema.of(content.get("name", name), content.get("version", 1), types)
     except AskanceError as error:
-        raise InvalidRecord(f"{path}: {error}") from None
+        raise InvalidRecord(f"{place}: {error}") from None
 
 
 def _field(place: str, item: Any) -> Field:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from askance.aggregator.operation.addresses import Address
 from askance.aggregator.operation.home import AggregatorHome
+from askance.client.addresses import Address
 
 NOW_S = 1_800_000_000
 

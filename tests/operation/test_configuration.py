@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from askance.aggregator.operation.addresses import Address
 from askance.aggregator.operation.configuration import Limits, TlsFiles, read_configuration
+from askance.client.addresses import Address
 from askance.client.errors import InvalidParameter
 
 LEAST = 'listen = "127.0.0.1:7443"\nstore = "sqlite:///store.sqlite"\n'

@@ -18,12 +18,12 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 from tests.operation.conftest import NOW_S, made
 
-from askance.aggregator.operation.addresses import Address
 from askance.aggregator.operation.certificates import first_name, self_made
 from askance.aggregator.operation.configuration import read_configuration
 from askance.aggregator.operation.files import NotOperable, write_new
 from askance.aggregator.operation.home import AggregatorHome
 from askance.aggregator.store import SqliteStore
+from askance.client.addresses import Address
 from askance.client.errors import InvalidParameter
 
 NOW = datetime.fromtimestamp(NOW_S, UTC)
@@ -137,6 +137,7 @@ def test_a_disk_that_fails_leaves_nothing_half_made(
     folder = tmp_path / "new"
     if exists:
         folder.mkdir()
+
     def full(path: Path, data: bytes, *, mode: int = 0o644) -> None:
         if path.name == "enrolment.key":
             raise OSError(28, "No space left on device")

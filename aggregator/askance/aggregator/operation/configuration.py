@@ -9,16 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from askance.aggregator.operation.addresses import Address
-from askance.aggregator.operation.toml_tables import (
+from askance.client.accounting import parse_epsilon
+from askance.client.addresses import Address
+from askance.client.errors import InvalidParameter
+from askance.client.toml_tables import (
     TomlTable,
     a_text,
     at_least_one,
     texts,
     true_or_false,
 )
-from askance.client.accounting import parse_epsilon
-from askance.client.errors import InvalidParameter
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 _STORE_PREFIX = "sqlite:///"

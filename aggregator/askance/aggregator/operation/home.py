@@ -12,12 +12,12 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from askance.aggregator.operation.addresses import Address
 from askance.aggregator.operation.certificates import self_made
 from askance.aggregator.operation.files import NotOperable, write_new
 from askance.aggregator.operation.template import configuration_text
 from askance.aggregator.operation.tokens import KEY_BYTES
 from askance.aggregator.store import SqliteStore
+from askance.client.addresses import Address
 
 CONFIGURATION = "aggregator.toml"
 AUTHORITY = "ca.pem"

@@ -9,10 +9,10 @@ from wsgiref.simple_server import WSGIServer
 import grpc
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
-from askance.aggregator.operation.addresses import Address
 from askance.aggregator.operation.files import NotOperable
 from askance.aggregator.store import StudyState
 from askance.client.accounting import NANO_NATS_PER_NAT
+from askance.client.addresses import Address
 from askance.client.messages import AckStatus, Reason
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)

@@ -14,12 +14,12 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from askance.aggregator.operation.addresses import Address
 from askance.aggregator.operation.certificates import first_name
 from askance.aggregator.operation.configuration import Configuration, TlsFiles
 from askance.aggregator.operation.files import NotOperable, read_needed
 from askance.aggregator.operation.metrics import word
 from askance.aggregator.store import SqliteStore, Store, StudyState
+from askance.client.addresses import Address
 
 _PATIENCE_S = 5.0
 

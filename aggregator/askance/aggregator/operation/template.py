@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from askance.aggregator.operation.addresses import Address
+from askance.client.addresses import Address
 
 _TEMPLATE = """\
 # An askance aggregator. Start it with: askance aggregator serve --config FILE (this file).

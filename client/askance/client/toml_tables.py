@@ -126,5 +126,5 @@ def _kind(value: object) -> str:
     """What a value is, in words, so that no secret put in the wrong place is repeated."""
     if value == "" or value == []:
         return "an empty one"
-    kinds = {str: "a text", bool: "true or false", int: "a number", float: "a fraction"}
-    return kinds.get(type(value), "an array" if isinstance(value, list) else "a table or a time")
+    kinds = {str: "a text", bool: "true or false", int: "a number", list: "an array"}
+    return kinds.get(type(value), f"a {type(value).__name__}")

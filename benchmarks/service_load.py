@@ -1,0 +1,171 @@
+"""A process full of devices that cost next to nothing: load for `service.py`, not a program.
+
+Each connected device holds a stream open and answers whatever is asked with reports that were
+prepared when the same requests were first seen. The aggregator, or the raw server that stands in
+for it, is served the same bytes by the same code.
+
+    python benchmarks/service_load.py streams|connections|unary ADDRESS FIRST COUNT [...]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import sys
+import time
+from collections.abc import Sequence
+
+import uvloop
+from grpc import aio
+
+from askance.client.codec import decode_request, decode_study, digest_of, encode_report, study_of
+from askance.client.messages import Report, SignedStudy
+from askance.client.queries import Schema
+from askance.client.service import (
+    SERVICE,
+    CheckIn,
+    Response,
+    channel_options,
+    decode_response,
+    encode_check_in,
+)
+
+SHARED_CHANNELS = 8
+DIALLING = 200  # connections that are being made at one time
+AT_WORK = 64  # unary calls at one time
+
+
+def token(ordinal: int) -> bytes:
+    """A device's token: load is no secret."""
+    return hashlib.sha256(b"load %d" % ordinal).digest()
+
+
+def greeting(ordinal: int, reports: tuple[bytes, ...] = ()) -> bytes:
+    """A device's first message."""
+    device = b"load %d" % ordinal
+    return encode_check_in(CheckIn(device_id=device, token=token(ordinal), reports=reports))
+
+
+class Answers:
+    """The reports to a response, made once for each set of requests."""
+
+    def __init__(self) -> None:
+        self._schemas: dict[bytes, Schema] = {}
+        self._reports: dict[tuple[bytes, ...], tuple[bytes, ...]] = {}
+        self._messages: dict[tuple[bytes, ...], bytes] = {}
+
+    def reports(self, response: Response) -> tuple[bytes, ...]:
+        """A report to each request, symbol 0, at its whole charge."""
+        self._meet(response.studies)
+        if response.requests not in self._reports:
+            self._reports[response.requests] = tuple(map(self._report, response.requests))
+        return self._reports[response.requests]
+
+    def message(self, response: Response) -> bytes:
+        """What to say next; nothing where nothing was asked."""
+        if not response.requests:
+            return b""
+        if response.requests not in self._messages:
+            reports = self.reports(response)
+            self._messages[response.requests] = encode_check_in(CheckIn(reports=reports))
+        return self._messages[response.requests]
+
+    def _meet(self, studies: Sequence[SignedStudy]) -> None:
+        for study in studies:
+            if digest_of(study.study) not in self._schemas:
+                self._schemas[digest_of(study.study)] = decode_study(study.study).schema
+
+    def _report(self, payload: bytes) -> bytes:
+        request = decode_request(payload, self._schemas[study_of(payload)])
+        cost = request.randomizer.loss.nano_nats
+        symbol = bytes(request.randomizer.width)
+        return encode_report(Report(digest_of(payload), symbol, cost, cost))
+
+
+async def participate(
+    address: str, ordinals: range, own_connections: bool, lost: dict[str, int]
+) -> None:
+    """Every device's stream, until the server ends it; calls that fail are counted by status."""
+    answers = Answers()
+    count = len(ordinals) if own_connections else SHARED_CHANNELS
+    channels = [
+        aio.insecure_channel(address, options=channel_options(own_connection=True))
+        for _ in range(count)
+    ]
+    dialling = asyncio.Semaphore(DIALLING)
+
+    async def device(ordinal: int, channel: aio.Channel) -> None:
+        call: aio.StreamStreamCall[bytes, bytes] = channel.stream_stream(
+            f"/{SERVICE}/Participate"
+        )()
+        try:
+            async with dialling:
+                await call.write(greeting(ordinal))
+                await call.wait_for_connection()
+            while isinstance(data := await call.read(), bytes):
+                message = answers.message(decode_response(data))
+                if message:
+                    await call.write(message)
+        except (aio.AioRpcError, asyncio.InvalidStateError):
+            code = (await call.code()).name
+            if code not in ("UNAVAILABLE", "CANCELLED"):  # how both servers say that it is over
+                lost[code] = lost.get(code, 0) + 1
+        except asyncio.CancelledError:
+            lost["CANCELLED"] = lost.get("CANCELLED", 0) + 1
+            raise
+
+    await asyncio.gather(*(device(o, channels[place % count]) for place, o in enumerate(ordinals)))
+    for channel in channels:
+        await channel.close()
+
+
+async def check_in(address: str, ordinals: range, deliver: bool) -> dict[str, float]:
+    """Unary calls: each device fetches what it is asked, and, if it is to, delivers the answers.
+
+    Only the second half is timed where answers are delivered.
+    """
+    answers = Answers()
+    channels = [
+        aio.insecure_channel(address, options=channel_options(own_connection=True))
+        for _ in range(SHARED_CHANNELS)
+    ]
+    calls = [channel.unary_unary(f"/{SERVICE}/CheckIn") for channel in channels]
+    at_work = asyncio.Semaphore(AT_WORK)
+
+    async def call(ordinal: int, message: bytes) -> Response:
+        async with at_work:
+            data = await calls[ordinal % SHARED_CHANNELS](message)
+        return decode_response(data)
+
+    messages = [greeting(ordinal) for ordinal in ordinals]
+    if deliver:
+        asked = await asyncio.gather(*map(call, ordinals, messages))
+        messages = [
+            greeting(ordinal, answers.reports(response))
+            for ordinal, response in zip(ordinals, asked, strict=True)
+        ]
+    began = time.perf_counter()
+    await asyncio.gather(*map(call, ordinals, messages))
+    seconds = time.perf_counter() - began
+    for channel in channels:
+        await channel.close()
+    return {"calls": len(ordinals), "seconds": seconds}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs one kind of load and prints what became of it as JSON."""
+    kind, address, first, count = argv[0], argv[1], int(argv[2]), int(argv[3])
+    ordinals = range(first, first + count)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        if kind in ("idle", "deliver"):
+            print(json.dumps(runner.run(check_in(address, ordinals, kind == "deliver"))))
+        else:
+            lost: dict[str, int] = {}
+            runner.run(participate(address, ordinals, kind == "connections", lost))
+            print(json.dumps({"lost": lost}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

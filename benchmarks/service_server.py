@@ -1,0 +1,259 @@
+"""The server's process for `service.py`, durable or raw: a part, not a program.
+
+Both serve the Devices service's two calls. The durable one is the aggregator's own service on a
+SQLite store; it asks whole rounds. The raw one reads and writes messages of the same bytes on the
+same library and event loop, and looks at none of them: the ceiling.
+
+    python benchmarks/service_server.py durable|raw DEVICES QUESTIONS
+
+It prints {"address": ...}, then obeys lines on standard input, answering each with a JSON line:
+"connected N" waits for so many streams, "rounds R" asks R rounds of everybody who is connected,
+"open" leaves a round open for check-ins, "quit" ends it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Protocol
+
+import grpc
+import numpy as np
+import uvloop
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from grpc import aio
+from service_load import token
+
+from askance.aggregator.service import AggregatorServer, Settings
+from askance.aggregator.session import Accounts, Group, Round
+from askance.aggregator.store import SqliteStore
+from askance.client.codec import digest_of, encode_request, sign_study
+from askance.client.messages import AckStatus, Request, SignedStudy, StudyTerms
+from askance.client.queries import Bits, Schema, parity, predicate
+from askance.client.randomizers import randomized_response
+from askance.client.service import SERVICE, Response, encode_response, token_digest
+
+COST = 10**8  # a tenth of a nat an answer
+CONNECT_S = 300.0
+NAME = "load"
+
+
+class Questions:
+    """A study of so many predicates, and its rounds."""
+
+    def __init__(self, devices: int, questions: int) -> None:
+        self._schema = Schema(NAME, 1, x=Bits(questions))
+        terms = StudyTerms(bytes(16), NAME, 1, (), self._schema, 1 << 62, 1 << 40, "")
+        self.study: SignedStudy = sign_study(terms, Ed25519PrivateKey.from_private_bytes(bytes(32)))
+        self._digest = digest_of(self.study.study)
+        self._devices = devices
+        self._questions = questions
+
+    def round(self, number: int, members: int) -> Round:
+        """Round `number`: the first `members` devices are asked every question."""
+        randomizer = randomized_response(COST)
+        groups = []
+        for place in range(self._questions):
+            mask = [int(bit == place) for bit in range(self._questions)]
+            query = predicate(parity(self._schema.x, mask) == 1)
+            payload = encode_request(Request(self._digest, number, place, query, randomizer))
+            groups.append(
+                Group(
+                    payload,
+                    digest_of(payload),
+                    query,
+                    randomizer,
+                    COST,
+                    np.arange(members),
+                    self._devices,
+                )
+            )
+        return Round(number, self.study, self._digest, tuple(groups))
+
+    def response(self, number: int) -> bytes:
+        """What a device is sent in a round, after one before it: acknowledgements, requests."""
+        payloads = tuple(group.payload for group in self.round(number, 1).groups)
+        acks = tuple((digest_of(payload), AckStatus.ACCEPTED) for payload in payloads)
+        studies = (self.study,) if number == 0 else ()
+        return encode_response(Response(acks=acks, studies=studies, requests=payloads))
+
+
+class Server(Protocol):
+    """What both servers do."""
+
+    address: str
+
+    def wait_connected(self, count: int) -> float: ...
+
+    def rounds(self, first: int, count: int, members: int) -> float: ...
+
+    def open(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class Durable:
+    """The aggregator's service on a SQLite store in `folder`."""
+
+    def __init__(self, questions: Questions, devices: int, folder: Path) -> None:
+        self._questions = questions
+        self._devices = devices
+        self._store = SqliteStore.create(folder / "store.sqlite")
+        self._store.enrol((b"load %d" % o, token_digest(token(o))) for o in range(devices))
+        settings = Settings(max_streams=max(50_000, devices), max_check_ins=10_000)
+        self._server = AggregatorServer.start(self._store, settings=settings)
+        self.address = self._server.address
+        self._accounts = Accounts(devices, 1 << 62)
+        self._executor = ThreadPoolExecutor(1)
+
+    def wait_connected(self, count: int) -> float:
+        """Seconds until so many streams are open."""
+        began = time.perf_counter()
+        while self._server.hub.connected < count:
+            _check_patience(began, count, self._server.hub.connected)
+            time.sleep(0.005)
+        return time.perf_counter() - began
+
+    def rounds(self, first: int, count: int, members: int) -> float:
+        """Seconds for rounds `first` and on, made before."""
+        made = [self._questions.round(first + place, members) for place in range(count)]
+        began = time.perf_counter()
+        for round_ in made:
+            self._server.fleet.ask(round_, self._accounts)
+        return time.perf_counter() - began
+
+    def open(self) -> None:
+        """Leaves a round open, for check-ins to answer."""
+        asked = self._questions.round(1 << 20, self._devices)
+        self._executor.submit(self._server.fleet.ask, asked, self._accounts)
+        while not self._server.hub.outstanding:
+            time.sleep(0.01)
+
+    def stop(self) -> None:
+        """Ends it."""
+        self._server.stop()
+        self._executor.shutdown()
+        self._store.close()
+
+
+class Raw:
+    """The same messages, unread."""
+
+    def __init__(self, questions: Questions) -> None:
+        self._questions = questions
+        self._first = questions.response(0)
+        self._later = questions.response(1)
+        self._streams: list[Any] = []
+        self._stopping: asyncio.Event
+        self._loop: asyncio.AbstractEventLoop
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+        self._started.wait()
+
+    def wait_connected(self, count: int) -> float:
+        """Seconds until so many streams are open."""
+        began = time.perf_counter()
+        while len(self._streams) < count:
+            _check_patience(began, count, len(self._streams))
+            time.sleep(0.005)
+        return time.perf_counter() - began
+
+    def rounds(self, first: int, count: int, members: int) -> float:
+        """Seconds for as many exchanges on every stream."""
+        return asyncio.run_coroutine_threadsafe(self._rounds(first, count), self._loop).result()
+
+    def open(self) -> None:
+        """Unary calls need nothing."""
+
+    def stop(self) -> None:
+        """Ends it."""
+        self._loop.call_soon_threadsafe(self._stopping.set)
+        self._thread.join()
+
+    async def _rounds(self, first: int, count: int) -> float:
+        began = time.perf_counter()
+        for number in range(first, first + count):
+            message = self._first if number == 0 else self._later
+            await asyncio.gather(*(self._exchange(stream, message) for stream in self._streams))
+        return time.perf_counter() - began
+
+    async def _exchange(self, stream: Any, message: bytes) -> None:
+        await stream.write(message)
+        await stream.read()
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        server = aio.server(options=Settings().server_options())
+        handlers = {
+            "CheckIn": grpc.unary_unary_rpc_method_handler(self._check_in),
+            "Participate": grpc.stream_stream_rpc_method_handler(self._participate),
+        }
+        handler = grpc.method_handlers_generic_handler(SERVICE, handlers)
+        server.add_generic_rpc_handlers((handler,))
+        self.address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+        await server.start()
+        self._started.set()
+        await self._stopping.wait()
+        await server.stop(0.2)
+
+    async def _check_in(self, data: bytes, context: Any) -> bytes:
+        return self._first
+
+    async def _participate(self, _: object, context: Any) -> None:
+        await context.read()
+        self._streams.append(context)
+        await self._stopping.wait()
+
+
+def _check_patience(began: float, expected: int, found: int) -> None:
+    if time.perf_counter() - began > CONNECT_S:
+        raise TimeoutError(f"expected {expected} devices to connect, found {found}")
+
+
+def obey(server: Server, members: int) -> None:
+    """Does what standard input says, line by line."""
+    asked = 0
+    for line in sys.stdin:
+        word, *numbers = line.split()
+        told: dict[str, Any] = {}
+        if word == "connected":
+            told["seconds"] = server.wait_connected(int(numbers[0]))
+        elif word == "rounds":
+            told["seconds"] = server.rounds(asked, int(numbers[0]), members)
+            asked += int(numbers[0])
+        elif word == "open":
+            server.open()
+        else:
+            return
+        print(json.dumps(told), flush=True)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Serves until it is told to quit, or whoever started it has gone."""
+    kind, devices, questions = argv[0], int(argv[1]), Questions(int(argv[1]), int(argv[2]))
+    with tempfile.TemporaryDirectory(prefix="askance-") as folder:
+        server: Server
+        server = Raw(questions) if kind == "raw" else Durable(questions, devices, Path(folder))
+        print(json.dumps({"address": server.address}), flush=True)
+        try:
+            obey(server, devices)
+        finally:
+            server.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

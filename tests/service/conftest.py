@@ -21,7 +21,7 @@ from askance.client.accounting import parse_epsilon
 from askance.client.codec import digest_of, encode_request, sign_study
 from askance.client.device import Device, Examiner, Policy
 from askance.client.ledger import Ledger, MemoryLedger
-from askance.client.messages import Request, SignedStudy, StudyTerms
+from askance.client.messages import Conduct, Request, SignedStudy, StudyTerms
 from askance.client.queries import Bit, Category, Query, Schema, category, predicate
 from askance.client.randomizers import Randomizer, k_ary_response, randomized_response
 from askance.client.service import DeviceRunner, Identity, channel_options, token_digest
@@ -58,10 +58,10 @@ class World:
         self.examiner = Examiner()
         self.study = self.signed_study()
 
-    def signed_study(self, nonce: bytes = bytes(16)) -> SignedStudy:
-        return sign_study(
-            StudyTerms(nonce, "test", 1, (), SCHEMA, BUDGET, NOW_S + 86_400, "to be tested"), KEY
-        )
+    def signed_study(self, nonce: bytes = bytes(16), **conduct: Any) -> SignedStudy:
+        expires, why = NOW_S + 86_400, "to be tested"
+        terms = StudyTerms(nonce, "test", 1, (), SCHEMA, BUDGET, expires, why, Conduct(**conduct))
+        return sign_study(terms, KEY)
 
     def device(self, ordinal: int, ledger: Ledger | None = None, life: int = BUDGET) -> Device:
         colour = ("red", "green", "blue")[ordinal % 3]

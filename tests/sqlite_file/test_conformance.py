@@ -116,7 +116,7 @@ def test_it_is_private_to_its_owner(keeper: Keeper, path: Path, kept: Any) -> No
 
 
 def test_one_process_at_a_time(keeper: Keeper, path: Path, kept: Any) -> None:
-    with pytest.raises(StoreError, match="locked"):
+    with pytest.raises(StoreError, match="found it in use by another process"):
         keeper.type.open(path)
     keeper.fill(kept)
 

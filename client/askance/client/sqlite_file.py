@@ -110,7 +110,9 @@ class SqliteFile:
             _take_hold(connection, path, kind)
         except sqlite3.Error as error:
             connection.close()
-            raise StoreError(f"{name} {path}: expected a sound {name}, found: {error}") from None
+            busy = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
+            found = "it in use by another process" if busy else f"a damaged one: {error}"
+            raise StoreError(f"{name} {path}: expected a sound {name}, found {found}") from None
         except StoreError:
             connection.close()
             raise

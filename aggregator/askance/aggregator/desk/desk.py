@@ -183,7 +183,7 @@ class Desk:
         run = self._runs.get(digest)
         if run is not None:
             run.cancel()
-            run.ended.wait(_CANCEL_S)
+            run.over.wait(_CANCEL_S)
         ended = self._store.conclusions().get(digest)
         return StudyState.OPEN if ended is None else ended.state
 
@@ -204,7 +204,8 @@ class Desk:
         try:
             submission = understand(signed, self._analysts)
         except SubmissionRefused as error:
-            _LOGGER.warning("study %s cannot go on: %s", digest.hex()[:16], error)
+            extra = {"study": digest.hex()[:16], "reason": error.reason}
+            _LOGGER.warning("a study cannot go on", extra=extra)
             return
         self._begin(submission)
 

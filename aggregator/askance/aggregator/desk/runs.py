@@ -40,7 +40,7 @@ class Run:
         self, submission: Submission, store: Store, fleet: ServiceFleet, observer: Observer
     ) -> None:
         self.submission = submission
-        self.ended = threading.Event()
+        self.over = threading.Event()  # it has ended, or was let go of
         self._store = store
         self._service = fleet
         self._fleet = _Counting(fleet)
@@ -78,21 +78,26 @@ class Run:
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
-        digest = self.submission.digest.hex()[:16]
-        _LOGGER.info("study %s goes on", digest)
+        try:
+            self._go_on()
+        finally:
+            self.over.set()  # nobody is to wait for a study that a stopping service has let go of
+
+    def _go_on(self) -> None:
+        study = {"study": self.submission.digest.hex()[:16]}
+        _LOGGER.info("a study goes on", extra=study)
         while not self._stopping.is_set():
             try:
                 found = self._conclude()
             except ServiceStopped:
                 return
             except StoreError as error:  # the disk's fault and nobody's end: what is durable counts
-                _LOGGER.error("study %s waits for the store: %s", digest, error)
+                _LOGGER.error("a study waits for the store", exc_info=error, extra=study)
                 self._stopping.wait(_DISK_S)
                 continue
             self._conclusion = found
             self._observer.study_concluded(found.state)
-            self.ended.set()
-            _LOGGER.info("study %s ended: %s", digest, found.reason)
+            _LOGGER.info("a study has ended", extra={**study, "reason": found.reason})
             return
 
     def _conclude(self) -> Conclusion:
@@ -123,7 +128,8 @@ class Run:
                 return End(state, reason, str(error))
         if isinstance(error, StoreError):
             raise error
-        _LOGGER.error("study %s failed", self.submission.digest.hex()[:16], exc_info=error)
+        study = {"study": self.submission.digest.hex()[:16]}
+        _LOGGER.error("a study failed", exc_info=error, extra=study)
         told = str(error) if isinstance(error, AskanceError) else "a fault of the aggregator"
         return End(StudyState.FAILED, "failed", told)
 

@@ -20,6 +20,7 @@ from askance.aggregator.operation.files import NotOperable, read_needed
 from askance.aggregator.operation.metrics import word
 from askance.aggregator.store import SqliteStore, Store, StudyState
 from askance.client.addresses import Address
+from askance.client.errors import InvalidParameter
 
 _PATIENCE_S = 5.0
 
@@ -55,10 +56,13 @@ def status(configuration: Configuration) -> Status:
     """Asks a running aggregator, or reads the store where none runs.
 
     Raises:
+      InvalidParameter: nobody can be asked at port 0.
       NotOperable: something is there that does not answer, or is no aggregator.
       StoreError: none runs, and the store cannot be opened.
     """
     address = configuration.listen.from_here
+    if not address.port:
+        raise InvalidParameter("listen: expected the port that was taken, found 0 (give --listen)")
     try:
         serving = _asked(address, configuration.tls)
     except ConnectionError:
@@ -116,7 +120,7 @@ def _channel(address: Address, tls: TlsFiles | None) -> Iterator[grpc.Channel]:
 
 
 def _page(address: Address | None) -> list[Metric] | None:
-    if address is None:
+    if address is None or not address.port:
         return None
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # it is not far away
     try:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from askance.client.errors import InvalidParameter
-from askance.client.service import MAX_REQUEST_MESSAGE_BYTES, MAX_RESPONSE_BYTES
+from askance.client.service import MAX_REQUEST_MESSAGE_BYTES
 
 # A device behind a NAT pings once a minute; twice as often is still no abuse.
 _MIN_PING_MS = 30_000
+# The hub keeps its own messages to devices far below; a result of 65,535 cells is some 7 MB.
+_MAX_SEND_BYTES = 64 * 1024 * 1024
 _KEEPALIVE_MS = 60_000
 _KEEPALIVE_TIMEOUT_MS = 20_000
 
@@ -47,7 +49,7 @@ class Settings:
             ("grpc.server.max_pending_requests", self.max_pending),
             ("grpc.server.max_pending_requests_hard_limit", self.max_pending),
             ("grpc.max_receive_message_length", MAX_REQUEST_MESSAGE_BYTES),
-            ("grpc.max_send_message_length", MAX_RESPONSE_BYTES),
+            ("grpc.max_send_message_length", _MAX_SEND_BYTES),
             ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
             ("grpc.keepalive_timeout_ms", _KEEPALIVE_TIMEOUT_MS),
             ("grpc.keepalive_permit_without_calls", 1),

@@ -29,6 +29,7 @@ def test_a_new_device_has_an_identity_of_its_own_and_an_empty_ledger(
     assert code == 0
     assert status == {
         "device_id": made["device_id"],
+        "members": 0,
         "spent_nano_nats": 0,
         "answers": 0,
         "studies": 0,
@@ -36,8 +37,8 @@ def test_a_new_device_has_an_identity_of_its_own_and_an_empty_ledger(
 
 
 def test_only_the_owner_can_read_what_was_made(tmp_path: Path) -> None:
-    DeviceHome.create(tmp_path / "one")
-    for name in ("identity.json", "ledger.sqlite"):
+    DeviceHome.create(tmp_path / "one", "")
+    for name in ("identity.json", "ledger.sqlite", "device.toml"):
         mode = stat.S_IMODE((tmp_path / "one" / name).stat().st_mode)
         assert mode & 0o077 == 0, name
 
@@ -45,7 +46,7 @@ def test_only_the_owner_can_read_what_was_made(tmp_path: Path) -> None:
 def test_a_device_is_never_made_over_another(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first = DeviceHome.create(tmp_path).identity()
+    first = DeviceHome.create(tmp_path, "").identity()
     code, failure, err = run(capsys, "init", str(tmp_path))
     assert code == 1
     assert "failure" in failure
@@ -54,15 +55,16 @@ def test_a_device_is_never_made_over_another(
 
 
 def test_a_ledger_without_its_identity_is_not_made_over_either(tmp_path: Path) -> None:
-    DeviceHome.create(tmp_path)
+    DeviceHome.create(tmp_path, "")
     (tmp_path / "identity.json").unlink()
+    (tmp_path / "device.toml").unlink()
     with pytest.raises(StoreError, match="expected no file there yet"):
-        DeviceHome.create(tmp_path)
+        DeviceHome.create(tmp_path, "")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"device_id": "zz", "token": "00"}'])
 def test_a_damaged_identity_is_one_clear_error(tmp_path: Path, text: str) -> None:
-    home = DeviceHome.create(tmp_path)
+    home = DeviceHome.create(tmp_path, "")
     (tmp_path / "identity.json").write_text(text)
     with pytest.raises(StoreError, match="identity"):
         home.identity()
@@ -71,10 +73,10 @@ def test_a_damaged_identity_is_one_clear_error(tmp_path: Path, text: str) -> Non
 def test_status_and_history_tell_what_was_spent(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ledger = DeviceHome.create(tmp_path).ledger()
+    file = DeviceHome.create(tmp_path, "").ledgers()
     charge = Charge(b"r" * 32, b"s" * 32, b"q" * 32, 20_000, 500_000_000, b"\1")
-    ledger.commit(charge, Limits(10**9, 10**9, 10**9), lambda symbol, charged, spent: symbol)
-    ledger.close()
+    file.ledger().commit(charge, Limits(10**9, 10**9, 10**9), lambda symbol, charged, spent: symbol)
+    file.close()
     _, status, _ = run(capsys, "status", str(tmp_path))
     assert (status["spent_nano_nats"], status["answers"]) == (500_000_000, 1)
     _, history, _ = run(capsys, "history", str(tmp_path))

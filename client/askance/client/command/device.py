@@ -1,4 +1,4 @@
-"""`device init`, `device status`, `device history`."""
+"""The device's commands: their arguments, and what becomes of their results."""
 
 from __future__ import annotations
 
@@ -8,100 +8,122 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from askance.client.errors import AskanceError
+from askance.client.errors import AskanceError, InvalidParameter, InvalidQuery, InvalidRecord
+
+if TYPE_CHECKING:
+    from askance.client.command.home import DeviceHome
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command: its name, a line about it, and what it does in a device's folder."""
+    """A command: its name, a line about it, its arguments; `run` gives the exit code."""
 
     name: str
     summary: str
-    run: Callable[[Path], dict[str, Any]]
-    tell: Callable[[dict[str, Any]], str]
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
 
 
-def _init(folder: Path) -> dict[str, Any]:
-    from askance.client.command.home import DeviceHome
+def _init(arguments: argparse.Namespace) -> int:
+    from askance.client.command.making import init, tell_init
 
-    home = DeviceHome.create(folder)
-    return {"folder": str(folder), "device_id": home.identity().device_id.hex()}
-
-
-def _status(folder: Path) -> dict[str, Any]:
-    from askance.client.command.home import DeviceHome
-
-    home = DeviceHome(folder)
-    ledger = home.ledger()
-    try:
-        entries = list(ledger.history())
-    finally:
-        ledger.close()
-    return {
-        "device_id": home.identity().device_id.hex(),
-        "spent_nano_nats": sum(entry.nano_nats for entry in entries),
-        "answers": len(entries),
-        "studies": len({entry.study_digest for entry in entries}),
-    }
+    return _show(arguments, init(arguments), tell_init)
 
 
-def _history(folder: Path) -> dict[str, Any]:
-    from askance.client.command.home import DeviceHome
+def _enroll(arguments: argparse.Namespace) -> int:
+    from askance.client.command.running import enroll, tell_enroll
 
-    ledger = DeviceHome(folder).ledger()
-    try:
-        return {
-            "entries": [
-                {
-                    "day": entry.day,
-                    "study": entry.study_digest.hex(),
-                    "request": entry.request_digest.hex(),
-                    "nano_nats": entry.nano_nats,
-                }
-                for entry in ledger.history()
-            ]
-        }
-    finally:
-        ledger.close()
+    return _show(arguments, enroll(*_place(arguments), arguments), tell_enroll)
 
 
-def _tell_status(result: dict[str, Any]) -> str:
-    from askance.client.accounting import format_nats
+def _run(arguments: argparse.Namespace) -> int:
+    from askance.client.command.running import run_on, run_once, tell_once
 
-    return (
-        f"device {result['device_id']}: {format_nats(result['spent_nano_nats'])} nats spent on"
-        f" {result['answers']} answers to {result['studies']} studies"
+    home, configuration = _place(arguments)
+    if not arguments.once:
+        run_on(home, configuration, as_json=arguments.json)
+        return 0
+    result = run_once(home, configuration)
+    _show(arguments, result, tell_once)
+    return 1 if result["failed"] else 0
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    from askance.client.command.telling import status, tell_status
+
+    return _show(arguments, status(*_place(arguments)), tell_status)
+
+
+def _history(arguments: argparse.Namespace) -> int:
+    from askance.client.command.telling import history, tell_history
+
+    return _show(arguments, history(*_place(arguments)), tell_history)
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    from askance.client.command.telling import tell_verify, verify
+
+    result = verify(*_place(arguments))
+    _show(arguments, result, tell_verify)
+    return 1 if result["violations"] else 0
+
+
+def _add_init(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, help="the device's folder; made if need be")
+    for option, read, metavar, what in (
+        ("--aggregator", _reads("an_address"), "HOST:PORT", "where the aggregator is called"),
+        ("--ca", Path, "FILE", "the authority that signed its certificate (PEM)"),
+        ("--schema", Path, "FILE", "what a record is (TOML)"),
+        ("--data", Path, "FILE", "the records (CSV or JSON)"),
+        ("--row", _row, "N", "one person, by the row's number from 0; else a gateway, all rows"),
+        ("--key", str, "COLUMN", "a gateway's column that names people"),
+        ("--life-epsilon", _reads("a_budget"), "E", "the most all studies together may cost, nats"),
+        ("--day-epsilon", _reads("a_budget"), "E", "the most one UTC day may cost"),
+        ("--study-epsilon", _reads("a_budget"), "E", "the most one study may cost"),
+    ):
+        parser.add_argument(option, type=read, metavar=metavar, help=what)
+    parser.add_argument(
+        "--analyst",
+        type=_reads("an_analyst"),
+        action="append",
+        default=[],
+        metavar="HEX",
+        help="the public key of an analyst whose studies are answered; may be repeated",
     )
 
 
-def _tell_history(result: dict[str, Any]) -> str:
-    from askance.client.accounting import format_nats
+def _add_place(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, nargs="?", help="the device's folder")
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="its device.toml, in place of the folder"
+    )
 
-    lines = ["day      study              request            nats"]
-    lines += [
-        f"{entry['day']:<8} {entry['study'][:16]:<18} {entry['request'][:16]:<18} "
-        f"{format_nats(entry['nano_nats'])}"
-        for entry in result["entries"]
-    ]
-    return "\n".join(lines)
+
+def _add_enroll(parser: argparse.ArgumentParser) -> None:
+    _add_place(parser)
+    token = parser.add_mutually_exclusive_group(required=True)
+    token.add_argument("--token", metavar="TEXT", help="the operator's enrolment token")
+    token.add_argument(
+        "--token-file", type=Path, metavar="FILE", help="where it stands; - for standard input"
+    )
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    _add_place(parser)
+    parser.add_argument(
+        "--once", action="store_true", help="check in once for each person, then end"
+    )
 
 
 COMMANDS = (
-    Command(
-        "init",
-        "make a device's identity and its empty ledger in a folder",
-        _init,
-        lambda result: f"device {result['device_id']} in {result['folder']}",
-    ),
-    Command(
-        "status",
-        "what the device has spent in its life",
-        _status,
-        _tell_status,
-    ),
-    Command("history", "every answer given, and its cost", _history, _tell_history),
+    Command("init", "make a device's identity, ledger and configuration", _add_init, _init),
+    Command("enroll", "make its people known to the aggregator", _add_enroll, _enroll),
+    Command("run", "answer the aggregator's questions until a signal", _add_run, _run),
+    Command("status", "what the device has spent in its life", _add_place, _status),
+    Command("history", "every answer given, and its cost", _add_place, _history),
+    Command("verify", "add everything up anew, against the budgets", _add_place, _verify),
 )
 
 
@@ -110,30 +132,110 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="device_command", metavar="COMMAND", required=True)
     for command in COMMANDS:
         sub = commands.add_parser(command.name, help=command.summary, description=command.summary)
-        sub.add_argument("folder", type=Path, help="the device's folder")
-        sub.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
+        command.add_arguments(sub)
+        for option, what in (
+            ("--json", "print one JSON object, nothing else"),
+            ("--debug", "on an error, print the traceback"),
+        ):
+            # Suppressed, so that the same option before the command's name is not undone.
+            sub.add_argument(option, action="store_true", default=argparse.SUPPRESS, help=what)
         sub.set_defaults(device=command)
 
 
 def run_command(arguments: argparse.Namespace) -> int:
-    """Runs the chosen command and prints its result."""
+    """Runs the chosen command, prints its result and returns its exit code."""
     command: Command = arguments.device
-    result = command.run(arguments.folder)
-    print(json.dumps(result) if arguments.json else command.tell(result))
-    return 0
+    return command.run(arguments)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The edge-only program; returns its exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m askance.client", description="The commands of a device's owner."
-    )
+    words = list(sys.argv[1:] if argv is None else argv)
+    as_json = "--json" in words
+    parser = _Parser(prog="python -m askance.client", description=_DESCRIPTION)
+    parser.set_defaults(json=False, debug=False)
     add_commands(parser)
-    arguments = parser.parse_args(argv)
     try:
-        return run_command(arguments)
-    except AskanceError as error:
-        if arguments.json:
-            print(json.dumps({"failure": {"reason": "failed", "message": str(error)}}))
-        print(f"askance: {error}", file=sys.stderr)
-        return 1
+        return run_command(parser.parse_args(words))
+    except KeyboardInterrupt:
+        return _fail(130, "interrupted", "interrupted", as_json=as_json)
+    except (AskanceError, OSError) as error:
+        if "--debug" in words:
+            raise
+        code, reason = _meaning(error)
+        return _fail(code, reason, " ".join(str(error).split()), as_json=as_json)
+
+
+_DESCRIPTION = "The commands of a device's owner."
+
+
+class Usage(AskanceError, ValueError):
+    """What was typed is no command."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises its complaints, so that they can be printed as JSON too; takes no abbreviations."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)
+
+    def error(self, message: str) -> NoReturn:
+        raise Usage(f"{message} (see {self.prog} --help)")
+
+
+def _fail(code: int, reason: str, message: str, *, as_json: bool) -> int:
+    if as_json:
+        print(json.dumps({"failure": {"reason": reason, "message": message}}))
+    print(f"askance: {message}", file=sys.stderr)
+    return code
+
+
+def _meaning(error: Exception) -> tuple[int, str]:
+    """The exit code of an error, and a word for programs."""
+    if isinstance(error, Usage):
+        return 2, "usage"
+    if isinstance(error, InvalidParameter | InvalidQuery | InvalidRecord):
+        return 2, "bad-input"
+    return 1, "failed"
+
+
+def _place(arguments: argparse.Namespace) -> tuple[DeviceHome, Path]:
+    """The folder and the configuration that were named by one of the two."""
+    from askance.client.command.home import DeviceHome
+
+    folder: Path | None = arguments.folder
+    configuration: Path | None = arguments.config
+    if folder is not None and configuration is None:
+        home = DeviceHome(folder)
+        return home, home.configuration
+    if configuration is not None and folder is None:
+        return DeviceHome(configuration.parent), configuration
+    found = "neither" if folder is None else "both"
+    raise InvalidParameter(f"expected a device's folder or --config FILE, found {found}")
+
+
+def _show(
+    arguments: argparse.Namespace, result: dict[str, Any], tell: Callable[[dict[str, Any]], str]
+) -> int:
+    print(json.dumps(result) if arguments.json else tell(result))
+    return 0
+
+
+def _reads(name: str) -> Callable[[str], object]:
+    """What reads an option as `device.toml` reads the same value."""
+
+    def read(text: str) -> object:
+        from askance.client.command import configuration
+
+        try:
+            return getattr(configuration, name)(text)
+        except InvalidParameter as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return read
+
+
+def _row(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise argparse.ArgumentTypeError("expected a row's number of 0 or more")
+    return int(text)

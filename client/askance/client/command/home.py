@@ -1,4 +1,4 @@
-"""A device's folder: who it is, and its ledger."""
+"""A device's folder: who it is, its ledgers and its configuration."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from askance.client.errors import StoreError
-from askance.client.ledger import SqliteLedger
+from askance.client.ledger import LedgerFile
 from askance.client.service.identity import Identity
 
 _IDENTITY = "identity.json"
 _LEDGER = "ledger.sqlite"
+CONFIGURATION = "device.toml"
 _ID_BYTES, _TOKEN_BYTES = 16, 32
 
 
@@ -21,17 +22,18 @@ class DeviceHome:
     """The files of one device, readable by their owner only.
 
     Args:
-      folder: holds `identity.json` (its id and its secret token) and `ledger.sqlite`.
+      folder: holds `identity.json` (its id and its secret token), `ledger.sqlite` (its own ledger,
+        or all of a gateway's members') and `device.toml`.
     """
 
     folder: Path
 
     @classmethod
-    def create(cls, folder: Path) -> DeviceHome:
-        """Makes a new identity and an empty ledger.
+    def create(cls, folder: Path, configuration: str) -> DeviceHome:
+        """Makes a new identity, a ledger without a charge, and a configuration of this text.
 
         Raises:
-          StoreError: one of the files is there already (neither is ever overwritten), or the disk
+          StoreError: one of the files is there already (none is ever overwritten), or the disk
             says no.
         """
         home = cls(folder)
@@ -39,19 +41,26 @@ class DeviceHome:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(f"device {folder}: cannot be made: {error.strerror}") from None
-        if home._identity.exists():
-            raise StoreError(f"device {folder}: expected no {_IDENTITY} there yet, found one")
-        SqliteLedger.create(home._ledger).close()
+        for file in (home._identity, home.configuration):
+            if file.exists():
+                raise StoreError(f"device {folder}: expected no {file.name} there yet, found one")
+        LedgerFile.create(home._ledger).close()
         fresh = {"device_id": os.urandom(_ID_BYTES).hex(), "token": os.urandom(_TOKEN_BYTES).hex()}
+        home._write(home._identity, json.dumps(fresh))
+        home._write(home.configuration, configuration)
+        return home
+
+    def _write(self, path: Path, text: str) -> None:
         try:
-            descriptor = os.open(home._identity, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump(fresh, file)
+                file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise StoreError(f"device {folder}: no identity was made: {error.strerror}") from None
-        return home
+            raise StoreError(
+                f"device {self.folder}: {path.name} cannot be made: {error.strerror}"
+            ) from None
 
     def identity(self) -> Identity:
         """Who this device is to its aggregator.
@@ -69,13 +78,18 @@ class DeviceHome:
                 f"device {self.folder}: expected a sound {_IDENTITY}, found none"
             ) from (None)
 
-    def ledger(self) -> SqliteLedger:
-        """The device's ledger, opened.
+    def ledgers(self) -> LedgerFile:
+        """The ledgers, opened; the caller closes them.
 
         Raises:
-          StoreError: missing, damaged, newer or in use (see `SqliteLedger.open`).
+          StoreError: missing, damaged, newer or in use (see `LedgerFile.open`).
         """
-        return SqliteLedger.open(self._ledger)
+        return LedgerFile.open(self._ledger)
+
+    @property
+    def configuration(self) -> Path:
+        """Where the configuration is, unless a command is told of another."""
+        return self.folder / CONFIGURATION
 
     @property
     def _identity(self) -> Path:

@@ -8,11 +8,14 @@ exponential with full jitter, so that a fleet does not come back as one.
 
 `exchange` is what passes in one exchange, as values and as bytes; `outbox` keeps what is not
 acknowledged; `backoff` says how long to wait; `runtime` puts them around a `Device`, once
-(`check_in_once`) or held open (`participate`).
+(`check_in_once`) or held open (`participate`); `gateway` runs many of them in one loop, answers in
+threads so that they wait for the disk together; `enrolment` makes devices known.
 """
 
 from askance.client.service.backoff import Backoff, Jitter, Sleep, sleep_ms, system_jitter
-from askance.client.service.channels import channel_options
+from askance.client.service.channels import channel_options, open_channel
+from askance.client.service.clock import system_now_s
+from askance.client.service.enrolment import enrol
 from askance.client.service.exchange import (
     MAX_ENROLMENTS,
     MAX_KNOWN_STUDIES,
@@ -36,9 +39,10 @@ from askance.client.service.exchange import (
     encode_enrolled,
     encode_response,
 )
-from askance.client.service.identity import Identity, token_digest
+from askance.client.service.gateway import Gateway, Member, Outcome, Watcher
+from askance.client.service.identity import Identity, member_identity, token_digest
 from askance.client.service.outbox import Outbox
-from askance.client.service.runtime import DeviceRunner
+from askance.client.service.runtime import DeviceRunner, describe
 
 __all__ = [
     "MAX_ENROLMENTS",
@@ -55,21 +59,30 @@ __all__ = [
     "DeviceRunner",
     "Enrol",
     "ExchangeTooLarge",
+    "Gateway",
     "Identity",
     "Jitter",
+    "Member",
     "Outbox",
+    "Outcome",
     "Response",
     "Sleep",
+    "Watcher",
     "channel_options",
     "decode_check_in",
     "decode_enrol",
     "decode_enrolled",
     "decode_response",
+    "describe",
     "encode_check_in",
     "encode_enrol",
     "encode_enrolled",
     "encode_response",
+    "enrol",
+    "member_identity",
+    "open_channel",
     "sleep_ms",
     "system_jitter",
+    "system_now_s",
     "token_digest",
 ]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import grpc
+from grpc import aio
+
 from askance.client.service.exchange import MAX_REQUEST_MESSAGE_BYTES, MAX_RESPONSE_BYTES
 
 # A ping a minute keeps an idle stream alive through NATs; a server calls more often abuse.
 _KEEPALIVE_MS = 60_000
 _KEEPALIVE_TIMEOUT_MS = 20_000
+_FIRST_WAIT_MS = 500
 
 
 def channel_options(*, own_connection: bool = False) -> list[tuple[str, int]]:
@@ -25,3 +29,21 @@ def channel_options(*, own_connection: bool = False) -> list[tuple[str, int]]:
         ("grpc.http2.max_pings_without_data", 0),
         ("grpc.use_local_subchannel_pool", 1 if own_connection else 0),
     ]
+
+
+def open_channel(address: str, ca: bytes | None, *, longest_wait_ms: int) -> aio.Channel:
+    """A connection of its own to an aggregator, made again when it is lost.
+
+    Args:
+      address: HOST:PORT.
+      ca: the certificates (PEM) that the aggregator's must be signed by; None for plain text.
+      longest_wait_ms: between two tries to connect.
+    """
+    options = [
+        *channel_options(own_connection=True),
+        ("grpc.initial_reconnect_backoff_ms", min(_FIRST_WAIT_MS, longest_wait_ms)),
+        ("grpc.max_reconnect_backoff_ms", longest_wait_ms),
+    ]
+    if ca is None:
+        return aio.insecure_channel(address, options=options)
+    return aio.secure_channel(address, grpc.ssl_channel_credentials(ca), options=options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 from dataclasses import dataclass, field
 
 from askance.client.errors import InvalidParameter
@@ -10,6 +11,7 @@ from askance.client.errors import InvalidParameter
 MAX_ID_BYTES = 64
 MIN_TOKEN_BYTES = 16
 MAX_TOKEN_BYTES = 64
+MEMBER_ID_BYTES = 16
 
 
 def token_digest(token: bytes) -> bytes:
@@ -40,3 +42,20 @@ class Identity:
                 f"identity: expected a token of {MIN_TOKEN_BYTES} to {MAX_TOKEN_BYTES} bytes,"
                 f" found {len(self.token)}"
             )
+
+
+def member_identity(root: Identity, name: str) -> Identity:
+    """Who one of a gateway's members is to the aggregator.
+
+    The id is the first 16 bytes of HMAC-SHA-256(root token, "askance member id v1", 0, name), the
+    token all 32 of HMAC-SHA-256(root token, "askance member token v1", 0, name), the name in UTF-8.
+    So a gateway keeps one secret, and nobody without it can tell which name an id stands for. The
+    root itself is a single device's identity; a gateway's root is never enrolled, nor told.
+    """
+
+    def derived(what: bytes) -> bytes:
+        return hmac.digest(root.token, what + b"\0" + name.encode("utf-8"), "sha256")
+
+    return Identity(
+        derived(b"askance member id v1")[:MEMBER_ID_BYTES], derived(b"askance member token v1")
+    )

@@ -11,7 +11,7 @@ from grpc import aio
 
 from askance.client.codec import digest_of
 from askance.client.device import Device
-from askance.client.errors import RemoteProtocolError
+from askance.client.errors import AskanceError, RemoteProtocolError
 from askance.client.service.backoff import Backoff, Jitter, Sleep, sleep_ms, system_jitter
 from askance.client.service.exchange import (
     MAX_KNOWN_STUDIES,
@@ -34,6 +34,13 @@ _FAILURES = (aio.AioRpcError, RemoteProtocolError)
 """What an exchange may fail with and be tried again: the network's fault, or the aggregator's."""
 
 
+def describe(failure: aio.AioRpcError | AskanceError) -> str:
+    """A failure in one line: a call's status and what was said with it, or the error's message."""
+    if isinstance(failure, aio.AioRpcError):
+        return f"{failure.code().name}: {' '.join((failure.details() or 'no details').split())}"
+    return str(failure)
+
+
 class DeviceRunner:
     """One device's exchange with its aggregator.
 
@@ -48,7 +55,9 @@ class DeviceRunner:
       offload: where answers are computed when they wait for a disk; None answers in place.
       release_ms: reports leave this long after their requests came, so that the time an answer took
         to compute does not show; 0 sends them at once.
+      longest_wait_ms: between two tries.
       on_failure: told of every failed exchange that `participate` and `keep_checking_in` try again.
+      on_report: given every report when the core has made it durable.
     """
 
     def __init__(
@@ -61,7 +70,9 @@ class DeviceRunner:
         sleep: Sleep = sleep_ms,
         offload: Executor | None = None,
         release_ms: int = 0,
+        longest_wait_ms: int = 300_000,
         on_failure: Callable[[Failure], None] | None = None,
+        on_report: Callable[[bytes], None] | None = None,
     ) -> None:
         self._device = device
         self._identity = identity
@@ -72,11 +83,12 @@ class DeviceRunner:
         self._participate: aio.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(
             f"/{SERVICE}/Participate"
         )
-        self._backoff = Backoff(jitter=jitter)
+        self._backoff = Backoff(jitter=jitter, cap_ms=longest_wait_ms)
         self._sleep = sleep
         self._offload = offload
         self._release_ms = release_ms
         self._on_failure = on_failure
+        self._on_report = on_report
         self._outbox = Outbox()
 
     @property
@@ -208,4 +220,6 @@ class DeviceRunner:
             loop = asyncio.get_running_loop()
             report = await loop.run_in_executor(self._offload, self._device.answer, payload)
         self._outbox.put(digest_of(payload), report)
+        if self._on_report is not None:
+            self._on_report(report)
         return report

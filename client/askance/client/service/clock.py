@@ -1,0 +1,15 @@
+"""The system's clock, as whole numbers."""
+
+from __future__ import annotations
+
+import time
+
+_NS_PER_S = 10**9
+
+utc = time.gmtime
+"""From seconds since 1970, the parts of a date in UTC (as `logging.Formatter.converter` is)."""
+
+
+def system_now_s() -> int:
+    """Whole seconds since 1970, UTC."""
+    return time.time_ns() // _NS_PER_S

@@ -1,0 +1,48 @@
+"""Making devices known to their aggregator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grpc import aio
+
+from askance.client.errors import RemoteProtocolError
+from askance.client.service.exchange import (
+    MAX_ENROLMENTS,
+    SERVICE,
+    Enrol,
+    decode_enrolled,
+    encode_enrol,
+)
+from askance.client.service.identity import Identity, token_digest
+
+_CALL_TIMEOUT_S = 60
+
+
+async def enrol(
+    channel: aio.Channel, token: bytes, identities: Sequence[Identity]
+) -> tuple[int, int]:
+    """Enrols devices under an operator's token, a message's worth at a time; again is no harm.
+
+    A device's own token stays here: its SHA-256 is sent.
+
+    Returns:
+      How many were new, and how many the aggregator knew already.
+
+    Raises:
+      aio.AioRpcError: refused or not reached; those of messages before it are enrolled.
+      RemoteProtocolError: the answer is none, or not to what was sent.
+    """
+    call: aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(f"/{SERVICE}/Enrol")
+    new = known = 0
+    for start in range(0, len(identities), MAX_ENROLMENTS):
+        batch = identities[start : start + MAX_ENROLMENTS]
+        devices = tuple((one.device_id, token_digest(one.token)) for one in batch)
+        data = await call(encode_enrol(Enrol(token, devices)), timeout=_CALL_TIMEOUT_S)
+        fresh, there = decode_enrolled(data)
+        if fresh + there != len(batch):
+            raise RemoteProtocolError(
+                f"enrolment: expected {len(batch)} devices to be known, found {fresh + there}"
+            )
+        new, known = new + fresh, known + there
+    return new, known

@@ -77,7 +77,7 @@ def _dated() -> list[Processor]:
 def _formatter(renderer: Processor) -> ProcessorFormatter:
     return ProcessorFormatter(
         foreign_pre_chain=[ExtraAdder(), *_dated()],
-        keep_exc_info=True,
+        keep_exc_info=False,  # it would be printed whole
         processors=[ProcessorFormatter.remove_processors_meta, _say_failure, renderer],
     )
 

@@ -1,0 +1,198 @@
+"""A serving aggregator, from its configuration to the end of its last call."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from grpc import aio
+from prometheus_client import CollectorRegistry
+
+from askance.aggregator.analyst.servicer import AnalystsServicer
+from askance.aggregator.clock import system_now_s
+from askance.aggregator.desk import Desk, DeskLimits
+from askance.aggregator.operation.configuration import Configuration, Limits
+from askance.aggregator.operation.credentials import server_credentials
+from askance.aggregator.operation.files import NotOperable
+from askance.aggregator.operation.health import Health
+from askance.aggregator.operation.logs import logger
+from askance.aggregator.operation.metrics import MetricsPage, PrometheusObserver
+from askance.aggregator.operation.status import study_states
+from askance.aggregator.operation.tokens import read_tokens
+from askance.aggregator.service import AggregatorServer, Observer, Parts, ServiceFleet, Settings
+from askance.aggregator.store import SqliteStore, Store
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_PATIENCE_S = 5.0  # how long the event loop may take to change what the health service says
+_LOOK_EVERY_S = 1.0
+_ANALYSTS_THREADS = 4  # analysts' calls that wait for the disk at one time
+
+_LOG = logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """A process that is ready.
+
+    Args:
+      address: where devices and analysts call, as HOST:PORT.
+      metrics: where the page of metrics is, likewise; None: there is none.
+      studies_resumed: open studies that it goes on with.
+    """
+
+    address: str
+    metrics: str | None
+    studies_resumed: int
+
+    def to_json(self) -> dict[str, Any]:
+        """As one JSON object."""
+        return {
+            "listening": self.address,
+            "metrics": self.metrics,
+            "studies_resumed": self.studies_resumed,
+        }
+
+
+def serve(
+    configuration: Configuration,
+    *,
+    stopping: threading.Event,
+    ready: Callable[[Listening], None],
+    now_s: Callable[[], int] = system_now_s,
+) -> None:
+    """Serves until `stopping` is set, then drains.
+
+    Draining: the health service says so, studies' threads let go, calls end, what has arrived is
+    committed. Open studies stay open in the store; the next process goes on with them.
+
+    Args:
+      ready: told once, when everything answers.
+      now_s: the time in Unix seconds.
+
+    Raises:
+      NotOperable: a file, an address or a key that is needed is missing or in use.
+      StoreError: the store cannot be opened, or the address is in use.
+    """
+    credentials = None if configuration.tls is None else server_credentials(configuration.tls)
+    enrolment = None
+    if configuration.enrolment_key is not None:
+        enrolment = read_tokens(configuration.enrolment_key, now_s)
+    with ExitStack() as held:
+        store = SqliteStore.open(configuration.store)
+        held.callback(store.close)
+        registry = CollectorRegistry()
+        observer = PrometheusObserver(registry)
+        observer.population(store.population)
+        page = None
+        if configuration.metrics is not None:
+            page = MetricsPage.start(configuration.metrics, registry)
+            held.callback(page.stop)
+        executor = held.enter_context(ThreadPoolExecutor(_ANALYSTS_THREADS, "askance-analysts"))
+        beside = _Beside(configuration, store, observer, executor, now_s)
+        server = AggregatorServer.start(
+            store,
+            host=configuration.listen.bare_host,
+            port=configuration.listen.port,
+            settings=_settings(configuration.limits),
+            parts=Parts(
+                credentials=credentials,
+                enrolment=enrolment,
+                observer=observer,
+                services=(beside.add_to,),
+                now_s=now_s,
+            ),
+        )
+        held.callback(beside.desk.stop)  # after the service, for which its studies wait
+        held.callback(server.stop)
+        resumed = _resume(beside.desk, store, observer)
+        _in_loop(server, beside.health.serving())
+        listening = Listening(server.address, None if page is None else str(page.address), resumed)
+        _LOG.info("serving", address=listening.address, studies_resumed=resumed)
+        ready(listening)
+        _wait(stopping, server)
+        _LOG.info("draining")
+        _in_loop(server, beside.health.going_down())
+    _LOG.info("ended")
+
+
+@contextmanager
+def draining_at_signals() -> Iterator[threading.Event]:
+    """An event that SIGTERM or SIGINT sets; a second signal ends the process at once."""
+    stopping = threading.Event()
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+
+    def stop(_: int, __: FrameType | None) -> None:
+        stopping.set()
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+
+    for number in _SIGNALS:
+        signal.signal(number, stop)
+    try:
+        yield stopping
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Beside:
+    """What is served beside the devices' calls; made when the service has a fleet to offer."""
+
+    desk: Desk
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        store: Store,
+        observer: Observer,
+        executor: Executor,
+        now_s: Callable[[], int],
+    ) -> None:
+        self.health = Health()
+        self._configuration = configuration
+        self._store = store
+        self._observer = observer
+        self._executor = executor
+        self._now_s = now_s
+
+    def add_to(self, server: aio.Server, fleet: ServiceFleet) -> None:
+        """Adds the analysts' calls and the health service."""
+        limits = self._configuration.limits
+        self.desk = Desk(
+            self._store,
+            fleet,
+            analysts=self._configuration.analysts,
+            limits=DeskLimits(limits.open_studies, limits.user_nano_nats),
+            now_s=self._now_s,
+            observer=self._observer,
+        )
+        analysts = AnalystsServicer(self.desk, now_s=self._now_s, executor=self._executor)
+        server.add_generic_rpc_handlers((analysts.handler(),))
+        self.health.add_to(server)
+
+
+def _resume(desk: Desk, store: Store, observer: PrometheusObserver) -> int:
+    """Goes on with every open study that can; returns how many do."""
+    observer.studies_found(study_states(store))
+    return desk.resume()
+
+
+def _settings(limits: Limits) -> Settings:
+    return Settings(max_streams=limits.streams, max_check_ins=limits.check_ins)
+
+
+def _wait(stopping: threading.Event, server: AggregatorServer) -> None:
+    while not stopping.wait(_LOOK_EVERY_S):
+        if not server.running:
+            raise NotOperable("service: expected it to run until a signal, found it ended")
+
+
+def _in_loop(server: AggregatorServer, work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run_coroutine_threadsafe(work, server.loop).result(_PATIENCE_S)

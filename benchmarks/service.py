@@ -95,7 +95,7 @@ def rounds(kind: str, streams: int, count: int) -> float:
         load.close()
     if lost:
         raise RuntimeError(f"expected no call lost, found {lost}")
-    return streams * count / best
+    return float(streams * count / best)
 
 
 def check_ins(kind: str, load: str, calls: int) -> float:

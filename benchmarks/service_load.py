@@ -33,6 +33,7 @@ from askance.client.service import (
 
 SHARED_CHANNELS = 8
 DIALLING = 200  # connections that are being made at one time
+VARIANTS = 128  # of what devices answer
 AT_WORK = 64  # unary calls at one time
 
 
@@ -52,35 +53,43 @@ class Answers:
 
     def __init__(self) -> None:
         self._schemas: dict[bytes, Schema] = {}
-        self._reports: dict[tuple[bytes, ...], tuple[bytes, ...]] = {}
-        self._messages: dict[tuple[bytes, ...], bytes] = {}
+        self._either: dict[bytes, tuple[bytes, bytes]] = {}
+        self._reports: dict[tuple[tuple[bytes, ...], int], tuple[bytes, ...]] = {}
+        self._messages: dict[tuple[tuple[bytes, ...], int], bytes] = {}
 
-    def reports(self, response: Response) -> tuple[bytes, ...]:
-        """A report to each request, symbol 0, at its whole charge."""
+    def reports(self, ordinal: int, response: Response) -> tuple[bytes, ...]:
+        """A report to each request, a bit of the ordinal, at its whole charge."""
         self._meet(response.studies)
-        if response.requests not in self._reports:
-            self._reports[response.requests] = tuple(map(self._report, response.requests))
-        return self._reports[response.requests]
+        key = (response.requests, ordinal % VARIANTS)
+        if key not in self._reports:
+            self._reports[key] = tuple(
+                self._report(payload, ordinal >> place & 1)
+                for place, payload in enumerate(response.requests)
+            )
+        return self._reports[key]
 
-    def message(self, response: Response) -> bytes:
+    def message(self, ordinal: int, response: Response) -> bytes:
         """What to say next; nothing where nothing was asked."""
         if not response.requests:
             return b""
-        if response.requests not in self._messages:
-            reports = self.reports(response)
-            self._messages[response.requests] = encode_check_in(CheckIn(reports=reports))
-        return self._messages[response.requests]
+        key = (response.requests, ordinal % VARIANTS)
+        if key not in self._messages:
+            reports = self.reports(ordinal, response)
+            self._messages[key] = encode_check_in(CheckIn(reports=reports))
+        return self._messages[key]
 
     def _meet(self, studies: Sequence[SignedStudy]) -> None:
         for study in studies:
             if digest_of(study.study) not in self._schemas:
                 self._schemas[digest_of(study.study)] = decode_study(study.study).schema
 
-    def _report(self, payload: bytes) -> bytes:
-        request = decode_request(payload, self._schemas[study_of(payload)])
-        cost = request.randomizer.loss.nano_nats
-        symbol = bytes(request.randomizer.width)
-        return encode_report(Report(digest_of(payload), symbol, cost, cost))
+    def _report(self, payload: bytes, bit: int) -> bytes:
+        if payload not in self._either:
+            request = decode_request(payload, self._schemas[study_of(payload)])
+            digest, cost = digest_of(payload), request.randomizer.loss.nano_nats
+            no, yes = (encode_report(Report(digest, bytes([x]), cost, cost)) for x in (0, 1))
+            self._either[payload] = no, yes
+        return self._either[payload][bit]
 
 
 async def participate(
@@ -104,7 +113,7 @@ async def participate(
                 await call.write(greeting(ordinal))
                 await call.wait_for_connection()
             while isinstance(data := await call.read(), bytes):
-                message = answers.message(decode_response(data))
+                message = answers.message(ordinal, decode_response(data))
                 if message:
                     await call.write(message)
         except (aio.AioRpcError, asyncio.InvalidStateError):
@@ -130,7 +139,9 @@ async def check_in(address: str, ordinals: range, deliver: bool) -> dict[str, fl
         aio.insecure_channel(address, options=channel_options(own_connection=True))
         for _ in range(SHARED_CHANNELS)
     ]
-    calls = [channel.unary_unary(f"/{SERVICE}/CheckIn") for channel in channels]
+    calls: list[aio.UnaryUnaryMultiCallable[bytes, bytes]] = [
+        channel.unary_unary(f"/{SERVICE}/CheckIn") for channel in channels
+    ]
     at_work = asyncio.Semaphore(AT_WORK)
 
     async def call(ordinal: int, message: bytes) -> Response:
@@ -142,7 +153,7 @@ async def check_in(address: str, ordinals: range, deliver: bool) -> dict[str, fl
     if deliver:
         asked = await asyncio.gather(*map(call, ordinals, messages))
         messages = [
-            greeting(ordinal, answers.reports(response))
+            greeting(ordinal, answers.reports(ordinal, response))
             for ordinal, response in zip(ordinals, asked, strict=True)
         ]
     began = time.perf_counter()

@@ -197,7 +197,7 @@ class Raw:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         server = aio.server(options=Settings().server_options())
-        handlers = {
+        handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
             "CheckIn": grpc.unary_unary_rpc_method_handler(self._check_in),
             "Participate": grpc.stream_stream_rpc_method_handler(self._participate),
         }

@@ -147,7 +147,9 @@ class BlockedPeer:
 
 
 def test_a_peer_that_does_not_read_is_not_read_either(world: World, run: Run) -> None:
-    """What waits for it stays bounded, and so do the acknowledgements of one response."""
+    """What waits for it stays bounded, and so do the acknowledgements of one response.
+
+    One more message is read while the first acknowledgements are under way."""
     store = MemoryStore()
     world.enrol(store, 1)
     unknown = [encode_report(Report(bytes([n]) * 32, b"\x00", 0, 0)) for n in range(MAX_REPORTS)]
@@ -162,7 +164,7 @@ def test_a_peer_that_does_not_read_is_not_read_either(world: World, run: Run) ->
             await asyncio.sleep(0)
             serving = asyncio.ensure_future(servicer.participate(None, peer))
             await asyncio.sleep(0.1)
-            assert peer.reads == 1
+            assert peer.reads <= 2
             peer.reading.set()
             await serving
             asking.cancel()

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from askance.aggregator.session import MISSING, SymbolSheet, Tally
-from askance.aggregator.session.tallies import CHUNK, leaf, merkle_root
+from askance.aggregator.session.tallies import CHUNK, Places, leaf, merkle_root
 from askance.client.messages import Reason
 from askance.client.randomizers import subset_selection
 
@@ -28,9 +28,10 @@ def sha(data: bytes) -> bytes:
 
 def entered(world: World, symbols: dict[int, bytes], population: int, order: list[int]) -> Tally:
     """The tally of these ordinals' symbols, one byte each, written in this order."""
-    sheet = SymbolSheet(world.group(sorted(symbols), population))
+    group = world.group(sorted(symbols), population)
+    sheet, places = SymbolSheet(group), Places(group.members)
     for ordinal in order:
-        index = sheet.index(ordinal)
+        index = places.of(ordinal)
         assert index is not None
         if symbols[ordinal] != ABSENT:
             sheet.write(index, symbols[ordinal])
@@ -154,8 +155,9 @@ class TestSymbolSheet:
         assert tally.root == sha(b"\x00" + bytes(8) + b"\xff\x01\xff\xff")
 
     def test_it_knows_its_members_and_who_is_still_out(self, world: World) -> None:
-        sheet = SymbolSheet(world.group([2, 4, 9], 10))
-        assert [sheet.index(ordinal) for ordinal in range(10)] == [
+        group = world.group([2, 4, 9], 10)
+        sheet, places = SymbolSheet(group), Places(group.members)
+        assert [places.of(ordinal) for ordinal in range(10)] == [
             None, None, 0, None, 1, None, None, None, None, 2,
         ]  # fmt: skip
         assert sheet.open == 3

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from functools import lru_cache
 
 import grpc
 
-from askance.client.service import MAX_REQUESTS, MAX_RESPONSE_BYTES
+from askance.client.messages import AckStatus
+from askance.client.service import (
+    MAX_REPORTS,
+    MAX_REQUESTS,
+    MAX_RESPONSE_BYTES,
+    Response,
+    encode_response,
+)
 
+Ack = tuple[bytes, AckStatus]
 Write = Callable[[bytes], Awaitable[None]]
 Abort = Callable[[grpc.StatusCode, str], Awaitable[None]]
 
@@ -19,9 +28,9 @@ _LAST_WRITE_S = 1.0  # how long a stream that is to end may take to write what i
 class Connection:
     """One device's open stream.
 
-    Parts of responses are queued and sent joined: serialised messages concatenate, so an
-    acknowledgement rides on the next request and a request shared by a cohort is never serialised
-    again. One write is under way at a time, as gRPC requires.
+    Parts of responses are queued and sent joined: serialised messages concatenate, so a request
+    shared by a cohort is never serialised again. Acknowledgements ride on the next message, or
+    leave when the hub says so. One write is under way at a time, as gRPC requires.
 
     Args:
       ordinal: whose it is.
@@ -30,7 +39,7 @@ class Connection:
       abort: ends the stream.
     """
 
-    __slots__ = ("_abort", "_flushing", "_parts", "_write", "known_studies", "ordinal")
+    __slots__ = ("_abort", "_acks", "_flushing", "_parts", "_write", "known_studies", "ordinal")
 
     def __init__(self, ordinal: int, known_studies: set[bytes], write: Write, abort: Abort) -> None:
         self.ordinal = ordinal
@@ -38,28 +47,39 @@ class Connection:
         self._write = write
         self._abort = abort
         self._parts: deque[bytes] = deque()
+        self._acks: list[Ack] = []
         self._flushing: asyncio.Task[None] | None = None
 
     def push(self, *parts: bytes) -> None:
-        """Queues parts of responses, each with at most one request, study or batch of acks."""
+        """Queues parts of responses, each with at most one request or study."""
         self._parts.extend(parts)
-        if self._flushing is None and self._parts:
+        self.flush()
+
+    def acknowledge(self, acks: Iterable[Ack]) -> None:
+        """Queues acknowledgements, which wait for something else to be said, or for `flush`."""
+        self._acks.extend(acks)
+        if len(self._acks) > MAX_REPORTS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Sends what is queued."""
+        if self._flushing is None and (self._parts or self._acks):
             self._flushing = asyncio.ensure_future(self._flush())
 
     async def flushed(self) -> None:
-        """Waits until what was pushed is written: a peer that does not read is not read either."""
+        """Waits until what is being sent is: a peer that does not read is not read either."""
         if self._flushing is not None:
             await asyncio.wait([self._flushing])
 
     def drop(self) -> None:
         """Sends nothing any more."""
-        self._parts.clear()
+        self._forget()
         if self._flushing is not None:
             self._flushing.cancel()
 
     async def end(self, code: grpc.StatusCode, details: str) -> None:
         """Tells the device why, and ends its stream; whoever reads it is woken."""
-        self._parts.clear()
+        self._forget()
         if self._flushing is not None:
             # gRPC does not allow a status beside a first message that is still under way.
             await asyncio.wait([self._flushing], timeout=_LAST_WRITE_S)
@@ -70,12 +90,28 @@ class Connection:
 
     async def _flush(self) -> None:
         try:
-            while self._parts:
-                await self._write(next_message(self._parts))
+            while self._parts or self._acks:
+                await self._write(self._next())
         except Exception:  # the stream has ended: whoever reads it learns why
-            self._parts.clear()
+            self._forget()
         finally:
             self._flushing = None
+
+    def _next(self) -> bytes:
+        acks, self._acks = self._acks[:MAX_REPORTS], self._acks[MAX_REPORTS:]
+        if acks:
+            self._parts.appendleft(b"".join(map(_ack_part, acks)))
+        return next_message(self._parts)
+
+    def _forget(self) -> None:
+        self._parts.clear()
+        self._acks.clear()
+
+
+@lru_cache(maxsize=4096)
+def _ack_part(ack: Ack) -> bytes:
+    """An acknowledgement, serialised once for everybody who gave the same request the same end."""
+    return encode_response(Response(acks=(ack,)))
 
 
 def next_message(parts: deque[bytes]) -> bytes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
+from functools import lru_cache
 from itertools import islice
 
 import grpc
@@ -25,7 +26,14 @@ from askance.client.messages import AckStatus, Refusal, Report
 from askance.client.service import Sleep, sleep_ms
 
 _PAGE = 1024  # reports of an interrupted round that are entered between two turns of the loop
+_ACK_S = 0.05  # how long an acknowledgement waits for a request to ride on
 _LONGEST_WAIT_MS = 60_000  # between two looks at the clock, which may be set meanwhile
+
+
+_SHORT = 128  # bytes of a report that others are likely to send as well
+
+# Symbols are few: most reports of a round are, byte for byte, those of somebody else.
+_decoded = lru_cache(maxsize=1 << 14)(decode_report)
 
 
 class ServiceStopped(LocalProtocolError):
@@ -66,6 +74,7 @@ class Hub:
         self._rounds: dict[bytes, OpenRound] = {}  # by study: one round of a study at a time
         self._requests: dict[bytes, OpenRound] = {}
         self._cancelled: set[bytes] = set()  # studies that ask nobody any more
+        self._acknowledging: list[Connection] = []
         self._ending: set[asyncio.Future[None]] = set()
         self._stopped = False
 
@@ -183,6 +192,18 @@ class Hub:
             opened.close()
         return opened is not None
 
+    def acknowledge(self, connection: Connection, acks: Iterable[tuple[bytes, AckStatus]]) -> None:
+        """Acknowledges over a stream: with the next request, or soon without one."""
+        connection.acknowledge(acks)
+        if not self._acknowledging:
+            asyncio.get_running_loop().call_later(_ACK_S, self._flush)
+        self._acknowledging.append(connection)
+
+    def _flush(self) -> None:
+        waiting, self._acknowledging = self._acknowledging, []
+        for connection in waiting:
+            connection.flush()
+
     def cancel(self, study_digest: bytes) -> None:
         """Asks nobody for this study any more; who waits for its round gets `StudyCancelled`."""
         self._cancelled.add(study_digest)
@@ -202,7 +223,9 @@ class Hub:
           RemoteProtocolError: one is not a report; none was taken.
           StoreError: nothing may be acknowledged.
         """
-        decoded = [decode_report(data) for data in reports]
+        decoded = [
+            _decoded(data) if len(data) <= _SHORT else decode_report(data) for data in reports
+        ]
         statuses: list[AckStatus | None] = [None] * len(reports)
         durable: list[tuple[int, OpenRound, Arrival]] = []
         for place, (report, data) in enumerate(zip(decoded, reports, strict=True)):

@@ -18,7 +18,7 @@ from askance.aggregator.service.admission import (
     Overloaded,
     check_protocol,
 )
-from askance.aggregator.service.connections import Connection, next_message
+from askance.aggregator.service.connections import Ack, Connection, next_message
 from askance.aggregator.service.hub import Hub
 from askance.aggregator.service.observer import SILENT, Observer
 from askance.aggregator.service.settings import Settings
@@ -131,12 +131,13 @@ class DevicesServicer:
             async with self._at_work:
                 message = decode_check_in(data)
                 ordinal = await self._admission.ordinal(message)
-                parts = deque(await self._deliver(ordinal, message))
-                parts.extend(self._hub.owed(ordinal, set(message.known_studies)))
+                acks = tuple(await self._deliver(ordinal, message))
+                parts = deque(self._hub.owed(ordinal, set(message.known_studies)))
         finally:
             self._check_ins -= 1
         every = self._settings.check_in_every_ms
-        parts.appendleft(encode_response(Response(retry_after_ms=every // 2 + self._jitter(every))))
+        wait_ms = every // 2 + self._jitter(every)
+        parts.appendleft(encode_response(Response(acks=acks, retry_after_ms=wait_ms)))
         return next_message(parts)
 
     async def _participate(self, context: Context) -> None:
@@ -151,23 +152,20 @@ class DevicesServicer:
         connection = Connection(ordinal, known, context.write, context.abort)
         self._hub.connect(connection)
         try:
-            connection.push(*acks)
-            await connection.flushed()  # also bounds the acknowledgements of one response
+            connection.acknowledge(acks)
+            connection.flush()
             while isinstance(data := await context.read(), bytes):
                 message = decode_check_in(data)
                 if message.device_id or message.token:
                     raise RemoteProtocolError("exchange: expected an identity in the first message")
-                connection.push(*await self._deliver(ordinal, message))
+                self._hub.acknowledge(connection, await self._deliver(ordinal, message))
                 await connection.flushed()
         finally:
             self._hub.disconnect(connection)
 
-    async def _deliver(self, ordinal: int, message: CheckIn) -> list[bytes]:
-        """Delivers a message's reports together; the acknowledgements as a part of a response."""
-        if not message.reports:
-            return []
-        acks = await self._hub.deliver(ordinal, message.reports)
-        return [encode_response(Response(acks=tuple(acks)))]
+    async def _deliver(self, ordinal: int, message: CheckIn) -> list[Ack]:
+        """Delivers a message's reports together."""
+        return await self._hub.deliver(ordinal, message.reports) if message.reports else []
 
     async def _enrol(self, data: bytes) -> bytes:
         message = decode_enrol(data)

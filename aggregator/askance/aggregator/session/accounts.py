@@ -36,6 +36,9 @@ class Accounts:
         self._asked = np.zeros(population, np.int64)
         self._confirmed = np.zeros(population, np.int64)
         self._spent = np.zeros(population, np.int64)
+        # The same memory, for one user at a time.
+        self._each_confirmed = self._confirmed.data
+        self._each_spent = self._spent.data
 
     def left(self, ordinals: NDArray[np.int64]) -> NDArray[np.int64]:
         """What each of these users can still be asked for, in nano-nats."""
@@ -59,8 +62,8 @@ class Accounts:
 
     def confirm(self, ordinal: int, charged: int, spent: int) -> None:
         """Enters what a device says: this answer's charge, and the study's total on its ledger."""
-        self._confirmed[ordinal] += charged
-        self._spent[ordinal] = max(int(self._spent[ordinal]), spent)
+        self._each_confirmed[ordinal] += charged
+        self._each_spent[ordinal] = max(self._each_spent[ordinal], spent)
 
     def confirm_all(
         self, ordinals: NDArray[np.int64], charged: int, spent: NDArray[np.int64]

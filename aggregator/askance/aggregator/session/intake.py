@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from askance.aggregator.session.accounts import Accounts
 from askance.aggregator.session.rounds import Group, Round
-from askance.aggregator.session.tallies import SymbolSheet, Tally
+from askance.aggregator.session.tallies import Places, SymbolSheet, Tally
 from askance.client.codec import decode_report
 from askance.client.errors import RemoteProtocolError
 from askance.client.messages import AckStatus, Refusal, Report
@@ -14,12 +14,11 @@ from askance.client.messages import AckStatus, Refusal, Report
 _MAX_SPENT = 1 << 62  # a total that no ledger can hold is a lie, and would overflow the accounts
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(NamedTuple):
     """A report that passed the checks, ready to be made durable and then entered."""
 
     group: int
-    index: int
+    place: int
     ordinal: int
     report: Report
     data: bytes
@@ -36,23 +35,28 @@ class Intake:
         self._round = round_
         self._accounts = accounts
         self._sheets = tuple(SymbolSheet(group) for group in round_.groups)
+        shared = {id(group.members): Places(group.members) for group in round_.groups}
+        self._places = tuple(shared[id(group.members)] for group in round_.groups)
+        self._open = sum(sheet.open for sheet in self._sheets)
         self._groups = {group.digest: number for number, group in enumerate(round_.groups)}
 
     @property
     def complete(self) -> bool:
         """Whether every member of every group has answered or refused."""
-        return all(sheet.open == 0 for sheet in self._sheets)
+        return self._open == 0
 
     @property
     def open(self) -> int:
         """How many answers are still out."""
-        return sum(sheet.open for sheet in self._sheets)
+        return self._open
 
     def owes(self, ordinal: int) -> list[Group]:
         """The groups whose request this user has neither answered nor refused."""
         owed = []
-        for group, sheet in zip(self._round.groups, self._sheets, strict=True):
-            index = sheet.index(ordinal)
+        for group, sheet, places in zip(
+            self._round.groups, self._sheets, self._places, strict=True
+        ):
+            index = places.of(ordinal)
             if index is not None and not sheet.settled(index):
                 owed.append(group)
         return owed
@@ -72,7 +76,7 @@ class Intake:
     def check(self, ordinal: int, report: Report, data: bytes) -> Arrival | AckStatus:
         """The same for a report that is decoded already from `data`."""
         number = self._groups.get(report.request_digest)
-        index = None if number is None else self._sheets[number].index(ordinal)
+        index = None if number is None else self._places[number].of(ordinal)
         if number is None or index is None:
             return AckStatus.UNKNOWN
         if not _plausible(report, self._round.groups[number]):
@@ -82,13 +86,14 @@ class Intake:
     def enter(self, arrival: Arrival) -> None:
         """Counts a report; what is settled already is left as it is."""
         sheet = self._sheets[arrival.group]
-        if sheet.settled(arrival.index):
+        if sheet.settled(arrival.place):
             return
         report = arrival.report
         if isinstance(report.outcome, Refusal):
-            sheet.refuse(arrival.index, report.outcome.reason)
+            sheet.refuse(arrival.place, report.outcome.reason)
         else:
-            sheet.write(arrival.index, report.outcome)
+            sheet.write(arrival.place, report.outcome)
+        self._open -= 1
         self._accounts.confirm(arrival.ordinal, report.charged_nano_nats, report.spent_nano_nats)
 
     def tallies(self) -> tuple[Tally, ...]:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from askance.aggregator.estimation import estimate
 from askance.aggregator.learners import Answers, Batch, Question
@@ -196,7 +197,11 @@ class LocalOracle:
 
     def _close(self, number: int, asked: Asked, closed: Closed | None) -> Closed:
         """Charges the accounts and, unless the round is closed already, asks the fleet."""
-        groups = tuple(self._group(group) for group in asked.groups)
+        cohorts = {(group.start, group.stop) for group in asked.groups}
+        members = {cohort: self._cohorts.ordinals(*cohort) for cohort in cohorts}
+        groups = tuple(
+            self._group(group, members[group.start, group.stop]) for group in asked.groups
+        )
         for group in groups:
             self._accounts.reserve(group.members, group.nano_nats)
         self._next = max(self._next, *(group.stop for group in asked.groups))
@@ -218,7 +223,7 @@ class LocalOracle:
                 f" found {fewest}"
             )
 
-    def _group(self, asked: AskedGroup) -> Group:
+    def _group(self, asked: AskedGroup, members: NDArray[np.int64]) -> Group:
         request = decode_request(asked.payload, self._terms.schema)
         return Group(
             payload=asked.payload,
@@ -226,7 +231,7 @@ class LocalOracle:
             query=request.query,
             randomizer=request.randomizer,
             nano_nats=asked.nano_nats,
-            members=self._cohorts.ordinals(asked.start, asked.stop),
+            members=members,
             population=self._cohorts.size,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -36,36 +37,56 @@ class Tally:
     refusals: tuple[tuple[Reason, int], ...] = ()
 
 
+class Places:
+    """Where users stand among the members of a group; groups with the same members share it."""
+
+    def __init__(self, members: NDArray[np.int64]) -> None:
+        self._members = np.ascontiguousarray(members, np.int64).data
+        self._ordinal = -1  # the last one that was looked up: a message's reports are one user's
+        self._place: int | None = None
+
+    def of(self, ordinal: int) -> int | None:
+        """Where this user stands among the members, if at all."""
+        if ordinal != self._ordinal:
+            members = self._members
+            place = bisect_left(members, ordinal)
+            found = place < len(members) and members[place] == ordinal
+            self._place = place if found else None
+            self._ordinal = ordinal
+        return self._place
+
+
 class SymbolSheet:
     """The symbols of one group, in ordinal order, as they arrive in any order."""
 
     def __init__(self, group: Group) -> None:
+        members, width = len(group.members), group.randomizer.width
         self._group = group
-        self._symbols = np.full((len(group.members), group.randomizer.width), MISSING, np.uint8)
-        self._answered = np.zeros(len(group.members), np.bool_)
+        self._symbols = np.full((members, width), MISSING, np.uint8)
+        self._answered = np.zeros(members, np.bool_)
         self._refusals: dict[Reason, int] = {}
-        self._settled = np.zeros(len(group.members), np.bool_)
-        self._open = len(group.members)
+        self._settled = np.zeros(members, np.bool_)
+        self._open = members
+        self._width = width
+        # The same memory, for one member at a time: numpy's own indexing takes five times as long.
+        self._each_byte = self._symbols.reshape(-1).data
+        self._each_answered = self._answered.data
+        self._each_settled = self._settled.data
 
     @property
     def open(self) -> int:
         """How many members have neither answered nor refused."""
         return self._open
 
-    def index(self, ordinal: int) -> int | None:
-        """Where this user stands among the members, if at all."""
-        members = self._group.members
-        place = int(members.searchsorted(ordinal))
-        return place if place < len(members) and members[place] == ordinal else None
-
     def settled(self, index: int) -> bool:
         """Whether this member's answer or refusal is in."""
-        return bool(self._settled[index])
+        return bool(self._each_settled[index])
 
     def write(self, index: int, symbol: bytes) -> None:
         """Enters a member's symbol; the caller has checked it and that none is there."""
-        self._symbols[index] = np.frombuffer(symbol, np.uint8)
-        self._answered[index] = True
+        start = index * self._width
+        self._each_byte[start : start + self._width] = symbol
+        self._each_answered[index] = True
         self._settle(index)
 
     def refuse(self, index: int, reason: Reason) -> None:
@@ -74,7 +95,7 @@ class SymbolSheet:
         self._settle(index)
 
     def _settle(self, index: int) -> None:
-        self._settled[index] = True
+        self._each_settled[index] = True
         self._open -= 1
 
     def tally(self) -> Tally:

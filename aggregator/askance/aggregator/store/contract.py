@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from askance.client.errors import StoreError
 from askance.client.messages import AckStatus, SignedStudy
@@ -55,8 +55,7 @@ class Conclusion:
     result_json: str
 
 
-@dataclass(frozen=True, slots=True)
-class StoredReport:
+class StoredReport(NamedTuple):
     """A report's bytes as they arrived, with the request and the user they answer for."""
 
     request_digest: bytes

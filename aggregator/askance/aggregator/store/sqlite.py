@@ -28,6 +28,7 @@ from askance.client.messages import AckStatus, SignedStudy
 from askance.client.sqlite_file import SqliteFile
 
 _PAGE = 4096  # rows read at a time, so that a reader of millions holds neither them nor the lock
+_ROWS = 1024  # reports that one statement stores
 Row = tuple[Any, ...]  # what SQLite gives back is typed by its STRICT tables, not by Python
 
 
@@ -193,6 +194,8 @@ class SqliteStore:
                 digest: _request_number(connection, digest)
                 for digest in {arrival.request_digest for arrival in arrivals}
             }
+            if _all_new(connection, numbers, arrivals):
+                return [AckStatus.ACCEPTED] * len(arrivals)
             return [
                 _accept_one(connection, numbers[arrival.request_digest], arrival)
                 for arrival in arrivals
@@ -293,6 +296,28 @@ def _request_number(connection: sqlite3.Connection, digest: bytes) -> int:
         return int(row[0])
     added = connection.execute("INSERT INTO requests (digest) VALUES (?)", (digest,))
     return int(added.lastrowid or 0)
+
+
+def _all_new(
+    connection: sqlite3.Connection, numbers: dict[bytes, int], arrivals: Sequence[StoredReport]
+) -> bool:
+    """Stores all of them at once where none was stored before, as is usual; else none."""
+    connection.execute("SAVEPOINT all_new")
+    new = True
+    for start in range(0, len(arrivals), _ROWS):
+        part = arrivals[start : start + _ROWS]
+        added = connection.execute(
+            # Many rows a statement: each statement lets go of the interpreter and has to get it
+            # back from an event loop that is busy.
+            f"INSERT INTO reports VALUES {', '.join(['(?, ?, ?)'] * len(part))}"
+            " ON CONFLICT DO NOTHING",
+            [value for digest, *row in part for value in (numbers[digest], *row)],
+        )
+        new = new and added.rowcount == len(part)
+    if not new:
+        connection.execute("ROLLBACK TO all_new")
+    connection.execute("RELEASE all_new")
+    return new
 
 
 def _accept_one(connection: sqlite3.Connection, request: int, arrival: StoredReport) -> AckStatus:

@@ -80,6 +80,11 @@ class ServiceFleet:
             raise ServiceStopped(
                 "fleet: expected a running service, found one that was stopped"
             ) from None
+        except RuntimeError:
+            # What a loop on its way out answers to work that it had begun: the executor is gone.
+            if self._hub.stopped:
+                raise ServiceStopped("fleet: expected a running service, found none") from None
+            raise
         except BaseException:
             running.cancel()
             raise

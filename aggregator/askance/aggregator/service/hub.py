@@ -79,6 +79,11 @@ class Hub:
         self._stopped = False
 
     @property
+    def stopped(self) -> bool:
+        """Whether it asks nobody any more; may be read from any thread."""
+        return self._stopped
+
+    @property
     def connected(self) -> int:
         """How many devices hold a stream open."""
         return len(self._connections)

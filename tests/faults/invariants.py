@@ -1,0 +1,229 @@
+"""What holds however a deployment was treated, told from what is durable and what was said."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from tests.faults.deployment import Deployment
+from tests.faults.people import undisturbed
+
+from askance.aggregator.desk import cohort_seed
+from askance.aggregator.desk.results import figures
+from askance.aggregator.learners import hypothesis_json
+from askance.aggregator.session import Accounts, MemoryLog, Round, Session, Tally, Transcript
+from askance.aggregator.session.transcript import Asked, Closed
+from askance.aggregator.store import StudyState
+from askance.client.codec import decode_report, decode_study, digest_of
+from askance.client.messages import AckStatus, Refusal
+from askance.client.randomizers import Randomizer
+
+_ROUNDS = 12  # of check-ins by everybody, after which every study has come to an end
+
+
+async def finish(deployment: Deployment) -> None:
+    """Nothing goes wrong any more: everybody checks in until every study has ended."""
+    if deployment.life.ended:
+        await deployment.restart()
+    await deployment.restart()  # and what it had in memory is gone once more
+    for _ in range(_ROUNDS):
+        if not open_studies(deployment):
+            return
+        for phone in deployment.phones:
+            await phone.check_in()
+        await deployment.settle()
+    raise AssertionError("everybody checks in, and a study does not end")
+
+
+def open_studies(deployment: Deployment) -> set[bytes]:
+    """What has not ended, as the store has it."""
+    store = deployment.disk.store
+    return set(store.studies()) - set(store.conclusions())
+
+
+def check(deployment: Deployment) -> None:
+    """Everything that must hold when every study has ended."""
+    check_said(deployment)
+    check_ledgers(deployment)
+    store = deployment.disk.store
+    for place in range(len(deployment.setup.plans)):
+        digest = deployment.digest(place)
+        if digest in store.studies():
+            check_counted(deployment, digest)
+            check_accounts(deployment, digest)
+            check_result(deployment, place)
+    for digest in deployment.cancelled:
+        assert store.conclusions()[digest].state is StudyState.CANCELLED
+
+
+def check_said(deployment: Deployment) -> None:
+    """No request has a second name, and a report is accepted once."""
+    named: dict[tuple[bytes, int, int], bytes] = {}
+    accepted: Counter[tuple[int, bytes]] = Counter()
+    setup, store = deployment.setup, deployment.disk.store
+    for ordinal, response in deployment.witness.responses:
+        for payload in response.requests:
+            request = setup.request(payload)
+            place = (request.study_digest, request.round, request.group)
+            assert named.setdefault(place, digest_of(payload)) == digest_of(payload)
+            assert store.asked(digest_of(payload))
+        for digest, status in response.acks:
+            assert status in (AckStatus.ACCEPTED, AckStatus.DUPLICATE, AckStatus.LATE), status
+            accepted[ordinal, digest] += status is AckStatus.ACCEPTED
+            if status is not AckStatus.LATE:
+                assert store.report(digest, ordinal) is not None
+    assert max(accepted.values(), default=0) <= 1
+
+
+def check_ledgers(deployment: Deployment) -> None:
+    """Nobody is charged twice for a request or for a question, nor above any budget."""
+    budgets = {
+        digest: decode_study(signed.study).budget_nano_nats
+        for digest, signed in deployment.disk.store.studies().items()
+    }
+    for phone in deployment.phones:
+        entries = list(deployment.disk.ledger(phone.ordinal).history())
+        assert len({entry.request_digest for entry in entries}) == len(entries)
+        assert sum(entry.nano_nats for entry in entries) <= deployment.setup.life * 10**9
+        spent: Counter[bytes] = Counter()
+        for entry in entries:
+            spent[entry.study_digest] += entry.nano_nats
+        assert all(spent[digest] <= budgets[digest] for digest in spent)
+    check_frozen(deployment)
+
+
+def check_frozen(deployment: Deployment) -> None:
+    """A device that has answered a question answers it again for nothing, with the same symbol."""
+    setup = deployment.setup
+    for phone in deployment.phones:
+        ledger = deployment.disk.ledger(phone.ordinal)
+        answers: dict[bytes, list[tuple[bytes, int]]] = {}
+        for entry in ledger.history():
+            stored = ledger.stored(entry.request_digest)
+            payload = _payload(deployment, entry.request_digest)
+            assert stored is not None
+            report, request = decode_report(stored), setup.request(payload)
+            assert isinstance(report.outcome, bytes)
+            question = request.query.digest(setup.schema) + request.randomizer.canonical
+            answers.setdefault(question, []).append((report.outcome, entry.nano_nats))
+        for given in answers.values():
+            assert len({symbol for symbol, _ in given}) == 1
+            assert [charge > 0 for _, charge in given] == [True] + [False] * (len(given) - 1)
+
+
+def check_counted(deployment: Deployment, digest: bytes) -> None:
+    """A closed round's tallies are the stored reports, each once; nothing is in conflict."""
+    store = deployment.disk.store
+    asked, closed = _events(deployment, digest)
+    for event in asked.values():
+        for group in event.groups:
+            assert list(store.evidence(digest_of(group.payload))) == []
+    for number, end in closed.items():
+        for group, tally in zip(asked[number].groups, end.tallies, strict=True):
+            request = deployment.setup.request(group.payload)
+            outcomes = [
+                decode_report(data).outcome for _, data in store.reports(digest_of(group.payload))
+            ]
+            symbols = [outcome for outcome in outcomes if isinstance(outcome, bytes)]
+            refusals = Counter(o.reason for o in outcomes if isinstance(o, Refusal))
+            assert tally.answered == len(symbols)
+            assert tally.counts == tuple(_tally(request.randomizer, symbols))
+            assert dict(tally.refusals) == dict(refusals)
+
+
+def check_accounts(deployment: Deployment, digest: bytes) -> None:
+    """The study's account is what the ledgers say, but for answers that never came in time."""
+    epsilon = _result(deployment, digest)["epsilon"]
+    spent = []
+    for phone in deployment.phones:
+        ledger = deployment.disk.ledger(phone.ordinal)
+        spent.append(ledger.totals(digest, 0).study)
+    total, most = epsilon["total_spent_nano_nats"], epsilon["max_spent_nano_nats"]
+    if _all_came(deployment, digest):
+        assert (total, most) == (sum(spent), max(spent))
+    assert total <= sum(spent)
+    assert most <= max(spent) <= epsilon["max_asked_nano_nats"]
+
+
+def check_result(deployment: Deployment, place: int) -> None:
+    """The result follows from the transcript alone; undisturbed by anything but absence."""
+    digest = deployment.digest(place)
+    store, setup = deployment.disk.store, deployment.setup
+    result = _result(deployment, digest)
+    ended = store.conclusions()[digest]
+    log = MemoryLog()
+    for line in store.log(digest).lines():
+        log.append(line)
+    transcript = Transcript(log)
+    assert result["transcript"] == transcript.digest
+    assert {**result, **figures(transcript, setup.schema)} == result
+    if ended.state is not StudyState.DONE:
+        return
+    assert result["reconciled"]
+    again = Session(
+        study=setup.signed(place),
+        learner=setup.learner(setup.plans[place]),
+        fleet=_Recorded(store.population()),
+        log=log,
+        cohort_seed=cohort_seed(digest),
+    ).run()
+    assert again.transcript == result["transcript"]
+    assert json.loads(json.dumps(hypothesis_json(again.hypothesis))) == result["hypothesis"]
+    if _all_came(deployment, digest) and not result["refusals"]:
+        expected = undisturbed(setup, place)
+        assert again.hypothesis == expected.hypothesis
+        assert again.tallies == expected.tallies
+        assert result["transcript"] == expected.transcript
+
+
+def _tally(randomizer: Randomizer, symbols: list[bytes]) -> list[int]:
+    sheet = np.frombuffer(b"".join(symbols), np.uint8).reshape(len(symbols), randomizer.width)
+    return [int(count) for count in randomizer.tally(sheet)]
+
+
+class _Recorded:
+    """Nobody is asked: everything is in the transcript."""
+
+    def __init__(self, population: int) -> None:
+        self.population = population
+
+    def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
+        raise AssertionError(f"round {round_.number} of a study that has ended is asked again")
+
+    def recall(self, round_: Round, accounts: Accounts) -> None:
+        """The accounts are checked elsewhere."""
+
+
+def _all_came(deployment: Deployment, digest: bytes) -> bool:
+    """Whether every round closed with an answer or a refusal of everybody."""
+    asked, closed = _events(deployment, digest)
+    return asked.keys() == closed.keys() and all(
+        tally.answered + sum(count for _, count in tally.refusals) == tally.asked
+        for event in closed.values()
+        for tally in event.tallies
+    )
+
+
+def _events(deployment: Deployment, digest: bytes) -> tuple[dict[int, Asked], dict[int, Closed]]:
+    recorded = Transcript(deployment.disk.store.log(digest)).recorded
+    asked = {event.round: event for event in recorded if isinstance(event, Asked)}
+    closed = {event.round: event for event in recorded if isinstance(event, Closed)}
+    assert len(asked) + len(closed) + 1 == max(len(recorded), 1)
+    return asked, closed
+
+
+def _payload(deployment: Deployment, request_digest: bytes) -> bytes:
+    store = deployment.disk.store
+    for digest in store.studies():
+        for event in _events(deployment, digest)[0].values():
+            for group in event.groups:
+                if digest_of(group.payload) == request_digest:
+                    return group.payload
+    raise AssertionError("a device has answered what no transcript has")
+
+
+def _result(deployment: Deployment, digest: bytes) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(deployment.disk.store.conclusions()[digest].result_json)
+    return found

@@ -1,0 +1,228 @@
+"""A network without sockets: a device's channel to whichever aggregator is running.
+
+What passes is bytes, through the service's own calls; what goes wrong is chosen, one exchange at a
+time: lost on the way there or back, delivered twice, or kept by the network for later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, NoReturn
+
+import grpc
+from grpc import aio
+
+from askance.aggregator.service.servicer import DevicesServicer
+from askance.client.service import Response, decode_response
+
+CUT = aio.AioRpcError(
+    grpc.StatusCode.UNAVAILABLE, aio.Metadata(), aio.Metadata(), "the network was cut"
+)
+_END = object()
+
+
+class Fault(Enum):
+    """What becomes of one exchange."""
+
+    NONE = "passes"
+    LOST_REQUEST = "lost on the way there"
+    LOST_RESPONSE = "lost on the way back"
+    TWICE = "delivered twice"
+    HELD = "kept for later"
+
+
+class Witness:
+    """Sees whatever an aggregator says, whether it arrives or not."""
+
+    def __init__(self) -> None:
+        self.responses: list[tuple[int, Response]] = []
+        self.statuses: set[grpc.StatusCode] = set()
+
+    def says(self, ordinal: int, data: bytes) -> None:
+        """The aggregator said this to a device."""
+        self.responses.append((ordinal, decode_response(data)))
+
+
+class Link:
+    """One device's channel (what `DeviceRunner` uses of gRPC's).
+
+    Args:
+      ordinal: whose it is.
+      find: the running aggregator's calls; None: there is none.
+      witness: sees what the aggregator says.
+    """
+
+    def __init__(
+        self, ordinal: int, find: Callable[[], DevicesServicer | None], witness: Witness
+    ) -> None:
+        self.ordinal = ordinal
+        self.faults: deque[Fault] = deque()
+        self.held: list[bytes] = []
+        self.messages = 0  # that the next stream carries before it is cut
+        self.stream: Stream | None = None
+        self._find = find
+        self._witness = witness
+
+    def unary_unary(self, _: str) -> Any:
+        """CheckIn."""
+        return self._check_in
+
+    def stream_stream(self, _: str) -> Any:
+        """Participate."""
+        return self._participate
+
+    async def deliver(self, data: bytes) -> bytes:
+        """One exchange that passes."""
+        servicer = self._find()
+        if servicer is None:
+            raise CUT
+        try:
+            answer = await servicer.check_in(data, _Unary(self._witness))
+        except _Aborted as refused:
+            raise aio.AioRpcError(
+                refused.code, aio.Metadata(), aio.Metadata(), refused.details
+            ) from None
+        if self._find() is not servicer:
+            raise CUT  # who died while it worked says nothing
+        self._witness.says(self.ordinal, answer)
+        return answer
+
+    async def _check_in(self, data: bytes, timeout: float) -> bytes:  # gRPC's
+        fault = self.faults.popleft() if self.faults else Fault.NONE
+        if fault is Fault.HELD:
+            self.held.append(data)
+        if fault in (Fault.HELD, Fault.LOST_REQUEST):
+            raise CUT
+        if fault is Fault.TWICE:
+            await self.deliver(data)
+        answer = await self.deliver(data)
+        if fault is Fault.LOST_RESPONSE:
+            raise CUT
+        return answer
+
+    def _participate(self) -> Stream:
+        self.stream = Stream(self.ordinal, self._find(), self.messages, self._witness)
+        return self.stream
+
+
+class Stream:
+    """One stream, seen from the device; it is cut after so many messages, both ways together."""
+
+    def __init__(
+        self, ordinal: int, servicer: DevicesServicer | None, messages: int, witness: Witness
+    ) -> None:
+        self._ordinal = ordinal
+        self._left = messages
+        self._up: asyncio.Queue[object] = asyncio.Queue()
+        self._down: asyncio.Queue[bytes | aio.AioRpcError] = asyncio.Queue()
+        self._witness = witness
+        self._over: aio.AioRpcError | None = None
+        self._serving: asyncio.Future[None] | None = None
+        if servicer is None:
+            self.end(CUT)
+        else:
+            self._serving = asyncio.ensure_future(self._serve(servicer))
+
+    async def write(self, data: bytes) -> None:
+        """The device says something."""
+        if self._over is not None:
+            raise asyncio.InvalidStateError
+        if self._pass():
+            self._up.put_nowait(data)
+
+    async def read(self) -> bytes:
+        """What the aggregator says next."""
+        found = await self._down.get()
+        if isinstance(found, bytes):
+            return found
+        self._down.put_nowait(found)  # it stays so
+        raise found
+
+    def cancel(self) -> None:
+        """The device hangs up."""
+        self.end(CUT)
+
+    def end(self, why: aio.AioRpcError) -> None:
+        """Nothing passes any more."""
+        if self._over is None:
+            self._over = why
+            self._up.put_nowait(_END)
+            self._down.put_nowait(why)
+
+    async def served(self) -> None:
+        """Waits until the aggregator has let go of it."""
+        if self._serving is not None:
+            await asyncio.wait([self._serving])
+            self._serving.result()
+
+    async def _serve(self, servicer: DevicesServicer) -> None:
+        try:
+            await servicer.participate(None, _Streaming(self))
+        except aio.AbortError:
+            return
+        finally:
+            self.end(CUT)
+
+    def _pass(self) -> bool:
+        self._left -= 1
+        if self._left < 0:
+            self.end(CUT)
+        return self._left >= 0
+
+    def hears(self, data: bytes) -> None:
+        """The aggregator says something."""
+        self._witness.says(self._ordinal, data)
+        if self._over is None and self._pass():
+            self._down.put_nowait(data)
+
+    async def said(self) -> object:
+        """What the device has said, for the aggregator."""
+        return await self._up.get()
+
+    def refused(self, code: grpc.StatusCode, details: str) -> None:
+        """The aggregator ends it."""
+        self._witness.statuses.add(code)
+        self.end(aio.AioRpcError(code, aio.Metadata(), aio.Metadata(), details))
+
+
+class _Aborted(Exception):
+    def __init__(self, code: grpc.StatusCode, details: str) -> None:
+        super().__init__(details)
+        self.code, self.details = code, details
+
+
+class _Unary:
+    """The context of a check-in."""
+
+    def __init__(self, witness: Witness) -> None:
+        self._witness = witness
+
+    async def read(self) -> object:
+        raise AssertionError("a check-in is not read")
+
+    async def write(self, message: bytes) -> None:
+        raise AssertionError("a check-in is not written")
+
+    async def abort(self, code: grpc.StatusCode, details: str) -> NoReturn:
+        self._witness.statuses.add(code)
+        raise _Aborted(code, details)
+
+
+class _Streaming:
+    """The context of a stream."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    async def read(self) -> object:
+        return await self._stream.said()
+
+    async def write(self, message: bytes) -> None:
+        self._stream.hears(message)
+
+    async def abort(self, code: grpc.StatusCode, details: str) -> NoReturn:
+        self._stream.refused(code, details)
+        raise aio.AbortError

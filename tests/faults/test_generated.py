@@ -1,0 +1,45 @@
+"""Whatever goes wrong, in whatever order: every report counts once, and nobody pays twice.
+
+Histories are generated and shrunk. Findings are kept, by name, in `test_reproductions`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.faults.operations import Operation, operations
+from tests.faults.people import PARITY, PEOPLE
+from tests.faults.runs import happens
+
+# The same ones every time: what is new is looked for in tests/endurance.
+STEADY = settings(
+    max_examples=120,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+HISTORIES = st.lists(operations(PEOPLE), max_size=25)
+
+
+@STEADY
+@given(HISTORIES, st.sampled_from([0, 60]), st.sampled_from([0, 4]), st.sampled_from([3, 100]))
+def test_one_round(history: list[Operation], deadline_s: int, least: int, life: int) -> None:
+    happens(replace(PEOPLE, deadline_s=deadline_s, least_answers=least, life=life), history)
+
+
+@settings(STEADY, max_examples=25)
+@given(HISTORIES, st.sampled_from([0, 60]))
+def test_one_round_on_disk(history: list[Operation], deadline_s: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        happens(replace(PEOPLE, deadline_s=deadline_s), history, Path(folder))
+
+
+@settings(STEADY, max_examples=40)
+@given(st.lists(operations(PARITY), max_size=40), st.sampled_from([0, 60]))
+def test_two_rounds(history: list[Operation], deadline_s: int) -> None:
+    happens(replace(PARITY, deadline_s=deadline_s), history)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import queue
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
@@ -24,11 +25,13 @@ from askance.client.queries import Category, Schema
 from askance.client.randomizers import SystemCoins
 from askance.client.service import (
     SERVICE,
+    CheckIn,
     DeviceRunner,
     Enrol,
     Identity,
     channel_options,
     decode_enrolled,
+    encode_check_in,
     encode_enrol,
     token_digest,
 )
@@ -93,6 +96,16 @@ class People:
         call: Call = channel.unary_unary(f"/{SERVICE}/Enrol")
         message = encode_enrol(Enrol(token.encode(), tuple(self.enrolled())))
         return decode_enrolled(call(message, timeout=_PATIENCE_S))
+
+    def stream(self, channel: grpc.Channel) -> Iterator[bytes]:
+        """The first one's stream, held open; it has said who it is and says nothing more."""
+        first = self._identities[0]
+        call: Any = channel.stream_stream(f"/{SERVICE}/Participate")
+        greeting = encode_check_in(CheckIn(device_id=first.device_id, token=first.token))
+        silence: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        silence.put(greeting)
+        answers: Iterator[bytes] = call(iter(silence.get, b""))
+        return answers
 
     def answer(self, address: str, authority: bytes) -> None:
         """Checks in until everybody has answered a question and heard that it arrived."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import signal
 import threading
-from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 from grpc import aio
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, ProcessCollector
 
 from askance.aggregator.analyst.servicer import AnalystsServicer
 from askance.aggregator.clock import system_now_s
@@ -30,7 +31,9 @@ from askance.aggregator.service import AggregatorServer, Observer, Parts, Servic
 from askance.aggregator.store import SqliteStore, Store
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_PATIENCE_S = 5.0  # how long the event loop may take to change what the health service says
+_PATIENCE_S = 60.0  # how long a busy event loop may take to change what the health service says
+_LAST_WORD_S = 2.0  # and when it is to end
+_OTHER_DESCRIPTORS = 256  # files, pages of metrics, check-ins' connections
 _LOOK_EVERY_S = 1.0
 _ANALYSTS_THREADS = 4  # analysts' calls that wait for the disk at one time
 
@@ -84,10 +87,12 @@ def serve(
     enrolment = None
     if configuration.enrolment_key is not None:
         enrolment = read_tokens(configuration.enrolment_key, now_s)
+    _allow_streams(configuration.limits.streams)
     with ExitStack() as held:
         store = SqliteStore.open(configuration.store)
         held.callback(store.close)
         registry = CollectorRegistry()
+        ProcessCollector(registry=registry)  # memory, processor time and descriptors
         observer = PrometheusObserver(registry)
         observer.population(store.population)
         page = None
@@ -112,13 +117,14 @@ def serve(
         held.callback(beside.desk.stop)  # after the service, for which its studies wait
         held.callback(server.stop)
         resumed = _resume(beside.desk, store, observer)
-        _in_loop(server, beside.health.serving())
+        asyncio.run_coroutine_threadsafe(beside.health.serving(), server.loop).result(_PATIENCE_S)
         listening = Listening(server.address, None if page is None else str(page.address), resumed)
         _LOG.info("serving", address=listening.address, studies_resumed=resumed)
         ready(listening)
         _wait(stopping, server)
         _LOG.info("draining")
-        _in_loop(server, beside.health.going_down())
+        going_down = asyncio.run_coroutine_threadsafe(beside.health.going_down(), server.loop)
+        wait((going_down,), _LAST_WORD_S)
     _LOG.info("ended")
 
 
@@ -184,6 +190,17 @@ def _resume(desk: Desk, store: Store, observer: PrometheusObserver) -> int:
     return desk.resume()
 
 
+def _allow_streams(streams: int) -> None:
+    """Asks the system for a descriptor a stream; says so where it gives fewer."""
+    wanted = streams + _OTHER_DESCRIPTORS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed < wanted:
+        _LOG.warning("fewer descriptors than streams", descriptors=allowed, streams=streams)
+
+
 def _settings(limits: Limits) -> Settings:
     return Settings(max_streams=limits.streams, max_check_ins=limits.check_ins)
 
@@ -192,7 +209,3 @@ def _wait(stopping: threading.Event, server: AggregatorServer) -> None:
     while not stopping.wait(_LOOK_EVERY_S):
         if not server.running:
             raise NotOperable("service: expected it to run until a signal, found it ended")
-
-
-def _in_loop(server: AggregatorServer, work: Coroutine[Any, Any, None]) -> None:
-    asyncio.run_coroutine_threadsafe(work, server.loop).result(_PATIENCE_S)

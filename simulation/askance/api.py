@@ -14,10 +14,10 @@ are first used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from askance.aggregator import learners
 from askance.aggregator.learners import (
@@ -85,6 +85,14 @@ from askance.simulation.experiments import Simulation, Trial, named, run_trial, 
 from askance.simulation.populations import POPULATIONS, Population, masked_parity
 from askance.simulation.seeds import Seed
 
+if TYPE_CHECKING:
+    from askance.aggregator.analyst import (
+        Aggregator,
+        AnalystKey,
+        StudyDefinition,
+        Verification,
+    )
+
 __all__ = [
     "Adaptive",
     "Allocation",
@@ -126,6 +134,7 @@ __all__ = [
     "catalogue",
     "category",
     "clip",
+    "connect",
     "constant",
     "cross",
     "demo",
@@ -139,6 +148,7 @@ __all__ = [
     "merge_disjoint",
     "minimum",
     "named",
+    "new_analyst_key",
     "non_adaptive",
     "parity",
     "plan",
@@ -150,8 +160,10 @@ __all__ = [
     "sigmoid",
     "signed",
     "simulate",
+    "study_from_toml",
     "subset_selection",
     "verify",
+    "verify_export",
     "where",
 ]
 
@@ -247,6 +259,67 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
             for people in POPULATIONS.values()
         ],
     }
+
+
+def connect(
+    address: str, *, key: AnalystKey, ca: Path | str | None = None, plaintext: bool = False
+) -> Aggregator:
+    """An aggregator, for one analyst; to be used in a `with`.
+
+        with ask.connect("127.0.0.1:7443", key="analyst.pem", ca="ca.pem") as aggregator:
+            handle = aggregator.submit(study)
+            for event in handle.watch(): print(event)
+            handle.result(timeout_s=3600).verify()
+
+    Args:
+        address: HOST:PORT.
+        key: the analyst's Ed25519 key: itself, its file, or the file's bytes.
+        ca: the authority that the aggregator's certificate is from; None: one that the system
+            trusts, or, on this machine, plain text.
+        plaintext: without TLS, whoever may listen.
+
+    Raises:
+        InvalidParameter: no such file, no key in it, or no such address. Nothing is called yet.
+    """
+    from askance.aggregator import analyst
+
+    return analyst.connect(address, key=key, ca=ca, plaintext=plaintext)
+
+
+def new_analyst_key(path: Path) -> str:
+    """Makes an analyst's key in a file that only its owner reads; the public half in hexadecimal.
+
+    Raises:
+        InvalidParameter: something is there already, or no file can be made.
+    """
+    from askance.aggregator import analyst
+
+    return analyst.public_hex(analyst.create_key(path))
+
+
+def study_from_toml(path: Path) -> StudyDefinition:
+    """A study as it is written down in a TOML file.
+
+    Raises:
+        InvalidParameter, InvalidRecord: not a study; the place is named.
+    """
+    from askance.aggregator import analyst
+
+    return analyst.read_definition(path)
+
+
+def verify_export(path: Path, analysts: Collection[bytes] | None = None) -> Verification:
+    """Replays a study's exported transcript; nobody is asked.
+
+    Args:
+        analysts: public keys, one of which must have signed the study; None: anybody's.
+
+    Raises:
+        InvalidRecord: the file is no export. AskanceError: it does not hold together.
+    """
+    from askance.aggregator import analyst
+
+    return analyst.verify_export(path, analysts)
 
 
 def check_output(path: Path | None, suffixes: tuple[str, ...]) -> None:

@@ -92,6 +92,12 @@ class Bar:
         self._expected += sum(group.users for group in plan.groups)
         self._bar.update(self._task, total=self._expected, description=f"round {number + 1}")
 
+    def round_stands(self, number: int, asked: int, answered: int) -> None:
+        """A round is open, and so many of those asked have answered."""
+        self._bar.update(
+            self._task, total=asked, completed=answered, description=f"round {number + 1}"
+        )
+
     def advance(self, reports: int) -> None:
         """So many more have come in."""
         self._bar.advance(self._task, reports)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from askance.simulation.cli.arguments import add_learner, chosen, count, required, seed
+from askance.simulation.cli.hypotheses import tell_hypothesis
 from askance.simulation.cli.output import counted, print_json, progress, screen
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 NAME = "simulate"
 SUMMARY = "run a learner on simulated users, or on real ones from a file"
@@ -103,7 +101,7 @@ def _tell(result: dict[str, Any]) -> None:
     )
     if result["trials"] > 1:
         console.print("shown is trial 0; errors are over all trials")
-    _tell_hypothesis(console, result)
+    tell_hypothesis(console, result)
     error = result["error"]
     if error["max"] is not None:
         console.print(f"error: mean {error['mean']:.4g}, max {error['max']:.4g}")
@@ -128,24 +126,3 @@ def _successes(result: dict[str, Any]) -> str:
         return ""
     what = "all intervals hold the truth" if result["truth"] else "right"
     return f", {what} in {result['successes']:,} of {counted(result['trials'], 'trial')}"
-
-
-def _tell_hypothesis(console: Console, result: dict[str, Any]) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    from askance.simulation.experiments.records import estimates
-
-    found = result["hypothesis"]
-    cells = estimates(found, result["learner"])
-    if not cells or not result["truth"]:
-        parts = found.items() if isinstance(found, dict) else [("hypothesis", found)]
-        console.print("  ".join(f"{name} = {part}" for name, part in parts), markup=False)
-        return
-    table = Table(box=None, padding=(0, 2))
-    for name in ("", "estimate", f"low ({result['confidence']:.0%}, joint)", "high", "truth"):
-        table.add_column(name, justify="left" if name == "" else "right")
-    for (name, value), truth in zip(cells.items(), result["truth"], strict=True):
-        numbers = (value["estimate"], value["low"], value["high"], truth)
-        table.add_row(escape(name), *(f"{number:.5g}" for number in numbers))
-    console.print(table)

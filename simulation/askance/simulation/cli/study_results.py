@@ -1,0 +1,64 @@
+"""What people read about a study that has ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from askance.simulation.cli.hypotheses import tell_hypothesis
+from askance.simulation.cli.output import counted
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_MAX_INFLUENCES = 8  # of more questions, the one that is moved the furthest stands for all
+
+
+def tell_result(console: Console, result: dict[str, Any]) -> None:
+    """Prints a study's result: what it found, what it cost, how far it can be led astray."""
+    console.print(f"{result['learner']}, {result['state']}: study {result['study']}", markup=False)
+    if result["hypothesis"] is not None:
+        tell_hypothesis(console, result)
+    refusals = [f"{why.replace('_', '-')} {n:,}" for why, n in result["refusals"].items()]
+    console.print(
+        f"{result['users_asked']:,} of {counted(result['users'], 'user')} asked in"
+        f" {counted(result['rounds'], 'round')} of {counted(result['queries'], 'query')},"
+        f" {counted(result['answers'], 'answer')}, refusals: {', '.join(refusals) or 'none'}",
+        markup=False,
+    )
+    epsilon = result["epsilon"]
+    console.print(
+        f"epsilon: budget {epsilon['budget']:.9g}, spent at most {epsilon['max_spent']:.9g},"
+        f" mean {epsilon['mean_spent']:.4g}"
+    )
+    if not result["reconciled"]:
+        console.print("what devices say they have spent is not what they were asked for")
+    console.print(result["privacy"], markup=False)
+    _tell_influence(console, result["influence"])
+    console.print(f"transcript {result['transcript']}", soft_wrap=True)
+
+
+def tell_verification(console: Console, found: dict[str, Any]) -> None:
+    """Prints what was verified of a study, and what has to be believed."""
+    console.print(f"study {found['study']} ({found['state']}) holds together", soft_wrap=True)
+    console.print(
+        f"{counted(found['rounds'], 'round')} of {counted(found['answers'], 'answer')} replayed,"
+        f" signed by {found['public_key']}",
+        soft_wrap=True,
+    )
+    for head, lines in (("checked", found["checked"]), ("to be believed", found["believed"])):
+        console.print(f"{head}:")
+        for line in lines:
+            console.print(f"  {line}", markup=False)
+    console.print(f"transcript {found['transcript']}", soft_wrap=True)
+
+
+def _tell_influence(console: Console, rows: list[dict[str, Any]]) -> None:
+    shown = rows
+    if len(rows) > _MAX_INFLUENCES:
+        shown = [max(rows, key=lambda row: float(row["one_report_moves_by"]))]
+        console.print(f"of {counted(len(rows), 'question')}, the one that is moved the furthest:")
+    for row in shown:
+        console.print(
+            f"one false report moves question {row['question'] + 1} of round {row['round'] + 1} by"
+            f" at most {row['one_report_moves_by']:.4g}"
+        )

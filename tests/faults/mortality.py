@@ -25,6 +25,7 @@ class Life:
         self._lock = threading.Lock()
         self._writes: int | None = None
         self._kept = False
+        self._failing: bool | None = None
 
     def end(self) -> None:
         """Killed, here and now."""
@@ -34,11 +35,21 @@ class Life:
         """To be killed after so many writes and at the next, before or after it is durable."""
         self._writes, self._kept = writes, kept
 
+    def fail_at_accept(self, *, kept: bool) -> None:
+        """The disk is to fail at the next batch of reports, before or after it is durable; the
+        process lives on."""
+        self._failing = kept
+
     def do(self, name: str, work: Callable[[], T]) -> T:
         """An operation of the process on something durable."""
         with self._lock:
             if self.ended:
                 raise StoreError("the process is dead")
+            if name == "accept" and self._failing is not None:
+                kept, self._failing = self._failing, None
+                if kept:
+                    work()
+                raise StoreError("the disk failed")
             if name not in WRITES or self._writes is None:
                 return work()
             self._writes -= 1

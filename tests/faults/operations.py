@@ -98,6 +98,16 @@ class CrashAggregator:
 
 
 @dataclass(frozen=True)
+class FailDisk:
+    """The aggregator's disk fails at the next reports: before they are durable, or after."""
+
+    kept: bool
+
+    async def happen(self, deployment: Deployment) -> None:
+        deployment.life.fail_at_accept(kept=self.kept)
+
+
+@dataclass(frozen=True)
 class Restart:
     """The aggregator is stopped and started (or, dead, is started)."""
 
@@ -154,6 +164,7 @@ def operations(setup: Setup) -> st.SearchStrategy[Operation]:
         st.builds(Deliver, device),
         st.builds(CrashDevice, device, st.sampled_from([None, False, True])),
         st.builds(CrashAggregator, st.integers(0, 4), st.booleans()),
+        st.builds(FailDisk, st.booleans()),
         st.builds(Restart, st.booleans()),
         st.builds(Submit, plan),
         st.builds(Cancel, st.integers(0, len(setup.plans) - 1)),

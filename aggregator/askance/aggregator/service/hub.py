@@ -134,20 +134,23 @@ class Hub:
         """
         opened = OpenRound(round_, accounts)
         self._check_may_open(opened)
+        closes = await self._note(opened, round_)  # durable before anybody is asked
+        self._check_may_open(opened)  # much may have happened meanwhile
         self._rounds[opened.study_digest] = opened
         self._requests.update((digest, opened) for digest in opened.requests)
         self._observer.round_opened()
         timer = None
         try:
-            closes = await self._note(opened, round_)
             await self._resume(opened)
             for ordinal in opened.members_among(self._connections):
                 self._ask(opened, self._connections[ordinal])
             timer = None if closes is None else asyncio.ensure_future(self._end_at(opened, closes))
-            tallies = await opened.closed()
+            await opened.closed()
             if self._stopped:
                 raise _stopped()
-            return tallies
+            if opened.doubtful:
+                await self._resume(opened)  # a stored report is counted, or its study would lie
+            return opened.tallies()
         finally:
             if timer is not None:
                 timer.cancel()

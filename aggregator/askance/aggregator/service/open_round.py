@@ -31,6 +31,7 @@ class OpenRound:
         }
         self._closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._arriving: set[asyncio.Future[Statuses]] = set()
+        self._doubtful = False
         self._close_if_complete()
 
     @property
@@ -64,7 +65,12 @@ class OpenRound:
     def expect(self, committed: asyncio.Future[Statuses]) -> None:
         """Does not end before this commit has: what is acknowledged as accepted is counted."""
         self._arriving.add(committed)
-        committed.add_done_callback(self._arriving.discard)
+        committed.add_done_callback(self._arrived)
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether a commit has failed: what it brought may be durable all the same."""
+        return self._doubtful
 
     @property
     def closing(self) -> bool:
@@ -81,7 +87,7 @@ class OpenRound:
         if not self._closing.done():
             self._closing.set_exception(error)
 
-    async def closed(self) -> tuple[Tally, ...]:
+    async def closed(self) -> None:
         """Waits until everybody has answered or refused, or nobody is waited for any more.
 
         Raises:
@@ -90,6 +96,9 @@ class OpenRound:
         await self._closing
         if self._arriving:
             await asyncio.wait(self._arriving)
+
+    def tallies(self) -> tuple[Tally, ...]:
+        """What was counted."""
         return self._intake.tallies()
 
     def owed(self, ordinal: int, known_studies: set[bytes]) -> list[bytes]:
@@ -106,6 +115,11 @@ class OpenRound:
         for group in self._round.groups:
             asked |= np.isin(connected, group.members)
         return iter(connected[asked].tolist())
+
+    def _arrived(self, committed: asyncio.Future[Statuses]) -> None:
+        self._arriving.discard(committed)
+        if committed.cancelled() or committed.exception() is not None:
+            self._doubtful = True
 
     def _close_if_complete(self) -> None:
         if self._intake.complete:

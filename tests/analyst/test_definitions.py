@@ -6,10 +6,12 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from askance.aggregator.analyst import read_definition
+from askance.aggregator.analyst import read_definition, sign_submission
 from askance.client.errors import AskanceError
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SCHEMA = """
 name = "people"
 [fields]
@@ -125,3 +127,11 @@ def test_a_mistake_is_named_by_its_place(file: Path, content: str, message: str)
 def test_there_may_be_no_file(tmp_path: Path) -> None:
     with pytest.raises(AskanceError, match=r"none\.toml: cannot be read: No such file"):
         read_definition(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("name", ["masked_parity", "schooling"])
+def test_the_examples_can_be_submitted(name: str) -> None:
+    definition = read_definition(EXAMPLES / f"{name}.toml")
+    key = Ed25519PrivateKey.generate()
+    signed = sign_submission(definition.study, key, days=definition.days)
+    assert signed.public_key == key.public_key().public_bytes_raw()

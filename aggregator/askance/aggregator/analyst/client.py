@@ -187,7 +187,9 @@ class Aggregator:
             raise PlanRefused(details) from None
         if not reason and error.code() is grpc.StatusCode.UNAVAILABLE:
             raise CallRefused(
-                "unreachable", f"aggregator {self._address}: cannot be reached: {details}"
+                "unreachable",
+                f"aggregator {self._address}: cannot be reached, or not in this way (TLS with its"
+                f" authority, or plain text): {details}",
             ) from None
         if not reason:
             code = error.code().name.lower().replace("_", "-")

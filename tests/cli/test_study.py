@@ -1,0 +1,173 @@
+"""`askance study`: its JSON, its exit codes, what people read; against a served desk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from grpc import aio
+
+from askance.aggregator.analyst import AnalystsServicer
+from askance.aggregator.desk import Desk
+from askance.aggregator.service import AggregatorServer, Parts, ServiceFleet, Settings
+from askance.aggregator.store import MemoryStore
+from askance.simulation.cli import main
+
+Run = Callable[..., tuple[int, dict[str, Any], str]]
+STUDY = """
+learner = "frequency"
+epsilon = "1"
+[schema.fields]
+smokes = { type = "category", labels = ["yes", "no"] }
+[rounds]
+deadline_s = 1
+least_answers = 0
+"""
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command with --json: its exit code, the one object it printed, and its stderr."""
+
+    def call(*words: str) -> tuple[int, dict[str, Any], str]:
+        code = main(["study", *words, "--json"])
+        printed = capsys.readouterr()
+        assert printed.out.count("\n") == 1, printed.out
+        return code, json.loads(printed.out), printed.err
+
+    return call
+
+
+@pytest.fixture
+def key(run: Run, tmp_path: Path) -> tuple[Path, str]:
+    """An analyst's key and its public half."""
+    path = tmp_path / "analyst.pem"
+    code, made, _ = run("key", str(path))
+    assert (code, made["file"]) == (0, str(path))
+    return path, made["public_key"]
+
+
+@pytest.fixture
+def where(key: tuple[Path, str]) -> Iterator[list[str]]:
+    """The options that reach a desk whose devices are all away."""
+    store = MemoryStore()
+    store.enrol((b"device %d" % n, hashlib.sha256(b"%d" % n).digest()) for n in range(5_000))
+    desks: list[Desk] = []
+    with ThreadPoolExecutor(2) as executor:
+
+        def add(server: aio.Server, fleet: ServiceFleet) -> None:
+            desks.append(Desk(store, fleet, analysts=frozenset({bytes.fromhex(key[1])})))
+            servicer = AnalystsServicer(desks[0], executor=executor)
+            server.add_generic_rpc_handlers((servicer.handler(),))
+
+        parts = Parts(services=(add,))
+        with AggregatorServer.start(store, settings=Settings(), parts=parts) as server:
+            yield ["--aggregator", server.address, "--key", str(key[0])]
+        desks[0].stop()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY)
+    return path
+
+
+def test_a_study_by_its_commands(run: Run, where: list[str], file: Path, key: Any) -> None:
+    code, submitted, err = run("submit", str(file), *where)
+    assert (code, err, submitted["state"]) == (0, "", "open")
+    name = submitted["study"]
+    code, shown, _ = run("show", name[:8], *where)
+    assert (code, shown["study"], shown["state"]) == (0, name, "open")
+    assert shown["asked"] == 5_000
+    code, failure, _ = run("result", name, *where)
+    assert (code, failure["failure"]["reason"]) == (1, "open")
+    out = file.with_name("out.json")
+    code, result, err = run("result", name, "--wait", "--out", str(out), *where)
+    assert (code, err, result["state"]) == (0, "", "done")
+    assert set(result["hypothesis"]) == {"yes", "no"}
+    assert run("watch", name, *where)[1] == result
+    assert run("list", *where)[1]["studies"] == [
+        {"study": name, "learner": "frequency", "state": "done", "rounds_closed": 1}
+    ]
+    code, verified, _ = run("verify", str(out), "--analyst", key[1])
+    assert (code, verified["verified"], verified["study"]) == (0, True, name)
+    changed = out.read_text().replace('"users": 5000', '"users": 5001')
+    out.write_text(changed)
+    code, failure, err = run("verify", str(out))
+    assert (code, failure["failure"]["reason"]) == (1, "not-verified")
+    assert err == "askance: result: expected users as replayed, found another\n"
+
+
+def test_a_study_that_fails_exits_with_1(run: Run, where: list[str], file: Path) -> None:
+    file.write_text(STUDY.replace("least_answers = 0", "least_answers = 1"))
+    code, result, err = run("submit", str(file), "--wait", *where)
+    assert (code, result["failure"]["reason"]) == (1, "too-few-respondents")
+    assert result["hypothesis"] is None
+    assert err.startswith("askance: the study has failed: round 0: expected at least 1 answers")
+
+
+def test_a_study_that_is_cancelled(run: Run, where: list[str], file: Path) -> None:
+    file.write_text(STUDY.replace("deadline_s = 1", "deadline_s = 0"))
+    _, submitted, _ = run("submit", str(file), *where)
+    code, cancelled, _ = run("cancel", submitted["study"], *where)
+    assert (code, cancelled["state"]) == (0, "cancelled")
+    code, result, _ = run("result", submitted["study"], *where)
+    assert (code, result["failure"]["reason"]) == (1, "cancelled")
+
+
+def test_a_study_that_cannot_work_exits_with_3(run: Run, where: list[str], file: Path) -> None:
+    file.write_text(STUDY + '[parameters]\ntau = "1/1000"\n')
+    code, failure, _ = run("submit", str(file), *where)
+    assert (code, failure["failure"]["reason"]) == (3, "plan-refused")
+
+
+def test_bad_input_exits_with_2(run: Run, where: list[str], file: Path) -> None:
+    bad = (
+        ("show", "1234", *where),
+        ("show", "0" * 64, *where),
+        ("show", "0" * 9, *where),
+        ("submit", "none.toml", *where),
+        ("list", "--key", "none.pem"),
+        ("list",),
+        ("verify", "none.json"),
+        ("verify", "none.json", "--analyst", "ff"),
+        ("key", str(file)),
+        (),
+    )
+    for words in bad:
+        code, failure, err = run(*words)
+        assert code == 2, words
+        assert err == f"askance: {failure['failure']['message']}\n"
+
+
+def test_people_read_it(
+    where: list[str], file: Path, capsys: pytest.CaptureFixture[str], run: Run
+) -> None:
+    assert main(["study", "list", *where]) == 0
+    assert capsys.readouterr().out == "no studies yet\n"
+    assert main(["study", "submit", str(file), "--wait", *where]) == 0
+    screen = capsys.readouterr().out
+    (one,) = run("list", *where)[1]["studies"]
+    result = run("result", one["study"], *where)[1]
+    for part in (
+        f"frequency, done: study {one['study']}",
+        "95%, joint",
+        "5,000 of 5,000 users asked in 1 round of 1 query, 0 answers, refusals: none",
+        result["transcript"],
+        "locally differentially private",
+    ):
+        assert part in " ".join(screen.split())
+    out = file.with_name("out.json")
+    assert main(["study", "result", one["study"], "--out", str(out), *where]) == 0
+    assert main(["study", "show", one["study"], *where]) == 0
+    assert "is done: after 1 round" in capsys.readouterr().out
+    assert main(["study", "verify", str(out)]) == 0
+    screen = capsys.readouterr().out
+    assert "holds together" in screen
+    assert "  whose the signing key is: none was given" in screen

@@ -1,0 +1,27 @@
+"""A tenth of the endurance run: real processes, killed at random points."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ENDURANCE = Path(__file__).resolve().parents[1] / "endurance"
+
+
+@pytest.mark.slow
+def test_nothing_is_lost_and_nothing_counts_twice() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ENDURANCE / "kill.py"), "--points", "20", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["points"] == 20
+    during = [name for name in told["phases"] if "reports of the round" in name]
+    assert during, "expected kills in the middle of a round"

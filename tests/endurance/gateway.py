@@ -1,0 +1,120 @@
+"""A gateway's process with seeded coins: a part of `kill.py`, not a program.
+
+All but the coins is what `askance device run` runs: the gateway, its ledger file, TLS. With seeded
+coins its answers can be held against a simulation of the same study. `ledger.sqlite` is opened or
+made; each member's reports leave a while after their charge is durable, each member at another
+time, so that a kill finds charges that were not sent.
+
+    python tests/endurance/gateway.py FOLDER ADDRESS CA ANALYST USERS D SEED SPREAD_MS
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from askance.client.codec import digest_of
+from askance.client.device import Policy
+from askance.client.ledger import LedgerFile
+from askance.client.messages import Reason
+from askance.client.queries import EncodedRecord
+from askance.client.service import Identity, token_digest
+from askance.client.service.channels import open_channel
+from askance.client.service.gateway import Gateway, Member
+from askance.simulation.coins import SeededCoins
+from askance.simulation.experiments.trials import EPOCH_S
+from askance.simulation.populations import Population, masked_parity
+from askance.simulation.seeds import Seed
+
+LONGEST_WAIT_MS = 500  # a fleet that comes back at once, so that many kills fit into a minute
+CONNECTIONS = 4
+GROUPS = 6  # of members, each with another delay between charge and send
+
+
+def people(users: int, d: int, seed: int) -> Population:
+    """Who is asked."""
+    return masked_parity(users, Seed.of(seed) / "population", d)
+
+
+def coins(seed: int) -> SeededCoins:
+    """Where their answers' randomness comes from."""
+    return SeededCoins(Seed.of(seed) / "coins")
+
+
+def policy(analyst: bytes) -> Policy:
+    """What every owner allows."""
+    return Policy(analysts=frozenset((analyst,)), life_nano_nats=10**12)
+
+
+def identity(ordinal: int) -> Identity:
+    """Who a member is to the aggregator; a test's tokens are no secrets."""
+    name = b"member %d" % ordinal
+    return Identity(name, digest_of(b"token of " + name))
+
+
+def enrolments(users: int) -> Iterator[tuple[bytes, bytes]]:
+    """What an aggregator has to know of them."""
+    for ordinal in range(users):
+        one = identity(ordinal)
+        yield one.device_id, token_digest(one.token)
+
+
+class Quiet:
+    """A gateway's watcher that says nothing."""
+
+    def answered(self, refusal: Reason | None) -> None:
+        """Says nothing."""
+
+    def failed(self, failure: str) -> None:
+        """Says nothing."""
+
+    def connection(self, number: int, *, up: bool) -> None:
+        """Says nothing."""
+
+
+def open_ledgers(path: Path) -> LedgerFile:
+    """The gateway's ledgers, made where there are none."""
+    return LedgerFile.open(path) if path.exists() else LedgerFile.create(path)
+
+
+async def run(gateways: Sequence[Gateway]) -> None:
+    """All of them, for ever."""
+    await asyncio.gather(*(gateway.run() for gateway in gateways))
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs until it is killed."""
+    folder, address, ca, analyst = Path(argv[0]), argv[1], Path(argv[2]), bytes.fromhex(argv[3])
+    users, d, seed, spread_ms = map(int, argv[4:8])
+    population, source = people(users, d, seed), coins(seed)
+    columns = population.columns(0, users)
+    records: list[EncodedRecord] = [columns.record(ordinal) for ordinal in range(users)]
+    ledgers = open_ledgers(folder / "ledger.sqlite")
+    authority = ca.read_bytes()
+    gateways = [
+        Gateway(
+            [
+                Member(str(o), identity(o), records[o], ledgers.ledger(str(o)))
+                for o in range(group, users, GROUPS)
+            ],
+            schema=population.schema,
+            policy=policy(analyst),
+            coins_for=lambda name: source.at(int(name)),
+            now_s=lambda: EPOCH_S,
+            channel=lambda: open_channel(address, authority, longest_wait_ms=LONGEST_WAIT_MS),
+            connections=1,
+            watcher=Quiet(),
+            longest_wait_ms=LONGEST_WAIT_MS,
+            release_ms=group * spread_ms // GROUPS,
+        )
+        for group in range(GROUPS)
+    ]
+    print("running", flush=True)
+    asyncio.run(run(gateways))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,379 @@
+"""kill -9 at random points: nothing is lost, nothing counted or charged twice, the same answer.
+
+Real processes: `askance aggregator serve` on its SQLite store, over TLS, and a gateway of 300
+devices with a ledger each. In every study one of the two is killed at random moments, again and
+again, and started anew; then it is let come to its end. The undisturbed run that it is held
+against is a simulation of the same signed study, people and coins.
+
+    python tests/endurance/kill.py [--points 200] [--seed 0] [--json]
+
+It exits 1, and keeps its folder, where something does not hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from gateway import coins, enrolments, open_ledgers, people, policy
+
+from askance.aggregator.analyst import connect
+from askance.aggregator.analyst.submission import sign_submission
+from askance.aggregator.desk import cohort_seed
+from askance.aggregator.learners import find, hypothesis_json
+from askance.aggregator.session import MemoryLog, Outcome, Session
+from askance.aggregator.store import SqliteStore
+from askance.aggregator.study import Study
+from askance.client.codec import decode_report, digest_of
+from askance.client.errors import AskanceError
+from askance.client.ledger import LedgerFile
+from askance.client.messages import Refusal, SignedStudy
+from askance.simulation.experiments.trials import EPOCH_S
+from askance.simulation.fleets import Devices
+from askance.simulation.fleets.objects import ObjectFleet
+
+USERS, D, EPSILON = 300, 4, "4"
+KILLS = 8  # points a study, at most: none after one that found it concluded
+SPREAD_MS = 1500  # over which a round's reports leave the gateway
+LATEST_S = 2.0  # of a kill, after its victim was started
+READY_S, END_S = 60.0, 60.0
+CONCLUDED = "the study was concluded"
+ASKANCE = [sys.executable, "-c", "import sys; from askance.simulation.cli import main; main()"]
+
+
+class Violated(Exception):
+    """Something that must hold does not."""
+
+
+def check(holds: bool, what: str) -> None:
+    """Raises Violated where it does not hold."""
+    if not holds:
+        raise Violated(what)
+
+
+@dataclass(slots=True)
+class Place:
+    """A folder with an aggregator that knows the devices, to be copied for each study."""
+
+    folder: Path
+    analyst: Ed25519PrivateKey = field(init=False)
+
+    @classmethod
+    def make(cls, folder: Path) -> Place:
+        """By `askance aggregator init`, and the devices enrolled."""
+        init = [*ASKANCE, "aggregator", "init", str(folder / "aggregator")]
+        subprocess.run(init, check=True, stdout=subprocess.DEVNULL)
+        store = SqliteStore.open(folder / "aggregator" / "store.sqlite")
+        store.enrol(enrolments(USERS))
+        store.close()
+        return cls.at(folder)
+
+    def copy(self, folder: Path) -> Place:
+        """The same, where nothing has been asked yet."""
+        shutil.copytree(self.folder, folder)
+        return Place.at(folder)
+
+    @classmethod
+    def at(cls, folder: Path) -> Place:
+        """One that was made."""
+        place = cls(folder)
+        key = load_pem_private_key((folder / "aggregator" / "analyst.pem").read_bytes(), None)
+        assert isinstance(key, Ed25519PrivateKey)
+        place.analyst = key
+        return place
+
+    @property
+    def ca(self) -> Path:
+        """The authority of its certificate."""
+        return self.folder / "aggregator" / "ca.pem"
+
+    @property
+    def store(self) -> Path:
+        """Its store."""
+        return self.folder / "aggregator" / "store.sqlite"
+
+    @property
+    def ledgers(self) -> Path:
+        """The devices' ledgers."""
+        return self.folder / "ledger.sqlite"
+
+
+class Victim:
+    """A process that is started, killed and started again."""
+
+    def __init__(self, command: Sequence[str], log: Path) -> None:
+        self._command = command
+        self._log = log
+        self._process: subprocess.Popen[str] | None = None
+        self._ready = False
+
+    def start(self) -> None:
+        """Starts it."""
+        with self._log.open("a") as log:
+            self._process = subprocess.Popen(
+                self._command, stdout=subprocess.PIPE, stderr=log, text=True
+            )
+        self._ready = False
+
+    def ready(self) -> None:
+        """Waits for its first line."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        self._ready = self._ready or bool(self._process.stdout.readline())
+        check(self._ready, f"expected {self._command[-6:]} to start, found that it ended")
+
+    def kill(self) -> None:
+        """kill -9."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> int | None:
+        """Asks it to end, and waits; its exit code."""
+        if self._process is None or self._process.poll() is not None:
+            return None
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            return self._process.wait(READY_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+
+def signed_study(place: Place, number: int, seed: int) -> SignedStudy:
+    """Study `number`, the same every time."""
+    schema = people(USERS, D, seed).schema
+    study = Study(find("masked-parity").build(schema), schema, epsilon=EPSILON)
+    return sign_submission(study, place.analyst, nonce=lambda size: number.to_bytes(size, "big"))
+
+
+def undisturbed(study: SignedStudy, seed: int) -> Outcome[Any]:
+    """The same study on device objects in this process."""
+    population = people(USERS, D, seed)
+    devices = Devices(population, policy(study.public_key), coins(seed), lambda: EPOCH_S)
+    session: Session[Any] = Session(
+        study=study,
+        learner=find("masked-parity").build(population.schema),
+        fleet=ObjectFleet(devices),
+        log=MemoryLog(),
+        cohort_seed=cohort_seed(digest_of(study.study)),
+    )
+    return session.run()
+
+
+def free_address() -> str:
+    """A loopback address that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+@contextmanager
+def running(place: Place, address: str, seed: int) -> Iterator[tuple[Victim, Victim]]:
+    """The aggregator and the gateway; asked to end afterwards, in order."""
+    configuration = str(place.folder / "aggregator" / "aggregator.toml")
+    serve = ["aggregator", "serve", "--config", configuration, "--listen", address, "--json"]
+    analyst = place.analyst.public_key().public_bytes_raw().hex()
+    part = str(Path(__file__).with_name("gateway.py"))
+    given = (place.folder, address, place.ca, analyst, USERS, D, seed, SPREAD_MS)
+    aggregator = Victim([*ASKANCE, *serve], place.folder / "aggregator.log")
+    gateway = Victim([sys.executable, part, *map(str, given)], place.folder / "gateway.log")
+    try:
+        aggregator.start()
+        gateway.start()
+        aggregator.ready()
+        gateway.ready()
+        yield aggregator, gateway
+    finally:
+        gateway.kill()
+        code = aggregator.stop()
+    check(code == 0, f"expected the aggregator to drain and exit 0, found {code}")
+
+
+@contextmanager
+def copied(file: Path) -> Iterator[Path]:
+    """A copy of the database of a process that was killed."""
+    with tempfile.TemporaryDirectory(prefix="askance-") as folder:
+        for suffix in ("", "-wal"):
+            part = file.with_name(file.name + suffix)
+            if part.exists():
+                shutil.copy(part, folder)
+        yield Path(folder) / file.name
+
+
+def phase(file: Path) -> str:
+    """How far a study had come when its aggregator was killed."""
+    with copied(file) as copy:
+        store = SqliteStore.open(copy)
+        try:
+            if store.conclusions():
+                return CONCLUDED
+            for digest in store.studies():
+                lines = list(store.log(digest).lines())
+                asked = _requests(lines[-1:])
+                reports = sum(1 for request in asked for _ in store.reports(request))
+                return f"{len(lines)} lines, {'some' if reports else 'no'} reports of the round"
+        finally:
+            store.close()
+    return "no study yet"
+
+
+def charges(file: Path) -> str:
+    """How many charges a gateway's ledgers held when it was killed; most were not sent yet."""
+    if not file.exists():
+        return "no ledgers yet"
+    with copied(file) as copy:
+        ledgers = LedgerFile.open(copy)
+        try:
+            return "some charges" if any(ledgers.answers()) else "no charges"
+        finally:
+            ledgers.close()
+
+
+def _requests(lines: Sequence[str]) -> Iterator[bytes]:
+    """The digests of the requests that a transcript's lines ask."""
+    for line in lines:
+        for group in json.loads(line).get("groups", ()):
+            yield digest_of(bytes.fromhex(group["payload"]))
+
+
+def killed_study(
+    place: Place, number: int, kills: int, seed: int, draw: random.Random
+) -> Counter[str]:
+    """One study, whose processes are killed `kills` times; the phases that kills fell into."""
+    study = signed_study(place, number, seed)
+    phases: Counter[str] = Counter()
+    address = free_address()
+    with ExitStack() as held:
+        aggregator, gateway = held.enter_context(running(place, address, seed))
+        analyst = held.enter_context(connect(address, key=place.analyst, ca=place.ca))
+        handle = analyst.submit_signed(study)
+        for _ in range(kills):
+            device = draw.random() < 1 / 3
+            time.sleep(draw.uniform(0, LATEST_S))
+            victim = gateway if device else aggregator
+            victim.kill()
+            found = charges(place.ledgers) if device else phase(place.store)
+            phases[f"{'gateway' if device else 'aggregator'}: {found}"] += 1
+            victim.start()
+            if found == CONCLUDED:
+                break
+        aggregator.ready()
+        gateway.ready()
+        result = handle.result(timeout_s=END_S).to_json()
+    held_against(place, study, result, undisturbed(study, seed))
+    return phases
+
+
+def held_against(
+    place: Place, study: SignedStudy, result: dict[str, Any], expected: Outcome[Any]
+) -> None:
+    """Checks all that must hold of a study that has ended."""
+    check(result["state"] == "done", f"expected a study that is done, found {result}")
+    check(
+        result["hypothesis"] == hypothesis_json(expected.hypothesis),
+        f"expected the hypothesis of an undisturbed run, found {result['hypothesis']}",
+    )
+    check(result["transcript"] == expected.transcript, "expected its transcript, found another")
+    check(result["reconciled"], "expected accounts that agree with what devices say")
+    digest = digest_of(study.study)
+    store = SqliteStore.open(place.store)
+    ledgers = open_ledgers(place.ledgers)
+    try:
+        lines = list(store.log(digest).lines())
+        requests = list(_requests(lines))
+        check(len(set(requests)) == len(requests), "expected every request under one id")
+        spent = dict.fromkeys(range(USERS), 0)
+        answers = 0
+        for request in requests:
+            check(not list(store.evidence(request)), "expected no report in two versions")
+            for ordinal, data in store.reports(request):
+                report = decode_report(data)
+                check(not isinstance(report.outcome, Refusal), "expected no refusal")
+                spent[ordinal] += report.charged_nano_nats
+                answers += 1
+        check(answers == result["answers"], "expected every stored report counted once")
+        charged = dict.fromkeys(range(USERS), 0)
+        asked = set()
+        for answer in ledgers.answers():
+            if answer.charge.study_digest == digest:
+                charged[int(answer.member)] += answer.charge.nano_nats
+                asked.add(answer.charge.request_digest)
+        check(asked == set(requests), "expected ledgers of the requests that were asked")
+        check(charged == spent, "expected every ledger equal to its account, to the nano-nat")
+        check(
+            max(spent.values()) == result["epsilon"]["max_spent_nano_nats"]
+            and sum(spent.values()) == result["epsilon"]["total_spent_nano_nats"],
+            "expected the result to say what was spent",
+        )
+    finally:
+        ledgers.close()
+        store.close()
+
+
+def endure(points: int, seed: int, folder: Path, told: bool) -> dict[str, Any]:
+    """As many studies as it takes, one after another, each with a store and ledgers of its own."""
+    draw = random.Random(seed)
+    began = time.perf_counter()
+    phases: Counter[str] = Counter()
+    studies = 0
+    fresh = Place.make(folder / "fresh")
+    while phases.total() < points:
+        kills = min(KILLS, points - phases.total())
+        place = fresh.copy(folder / str(studies))
+        phases += killed_study(place, studies, kills, seed, draw)
+        shutil.rmtree(place.folder)
+        studies += 1
+        if told:
+            print(f"{phases.total()} of {points} points, {studies} studies", file=sys.stderr)
+    return {
+        "points": phases.total(),
+        "studies": studies,
+        "devices": USERS,
+        "phases": dict(sorted(phases.items())),
+        "seconds": time.perf_counter() - began,
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs and reports."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--points", type=int, default=200, metavar="N", help="kills; default 200")
+    parser.add_argument("--seed", type=int, default=0, metavar="S")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    arguments = parser.parse_args(argv)
+    folder = Path(tempfile.mkdtemp(prefix="askance-kill-"))
+    try:
+        told = endure(arguments.points, arguments.seed, folder, not arguments.json)
+    except (Violated, AskanceError) as error:
+        print(f"violated: {error} (see {folder})", file=sys.stderr)
+        return 1
+    shutil.rmtree(folder)
+    if arguments.json:
+        print(json.dumps(told))
+        return 0
+    print(f"{told['points']} kills in {told['studies']} studies of {told['devices']} devices:")
+    for name, count in told["phases"].items():
+        print(f"  {count:4d}  {name}")
+    print(f"all held, {told['seconds']:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

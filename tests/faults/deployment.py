@@ -163,14 +163,20 @@ class Deployment:
     """Everything together, in the running event loop."""
 
     def __init__(
-        self, setup: Setup, folder: Path | None = None, limits: DeskLimits | None = None
+        self,
+        setup: Setup,
+        folder: Path | None = None,
+        *,
+        limits: DeskLimits | None = None,
+        analysts: frozenset[bytes] = frozenset({PUBLIC}),
     ) -> None:
         self.setup = setup
         self.clock = Clock()
         self.disk = Disk(folder, setup.users)
         self.witness = Witness()
         self.cancelled: set[bytes] = set()  # as the analyst was told
-        self._limits = limits
+        self.limits = limits
+        self.analysts = analysts
         self.disk.store.enrol(
             (identity.device_id, token_digest(identity.token))
             for identity in map(_identity, range(setup.users))
@@ -262,8 +268,8 @@ class Deployment:
         desk = Desk(
             store,
             ServiceFleet(hub, store, loop),
-            analysts=frozenset({PUBLIC}),
-            limits=self._limits,
+            analysts=self.analysts,
+            limits=self.limits,
             now_s=self.clock,
         )
         servicer = DevicesServicer(hub, Admission(store, executor), Settings(), lambda _: 0)

@@ -27,7 +27,6 @@ async def finish(deployment: Deployment) -> None:
     """Nothing goes wrong any more: everybody checks in until every study has ended."""
     if deployment.life.ended:
         await deployment.restart()
-    await deployment.restart()  # and what it had in memory is gone once more
     for _ in range(_ROUNDS):
         if not open_studies(deployment):
             return

@@ -25,7 +25,7 @@ class Life:
         self._lock = threading.Lock()
         self._writes: int | None = None
         self._kept = False
-        self._failing: bool | None = None
+        self._failing: dict[str, bool] = {}
 
     def end(self) -> None:
         """Killed, here and now."""
@@ -35,19 +35,18 @@ class Life:
         """To be killed after so many writes and at the next, before or after it is durable."""
         self._writes, self._kept = writes, kept
 
-    def fail_at_accept(self, *, kept: bool) -> None:
-        """The disk is to fail at the next batch of reports, before or after it is durable; the
+    def fail_at(self, write: str, *, kept: bool) -> None:
+        """The disk is to fail at the next write of this kind, before or after it is durable; the
         process lives on."""
-        self._failing = kept
+        self._failing[write] = kept
 
     def do(self, name: str, work: Callable[[], T]) -> T:
         """An operation of the process on something durable."""
         with self._lock:
             if self.ended:
                 raise StoreError("the process is dead")
-            if name == "accept" and self._failing is not None:
-                kept, self._failing = self._failing, None
-                if kept:
+            if name in self._failing:
+                if self._failing.pop(name):
                     work()
                 raise StoreError("the disk failed")
             if name not in WRITES or self._writes is None:

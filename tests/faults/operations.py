@@ -43,6 +43,16 @@ class CheckIn:
 
 
 @dataclass(frozen=True)
+class Everybody:
+    """Every device checks in, and nothing goes wrong on the way."""
+
+    async def happen(self, deployment: Deployment) -> None:
+        for phone in deployment.phones:
+            await phone.check_in()
+        await deployment.settle()
+
+
+@dataclass(frozen=True)
 class Dial:
     """A device holds a stream open, which is cut after so many messages."""
 
@@ -104,7 +114,7 @@ class FailDisk:
     kept: bool
 
     async def happen(self, deployment: Deployment) -> None:
-        deployment.life.fail_at_accept(kept=self.kept)
+        deployment.life.fail_at("accept", kept=self.kept)
 
 
 @dataclass(frozen=True)
@@ -160,6 +170,7 @@ def operations(setup: Setup) -> st.SearchStrategy[Operation]:
         check_ins,
         check_ins,
         check_ins,
+        st.just(Everybody()),
         st.builds(Dial, device, st.integers(0, 6)),
         st.builds(Deliver, device),
         st.builds(CrashDevice, device, st.sampled_from([None, False, True])),

@@ -17,7 +17,7 @@ from tests.faults.runs import happens
 
 # The same ones every time: what is new is looked for in tests/endurance.
 STEADY = settings(
-    max_examples=120,
+    max_examples=150,
     deadline=None,
     derandomize=True,
     database=None,
@@ -39,7 +39,7 @@ def test_one_round_on_disk(history: list[Operation], deadline_s: int) -> None:
         happens(replace(PEOPLE, deadline_s=deadline_s), history, Path(folder))
 
 
-@settings(STEADY, max_examples=40)
+@settings(STEADY, max_examples=60)
 @given(st.lists(operations(PARITY), max_size=40), st.sampled_from([0, 60]))
 def test_two_rounds(history: list[Operation], deadline_s: int) -> None:
     happens(replace(PARITY, deadline_s=deadline_s), history)

@@ -84,6 +84,7 @@ CRASHES: dict[str, History] = {
     for writes in range(8)
     for kept in (False, True)
 }
+ALL_FEARED = FEARED | CRASHES
 
 
 @pytest.mark.parametrize("name", FOUND)
@@ -93,9 +94,9 @@ def test_what_was_found(name: str, tmp_path: Path) -> None:
     happens(setup, history, tmp_path)
 
 
-@pytest.mark.parametrize("name", {**FEARED, **CRASHES})
+@pytest.mark.parametrize("name", ALL_FEARED)
 def test_what_was_feared(name: str) -> None:
-    happens(*{**FEARED, **CRASHES}[name])
+    happens(*ALL_FEARED[name])
 
 
 def after(setup: Setup, history: list[Operation]) -> Deployment:

@@ -118,6 +118,7 @@ class Desk:
         """
         submission = understand(signed, self._analysts)
         if self._known(submission):
+            self._begin_if_let_go(submission)
             return submission.digest
         check_timely(submission, self._now_s())
         check_workable(submission, self._fleet.population)
@@ -199,6 +200,13 @@ class Desk:
 
     def _known(self, submission: Submission) -> bool:
         return submission.digest in self._store.studies()
+
+    def _begin_if_let_go(self, submission: Submission) -> None:
+        """Begins a study that was kept by a disk which said that it was not."""
+        with self._lock:
+            ended = self._store.conclusions()
+            if submission.digest not in ended and submission.digest not in self._runs:
+                self._begin(submission)
 
     def _resume_one(self, digest: bytes, signed: SignedStudy) -> None:
         try:

@@ -12,7 +12,7 @@ from typing import Any
 from askance.aggregator.desk.submissions import Submission
 from askance.aggregator.estimation import influence
 from askance.aggregator.learners import Question, hypothesis_json
-from askance.aggregator.session import Outcome, Session, Tally, Transcript
+from askance.aggregator.session import Outcome, Session, Spending, Tally, Transcript
 from askance.aggregator.session.transcript import Asked, Closed, Header
 from askance.aggregator.store import Conclusion, StudyState
 from askance.client.accounting import format_nats
@@ -63,7 +63,7 @@ def conclusion(
         },
         "reconciled": session.accounts.reconciled(),
         "overspent": spending.overspent,
-        "privacy": _statement(submission, spending.max_spent),
+        "privacy": _statement(submission, spending),
         "transcript": session.transcript.digest,
     }
     text = json.dumps(result, ensure_ascii=False, allow_nan=False)
@@ -113,10 +113,12 @@ def _influences(asked: Asked, tallies: Sequence[Tally], schema: Schema) -> Itera
             }
 
 
-def _statement(submission: Submission, max_spent: int) -> str:
+def _statement(submission: Submission, spending: Spending) -> str:
+    """Told by what was asked: who has answered and was not heard has spent all the same."""
     return (
         f"Every device's reports are {format_nats(submission.terms.budget_nano_nats)}-locally"
         " differentially private (pure, replace-one) towards everybody who sees them, by the"
-        f" device's own ledger; nobody has spent more than {format_nats(max_spent)} nats on this"
-        " study."
+        f" device's own ledger; nobody was asked for more than {format_nats(spending.max_asked)}"
+        f" nats by this study, and by the answers that came nobody has spent more than"
+        f" {format_nats(spending.max_spent)}."
     )

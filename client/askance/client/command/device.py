@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,12 +34,14 @@ def _init(arguments: argparse.Namespace) -> int:
 
 
 def _enroll(arguments: argparse.Namespace) -> int:
+    _silence_grpc()
     from askance.client.command.running import enroll, tell_enroll
 
     return _show(arguments, enroll(*_place(arguments), arguments), tell_enroll)
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    _silence_grpc()
     from askance.client.command.running import run_on, run_once, tell_once
 
     home, configuration = _place(arguments)
@@ -233,6 +236,11 @@ def _reads(name: str) -> Callable[[str], object]:
             raise argparse.ArgumentTypeError(str(error)) from None
 
     return read
+
+
+def _silence_grpc() -> None:
+    """Keeps gRPC's own lines off stderr: what fails comes back with the call, and is told once."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # read when gRPC is first imported
 
 
 def _row(text: str) -> int:

@@ -28,7 +28,7 @@ from askance.client.errors import InvalidParameter
 
 NOW = datetime.fromtimestamp(NOW_S, UTC)
 SECRETS = ("analyst.pem", "ca.key", "enrolment.key", "server.key", "store.sqlite")
-OPEN = ("aggregator.toml", "ca.pem", "server.pem")
+OPEN = ("aggregator.toml", "analyst.pub", "ca.pem", "server.pem")
 
 
 def certificate(home: AggregatorHome, name: str) -> x509.Certificate:
@@ -53,6 +53,7 @@ def test_the_configuration_names_what_lies_beside_it(home: AggregatorHome) -> No
     key = load_pem_private_key(home.analyst_key.read_bytes(), None)
     assert isinstance(key, Ed25519PrivateKey)
     assert read.analysts == {key.public_key().public_bytes_raw()} == {home.analyst}
+    assert (home.folder / "analyst.pub").read_text() == home.analyst.hex() + "\n"
     assert len(read.enrolment_key.read_bytes()) == 32
     with closing(SqliteStore.open(read.store)) as store:
         assert store.population() == 0

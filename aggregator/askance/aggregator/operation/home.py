@@ -22,6 +22,7 @@ from askance.client.addresses import Address
 CONFIGURATION = "aggregator.toml"
 AUTHORITY = "ca.pem"
 ANALYST_KEY = "analyst.pem"
+ANALYST_PUBLIC = "analyst.pub"
 STORE = "store.sqlite"
 _PRIVATE = 0o600
 _MAX_PORT = (1 << 16) - 1
@@ -123,6 +124,7 @@ def _fill(folder: Path, listen: Address, hosts: Sequence[str], now_s: int) -> by
     write_new(folder / "enrolment.key", os.urandom(KEY_BYTES), mode=_PRIVATE)
     pem = analyst.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     write_new(folder / ANALYST_KEY, pem, mode=_PRIVATE)
+    write_new(folder / ANALYST_PUBLIC, public.hex().encode() + b"\n")  # for devices to pin
     metrics = Address("127.0.0.1", _next_port(listen.port))
     write_new(folder / CONFIGURATION, configuration_text(listen, metrics, public).encode())
     return public

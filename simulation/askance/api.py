@@ -297,7 +297,7 @@ def new_analyst_key(path: Path) -> str:
     return analyst.public_hex(analyst.create_key(path))
 
 
-def study_from_toml(path: Path) -> StudyDefinition:
+def study_from_toml(path: Path | str) -> StudyDefinition:
     """A study as it is written down in a TOML file.
 
     Raises:
@@ -305,7 +305,7 @@ def study_from_toml(path: Path) -> StudyDefinition:
     """
     from askance.aggregator import analyst
 
-    return analyst.read_definition(path)
+    return analyst.read_definition(Path(path))
 
 
 def verify_export(path: Path, analysts: Collection[bytes] | None = None) -> Verification:

@@ -251,7 +251,8 @@ def test_a_report_that_is_acknowledged_while_its_round_is_closed_is_counted() ->
             opened = asyncio.ensure_future(
                 hub.open(Round(0, study, digest, (group,)), Accounts(3, 10**9))
             )
-            await asyncio.sleep(0)
+            while not hub.outstanding:
+                await asyncio.sleep(0.001)
             first = asyncio.ensure_future(hub.deliver(0, reports[:1]))
             await asyncio.to_thread(store.reached.wait, 10)
             assert hub.close_round(digest)

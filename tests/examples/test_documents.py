@@ -13,7 +13,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def blocks(document: str, language: str) -> list[str]:
+    """All but those of the README's deployment, which `tests/deployment` runs as processes."""
     text = (ROOT / document).read_text(encoding="utf-8")
+    text = re.sub(r"^## A deployment.*?(?=^## )", "", text, flags=re.MULTILINE | re.DOTALL)
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+EXAMPLES = sorted((ROOT / "examples").glob("own_*.py"))  # people.py: tests/deployment
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)

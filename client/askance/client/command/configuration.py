@@ -21,6 +21,7 @@ from askance.client.toml_tables import TomlTable, a_text, texts, true_or_false
 _KEY_BYTES = 32
 _MAX_CONNECTIONS = 256
 _MAX_RELEASE_MS = 24 * 3_600_000
+_RELEASE_MS = 100  # longer than an answer takes to compute
 _CONNECTIONS = 8
 _LONGEST_WAIT_S = 60
 _MAX_WAIT_S = 3600
@@ -64,7 +65,7 @@ class Configuration:
     ca: Path | None
     policy: Policy
     records: RecordsFile
-    release_ms: int = 0
+    release_ms: int = _RELEASE_MS
     connections: int = _CONNECTIONS
     longest_wait_s: int = _LONGEST_WAIT_S
 
@@ -93,7 +94,7 @@ def configuration_in(given: TomlTable, path: Path) -> Configuration:
     allowed = _policy(_needed(given, "policy"))
     source = _records(_needed(given, "records"), folder)
     run = given.table("run") or TomlTable({}, "")
-    release_ms = run.get("release_ms", _within(0, _MAX_RELEASE_MS)) or 0
+    release_ms = run.get("release_ms", _within(0, _MAX_RELEASE_MS))
     connections = run.get("connections", _within(1, _MAX_CONNECTIONS)) or _CONNECTIONS
     longest = run.get("longest_wait_s", _within(1, _MAX_WAIT_S)) or _LONGEST_WAIT_S
     given.finish()
@@ -104,7 +105,7 @@ def configuration_in(given: TomlTable, path: Path) -> Configuration:
         None if ca is None else folder.joinpath(ca),
         allowed,
         source,
-        release_ms,
+        _RELEASE_MS if release_ms is None else release_ms,
         connections,
         longest,
     )

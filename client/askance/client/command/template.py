@@ -46,7 +46,7 @@ _RUN = (
     "",
     "[run]",
     "# Reports leave so many milliseconds after their requests came, whatever the record.",
-    "release_ms = 0",
+    "release_ms = 100",
     "# Over how many connections a gateway's people are spread.",
     "connections = 8",
     "# The longest wait between two tries to reach the aggregator.",

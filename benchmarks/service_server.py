@@ -38,7 +38,13 @@ from askance.client.codec import digest_of, encode_request, sign_study
 from askance.client.messages import AckStatus, Request, SignedStudy, StudyTerms
 from askance.client.queries import Bits, Schema, parity, predicate
 from askance.client.randomizers import randomized_response
-from askance.client.service import SERVICE, Response, encode_response, token_digest
+from askance.client.service import (
+    SERVICE,
+    Response,
+    encode_response,
+    rare_collections,
+    token_digest,
+)
 
 COST = 10**8  # a tenth of a nat an answer
 CONNECT_S = 300.0
@@ -244,7 +250,7 @@ def obey(server: Server, members: int) -> None:
 def main(argv: Sequence[str]) -> int:
     """Serves until it is told to quit, or whoever started it has gone."""
     kind, devices, questions = argv[0], int(argv[1]), Questions(int(argv[1]), int(argv[2]))
-    with tempfile.TemporaryDirectory(prefix="askance-") as folder:
+    with rare_collections(), tempfile.TemporaryDirectory(prefix="askance-") as folder:
         server: Server
         server = Raw(questions) if kind == "raw" else Durable(questions, devices, Path(folder))
         print(json.dumps({"address": server.address}), flush=True)

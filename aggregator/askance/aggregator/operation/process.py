@@ -29,6 +29,7 @@ from askance.aggregator.operation.status import study_states
 from askance.aggregator.operation.tokens import read_tokens
 from askance.aggregator.service import AggregatorServer, Observer, Parts, ServiceFleet, Settings
 from askance.aggregator.store import SqliteStore, Store
+from askance.client.service import rare_collections
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _PATIENCE_S = 60.0  # how long a busy event loop may take to change what the health service says
@@ -88,7 +89,7 @@ def serve(
     if configuration.enrolment_key is not None:
         enrolment = read_tokens(configuration.enrolment_key, now_s)
     _allow_streams(configuration.limits.streams)
-    with ExitStack() as held:
+    with rare_collections(), ExitStack() as held:
         store = SqliteStore.open(configuration.store)
         held.callback(store.close)
         registry = CollectorRegistry()

@@ -26,7 +26,7 @@ from askance.client.messages import AckStatus, Refusal, Report
 from askance.client.service import Sleep, sleep_ms
 
 _PAGE = 1024  # reports of an interrupted round that are entered between two turns of the loop
-_ACK_S = 0.05  # how long an acknowledgement waits for a request to ride on
+_ACK_S = 1.0  # how long an acknowledgement waits for a request to ride on
 _LONGEST_WAIT_MS = 60_000  # between two looks at the clock, which may be set meanwhile
 
 

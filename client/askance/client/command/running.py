@@ -32,6 +32,7 @@ from askance.client.service import (
     enrol,
     member_identity,
     open_channel,
+    rare_collections,
     system_now_s,
 )
 
@@ -89,7 +90,8 @@ def run_on(home: DeviceHome, path: Path, *, as_json: bool) -> None:
         if as_json:
             print(json.dumps(start), flush=True)
         journal.say("started members={members} aggregator={aggregator}".format(**start))
-        asyncio.run(_until_told(gateway))
+        with rare_collections():
+            asyncio.run(_until_told(gateway))
     journal.flush()
     journal.say("stopped")
 

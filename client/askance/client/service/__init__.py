@@ -15,6 +15,7 @@ threads so that they wait for the disk together; `enrolment` makes devices known
 from askance.client.service.backoff import Backoff, Jitter, Sleep, sleep_ms, system_jitter
 from askance.client.service.channels import channel_options, open_channel
 from askance.client.service.clock import system_now_s
+from askance.client.service.collections import rare_collections
 from askance.client.service.enrolment import enrol
 from askance.client.service.exchange import (
     MAX_ENROLMENTS,
@@ -81,6 +82,7 @@ __all__ = [
     "enrol",
     "member_identity",
     "open_channel",
+    "rare_collections",
     "sleep_ms",
     "system_jitter",
     "system_now_s",

@@ -7,7 +7,6 @@ the coins and the clock of the devices are the simulation's.
 from __future__ import annotations
 
 import asyncio
-import gc
 import secrets
 import tempfile
 import threading
@@ -25,7 +24,13 @@ from askance.aggregator.store import SqliteStore
 from askance.client.codec import digest_of
 from askance.client.errors import LocalProtocolError
 from askance.client.messages import SignedStudy
-from askance.client.service import DeviceRunner, Identity, channel_options, token_digest
+from askance.client.service import (
+    DeviceRunner,
+    Identity,
+    channel_options,
+    rare_collections,
+    token_digest,
+)
 from askance.simulation.fleets.devices import Devices
 from askance.simulation.fleets.opened import OpenedFleet, Progress
 
@@ -51,7 +56,7 @@ def grpc_fleet(
       order: in which order of ordinals they dial in; it changes no transcript.
       store: where the aggregator's store is made; None: in a temporary folder, removed after.
     """
-    with _rare_collections(), tempfile.TemporaryDirectory(prefix="askance-") as folder:
+    with rare_collections(), tempfile.TemporaryDirectory(prefix="askance-") as folder:
         opened = SqliteStore.create(store or Path(folder) / "aggregator.sqlite")
         try:
             identities = [
@@ -78,21 +83,6 @@ def room_for(devices: int) -> Settings:
         max_streams=max(usual.max_streams, devices),
         max_pending=max(usual.max_pending, devices),
     )
-
-
-@contextmanager
-def _rare_collections() -> Iterator[None]:
-    """Lets the garbage collector look less often while thousands of streams are made.
-
-    They all stay, and at its usual pace it walks through all of them again and again: about half
-    of the time of ten thousand devices.
-    """
-    usual = gc.get_threshold()
-    gc.set_threshold(100_000, *usual[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*usual)
 
 
 def _logs(store: SqliteStore) -> Callable[[SignedStudy], TranscriptLog]:

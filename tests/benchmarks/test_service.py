@@ -1,0 +1,34 @@
+"""The service's benchmark runs, loses no call, and tells both sides of each ratio."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.slow
+def test_it_runs() -> None:
+    rooms = [str(ROOT / room) for room in ("protos", "client", "aggregator", "simulation")]
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "benchmarks" / "service.py"), "--quick", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(rooms)},
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    for part in ("rounds", "check_ins_idle", "check_ins_deliver"):
+        one = told[part]
+        assert one["ratio"] == pytest.approx(one["durable"] / one["raw"])
+    for kind in ("raw", "durable"):
+        many = told["connections"][kind]
+        assert many["connections"] == 100
+        assert many["lost"] == {}

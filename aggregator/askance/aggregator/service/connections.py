@@ -72,17 +72,21 @@ class Connection:
             await asyncio.wait([self._flushing])
 
     def drop(self) -> None:
-        """Sends nothing any more."""
+        """Sends nothing any more, but what is under way."""
         self._forget()
+
+    async def last_written(self) -> None:
+        """Waits for what is under way, a while: gRPC does not allow a status beside a first message
+        that is, nor to call that message off; a peer would hear nothing for ever."""
+        if self._flushing is not None:
+            await asyncio.wait([self._flushing], timeout=_LAST_WRITE_S)
         if self._flushing is not None:
             self._flushing.cancel()
 
     async def end(self, code: grpc.StatusCode, details: str) -> None:
         """Tells the device why, and ends its stream; whoever reads it is woken."""
         self._forget()
-        if self._flushing is not None:
-            # gRPC does not allow a status beside a first message that is still under way.
-            await asyncio.wait([self._flushing], timeout=_LAST_WRITE_S)
+        await self.last_written()
         try:
             await self._abort(code, details)
         except Exception:  # gRPC raises its AbortError, or finds the stream ended already

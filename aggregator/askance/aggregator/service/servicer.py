@@ -162,6 +162,7 @@ class DevicesServicer:
                 await connection.flushed()
         finally:
             self._hub.disconnect(connection)
+            await connection.last_written()
 
     async def _deliver(self, ordinal: int, message: CheckIn) -> list[Ack]:
         """Delivers a message's reports together."""

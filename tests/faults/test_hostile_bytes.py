@@ -1,0 +1,58 @@
+"""Whatever bytes are sent to whichever call: a clean status, and nothing else happens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from tests.faults.ammunition import LONG, Ammunition
+from tests.faults.hostile import ALLOWED, ENDED_EARLY, INSIDER, Code, Shot, Target
+
+from askance.client.codec import digest_of, encode_report
+from askance.client.messages import Report
+from askance.client.service import SERVICE as DEVICES
+from askance.client.service import CheckIn, encode_check_in
+
+STEADY = settings(
+    max_examples=100,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def test_two_thousand_inputs(tmp_path: Path) -> None:
+    with Target(tmp_path) as target:
+
+        @STEADY
+        @given(Ammunition(target).shots(20))
+        def fire(shots: list[Shot]) -> None:
+            target.fire(shots)
+
+        fire()
+        for call in ALLOWED:
+            codes = {code for called, code in target.statuses if called == call}
+            assert codes - {Code.OK.name}, f"nothing was refused by {call}"
+        target.check()
+
+
+def test_messages_beyond_every_limit(tmp_path: Path) -> None:
+    long = b"\x0a" + b"\xff\xff\x7f" + bytes(2 * LONG - 1)
+    with Target(tmp_path) as target:
+        target.fire([Shot(call, (long,)) for call in sorted(ALLOWED)])
+        codes = {code for _, code in target.statuses}
+        assert codes <= {Code.RESOURCE_EXHAUSTED.name, Code.INVALID_ARGUMENT.name, ENDED_EARLY}
+        target.check()
+
+
+@pytest.mark.parametrize("then", [(), (b"\xff",)], ids=["nothing", "noise"])
+def test_reports_in_a_first_message_and_then(tmp_path: Path, then: tuple[bytes, ...]) -> None:
+    """The acknowledgement was called off while it was under way, and the stream never ended."""
+    with Target(tmp_path) as target:
+        report = encode_report(Report(digest_of(target.request), b"\x01", 0, 0))
+        greeting = CheckIn(device_id=INSIDER.device_id, token=INSIDER.token, reports=(report,))
+        for _ in range(20):
+            target.fire([Shot(f"{DEVICES}/Participate", (encode_check_in(greeting), *then))])
+        target.check()

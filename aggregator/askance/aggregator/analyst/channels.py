@@ -9,6 +9,7 @@ import grpc
 from askance.aggregator.analyst.wire import MAX_ANSWER_BYTES, MAX_SUBMISSION_BYTES
 from askance.client.addresses import Address
 from askance.client.errors import InvalidParameter
+from askance.client.service import NO_PROXY
 
 _KEEPALIVE_MS = 60_000
 _OPTIONS = [
@@ -38,5 +39,5 @@ def open_channel(address: str, ca: Path | None, *, plaintext: bool) -> grpc.Chan
             raise InvalidParameter(f"ca {ca}: cannot be read: {error.strerror}") from None
         return grpc.secure_channel(str(where), credentials, _OPTIONS)
     if plaintext or where.is_loopback:
-        return grpc.insecure_channel(str(where), _OPTIONS)
+        return grpc.insecure_channel(str(where), [*_OPTIONS, NO_PROXY])
     return grpc.secure_channel(str(where), grpc.ssl_channel_credentials(), _OPTIONS)

@@ -21,6 +21,7 @@ from askance.aggregator.operation.metrics import word
 from askance.aggregator.store import SqliteStore, Store, StudyState
 from askance.client.addresses import Address
 from askance.client.errors import InvalidParameter
+from askance.client.service import NO_PROXY
 
 _PATIENCE_S = 5.0
 
@@ -108,13 +109,13 @@ def _asked(address: Address, tls: TlsFiles | None) -> bool:
 @contextmanager
 def _channel(address: Address, tls: TlsFiles | None) -> Iterator[grpc.Channel]:
     if tls is None:
-        with grpc.insecure_channel(str(address)) as channel:
+        with grpc.insecure_channel(str(address), [NO_PROXY]) as channel:
             yield channel
         return
     certificate = read_needed(tls.certificate, "certificate")
     # The certificate itself is the root: exactly this server is expected, by whatever name.
     credentials = grpc.ssl_channel_credentials(certificate)
-    options = [("grpc.ssl_target_name_override", first_name(certificate))]
+    options = [("grpc.ssl_target_name_override", first_name(certificate)), NO_PROXY]
     with grpc.secure_channel(str(address), credentials, options=options) as channel:
         yield channel
 

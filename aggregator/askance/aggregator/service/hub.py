@@ -21,7 +21,7 @@ from askance.aggregator.session.rounds import Round
 from askance.aggregator.session.tallies import Tally
 from askance.aggregator.store import Store, StoredReport
 from askance.client.codec import decode_report, decode_study
-from askance.client.errors import AskanceError, LocalProtocolError
+from askance.client.errors import AskanceError, LocalProtocolError, StoreError
 from askance.client.messages import AckStatus, Refusal, Report
 from askance.client.service import Sleep, sleep_ms
 
@@ -136,6 +136,8 @@ class Hub:
         self._check_may_open(opened)
         closes = await self._note(opened, round_)  # durable before anybody is asked
         self._check_may_open(opened)  # much may have happened meanwhile
+        if closes is not None and closes <= self._now_s():
+            opened.close()  # nobody is to be charged for an answer that comes too late
         self._rounds[opened.study_digest] = opened
         self._requests.update((digest, opened) for digest in opened.requests)
         self._observer.round_opened()
@@ -231,6 +233,8 @@ class Hub:
           RemoteProtocolError: one is not a report; none was taken.
           StoreError: nothing may be acknowledged.
         """
+        if self._stopped:  # rounds that wait for another process take no reports, and are not over
+            raise StoreError("reports: expected a running service, found a stopped one")
         decoded = [
             _decoded(data) if len(data) <= _SHORT else decode_report(data) for data in reports
         ]

@@ -103,6 +103,8 @@ class OpenRound:
 
     def owed(self, ordinal: int, known_studies: set[bytes]) -> list[bytes]:
         """The parts of responses that ask this user what it still owes, the study first."""
+        if self.closing:
+            return []  # nobody is to be charged for an answer that comes too late
         parts = [self._parts[group.digest] for group in self._intake.owes(ordinal)]
         if parts and self.study_digest not in known_studies:
             parts.insert(0, self._study_part)

@@ -13,7 +13,7 @@ threads so that they wait for the disk together; `enrolment` makes devices known
 """
 
 from askance.client.service.backoff import Backoff, Jitter, Sleep, sleep_ms, system_jitter
-from askance.client.service.channels import channel_options, open_channel
+from askance.client.service.channels import NO_PROXY, channel_options, open_channel
 from askance.client.service.clock import system_now_s
 from askance.client.service.collections import rare_collections
 from askance.client.service.enrolment import enrol
@@ -53,6 +53,7 @@ __all__ = [
     "MAX_REQUEST_MESSAGE_BYTES",
     "MAX_RESPONSE_BYTES",
     "MAX_STUDIES",
+    "NO_PROXY",
     "PROTOCOL",
     "SERVICE",
     "Backoff",

@@ -11,6 +11,8 @@ from askance.client.service.exchange import MAX_REQUEST_MESSAGE_BYTES, MAX_RESPO
 _KEEPALIVE_MS = 60_000
 _KEEPALIVE_TIMEOUT_MS = 20_000
 _FIRST_WAIT_MS = 500
+# gRPC would send what is for this very machine to a proxy that the environment names, in the clear.
+NO_PROXY = ("grpc.enable_http_proxy", 0)
 
 
 def channel_options(*, own_connection: bool = False) -> list[tuple[str, int]]:
@@ -36,7 +38,8 @@ def open_channel(address: str, ca: bytes | None, *, longest_wait_ms: int) -> aio
 
     Args:
       address: HOST:PORT.
-      ca: the certificates (PEM) that the aggregator's must be signed by; None for plain text.
+      ca: the certificates (PEM) that the aggregator's must be signed by; None for plain text, which
+        goes through no proxy.
       longest_wait_ms: between two tries to connect.
     """
     options = [
@@ -45,5 +48,5 @@ def open_channel(address: str, ca: bytes | None, *, longest_wait_ms: int) -> aio
         ("grpc.max_reconnect_backoff_ms", longest_wait_ms),
     ]
     if ca is None:
-        return aio.insecure_channel(address, options=options)
+        return aio.insecure_channel(address, options=[*options, NO_PROXY])
     return aio.secure_channel(address, grpc.ssl_channel_credentials(ca), options=options)

@@ -25,6 +25,7 @@ from askance.client.codec import digest_of
 from askance.client.errors import LocalProtocolError
 from askance.client.messages import SignedStudy
 from askance.client.service import (
+    NO_PROXY,
     DeviceRunner,
     Identity,
     channel_options,
@@ -182,7 +183,9 @@ class _Runners:
 
     async def _serve(self) -> None:
         channels = [
-            aio.insecure_channel(self._server.address, options=channel_options(own_connection=True))
+            aio.insecure_channel(
+                self._server.address, options=[*channel_options(own_connection=True), NO_PROXY]
+            )
             for _ in range(self._connections)
         ]
         try:

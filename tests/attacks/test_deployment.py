@@ -1,0 +1,135 @@
+"""A deployment attacked: each of these was found by an attack, and is pinned here."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grpc
+import pytest
+from grpc import aio
+from tests.service.conftest import World
+
+from askance.aggregator.analyst.channels import open_channel as open_analyst_channel
+from askance.aggregator.service import Hub
+from askance.aggregator.service.connections import Connection
+from askance.aggregator.store import MemoryStore
+from askance.client.errors import StoreError
+from askance.client.service import open_channel
+
+Run = Callable[[Any], Any]
+USERS = 3
+
+
+class TestRounds:
+    """Nobody is charged for an answer that will not be counted."""
+
+    @pytest.fixture
+    def hub(self) -> Iterator[Callable[[], Hub]]:
+        store, self.now_s = MemoryStore(), 1_700_000_000
+        self.world = World()
+        self.world.enrol(store, USERS)
+        study = self.world.signed_study(round_deadline_s=60)
+        self.round = self.world.round(USERS, study=study)
+        with ThreadPoolExecutor(1) as executor:
+            yield lambda: Hub(store, executor, now_s=lambda: self.now_s)
+
+    def connection(self, sent: list[bytes]) -> Connection:
+        async def write(message: bytes) -> None:
+            sent.append(message)
+
+        async def abort(*_: Any) -> None:
+            raise AssertionError("nobody is hung up on")
+
+        return Connection(0, set(), write, abort)
+
+    async def opened(self, hub: Hub) -> Any:
+        asking = asyncio.ensure_future(hub.open(self.round, self.world.accounts(USERS)))
+        while hub.progress(self.round.study_digest) == (0, 0):
+            await asyncio.sleep(0.001)
+        return asking
+
+    def test_a_deadline_that_passed_while_nobody_served_asks_nobody(
+        self, hub: Callable[[], Hub]
+    ) -> None:
+        async def scenario() -> None:
+            first = hub()
+            asking = await self.opened(first)
+            await first.stop()
+            await asyncio.gather(asking, return_exceptions=True)
+            self.now_s += 60
+            second, sent = hub(), list[bytes]()
+            second.connect(self.connection(sent))
+            tallies = await second.open(self.round, self.world.accounts(USERS))
+            await asyncio.sleep(0.01)
+            assert (sum(tally.answered for tally in tallies), sent) == (0, [])
+
+        asyncio.run(scenario())
+
+    def test_a_round_that_is_closing_asks_nobody_more(self, hub: Callable[[], Hub]) -> None:
+        async def scenario() -> None:
+            serving = hub()
+            asking = await self.opened(serving)
+            assert serving.owed(0, set())
+            serving.close_round(self.round.study_digest)
+            assert serving.owed(0, set()) == []
+            await asking
+
+        asyncio.run(scenario())
+
+    def test_a_report_that_comes_while_the_service_stops_is_not_called_late(
+        self, hub: Callable[[], Hub]
+    ) -> None:
+        """Its round goes on with the next process: it is to be delivered then."""
+        device = self.world.device(0)
+        device.introduce(self.round.study)
+        report = device.answer(self.round.groups[0].payload)
+
+        async def scenario() -> None:
+            serving = hub()
+            asking = await self.opened(serving)
+            await serving.stop()
+            with pytest.raises(StoreError, match="a stopped one"):
+                await serving.deliver(0, [report])
+            await asyncio.gather(asking, return_exceptions=True)
+
+        asyncio.run(scenario())
+
+
+class TestProxies:
+    """What is for this machine alone does not leave it by a proxy that the environment names."""
+
+    @pytest.fixture
+    def proxy(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            listening.setblocking(False)
+            for name in ("http_proxy", "grpc_proxy"):
+                monkeypatch.setenv(name, f"http://127.0.0.1:{listening.getsockname()[1]}")
+            yield listening
+
+    def heard(self, proxy: socket.socket) -> bool:
+        try:
+            proxy.accept()[0].close()
+        except BlockingIOError:
+            return False
+        return True
+
+    def test_a_device_s_plain_text(self, proxy: socket.socket) -> None:
+        async def scenario() -> None:
+            async with open_channel("127.0.0.1:1", None, longest_wait_ms=100) as channel:
+                call: aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary("/no/Such")
+                with pytest.raises(aio.AioRpcError):
+                    await call(b"a token", timeout=5)
+
+        asyncio.run(scenario())
+        assert not self.heard(proxy)
+
+    def test_an_analyst_s_plain_text(self, proxy: socket.socket) -> None:
+        with open_analyst_channel("127.0.0.1:1", None, plaintext=False) as channel:
+            call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary("/no/Such")
+            with pytest.raises(grpc.RpcError):
+                call(b"a call", timeout=5)
+        assert not self.heard(proxy)

@@ -142,8 +142,27 @@ TAMPERED: dict[str, tuple[Change, str]] = {
     "the digest": (entry("transcript", "sha256:0"), "result: expected transcript as replayed"),
     "the state": (entry("state", "open"), "result: expected state among done, failed, cancelled"),
     "done that is called cancelled": (
-        entry("state", "cancelled"),
-        "result: expected hypothesis as replayed",
+        lambda export: export["result"].update(
+            state="cancelled", reason="cancelled", hypothesis=None
+        ),
+        "result: expected a study that came to its end, found it cancelled",
+    ),
+    "a word that does not fit": (
+        entry("reason", "cancelled"),
+        "result: expected the reason of a study that is done",
+    ),
+    "a message": (entry("message", "call us"), "result: expected no message of a study that is"),
+    "what was promised": (
+        entry("privacy", "Nobody has spent anything."),
+        "result: expected privacy in the words of its figures",
+    ),
+    "one figure more": (
+        lambda export: export["result"].update(p_value=0.01),
+        "result: expected no 'p_value', found one",
+    ),
+    "what was spent on average": (
+        lambda export: export["result"]["epsilon"].update(mean_spent=0.0),
+        "result: expected epsilon.mean_spent",
     ),
     "the reason": (entry("reason", "too-few-respondents"), "where, and only where"),
     "another study": (entry("study", "00"), "result: expected study as replayed"),
@@ -152,7 +171,11 @@ TAMPERED: dict[str, tuple[Change, str]] = {
     "the refusals": (entry("refusals", {"expired": 1}), "result: expected refusals as replayed"),
     "the users": (entry("users", 1), "result: expected users as replayed"),
     "the influence": (entry("influence", []), "result: expected influence as replayed"),
-    "the budget": (entry("epsilon", {"budget": 1.0}), "result: expected epsilon.budget"),
+    "the budget": (
+        lambda export: export["result"]["epsilon"].update(budget=1.0),
+        "result: expected epsilon.budget",
+    ),
+    "no account": (entry("epsilon", {"budget": 8.0}), "expected epsilon in whole nano-nats"),
     "what was asked for": (
         lambda export: export["result"]["epsilon"].update(max_asked_nano_nats=1),
         "result: expected epsilon.max_asked_nano_nats",

@@ -14,9 +14,12 @@ from tests.faults.network import Fault
 from tests.faults.people import PARITY, PEOPLE, PUBLIC, undisturbed
 
 from askance.aggregator.desk import StudyStatus, UnknownStudy, runs
+from askance.aggregator.desk.submissions import asked_at_most
 from askance.aggregator.learners import hypothesis_json
+from askance.aggregator.session import local
 from askance.aggregator.store import StudyState
 from askance.client.codec import digest_of
+from askance.client.errors import NondeterminismError
 
 OTHER = bytes(32)
 
@@ -300,3 +303,27 @@ def test_what_breaks_an_end_is_told_in_words_and_not_in_a_traceback(
 
 def _ledger(deployment: Deployment, ordinal: int) -> Any:
     return deployment.disk.ledger(ordinal)
+
+
+def test_a_learner_that_has_changed_ends_its_study_and_what_was_asked_counts(
+    run_in: RunIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The accounts are not charged as far as that, since the replay breaks off before; and a
+    user's budget that was asked for is not given back."""
+
+    def changed(*_: Any) -> None:
+        raise NondeterminismError("round 0: expected question 0 as recorded, found another")
+
+    async def scenario(deployment: Deployment) -> None:
+        await deployment.submit(0)
+        await deployment.phones[0].check_in()
+        monkeypatch.setattr(local, "_same", changed)
+        await deployment.restart()
+        ended = deployment.desk.conclusion(deployment.digest(0), PUBLIC)
+        assert ended is not None
+        told = json.loads(ended.result_json)
+        assert (told["state"], told["reason"]) == ("failed", "nondeterminism")
+        assert asked_at_most(ended) == told["epsilon"]["max_asked_nano_nats"] == 2 * 10**9
+        assert told["privacy"].endswith("nobody was asked for more than 2 nats by this study.")
+
+    run_in(scenario)

@@ -16,7 +16,7 @@ from typing import Any
 
 from askance.aggregator.analyst.export import StudyExport
 from askance.aggregator.desk import cohort_seed
-from askance.aggregator.desk.results import figures
+from askance.aggregator.desk.results import figures, most_asked, privacy_statement
 from askance.aggregator.desk.submissions import learner_of
 from askance.aggregator.learners import hypothesis_json
 from askance.aggregator.session import Accounts, Outcome, Round, Session, Tally, Transcript
@@ -33,6 +33,16 @@ _ALWAYS_BELIEVED = (
     "single reports: a transcript holds their counts and a hash over them, not the reports",
     "what devices have spent: they have said so to the aggregator",
 )
+
+
+_FAULT = "failed"  # of the aggregator: what a replay cannot show
+_REASONS = {
+    "done": ("done",),
+    "cancelled": ("cancelled",),
+    "failed": ("too-few-respondents", "plan-refused", "nondeterminism", _FAULT),
+}
+# What a result has besides the figures that a replay gives.
+_BESIDE = {"state", "reason", "message", "epsilon", "reconciled", "overspent", "privacy"}
 
 
 class VerificationFailed(AskanceError):
@@ -287,9 +297,9 @@ def _check_result(
     """Holds a result against the replay; its state."""
     result = export.result or {}
     state = result.get("state")
-    ends = [one.name.lower() for one in StudyState if one is not StudyState.OPEN]
-    if state not in ends:
-        raise VerificationFailed(f"result: expected state among {', '.join(ends)}, found another")
+    ends = ", ".join(one.name.lower() for one in StudyState if one is not StudyState.OPEN)
+    if state not in ends.split(", "):
+        raise VerificationFailed(f"result: expected state among {ends}, found another")
     if state == "done" and replay.outcome is None:
         raise VerificationFailed(str(replay.end))
     too_few = isinstance(replay.end, TooFewRespondents)
@@ -298,6 +308,8 @@ def _check_result(
             "result: expected the reason too-few-respondents where, and only where, a group has"
             f" fewer than {terms.conduct.least_answers} answers"
         )
+    if state != "done" and replay.outcome is not None and result.get("reason") != _FAULT:
+        raise VerificationFailed(f"result: expected a study that came to its end, found it {state}")
     outcome = replay.outcome if state == "done" else None
     users = next((e.population for e in transcript.recorded if isinstance(e, Header)), 0)
     expected = {
@@ -312,19 +324,48 @@ def _check_result(
     for name, value in expected.items():
         if not _alike(value, result.get(name)):
             raise VerificationFailed(f"result: expected {name} as replayed, found another")
-    _check_epsilon(result.get("epsilon"), terms, replay)
+    odd = sorted(result.keys() - expected.keys() - _BESIDE)
+    if odd:
+        raise VerificationFailed(f"result: expected no {odd[0]!r}, found one")
+    _check_words(result, str(state))
+    _check_epsilon(result, terms, transcript, replay)
     return str(state)
 
 
-def _check_epsilon(epsilon: Any, terms: StudyTerms, replay: _Replay) -> None:
+def _check_words(result: dict[str, Any], state: str) -> None:
+    """Checks what is said beside the figures."""
+    if result.get("reason") not in _REASONS[state]:
+        raise VerificationFailed(f"result: expected the reason of a study that is {state}")
+    if state == "done" and result.get("message") != "":
+        raise VerificationFailed("result: expected no message of a study that is done, found one")
+
+
+def _check_epsilon(
+    result: dict[str, Any], terms: StudyTerms, transcript: Transcript, replay: _Replay
+) -> None:
+    """Checks what was asked, and that what devices have said they spent is told in one way."""
+    epsilon = result.get("epsilon")
     found = epsilon if isinstance(epsilon, dict) else {}
+    most, total = (found.get(f"{which}_spent_nano_nats") for which in ("max", "total"))
+    if type(most) is not int or type(total) is not int or not 0 <= most <= total:
+        raise VerificationFailed("result: expected epsilon in whole nano-nats, found another")
+    max_asked = most_asked(transcript)
     expected = {
         "budget": terms.budget_nano_nats / _NANO,
-        "max_asked_nano_nats": replay.max_asked,
+        "max_asked_nano_nats": max_asked,
+        "max_spent": most / _NANO,
+        "mean_spent": total / max(int(result["users"]), 1) / _NANO,
+        "max_spent_nano_nats": most,
+        "total_spent_nano_nats": total,
     }
+    if found.keys() != expected.keys():
+        raise VerificationFailed(f"result: expected epsilon to have {', '.join(expected)}")
     for name, value in expected.items():
-        if not _alike(value, found.get(name)):
+        if not _alike(value, found[name]):
             raise VerificationFailed(f"result: expected epsilon.{name} as replayed, found another")
+    heard = most if replay.max_asked == max_asked else None
+    if result.get("privacy") != privacy_statement(terms, max_asked, heard):
+        raise VerificationFailed("result: expected privacy in the words of its figures")
 
 
 def _alike(expected: Any, found: Any) -> bool:

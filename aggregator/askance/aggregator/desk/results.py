@@ -12,11 +12,12 @@ from typing import Any
 from askance.aggregator.desk.submissions import Submission
 from askance.aggregator.estimation import influence
 from askance.aggregator.learners import Question, hypothesis_json
-from askance.aggregator.session import Outcome, Session, Spending, Tally, Transcript
+from askance.aggregator.session import Outcome, Session, Tally, Transcript
 from askance.aggregator.session.transcript import Asked, Closed, Header
 from askance.aggregator.store import Conclusion, StudyState
 from askance.client.accounting import format_nats
 from askance.client.codec import decode_request, query_from_bytes
+from askance.client.messages import StudyTerms
 from askance.client.queries import Schema
 
 _NANO = 10**9
@@ -41,8 +42,10 @@ def conclusion(
     submission: Submission, session: Session[Any], end: End, outcome: Outcome[Any] | None
 ) -> Conclusion:
     """The conclusion of a study, whether it has a hypothesis or not."""
-    spending = session.accounts.spending()
+    spending, max_asked = session.accounts.spending(), most_asked(session.transcript)
     users = population_of(session.transcript)
+    # Of rounds that were not gone over again nobody's answers are in the accounts.
+    heard = spending.max_spent if spending.max_asked == max_asked else None
     result = {
         "study": submission.digest.hex(),
         "learner": submission.terms.learner,
@@ -57,13 +60,13 @@ def conclusion(
             "budget": submission.terms.budget_nano_nats / _NANO,
             "max_spent": spending.max_spent / _NANO,
             "mean_spent": spending.total_spent / max(users, 1) / _NANO,
-            "max_asked_nano_nats": spending.max_asked,
+            "max_asked_nano_nats": max_asked,
             "max_spent_nano_nats": spending.max_spent,
             "total_spent_nano_nats": spending.total_spent,
         },
         "reconciled": session.accounts.reconciled(),
         "overspent": spending.overspent,
-        "privacy": _statement(submission, spending),
+        "privacy": privacy_statement(submission.terms, max_asked, heard),
         "transcript": session.transcript.digest,
     }
     text = json.dumps(result, ensure_ascii=False, allow_nan=False)
@@ -92,6 +95,18 @@ def figures(transcript: Transcript, schema: Schema) -> dict[str, Any]:
     }
 
 
+def most_asked(transcript: Transcript) -> int:
+    """The most nano-nats that any user was asked for: a cohort's users are asked the same, and
+    nobody is in two. By the record, since a study may end before it has gone over all of it."""
+    charges: Counter[tuple[int, int]] = Counter()
+    for event in transcript.recorded:
+        if isinstance(event, Asked):
+            for group in event.groups:
+                if group.start < group.stop:
+                    charges[group.start, group.stop] += group.nano_nats
+    return max(charges.values(), default=0)
+
+
 def population_of(transcript: Transcript) -> int:
     """How many users a study has; 0 before it has begun."""
     match transcript.recorded:
@@ -113,12 +128,22 @@ def _influences(asked: Asked, tallies: Sequence[Tally], schema: Schema) -> Itera
             }
 
 
-def _statement(submission: Submission, spending: Spending) -> str:
-    """Told by what was asked: who has answered and was not heard has spent all the same."""
+def privacy_statement(terms: StudyTerms, max_asked: int, max_spent: int | None) -> str:
+    """What a study has cost, in words. Told by what was asked: who has answered and was not heard
+    has spent all the same.
+
+    Args:
+      max_asked: nano-nats, see `most_asked`; max_spent: as devices say; None where not all that
+        they have said was heard.
+    """
+    heard = ""
+    if max_spent is not None:
+        heard = (
+            f", and by the answers that came nobody has spent more than {format_nats(max_spent)}"
+        )
     return (
-        f"Every device's reports are {format_nats(submission.terms.budget_nano_nats)}-locally"
+        f"Every device's reports are {format_nats(terms.budget_nano_nats)}-locally"
         " differentially private (pure, replace-one) towards everybody who sees them, by the"
-        f" device's own ledger; nobody was asked for more than {format_nats(spending.max_asked)}"
-        f" nats by this study, and by the answers that came nobody has spent more than"
-        f" {format_nats(spending.max_spent)}."
+        f" device's own ledger; nobody was asked for more than {format_nats(max_asked)}"
+        f" nats by this study{heard}."
     )

@@ -1,4 +1,4 @@
-"""The README's three terminals, as it tells them: real processes, in an empty folder."""
+"""The README's three terminals, as it tells them: real processes, in what looks like a clone."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 START_S, END_S = 30.0, 60.0
+ROOMS = ("protos", "client", "aggregator", "simulation")
 RUNNING = ("askance aggregator serve", "askance device run")
 
 
@@ -33,16 +34,14 @@ def shown(language: str) -> list[str]:
 def environment() -> dict[str, str]:
     """The `askance` of this environment, in front of any other."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    rooms = os.pathsep.join(str(ROOT / r) for r in ("protos", "client", "aggregator", "simulation"))
+    rooms = os.pathsep.join(str(ROOT / room) for room in ROOMS)
     return os.environ | {"PATH": path, "PYTHONPATH": rooms}
 
 
 def here(text: str, address: str) -> str:
     """What the README says, on another port than the usual one."""
     text = text.replace("127.0.0.1:7443", address)
-    text = text.replace(
-        "aggregator init aggregator", f"aggregator init aggregator --listen {address}"
-    )
+    text = text.replace("aggregator init service", f"aggregator init service --listen {address}")
     return re.sub(r"(askance study (?!verify)\w+)", rf"\1 --aggregator {address}", text)
 
 
@@ -86,6 +85,8 @@ def running(command: str, folder: Path) -> Iterator[None]:
 
 def test_three_terminals(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    for room in ROOMS:  # a clone's own folders stand where the README's commands are given
+        (tmp_path / room / "askance").mkdir(parents=True)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
@@ -109,7 +110,7 @@ def test_three_terminals(tmp_path: Path) -> None:
             (tmp_path / "program.py").write_text(here(program, address))
             assert "university" in run("python program.py", tmp_path)
             assert "500" in run(
-                "askance aggregator status --config aggregator/aggregator.toml", tmp_path
+                "askance aggregator status --config service/aggregator.toml", tmp_path
             )
         assert "2 studies" in run("askance device status gateway", tmp_path)
         assert "1000 answers checked, 0 violations" in run(

@@ -1,0 +1,14 @@
+"""The trusted curator: somebody who holds everybody's records, and releases answers privately.
+
+Rules of the room:
+
+- Here the data has been handed over: the guarantee is about what is *released*, towards everybody
+  but the curator. Two data sets are neighbours when they have the same number of records and differ
+  in one of them (replace-one); n is public.
+- Randomness is passed in (`chance.Words`) and integers decide; where a mechanism is continuous by
+  nature its docstring says what is not safe against floats.
+- Every input is checked, and every budget parsed, before anything is drawn: a call that raises has
+  released nothing.
+- What the papers print and is not private, or not true, is in `askance.simulation.reproduce` and
+  not here.
+"""

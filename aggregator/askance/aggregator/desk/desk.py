@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from askance.aggregator.clock import system_now_s
+from askance.aggregator.desk.results import cancelled
 from askance.aggregator.desk.runs import Run
 from askance.aggregator.desk.submissions import (
     DeskLimits,
@@ -20,6 +21,7 @@ from askance.aggregator.desk.submissions import (
 )
 from askance.aggregator.service.fleet import ServiceFleet
 from askance.aggregator.service.observer import SILENT, Observer
+from askance.aggregator.session import Transcript
 from askance.aggregator.store import Conclusion, Store, StudyState
 from askance.client.codec import decode_study
 from askance.client.errors import AskanceError
@@ -102,10 +104,11 @@ class Desk:
         Raises:
           StoreError: the store cannot be read.
         """
-        ended = self._store.conclusions()
         with self._lock:
+            ended = self._store.conclusions()
             for digest, signed in self._store.studies().items():
-                if digest not in ended:
+                # An analyst may have been quicker: the service listens already.
+                if digest not in ended and digest not in self._runs:
                     self._resume_one(digest, signed)
             return len(self._runs)
 
@@ -117,14 +120,14 @@ class Desk:
           StoreError: it could not be made durable.
         """
         submission = understand(signed, self._analysts)
-        if self._known(submission):
+        if _known(submission, self._store.studies()):
             self._begin_if_let_go(submission)
             return submission.digest
         check_timely(submission, self._now_s())
         check_workable(submission, self._fleet.population)
         with self._lock:
             studies, ended = self._store.studies(), self._store.conclusions()
-            if submission.digest not in studies:
+            if not _known(submission, studies):
                 if len(studies) - len(ended) >= self._limits.open_studies:
                     raise SubmissionRefused(
                         "too-many-studies",
@@ -180,8 +183,11 @@ class Desk:
         Raises:
           UnknownStudy: see `status`.
         """
-        self._signed(digest, public_key)
-        run = self._runs.get(digest)
+        signed = self._signed(digest, public_key)
+        with self._lock:  # a study that is being taken in is run before it can be cancelled
+            run = self._runs.get(digest)
+            if run is None and not self._stopped:
+                self._end_unrun(digest, signed)
         if run is not None:
             run.cancel()
             run.over.wait(_CANCEL_S)
@@ -192,14 +198,12 @@ class Desk:
         """Lets go of every study; open ones stay open in the store, to be resumed.
 
         The service is to be stopped before: studies wait for it."""
-        self._stopped = True
+        with self._lock:  # what is being taken in is let go of too
+            self._stopped = True
         for run in tuple(self._runs.values()):
             run.stop()
         for run in tuple(self._runs.values()):
             run.join(_STOP_S)
-
-    def _known(self, submission: Submission) -> bool:
-        return submission.digest in self._store.studies()
 
     def _begin_if_let_go(self, submission: Submission) -> None:
         """Begins a study that was kept by a disk which said that it was not."""
@@ -223,6 +227,14 @@ class Desk:
         run = Run(submission, self._store, self._fleet, self._observer)
         self._runs[submission.digest] = run
         run.start()
+
+    def _end_unrun(self, digest: bytes, signed: SignedStudy) -> None:
+        """Cancels a study that cannot go on, or that nobody has begun: no thread does it."""
+        if digest not in self._store.conclusions():
+            transcript = Transcript(self._store.log(digest))
+            ended = cancelled(digest, decode_study(signed.study), transcript)
+            self._store.conclude(digest, ended)
+            self._observer.study_concluded(ended.state)
 
     def _signed(self, digest: bytes, public_key: bytes) -> SignedStudy:
         signed = self._store.studies().get(digest)
@@ -249,3 +261,13 @@ class Desk:
     def _rounds_closed(self, digest: bytes) -> int:
         lines = self._store.log(digest).lines()
         return sum('"kind":"closed"' in line for line in lines)
+
+
+def _known(submission: Submission, studies: Mapping[bytes, SignedStudy]) -> bool:
+    """Whether it was taken in before; refuses one that another analyst was quicker to submit."""
+    known = studies.get(submission.digest)
+    if known is not None and known.public_key != submission.signed.public_key:
+        raise SubmissionRefused(
+            "untrusted-key", "study: expected one of this analyst's, found another analyst's"
+        )
+    return known is not None

@@ -9,10 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from askance.aggregator.desk.submissions import Submission
 from askance.aggregator.estimation import influence
 from askance.aggregator.learners import Question, hypothesis_json
-from askance.aggregator.session import Outcome, Session, Tally, Transcript
+from askance.aggregator.session import Accounts, Outcome, Tally, Transcript
 from askance.aggregator.session.transcript import Asked, Closed, Header
 from askance.aggregator.store import Conclusion, StudyState
 from askance.client.accounting import format_nats
@@ -38,36 +37,49 @@ class End:
     message: str = ""
 
 
+def cancelled(study_digest: bytes, terms: StudyTerms, transcript: Transcript) -> Conclusion:
+    """The conclusion of a study that is cancelled while nobody runs it: what its transcript says,
+    for whatever devices have spent is in no account."""
+    nobody = Accounts(max(population_of(transcript), 1), terms.budget_nano_nats)
+    end = End(StudyState.CANCELLED, "cancelled", "study: cancelled by its analyst")
+    return conclusion(study_digest, terms, transcript, nobody, end, None)
+
+
 def conclusion(
-    submission: Submission, session: Session[Any], end: End, outcome: Outcome[Any] | None
+    study_digest: bytes,
+    terms: StudyTerms,
+    transcript: Transcript,
+    accounts: Accounts,
+    end: End,
+    outcome: Outcome[Any] | None,
 ) -> Conclusion:
     """The conclusion of a study, whether it has a hypothesis or not."""
-    spending, max_asked = session.accounts.spending(), most_asked(session.transcript)
-    users = population_of(session.transcript)
+    spending, max_asked = accounts.spending(), most_asked(transcript)
+    users = population_of(transcript)
     # Of rounds that were not gone over again nobody's answers are in the accounts.
     heard = spending.max_spent if spending.max_asked == max_asked else None
     result = {
-        "study": submission.digest.hex(),
-        "learner": submission.terms.learner,
+        "study": study_digest.hex(),
+        "learner": terms.learner,
         "state": end.state.name.lower(),
         "reason": end.reason,
         "message": end.message,
         "hypothesis": None if outcome is None else hypothesis_json(outcome.hypothesis),
-        "confidence": float(submission.terms.conduct.confidence),
-        **figures(session.transcript, submission.terms.schema),
+        "confidence": float(terms.conduct.confidence),
+        **figures(transcript, terms.schema),
         "users": users,
         "epsilon": {
-            "budget": submission.terms.budget_nano_nats / _NANO,
+            "budget": terms.budget_nano_nats / _NANO,
             "max_spent": spending.max_spent / _NANO,
             "mean_spent": spending.total_spent / max(users, 1) / _NANO,
             "max_asked_nano_nats": max_asked,
             "max_spent_nano_nats": spending.max_spent,
             "total_spent_nano_nats": spending.total_spent,
         },
-        "reconciled": session.accounts.reconciled(),
+        "reconciled": accounts.reconciled(),
         "overspent": spending.overspent,
-        "privacy": privacy_statement(submission.terms, max_asked, heard),
-        "transcript": session.transcript.digest,
+        "privacy": privacy_statement(terms, max_asked, heard),
+        "transcript": transcript.digest,
     }
     text = json.dumps(result, ensure_ascii=False, allow_nan=False)
     return Conclusion(end.state, end.reason, end.message, text)

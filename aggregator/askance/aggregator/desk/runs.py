@@ -101,7 +101,12 @@ class Run:
             return
 
     def _conclude(self) -> Conclusion:
-        """Runs it to its end and makes the end durable."""
+        """Runs it to its end and makes the end durable.
+
+        An end that a disk kept although it failed is the end: another run could hear less."""
+        kept = self._store.conclusions().get(self.submission.digest)
+        if kept is not None:
+            return kept
         session: Session[Any] = Session(
             study=self.submission.signed,
             learner=self.submission.learner,
@@ -117,7 +122,14 @@ class Run:
             raise
         except Exception as error:
             end = self._end(error)
-        ended = conclusion(self.submission, session, end, outcome)
+        ended = conclusion(
+            self.submission.digest,
+            self.submission.terms,
+            session.transcript,
+            session.accounts,
+            end,
+            outcome,
+        )
         self._store.conclude(self.submission.digest, ended)
         return ended
 

@@ -30,7 +30,7 @@ def rational(value: Rational, what: str) -> Fraction:
         if isinstance(value, int | Fraction):
             return Fraction(value)
         if isinstance(value, float | Decimal):
-            return _decimal(Decimal(repr(value)) if isinstance(value, float) else value)
+            return _decimal(Decimal(repr(float(value))) if isinstance(value, float) else value)
         return _parsed(value)
     except (ValueError, ArithmeticError):
         found = type(value).__name__

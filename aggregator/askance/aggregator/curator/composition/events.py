@@ -1,0 +1,73 @@
+"""What happened: a release, by the strongest guarantee that is known of it.
+
+An event says nothing about what several of them cost together; an accountant does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from askance.client.errors import InvalidParameter
+
+
+@dataclass(frozen=True, slots=True)
+class Pure:
+    """A release that is epsilon-differentially private.
+
+    Args:
+      epsilon: nats, 0 or more.
+    """
+
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        _not_negative(self.epsilon, "epsilon")
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedRange:
+    """A release whose log-ratio between any two neighbours has a range of at most epsilon over all
+    outputs, as the exponential mechanism's has: epsilon-DP, and epsilon^2/8-zCDP.
+
+    Source: Cesar, Rogers, "Bounding, concentrating, and truncating" (2020), Lemma 3.2.
+    """
+
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        _not_negative(self.epsilon, "epsilon")
+
+
+@dataclass(frozen=True, slots=True)
+class Approximate:
+    """A release that is (epsilon, delta)-differentially private."""
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def __post_init__(self) -> None:
+        _not_negative(self.epsilon, "epsilon")
+        if not 0 <= self.delta < 1:
+            raise InvalidParameter(f"delta: expected 0 .. 1, found {float(self.delta):g}")
+
+
+@dataclass(frozen=True, slots=True)
+class Concentrated:
+    """A release that is rho-zero-concentrated differentially private, as the Gaussian's is.
+
+    Source: Bun, Steinke, "Concentrated differential privacy" (TCC 2016).
+    """
+
+    rho: Fraction
+
+    def __post_init__(self) -> None:
+        _not_negative(self.rho, "rho")
+
+
+Event = Pure | BoundedRange | Approximate | Concentrated
+
+
+def _not_negative(value: Fraction, name: str) -> None:
+    if value < 0:
+        raise InvalidParameter(f"{name}: expected 0 or more, found {float(value):g}")

@@ -1,0 +1,48 @@
+"""The reproductions by name; a module each, imported when it is run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from types import MappingProxyType
+
+from askance.client.errors import InvalidParameter
+from askance.simulation.reproduce.reproduction import Reproduction, Setting
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A reproduction that can be asked for.
+
+    Args:
+      module: below this package; it has `reproduce(setting) -> Reproduction`.
+      summary: a line for `--list`.
+    """
+
+    name: str
+    module: str
+    summary: str
+
+    def reproduce(self, setting: Setting) -> Reproduction:
+        """Measures it."""
+        module = import_module(f"askance.simulation.reproduce.{self.module}")
+        found: Reproduction = module.reproduce(setting)
+        return found
+
+
+_ENTRIES: tuple[Entry, ...] = ()
+
+REPRODUCTIONS: Mapping[str, Entry] = MappingProxyType({one.name: one for one in _ENTRIES})
+
+
+def find(name: str) -> Entry:
+    """The reproduction of this name.
+
+    Raises:
+      InvalidParameter: there is none.
+    """
+    if name not in REPRODUCTIONS:
+        known = ", ".join(REPRODUCTIONS)
+        raise InvalidParameter(f"reproduction: expected one of {known}, found {name!r}")
+    return REPRODUCTIONS[name]

@@ -1,0 +1,82 @@
+"""A theorem, table or figure of the papers beside what is measured here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from askance.simulation.seeds import Seed
+
+Row = Mapping[str, Any]
+"""One line of what was measured: column to value (text, numbers, booleans, None)."""
+
+
+class Effort(Enum):
+    """How much is measured: QUICK takes seconds, FULL what the paper's figure asks for."""
+
+    QUICK = "quick"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a reproduction is given.
+
+    Args:
+      effort: how much to measure.
+      seed: of all chance in it.
+      data: a folder with the data files that may not be shipped (`adult.csv`,
+        `pima_indians_diabetes.csv`); None: there is none, and what needs one is left out, said so
+        in a note.
+      progress: told of each part that is done, in a few words.
+    """
+
+    effort: Effort
+    seed: Seed
+    data: Path | None = None
+    progress: Callable[[str], None] = lambda _: None
+
+    @property
+    def quick(self) -> bool:
+        """Whether seconds must do."""
+        return self.effort is Effort.QUICK
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """What was found.
+
+    Args:
+      source: where the paper has it ("KLNRS08, Theorem 3.7").
+      statement: what the paper says, in a sentence or two of ours.
+      differs_from_print: what is true instead, where the print is not; None: it is.
+      rows: what was measured beside what was expected, all with the same columns.
+      holds: whether the statement (the corrected one, where they differ) holds in every row that is
+        a claim.
+      notes: what was left out or should be known, a sentence each.
+      draw: paints the picture on a matplotlib `Figure`.
+    """
+
+    name: str
+    source: str
+    statement: str
+    differs_from_print: str | None
+    rows: tuple[Row, ...]
+    holds: bool
+    notes: tuple[str, ...]
+    draw: Callable[[Any], None]
+
+    def to_json(self) -> dict[str, Any]:
+        """As `askance reproduce NAME --json` prints it."""
+        return {
+            "name": self.name,
+            "source": self.source,
+            "statement": self.statement,
+            "rows": [dict(row) for row in self.rows],
+            "holds": self.holds,
+            "differs_from_print": self.differs_from_print,
+            "notes": list(self.notes),
+        }

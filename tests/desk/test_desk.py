@@ -13,13 +13,20 @@ from tests.faults.mortality import WRITES
 from tests.faults.network import Fault
 from tests.faults.people import PARITY, PEOPLE, PUBLIC, undisturbed
 
-from askance.aggregator.desk import StudyStatus, UnknownStudy, runs
+from askance.aggregator.desk import (
+    StudyStatus,
+    SubmissionRefused,
+    UnknownStudy,
+    runs,
+    submissions,
+)
 from askance.aggregator.desk.submissions import asked_at_most
 from askance.aggregator.learners import hypothesis_json
 from askance.aggregator.session import local
 from askance.aggregator.store import StudyState
 from askance.client.codec import digest_of
 from askance.client.errors import NondeterminismError
+from askance.client.messages import StudyTerms
 
 OTHER = bytes(32)
 
@@ -30,6 +37,18 @@ async def everybody(deployment: Deployment) -> None:
         for phone in deployment.phones:
             await phone.check_in()
         await deployment.settle()
+
+
+def runs_of_another_version(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """From now on the catalogue's learners have another version; which were asked for."""
+    asked: list[str] = []
+
+    def refuse(terms: StudyTerms) -> Any:
+        asked.append(terms.learner)
+        raise SubmissionRefused("unknown-learner", f"{terms.learner}: expected version 2")
+
+    monkeypatch.setattr(submissions, "learner_of", refuse)
+    return asked
 
 
 def result(deployment: Deployment, place: int = 0) -> dict[str, Any]:
@@ -108,6 +127,18 @@ class TestRestarts:
 
         run_in(scenario)
 
+    def test_what_came_in_before_the_desk_resumes_is_run_once(self, run_in: RunIn) -> None:
+        """The service listens before: two runs of a study would end it, each in the other's way."""
+
+        async def scenario(deployment: Deployment) -> None:
+            await deployment.submit(0)
+            assert deployment.desk.resume() == 1
+            await deployment.settle()
+            await everybody(deployment)
+            assert result(deployment)["state"] == "done"
+
+        run_in(scenario)
+
     def test_an_ended_study_is_not_run_again(self, run_in: RunIn) -> None:
         async def scenario(deployment: Deployment) -> None:
             await deployment.submit(0)
@@ -148,6 +179,29 @@ class TestCancelling:
 
         run_in(scenario)
 
+    def test_a_study_that_cannot_go_on_can_be_cancelled(
+        self, run_in: RunIn, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Else it would count against the users' budget, and among the open ones, for ever."""
+
+        async def scenario(deployment: Deployment) -> None:
+            await deployment.submit(0)
+            await deployment.phones[0].check_in()
+            asked = runs_of_another_version(monkeypatch)
+            await deployment.restart()
+            assert (asked, deployment.hub.outstanding) == (["frequency"], 0)
+            await deployment.cancel(0)
+            assert deployment.cancelled == {deployment.digest(0)}
+            told = result(deployment)
+            assert (told["state"], told["reason"]) == ("cancelled", "cancelled")
+            assert told["epsilon"]["max_asked_nano_nats"] == 2 * 10**9
+            assert told["privacy"].endswith("nobody was asked for more than 2 nats by this study.")
+            assert deployment.desk.status(deployment.digest(0), PUBLIC).state is (
+                StudyState.CANCELLED
+            )
+
+        run_in(scenario)
+
     def test_it_says_what_was_asked_of_whom_it_has_not_heard(self, run_in: RunIn) -> None:
         """A device that has spent and was not heard is in nobody's account but its own."""
 
@@ -182,6 +236,24 @@ class TestFailingDisks:
             assert told["transcript"] == undisturbed(PARITY, 0).transcript
 
         run_in(scenario, PARITY)
+
+    def test_an_end_that_was_kept_all_the_same_is_the_end(
+        self, run_in: RunIn, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The next run hears nobody, since nobody is asked: its account is another."""
+        monkeypatch.setattr(runs, "_DISK_S", 0.001)
+
+        async def scenario(deployment: Deployment) -> None:
+            await deployment.submit(0)
+            await deployment.phones[0].check_in()
+            deployment.life.fail_at("conclude", kept=True)
+            await deployment.cancel(0)
+            assert deployment.cancelled == {deployment.digest(0)}
+            assert result(deployment)["epsilon"]["max_spent"] == 2.0
+            status = deployment.desk.status(deployment.digest(0), PUBLIC)
+            assert status.state is StudyState.CANCELLED
+
+        run_in(scenario)
 
     def test_a_study_that_could_not_be_kept_was_not_taken_in(self, run_in: RunIn) -> None:
         async def scenario(deployment: Deployment) -> None:

@@ -13,6 +13,7 @@ from tests.faults.people import KEY, NOW_S, PEOPLE, PUBLIC
 
 from askance.aggregator.desk import Desk, DeskLimits, SubmissionRefused
 from askance.aggregator.store import StudyState
+from askance.client.codec import digest_of
 from askance.client.errors import InvalidParameter
 from askance.client.messages import SignedStudy
 
@@ -189,3 +190,21 @@ class TestAUsersBudgetOverAllStudies:
 def test_limits_are_checked(bad: dict[str, int]) -> None:
     with pytest.raises(InvalidParameter, match=r"^desk: expected"):
         DeskLimits(**bad)
+
+
+def test_one_that_another_analyst_was_quicker_to_submit_is_said_to_be(run_in: RunIn) -> None:
+    """A study's digest does not tell whose it is: who signs another's bytes gets no handle on it,
+    and who comes second is not told that a study was taken in which it will never see."""
+
+    async def scenario(deployment: Deployment) -> None:
+        deployment.desk.submit(study())
+        told = refusal(deployment.desk, study(key=STRANGER))
+        assert told == (
+            "untrusted-key",
+            "study: expected one of this analyst's, found another analyst's",
+        )
+        assert deployment.desk.submit(study()) == digest_of(study().study)
+        await deployment.settle()
+
+    stranger = STRANGER.public_key().public_bytes_raw()
+    run_in(scenario, analysts=frozenset({PUBLIC, stranger}))

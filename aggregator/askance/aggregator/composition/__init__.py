@@ -4,7 +4,7 @@ Theory of operation: what happened (`events`: each release by the strongest guar
 of it) stands apart from what it costs (accountants, which sum, bound or convolve).
 """
 
-from askance.aggregator.curator.composition.events import (
+from askance.aggregator.composition.events import (
     Approximate,
     BoundedRange,
     Concentrated,

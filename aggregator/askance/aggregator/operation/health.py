@@ -1,27 +1,39 @@
-"""The standard health service (`grpc.health.v1`), for those who watch from outside."""
+"""The standard health service (`grpc.health.v1`), for those who watch from outside.
+
+Anybody who reaches the port may ask, so that what is kept for those who ask is bounded, and nobody
+waits for one of them: who watches and does not read keeps neither the others nor the aggregator
+from going on. (The package's own servicer writes to a watcher under the lock that a change needs.)
+"""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError
 from grpc import aio
-from grpc_health.v1 import health, health_pb2
+from grpc_health.v1 import health_pb2
 
 SERVICES = ("", "askance.protos.v1.Devices", "askance.protos.v1.Analysts")
+MAX_WATCHERS = 64
+MAX_REQUEST_BYTES = 256  # a service's name; it is kept for as long as somebody watches
 _HEALTH = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
+_Answer = health_pb2.HealthCheckResponse
 
 
 class Health:
     """What is answered; to be used in the service's event loop."""
 
     def __init__(self) -> None:
-        self._servicer = health.aio.HealthServicer()
+        self._status = dict.fromkeys(SERVICES, _Answer.NOT_SERVING)
+        self._changed = asyncio.Event()  # another one after every change
+        self._watchers = 0
+        self._over = False
 
     def add_to(self, server: aio.Server) -> None:
         """Registers the service, before the server starts."""
-        encode = health_pb2.HealthCheckResponse.SerializeToString
+        encode = _Answer.SerializeToString
         handler = grpc.method_handlers_generic_handler(
             _HEALTH,
             {
@@ -36,28 +48,56 @@ class Health:
         server.add_generic_rpc_handlers((handler,))
 
     async def serving(self) -> None:
-        """Every service is there."""
-        for name in SERVICES:
-            await self._servicer.set(name, health_pb2.HealthCheckResponse.SERVING)
+        """Every service is there, unless it is going down already."""
+        if not self._over:
+            self._set(_Answer.SERVING)
 
     async def going_down(self) -> None:
         """None is any more, for good."""
-        await self._servicer.enter_graceful_shutdown()
+        self._over = True
+        self._set(_Answer.NOT_SERVING)
+
+    def _set(self, status: int) -> None:
+        self._status = dict.fromkeys(SERVICES, status)
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
 
     async def _check(self, data: bytes, context: Any) -> Any:
-        return await self._servicer.Check(await _asked(data, context), context)
+        status = self._status.get(await _asked(data, context))
+        if status is None:
+            await context.abort(grpc.StatusCode.NOT_FOUND, "expected a service that is here")
+        return _Answer(status=status)
 
     async def _watch(self, data: bytes, context: Any) -> None:
-        await self._servicer.Watch(await _asked(data, context), context)
+        name = await _asked(data, context)
+        if self._watchers >= MAX_WATCHERS:
+            await context.abort(
+                grpc.StatusCode.RESOURCE_EXHAUSTED,
+                f"expected at most {MAX_WATCHERS} who watch at one time",
+            )
+        self._watchers += 1
+        try:
+            told = None
+            while True:
+                changed, status = self._changed, self._status.get(name, _Answer.SERVICE_UNKNOWN)
+                if status != told:
+                    await context.write(_Answer(status=status))
+                    told = status
+                await changed.wait()
+        finally:
+            self._watchers -= 1
 
 
-async def _asked(data: bytes, context: Any) -> Any:
-    """The request; where it is none the call ends. gRPC's own parsing would call that UNKNOWN."""
+async def _asked(data: bytes, context: Any) -> str:
+    """The service that is asked about; where there is none the call ends. gRPC's own parsing would
+    call that UNKNOWN."""
     request = health_pb2.HealthCheckRequest()
     try:
+        if len(data) > MAX_REQUEST_BYTES:
+            raise DecodeError
         request.ParseFromString(data)
     except DecodeError:
         await context.abort(
             grpc.StatusCode.INVALID_ARGUMENT, "expected a HealthCheckRequest, found other bytes"
         )
-    return request
+    return str(request.service)

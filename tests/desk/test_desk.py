@@ -132,8 +132,9 @@ class TestRestarts:
 
         async def scenario(deployment: Deployment) -> None:
             await deployment.submit(0)
+            begun = deployment.desk._runs[deployment.digest(0)]
             assert deployment.desk.resume() == 1
-            await deployment.settle()
+            assert deployment.desk._runs[deployment.digest(0)] is begun
             await everybody(deployment)
             assert result(deployment)["state"] == "done"
 

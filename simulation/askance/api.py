@@ -92,6 +92,7 @@ if TYPE_CHECKING:
         StudyDefinition,
         Verification,
     )
+    from askance.simulation.reproduce import Reproduction
 
 __all__ = [
     "Adaptive",
@@ -155,6 +156,7 @@ __all__ = [
     "predicate",
     "randomized_response",
     "real",
+    "reproduce",
     "round_to",
     "run_trial",
     "sigmoid",
@@ -320,6 +322,41 @@ def verify_export(path: Path, analysts: Collection[bytes] | None = None) -> Veri
     from askance.aggregator import analyst
 
     return analyst.verify_export(path, analysts)
+
+
+def reproduce(
+    name: str,
+    *,
+    quick: bool = False,
+    seed: int = 0,
+    data: Path | None = None,
+    plot: Path | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Reproduction:
+    """A theorem, table or figure of the papers beside what is measured here.
+
+    Args:
+        name: see `askance reproduce --list`.
+        quick: seconds instead of minutes: fewer trials, less data.
+        seed: of all chance in it.
+        data: a folder with `adult.csv` and `pima_indians_diabetes.csv`; what needs a file that is
+            not there is left out, and the result says so.
+        plot: where a picture goes, *.png or *.svg.
+        progress: told of each part, in a few words.
+
+    Raises:
+        InvalidParameter: a name that there is none of, or a file that cannot be written.
+    """
+    from askance.simulation.reproduce import Effort, Setting, find, save
+
+    check_output(plot, (".png", ".svg"))
+    if data is not None and not data.is_dir():
+        raise InvalidParameter(f"data: expected a folder, found none at {data}")
+    effort = Effort.QUICK if quick else Effort.FULL
+    found = find(name).reproduce(Setting(effort, Seed.of(seed) / name, data, progress))
+    if plot is not None:
+        save(found, plot)
+    return found
 
 
 def check_output(path: Path | None, suffixes: tuple[str, ...]) -> None:

@@ -9,7 +9,8 @@ Rules of the room:
 - `holds` is decided by the numbers in the rows, with a stated slack for chance; nothing is assumed.
 """
 
+from askance.simulation.reproduce.picture import save
 from askance.simulation.reproduce.registry import REPRODUCTIONS, Entry, find
 from askance.simulation.reproduce.reproduction import Effort, Reproduction, Row, Setting
 
-__all__ = ["REPRODUCTIONS", "Effort", "Entry", "Reproduction", "Row", "Setting", "find"]
+__all__ = ["REPRODUCTIONS", "Effort", "Entry", "Reproduction", "Row", "Setting", "find", "save"]

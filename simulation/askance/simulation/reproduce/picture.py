@@ -1,0 +1,24 @@
+"""A reproduction's picture, written to a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from askance.simulation.reproduce.reproduction import Reproduction
+
+
+def save(found: Reproduction, path: Path) -> None:
+    """Writes the picture, the same bytes for the same rows.
+
+    Args:
+      path: *.png or *.svg.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.5, 4.2), dpi=150)
+    found.draw(figure)
+    for axes in figure.axes:
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+    metadata = {"Date": None} if path.suffix == ".svg" else None
+    figure.savefig(path, bbox_inches="tight", metadata=metadata)

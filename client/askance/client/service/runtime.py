@@ -12,6 +12,7 @@ from grpc import aio
 from askance.client.codec import digest_of
 from askance.client.device import Device
 from askance.client.errors import AskanceError, RemoteProtocolError
+from askance.client.printable import printable
 from askance.client.service.backoff import Backoff, Jitter, Sleep, sleep_ms, system_jitter
 from askance.client.service.exchange import (
     MAX_KNOWN_STUDIES,
@@ -37,7 +38,8 @@ _FAILURES = (aio.AioRpcError, RemoteProtocolError)
 def describe(failure: aio.AioRpcError | AskanceError) -> str:
     """A failure in one line: a call's status and what was said with it, or the error's message."""
     if isinstance(failure, aio.AioRpcError):
-        return f"{failure.code().name}: {' '.join((failure.details() or 'no details').split())}"
+        details = " ".join((failure.details() or "no details").split())
+        return f"{failure.code().name}: {printable(details)}"
     return str(failure)
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from askance.client.printable import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
@@ -55,7 +57,7 @@ def fail(failure: Failure, *, as_json: bool) -> int:
     """Prints a failure and returns its exit code."""
     if as_json:
         print_json({"failure": {"reason": failure.reason, "message": failure.message}})
-    print(f"askance: {failure.message}", file=sys.stderr)
+    print(f"askance: {printable(failure.message)}", file=sys.stderr)
     return failure.code
 
 

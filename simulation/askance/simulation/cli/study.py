@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from askance.client.printable import all_printable, printable
 from askance.simulation.cli.output import Failure, counted, fail, print_json, progress, screen
 from askance.simulation.cli.study_results import tell_result, tell_verification
 
@@ -149,7 +150,9 @@ def _list(arguments: argparse.Namespace) -> int:
         return 0
     for row in found:
         rounds = counted(int(str(row["rounds_closed"])), "round")
-        print(f"{row['study']}  {row['state']:<9}  {row['learner']}, {rounds} closed")
+        print(
+            f"{row['study']}  {row['state']:<9}  {printable(str(row['learner']))}, {rounds} closed"
+        )
     if not found:
         print("no studies yet")
     return 0
@@ -168,7 +171,7 @@ def _show(arguments: argparse.Namespace) -> int:
         stands = f"after {counted(event.round, 'round')}"
     print(f"study {handle.id} is {event.state.name.lower()}: {stands}")
     if event.message:
-        print(f"{event.reason}: {event.message}")
+        print(printable(f"{event.reason}: {event.message}"))
     return 0
 
 
@@ -206,7 +209,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(found)
     else:
-        tell_verification(screen(), found)
+        tell_verification(screen(), all_printable(found))
     return 0
 
 
@@ -241,7 +244,7 @@ def _ended(result: StudyResult, *, as_json: bool) -> int:
     if as_json:
         print_json(content)
     else:
-        tell_result(screen(), content)
+        tell_result(screen(), all_printable(content))
     return 0 if failure is None else fail(failure, as_json=False)
 
 

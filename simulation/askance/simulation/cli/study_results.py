@@ -34,22 +34,25 @@ def tell_result(console: Console, result: dict[str, Any]) -> None:
         console.print("what devices say they have spent is not what they were asked for")
     console.print(result["privacy"], markup=False)
     _tell_influence(console, result["influence"])
-    console.print(f"transcript {result['transcript']}", soft_wrap=True)
+    console.print(f"transcript {result['transcript']}", markup=False, soft_wrap=True)
 
 
 def tell_verification(console: Console, found: dict[str, Any]) -> None:
     """Prints what was verified of a study, and what has to be believed."""
-    console.print(f"study {found['study']} ({found['state']}) holds together", soft_wrap=True)
+    console.print(
+        f"study {found['study']} ({found['state']}) holds together", markup=False, soft_wrap=True
+    )
     console.print(
         f"{counted(found['rounds'], 'round')} of {counted(found['answers'], 'answer')} replayed,"
         f" signed by {found['public_key']}",
+        markup=False,
         soft_wrap=True,
     )
     for head, lines in (("checked", found["checked"]), ("to be believed", found["believed"])):
         console.print(f"{head}:")
         for line in lines:
             console.print(f"  {line}", markup=False)
-    console.print(f"transcript {found['transcript']}", soft_wrap=True)
+    console.print(f"transcript {found['transcript']}", markup=False, soft_wrap=True)
 
 
 def _tell_influence(console: Console, rows: list[dict[str, Any]]) -> None:

@@ -1,0 +1,94 @@
+"""What a hostile aggregator says reaches a person's terminal as text, and steers nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NoReturn
+
+import grpc
+import pytest
+from grpc import aio
+
+from askance.aggregator.analyst import (
+    Aggregator,
+    CallRefused,
+    StudyEvent,
+    StudyHandle,
+    StudyResult,
+    StudySummary,
+)
+from askance.aggregator.store import StudyState
+from askance.client.printable import all_printable, printable
+from askance.client.service import describe
+from askance.simulation.cli import main
+
+STEER = "\x1b[2J\x1b]0;mine\x07 \x9b31m[/] [link=https://example.org]\r"
+DIGEST = bytes(32)
+
+
+def result() -> dict[str, Any]:
+    return {
+        "learner": STEER,
+        "state": STEER,
+        "study": STEER,
+        "hypothesis": {STEER: STEER},
+        "confidence": 0.95,
+        "refusals": {STEER: 1},
+        "users": 1,
+        "users_asked": 1,
+        "rounds": 1,
+        "queries": 1,
+        "answers": 1,
+        "epsilon": {"budget": 1.0, "max_spent": 1.0, "mean_spent": 1.0},
+        "reconciled": True,
+        "privacy": STEER,
+        "influence": [],
+        "transcript": STEER,
+    }
+
+
+@pytest.fixture
+def hostile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """An aggregator's answers, as they come out of their decoding; the options that reach it."""
+    event = StudyEvent(StudyState.FAILED, 1, 0, 0, STEER, STEER)
+
+    def refuse(*_: object) -> NoReturn:
+        raise CallRefused(STEER, STEER)
+
+    ended = StudyResult(DIGEST.hex(), StudyState.FAILED, STEER, STEER, result(), refuse)
+    monkeypatch.setattr(
+        Aggregator, "studies", lambda _: [StudySummary(DIGEST, STEER, event.state, 1)]
+    )
+    monkeypatch.setattr(StudyHandle, "watch", lambda *_: iter([event]))
+    monkeypatch.setattr(StudyHandle, "status", lambda _: event)
+    monkeypatch.setattr(StudyHandle, "result", lambda _: ended)
+    monkeypatch.setattr(StudyHandle, "cancel", refuse)
+    assert main(["study", "key", str(tmp_path / "key.pem")]) == 0
+    return ["--key", str(tmp_path / "key.pem"), "--aggregator", "127.0.0.1:8299"]
+
+
+@pytest.mark.parametrize("command", ["list", "show", "result", "watch", "cancel"])
+def test_what_is_said_to_an_analyst(
+    command: str, hostile: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    main(["study", command, *([] if command == "list" else [DIGEST.hex()]), *hostile])
+    printed = capsys.readouterr()
+    shown = printed.out + printed.err
+    assert "\\x1b[2J" in shown
+    assert "fault of askance" not in shown
+    assert not [c for c in shown if not c.isprintable() and c != "\n"]
+
+
+def test_what_is_said_to_a_device() -> None:
+    metadata = aio.Metadata()
+    failure = aio.AioRpcError(grpc.StatusCode.UNAVAILABLE, metadata, metadata, details=STEER)
+    assert describe(failure).isprintable()
+
+
+def test_what_can_be_shown_is_shown_as_it_is() -> None:
+    for text in ("", "a [red] µ-test: größer", "日本"):
+        assert printable(text) == text
+    content = {"a": [1, 2.5, None, True, "b"]}
+    assert all_printable(content) == json.loads(json.dumps(content))

@@ -56,6 +56,8 @@ class StudyExport:
             "transcript": list(self.lines),
             "result": self.result,
         }
+        if not path.name:
+            raise StoreError(f"export {path}: cannot be written: it names no file")
         partial = path.with_name(path.name + ".partial")
         try:
             with partial.open("w", encoding="utf-8") as file:

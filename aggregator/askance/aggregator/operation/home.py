@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from askance.aggregator.operation.certificates import self_made
-from askance.aggregator.operation.files import NotOperable, write_new
+from askance.aggregator.operation.files import NotOperable, sync_folder, write_new
 from askance.aggregator.operation.template import configuration_text
 from askance.aggregator.operation.tokens import KEY_BYTES
 from askance.aggregator.store import SqliteStore
@@ -73,7 +73,7 @@ class AggregatorHome:
             analyst = _fill(beside, listen, hosts, now_s)
             put = _move_into if there else os.rename
             put(beside, folder)
-            _sync(folder if there else folder.parent)
+            sync_folder(folder if there else folder.parent)
         except OSError as error:
             raise NotOperable(f"{folder}: cannot be made: {error.strerror}") from None
         finally:
@@ -148,11 +148,3 @@ def _move_into(beside: Path, folder: Path) -> None:
         for path in moved:
             path.unlink(missing_ok=True)
         raise
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

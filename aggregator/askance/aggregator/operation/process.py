@@ -96,6 +96,7 @@ def serve(
         ProcessCollector(registry=registry)  # memory, processor time and descriptors
         observer = PrometheusObserver(registry)
         observer.population(store.population)
+        observer.studies_found(study_states(store))  # before any can come in and be told of
         page = None
         if configuration.metrics is not None:
             page = MetricsPage.start(configuration.metrics, registry)
@@ -117,7 +118,7 @@ def serve(
         )
         held.callback(beside.desk.stop)  # after the service, for which its studies wait
         held.callback(server.stop)
-        resumed = _resume(beside.desk, store, observer)
+        resumed = beside.desk.resume()
         asyncio.run_coroutine_threadsafe(beside.health.serving(), server.loop).result(_PATIENCE_S)
         listening = Listening(server.address, None if page is None else str(page.address), resumed)
         _LOG.info("serving", address=listening.address, studies_resumed=resumed)
@@ -183,12 +184,6 @@ class _Beside:
         analysts = AnalystsServicer(self.desk, now_s=self._now_s, executor=self._executor)
         server.add_generic_rpc_handlers((analysts.handler(),))
         self.health.add_to(server)
-
-
-def _resume(desk: Desk, store: Store, observer: PrometheusObserver) -> int:
-    """Goes on with every open study that can; returns how many do."""
-    observer.studies_found(study_states(store))
-    return desk.resume()
 
 
 def _allow_streams(streams: int) -> None:

@@ -1,0 +1,41 @@
+"""Calls that come while an aggregator starts: it listens before it goes on with its studies."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.operation.conftest import made
+
+from askance.aggregator.desk import Desk
+from askance.aggregator.operation import process
+from askance.aggregator.operation.configuration import read_configuration
+from askance.aggregator.operation.metrics import PrometheusObserver
+from askance.aggregator.service import AggregatorServer
+
+
+def test_a_study_that_comes_in_at_the_start_is_counted_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was told of when it came in, and found in the store a moment later."""
+    happened: list[str] = []
+
+    def told(owner: Any, name: str) -> None:
+        original = getattr(owner, name)
+
+        def telling(*arguments: Any, **named: Any) -> Any:
+            happened.append(name)
+            return original(*arguments, **named)
+
+        monkeypatch.setattr(owner, name, telling)
+
+    told(PrometheusObserver, "studies_found")
+    told(AggregatorServer, "start")
+    told(Desk, "resume")
+    stopping = threading.Event()
+    stopping.set()
+    home = made(tmp_path / "aggregator", now_s=1_700_000_000)
+    process.serve(read_configuration(home.configuration), stopping=stopping, ready=lambda _: None)
+    assert happened == ["studies_found", "start", "resume"]

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from askance.aggregator import learners
 from askance.aggregator.analyst import CallRefused, StudyExport, connect, sign_submission
 from askance.aggregator.analyst.calls import Call, encode_study_call, sign_call
+from askance.aggregator.analyst.channels import unreachable
 from askance.aggregator.analyst.wire import REASON_KEY, SERVICE, encode_submission
 from askance.aggregator.desk import DeskLimits
 from askance.aggregator.store import MemoryStore, StudyState
@@ -226,6 +227,28 @@ def test_nobody_listens(tmp_path: Path) -> None:
         connect("127.0.0.1:9", key=key, ca=tmp_path / "ca.pem", plaintext=True)
     with pytest.raises(InvalidParameter, match="cannot be read"):
         connect("127.0.0.1:9", key=key, ca=tmp_path / "ca.pem")
+    (tmp_path / "ca.pem").write_text("no certificate")
+    with pytest.raises(InvalidParameter, match=r"expected a certificate \(PEM\), found none"):
+        connect("127.0.0.1:9", key=key, ca=tmp_path / "ca.pem")
+
+
+@pytest.mark.parametrize(
+    ("details", "ca", "told"),
+    [
+        (
+            "x CERTIFICATE_VERIFY_FAILED",
+            Path("ca.pem"),
+            "expected a certificate that the ca signed",
+        ),
+        ("x WRONG_VERSION_NUMBER", Path("ca.pem"), "expected TLS, found plain text"),
+        ("x Socket closed", None, "if it speaks TLS, name its authority"),
+        ("x Connection refused", Path("ca.pem"), "cannot be reached"),
+        ("x Connection refused", None, "cannot be reached"),
+    ],
+)
+def test_why_it_was_not_reached(details: str, ca: Path | None, told: str) -> None:
+    assert told in unreachable(details, ca)
+    assert unreachable(details, ca).endswith(f": {details}")
 
 
 def test_a_result_is_one_json_object(done: StudyExport) -> None:

@@ -109,7 +109,9 @@ def test_a_study_that_fails_exits_with_1(run: Run, where: list[str], file: Path)
     code, result, err = run("submit", str(file), "--wait", *where)
     assert (code, result["failure"]["reason"]) == (1, "too-few-respondents")
     assert result["hypothesis"] is None
-    assert err.startswith("askance: the study has failed: round 0: expected at least 1 answers")
+    opened, failed = err.splitlines()
+    assert opened == f"study {result['study']} is open"  # told before it is waited for
+    assert failed.startswith("askance: the study has failed: round 0: expected at least 1 answers")
 
 
 def test_a_study_that_is_cancelled(run: Run, where: list[str], file: Path) -> None:

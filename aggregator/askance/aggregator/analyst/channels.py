@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import grpc
+from cryptography import x509
 
 from askance.aggregator.analyst.wire import MAX_ANSWER_BYTES, MAX_SUBMISSION_BYTES
 from askance.client.addresses import Address
@@ -27,17 +28,46 @@ def open_channel(address: str, ca: Path | None, *, plaintext: bool) -> grpc.Chan
     for, and to this machine if no authority is given.
 
     Raises:
-      InvalidParameter: no address, an authority that cannot be read, or both ways asked for.
+      InvalidParameter: no address, an authority that cannot be read or is none, or both ways
+        asked for.
     """
     where = Address.of(address)
     if ca is not None:
         if plaintext:
             raise InvalidParameter("connect: expected an authority or plain text, found both")
-        try:
-            credentials = grpc.ssl_channel_credentials(ca.read_bytes())
-        except OSError as error:
-            raise InvalidParameter(f"ca {ca}: cannot be read: {error.strerror}") from None
+        credentials = grpc.ssl_channel_credentials(_authority(ca))
         return grpc.secure_channel(str(where), credentials, _OPTIONS)
     if plaintext or where.is_loopback:
         return grpc.insecure_channel(str(where), [*_OPTIONS, NO_PROXY])
     return grpc.secure_channel(str(where), grpc.ssl_channel_credentials(), _OPTIONS)
+
+
+def unreachable(details: str, ca: Path | None) -> str:
+    """What a failure to connect means, by gRPC's words for it and how it was tried."""
+    for sign, meaning in _MEANINGS:
+        if sign in details:
+            return f"{meaning}: {details}"
+    if ca is None and _HUNG_UP in details:
+        return (
+            f"spoken to in plain text, it hung up; if it speaks TLS, name its authority: {details}"
+        )
+    return f"cannot be reached: {details}"
+
+
+_MEANINGS = (
+    ("CERTIFICATE_VERIFY_FAILED", "expected a certificate that the ca signed, found another"),
+    ("WRONG_VERSION_NUMBER", "expected TLS, found plain text"),
+)
+_HUNG_UP = "Socket closed"
+
+
+def _authority(ca: Path) -> bytes:
+    """The bytes of a file of certificates."""
+    try:
+        found = ca.read_bytes()
+        x509.load_pem_x509_certificates(found)
+    except OSError as error:
+        raise InvalidParameter(f"ca {ca}: cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise InvalidParameter(f"ca {ca}: expected a certificate (PEM), found none") from None
+    return found

@@ -28,7 +28,7 @@ from askance.aggregator.analyst.calls import (
     encode_study_call,
     sign_call,
 )
-from askance.aggregator.analyst.channels import open_channel
+from askance.aggregator.analyst.channels import open_channel, unreachable
 from askance.aggregator.analyst.export import StudyExport, result_of
 from askance.aggregator.analyst.keys import AnalystKey, load_key
 from askance.aggregator.analyst.results import StudyResult
@@ -70,8 +70,9 @@ def connect(
     Raises:
       InvalidParameter: no such file, no key in it, or no such address. Nothing is called yet.
     """
-    channel = open_channel(address, None if ca is None else Path(ca), plaintext=plaintext)
-    return Aggregator(channel, load_key(key), address, now_s, sleep_s)
+    authority = None if ca is None else Path(ca)
+    channel = open_channel(address, authority, plaintext=plaintext)
+    return Aggregator(channel, load_key(key), address, authority, now_s, sleep_s)
 
 
 class Aggregator:
@@ -82,12 +83,14 @@ class Aggregator:
         channel: grpc.Channel,
         key: Ed25519PrivateKey,
         address: str,
+        ca: Path | None,
         now_s: Callable[[], int],
         sleep_s: Callable[[float], None],
     ) -> None:
         self._channel = channel
         self._key = key
         self._address = address
+        self._ca = ca
         self._now_s = now_s
         self.sleep_s = sleep_s
 
@@ -188,8 +191,7 @@ class Aggregator:
         if not reason and error.code() is grpc.StatusCode.UNAVAILABLE:
             raise CallRefused(
                 "unreachable",
-                f"aggregator {self._address}: cannot be reached, or not in this way (TLS with its"
-                f" authority, or plain text): {details}",
+                f"aggregator {self._address}: {unreachable(details, self._ca)}",
             ) from None
         if not reason:
             code = error.code().name.lower().replace("_", "-")

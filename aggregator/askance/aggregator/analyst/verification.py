@@ -153,7 +153,7 @@ def _checked(state: str, terms: StudyTerms, rounds: int) -> Iterator[str]:
     if rounds:
         yield f"{terms.learner}: asked the recorded questions when it was run again"
     if terms.conduct.least_answers and state == "done":
-        yield f"{terms.conduct.least_answers} answers or more in every group"
+        yield f"least_answers: {terms.conduct.least_answers} or more in every group"
     if state != _OPEN:
         yield "the result's figures, influence and transcript digest"
     if state == "done":

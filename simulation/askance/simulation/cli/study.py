@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,6 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs one of them."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what fails comes back with the call, once
     from askance.aggregator.analyst import CallRefused, VerificationFailed
 
     try:
@@ -120,6 +123,8 @@ def _submit(arguments: argparse.Namespace) -> int:
     with _connected(arguments) as aggregator:
         handle = aggregator.submit(study, days=definition.days)
         if arguments.wait:
+            # At once: whoever stops waiting wants to know what to ask for later.
+            print(f"study {handle.id} is open", file=sys.stderr, flush=True)
             return _ended(_followed(handle), as_json=arguments.json)
     submitted = {
         "study": handle.id,
@@ -229,7 +234,8 @@ def _followed(handle: StudyHandle) -> StudyResult:
     """A study's result, once it has ended; who watches sees it come."""
     with progress() as bar:
         for event in handle.watch():
-            bar.round_stands(event.round, event.asked, event.answered)
+            if event.asked:  # between rounds, and after the last one, nobody is
+                bar.round_stands(event.round, event.asked, event.answered)
         return handle.result()
 
 

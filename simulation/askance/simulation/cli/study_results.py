@@ -15,7 +15,8 @@ _MAX_INFLUENCES = 8  # of more questions, the one that is moved the furthest sta
 
 def tell_result(console: Console, result: dict[str, Any]) -> None:
     """Prints a study's result: what it found, what it cost, how far it can be led astray."""
-    console.print(f"{result['learner']}, {result['state']}: study {result['study']}", markup=False)
+    head = f"{result['learner']}, {result['state']}: study {result['study']}"
+    console.print(head, markup=False, soft_wrap=True)
     if result["hypothesis"] is not None:
         tell_hypothesis(console, result)
     refusals = [f"{why.replace('_', '-')} {n:,}" for why, n in result["refusals"].items()]

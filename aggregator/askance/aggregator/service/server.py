@@ -153,7 +153,9 @@ class AggregatorServer:
                 return int(server.add_insecure_port(self.address))
             return int(server.add_secure_port(self.address, credentials))
         except RuntimeError:
-            raise StoreError(f"service: cannot listen on {self.address}") from None
+            raise StoreError(
+                f"service: cannot listen on {self.address}: it is in use, or not this machine's"
+            ) from None
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:

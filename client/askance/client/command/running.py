@@ -75,7 +75,7 @@ def run_once(home: DeviceHome, path: Path) -> dict[str, Any]:
 def tell_once(result: dict[str, Any]) -> str:
     """The counts in a line."""
     return (
-        f"{result['members']} members: {result['answered']} answers, {result['refused']} refusals,"
+        f"members {result['members']}: {result['answered']} answers, {result['refused']} refusals,"
         f" {result['unacknowledged']} unacknowledged, {result['failed']} failed"
     )
 
@@ -186,7 +186,11 @@ def _token(arguments: argparse.Namespace) -> bytes:
     else:
         try:
             text = arguments.token_file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
+        except OSError as error:
+            raise InvalidParameter(
+                f"--token-file: {arguments.token_file} cannot be read: {error.strerror}"
+            ) from None
+        except UnicodeDecodeError:
             raise InvalidParameter(
                 f"--token-file: expected a token in {arguments.token_file}, found none"
             ) from None

@@ -80,6 +80,32 @@ class TestRounds:
 
         asyncio.run(scenario())
 
+    def test_who_did_not_read_while_a_round_was_open_is_not_asked_afterwards(
+        self, hub: Callable[[], Hub]
+    ) -> None:
+        async def scenario() -> None:
+            running, sent, reads = hub(), list[bytes](), asyncio.Event()
+
+            async def write(message: bytes) -> None:
+                await reads.wait()
+                sent.append(message)
+
+            connection = self.connection([])
+            connection._write = write
+            connection.known_studies.add(self.round.study_digest)
+            asking = await self.opened(running)
+            connection.push(b"under way")
+            await asyncio.sleep(0)
+            running.connect(connection)  # and what it owes waits behind
+            running.close_round(self.round.study_digest)
+            await asking
+            connection.push(b"the next")
+            reads.set()
+            await connection.flushed()
+            assert sent == [b"under way", b"the next"]
+
+        asyncio.run(scenario())
+
     def test_a_report_that_comes_while_the_service_stops_is_not_called_late(
         self, hub: Callable[[], Hub]
     ) -> None:

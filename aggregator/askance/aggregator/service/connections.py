@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from functools import lru_cache
 
 import grpc
@@ -54,6 +54,11 @@ class Connection:
         """Queues parts of responses, each with at most one request or study."""
         self._parts.extend(parts)
         self.flush()
+
+    def withdraw(self, parts: Collection[bytes]) -> None:
+        """Does not say these any more, unless they are under way."""
+        if self._parts:
+            self._parts = deque(part for part in self._parts if part not in parts)
 
     def acknowledge(self, acks: Iterable[Ack]) -> None:
         """Queues acknowledgements, which wait for something else to be said, or for `flush`."""

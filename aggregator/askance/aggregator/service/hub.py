@@ -353,6 +353,9 @@ class Hub:
         del self._rounds[opened.study_digest]
         for digest in opened.requests:
             del self._requests[digest]
+        parts = opened.parts
+        for connection in self._connections.values():  # one that does not read was not asked yet
+            connection.withdraw(parts)
         self._observer.round_closed()
 
 

@@ -40,6 +40,11 @@ class OpenRound:
         return self._parts
 
     @property
+    def parts(self) -> frozenset[bytes]:
+        """The parts of responses that ask them."""
+        return frozenset(self._parts.values())
+
+    @property
     def outstanding(self) -> int:
         """How many answers are still out; may be read from any thread."""
         return self._intake.open

@@ -70,6 +70,8 @@ class Deployment:
         """A hub that asks the round, until it is stopped at the end of the block."""
         hub = Hub(self.store, self.executor, now_s=self.clock, sleep=self.clock.sleep)
         task = asyncio.ensure_future(hub.open(self.round, self.world.accounts(USERS)))
+        while hub.progress(self.round.study_digest) == (0, 0) and not task.done():
+            await asyncio.sleep(0.001)  # it is noted first, however busy the disk is
         await asyncio.sleep(0.02)  # what is stored is entered, and the clock is looked at
         try:
             yield hub, task

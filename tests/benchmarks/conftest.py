@@ -30,3 +30,8 @@ def masked_parity_users() -> ModuleType:
 @pytest.fixture(scope="session")
 def fleets() -> ModuleType:
     return _load("fleets")
+
+
+@pytest.fixture(scope="session")
+def parity() -> ModuleType:
+    return _load("parity")

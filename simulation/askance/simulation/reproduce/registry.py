@@ -31,7 +31,11 @@ class Entry:
         return found
 
 
-_ENTRIES: tuple[Entry, ...] = ()
+_ENTRIES: tuple[Entry, ...] = (
+    Entry(
+        "parity", "parity", "KLNRS08 section 3.2: what A and A* cost, exactly, and how often fail"
+    ),
+)
 
 REPRODUCTIONS: Mapping[str, Entry] = MappingProxyType({one.name: one for one in _ENTRIES})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +20,7 @@ from askance.aggregator.store import MemoryStore
 from askance.simulation.cli import main
 
 Run = Callable[..., tuple[int, dict[str, Any], str]]
+WAIT_S = 60
 STUDY = """
 learner = "frequency"
 epsilon = "1"
@@ -82,11 +84,6 @@ def test_a_study_by_its_commands(run: Run, where: list[str], file: Path, key: An
     code, submitted, err = run("submit", str(file), *where)
     assert (code, err, submitted["state"]) == (0, "", "open")
     name = submitted["study"]
-    code, shown, _ = run("show", name[:8], *where)
-    assert (code, shown["study"], shown["state"]) == (0, name, "open")
-    assert shown["asked"] == 5_000
-    code, failure, _ = run("result", name, *where)
-    assert (code, failure["failure"]["reason"]) == (1, "open")
     out = file.with_name("out.json")
     code, result, err = run("result", name, "--wait", "--out", str(out), *where)
     assert (code, err, result["state"]) == (0, "", "done")
@@ -114,12 +111,21 @@ def test_a_study_that_fails_exits_with_1(run: Run, where: list[str], file: Path)
     assert failed.startswith("askance: the study has failed: round 0: expected at least 1 answers")
 
 
-def test_a_study_that_is_cancelled(run: Run, where: list[str], file: Path) -> None:
+def test_a_study_that_is_open_and_then_cancelled(run: Run, where: list[str], file: Path) -> None:
     file.write_text(STUDY.replace("deadline_s = 1", "deadline_s = 0"))
-    _, submitted, _ = run("submit", str(file), *where)
-    code, cancelled, _ = run("cancel", submitted["study"], *where)
+    name = run("submit", str(file), *where)[1]["study"]
+    for _ in range(10 * WAIT_S):  # its first round is opened by a thread of its own
+        code, shown, _ = run("show", name[:8], *where)
+        assert (code, shown["study"], shown["state"]) == (0, name, "open")
+        if shown["asked"]:
+            break
+        time.sleep(0.1)
+    assert shown["asked"] == 5_000
+    code, failure, _ = run("result", name, *where)
+    assert (code, failure["failure"]["reason"]) == (1, "open")
+    code, cancelled, _ = run("cancel", name, *where)
     assert (code, cancelled["state"]) == (0, "cancelled")
-    code, result, _ = run("result", submitted["study"], *where)
+    code, result, _ = run("result", name, *where)
     assert (code, result["failure"]["reason"]) == (1, "cancelled")
 
 
@@ -160,7 +166,7 @@ def test_people_read_it(
     for part in (
         f"frequency, done: study {one['study']}",
         "95%, joint",
-        "5,000 of 5,000 users asked in 1 round of 1 query, 0 answers, refusals: none",
+        "5,000 of 5,000 users asked; closed: 1 round of 1 query, 0 answers, refusals: none",
         result["transcript"],
         "locally differentially private",
     ):

@@ -97,3 +97,18 @@ def test_a_missing_ledger_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert code == 1
     assert "found no file" in err
     assert "failure" in failure
+
+
+def test_records_that_cannot_be_read_are_told_before_anything_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "people.toml").write_text('[fields]\nsmokes = { type = "bit" }\n')
+    (tmp_path / "people.csv").write_text("id,smokes\na,1\n")
+    words = ("--aggregator", "127.0.0.1:1", "--analyst", "ab" * 32, "--life-epsilon", "1")
+    files = ("--schema", str(tmp_path / "people.toml"), "--data", str(tmp_path / "people.csv"))
+    made = str(tmp_path / "device")
+    code, failure, _ = run(capsys, "init", made, *words, *files, "--key", "name")
+    assert code == 2
+    assert "expected a column 'name'" in str(failure)
+    assert not Path(made).exists()
+    assert run(capsys, "init", made, *words, *files, "--key", "id")[0] == 0

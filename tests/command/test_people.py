@@ -45,6 +45,13 @@ def test_a_column_that_the_schema_does_not_have_may_name_people(tmp_path: Path) 
     assert (people.names, ages(people)) == (("b", "a"), [10, 20])
 
 
+def test_values_that_fit_nothing_are_counted_for_the_people_it_stands_for(tmp_path: Path) -> None:
+    rows = "age\n10\nold\n100\n?\n"  # 100 is brought to the bound
+    assert read_people(configured(tmp_path, "", rows)).unfit == {"age": 1}
+    assert read_people(configured(tmp_path, "row = 0", rows)).unfit == {}
+    assert read_people(configured(tmp_path, "row = 1", rows)).unfit == {"age": 1}
+
+
 BAD = {
     "a row that is not there": (
         "row = 2",

@@ -34,7 +34,7 @@ def test_members_are_enrolled_once_and_again_is_no_harm(aggregator: Any, folder:
     token = aggregator.token(PEOPLE)
     assert folder.run("enroll", "--token", token)[:2] == (
         0,
-        {"members": PEOPLE, "enrolled": PEOPLE, "known": 0},
+        {"members": PEOPLE, "enrolled": PEOPLE, "known": 0, "unfit": {}},
     )
     assert folder.run("enroll", "--token", token)[1]["known"] == PEOPLE
     assert aggregator.store.population() == PEOPLE

@@ -20,10 +20,11 @@ from tests.operation.conftest import NOW_S, made
 
 from askance.aggregator.operation.certificates import first_name, self_made
 from askance.aggregator.operation.configuration import read_configuration
-from askance.aggregator.operation.files import NotOperable, write_new
+from askance.aggregator.operation.files import NotOperable
 from askance.aggregator.operation.home import AggregatorHome
 from askance.aggregator.store import SqliteStore
 from askance.client.addresses import Address
+from askance.client.durable_files import write_new
 from askance.client.errors import InvalidParameter
 
 NOW = datetime.fromtimestamp(NOW_S, UTC)

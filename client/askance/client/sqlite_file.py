@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from askance.client.durable_files import sync
 from askance.client.errors import StoreError, UnsupportedStore
 
 
@@ -81,7 +82,7 @@ class SqliteFile:
         try:
             _fill(Path(beside), kind)
             os.link(beside, path)  # fails, atomically, where something has come to be meanwhile
-            _sync(path.parent)
+            sync(path.parent)
         except FileExistsError:
             raise StoreError(f"{kind.name} {path}: expected no file there yet, found one") from None
         except (OSError, sqlite3.Error) as error:
@@ -181,15 +182,7 @@ def _fill(path: Path, kind: FileKind) -> None:
         connection.executescript(kind.script(0))
     finally:
         connection.close()
-    _sync(path)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync(path)
 
 
 def _take_hold(connection: sqlite3.Connection, path: Path, kind: FileKind) -> None:

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from askance.aggregator.operation.files import write_new
+from askance.client.durable_files import write_new
 from askance.client.errors import InvalidParameter
 
 AnalystKey = Ed25519PrivateKey | Path | str | bytes

@@ -13,11 +13,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from askance.aggregator.operation.certificates import self_made
-from askance.aggregator.operation.files import NotOperable, sync_folder, write_new
+from askance.aggregator.operation.files import NotOperable
 from askance.aggregator.operation.template import configuration_text
 from askance.aggregator.operation.tokens import KEY_BYTES
 from askance.aggregator.store import SqliteStore
 from askance.client.addresses import Address
+from askance.client.durable_files import sync, write_new
 
 CONFIGURATION = "aggregator.toml"
 AUTHORITY = "ca.pem"
@@ -73,7 +74,7 @@ class AggregatorHome:
             analyst = _fill(beside, listen, hosts, now_s)
             put = _move_into if there else os.rename
             put(beside, folder)
-            sync_folder(folder if there else folder.parent)
+            sync(folder if there else folder.parent)
         except OSError as error:
             raise NotOperable(f"{folder}: cannot be made: {error.strerror}") from None
         finally:

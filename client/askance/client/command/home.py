@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from askance.client.durable_files import write_new
 from askance.client.errors import StoreError
 from askance.client.ledger import LedgerFile
 from askance.client.service.identity import Identity
@@ -52,11 +53,7 @@ class DeviceHome:
 
     def _write(self, path: Path, text: str) -> None:
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
+            write_new(path, text.encode(), mode=0o600)
         except OSError as error:
             raise StoreError(
                 f"device {self.folder}: {path.name} cannot be made: {error.strerror}"

@@ -9,6 +9,7 @@ from typing import Any
 
 from askance.client.command.configuration import configuration_in
 from askance.client.command.home import DeviceHome
+from askance.client.command.people import read_people
 from askance.client.command.template import Given, device_toml
 from askance.client.errors import InvalidParameter
 from askance.client.toml_tables import TomlTable
@@ -34,7 +35,7 @@ def init(arguments: argparse.Namespace) -> dict[str, Any]:
     text = device_toml(given)
     if given.complete:  # what does not go together is said before anything is made
         path = DeviceHome(folder).configuration
-        configuration_in(TomlTable(tomllib.loads(text), str(path)), path)
+        read_people(configuration_in(TomlTable(tomllib.loads(text), str(path)), path))
     home = DeviceHome.create(folder, text)
     return {
         "folder": str(folder),

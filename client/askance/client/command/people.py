@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from askance.client.command.configuration import Configuration
@@ -21,11 +21,13 @@ class People:
       schema: what a record is.
       names: of the members; for a single device `ALONE`.
       record: the record of the member at a place in `names`.
+      unfit: how many of them have a value that fits nothing in the schema, by field.
     """
 
     schema: Schema
     names: tuple[str, ...]
     record: Callable[[int], EncodedRecord]
+    unfit: Mapping[str, int]
 
 
 def read_people(configuration: Configuration) -> People:
@@ -46,14 +48,15 @@ def read_people(configuration: Configuration) -> People:
     table = read_table(source.data)
     encode = table.encoder(schema)
     if source.row is None:
-        return People(schema, _names(table, source.key), encode)
+        return People(schema, _names(table, source.key), encode, table.unfit(schema))
     row = source.row
     if row >= len(table.rows):
         raise InvalidRecord(
             f"{configuration.path}: records.row: expected one of {len(table.rows)} rows from 0,"
             f" found {row}"
         )
-    return People(schema, (ALONE,), lambda _: encode(row))
+    alone = Table(table.path, table.written, table.names, (table.rows[row],))
+    return People(schema, (ALONE,), alone.encoder(schema), alone.unfit(schema))
 
 
 def _names(table: Table, key: str | None) -> tuple[str, ...]:

@@ -46,18 +46,29 @@ class AggregatorFailed(AskanceError):
 def enroll(home: DeviceHome, path: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     """Makes all members known to the aggregator; again is no harm."""
     configuration, token = read_configuration(path), _token(arguments)
-    names = read_people(configuration).names
-    identities = list(_identities(home.identity(), names))
+    people = read_people(configuration)
+    identities = list(_identities(home.identity(), people.names))
     try:
         new, known = asyncio.run(_enrol(configuration, token, identities))
     except (aio.AioRpcError, RemoteProtocolError) as error:
         raise AggregatorFailed(_explained(configuration, describe(error))) from None
-    return {"members": len(identities), "enrolled": new, "known": known}
+    return {
+        "members": len(identities),
+        "enrolled": new,
+        "known": known,
+        "unfit": dict(people.unfit),
+    }
 
 
 def tell_enroll(result: dict[str, Any]) -> str:
-    """The counts in a line."""
-    return f"{result['enrolled']} enrolled, {result['known']} known already"
+    """The counts in a line; and one a field whose values are not all as the schema has them."""
+    lines = [f"{result['enrolled']} enrolled, {result['known']} known already"]
+    lines += [
+        f"{name}: {count} of {result['members']} have a value that the schema has no place for; it"
+        " is answered as a missing one is, by a question's public default"
+        for name, count in result["unfit"].items()
+    ]
+    return "\n".join(lines)
 
 
 def run_once(home: DeviceHome, path: Path) -> dict[str, Any]:

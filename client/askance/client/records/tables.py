@@ -71,6 +71,24 @@ class Table:
 
         return record
 
+    def unfit(self, schema: Schema) -> dict[str, int]:
+        """How many rows have a value in a field that fits nothing there, by the field's name; such
+        a value is answered by a query's public default, as a missing one is.
+
+        Raises:
+          InvalidRecord: as `encoder` does.
+        """
+        columns = {name: self.column(name, kind) for name, kind in schema.fields.items()}
+        present = schema.encode_columns(columns).present
+        counts = {
+            name: sum(
+                value is not None and not fits
+                for value, fits in zip(column, present[name].tolist(), strict=True)
+            )
+            for name, column in columns.items()
+        }
+        return {name: count for name, count in counts.items() if count}
+
 
 def read_table(path: Path) -> Table:
     """The people in a file: .json for a list of objects (or one object), else CSV.

@@ -21,7 +21,7 @@ def tell_result(console: Console, result: dict[str, Any]) -> None:
         tell_hypothesis(console, result)
     refusals = [f"{why.replace('_', '-')} {n:,}" for why, n in result["refusals"].items()]
     console.print(
-        f"{result['users_asked']:,} of {counted(result['users'], 'user')} asked in"
+        f"{result['users_asked']:,} of {counted(result['users'], 'user')} asked; closed:"
         f" {counted(result['rounds'], 'round')} of {counted(result['queries'], 'query')},"
         f" {counted(result['answers'], 'answer')}, refusals: {', '.join(refusals) or 'none'}",
         markup=False,

@@ -1,0 +1,38 @@
+"""New files that last, and are made whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def write_new(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+    """Makes a file of these bytes, durable when this returns; what is there is never overwritten.
+
+    Raises:
+      OSError: something is there already, or the disk says no; then nothing is left behind.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(file.fileno(), mode)  # whatever the umask has taken away
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        sync(path.parent)  # its name is to last as well
+    except OSError:
+        path.unlink(missing_ok=True)  # half a key would keep a whole one from being made
+        raise
+
+
+def sync(path: Path) -> None:
+    """Makes a file's bytes, or the names in a folder, durable.
+
+    Raises:
+      OSError: the disk says no.
+    """
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

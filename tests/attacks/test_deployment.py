@@ -18,7 +18,7 @@ from askance.aggregator.service import Hub
 from askance.aggregator.service.connections import Connection
 from askance.aggregator.store import MemoryStore
 from askance.client.errors import StoreError
-from askance.client.service import open_channel
+from askance.client.service import decode_response, open_channel
 
 Run = Callable[[Any], Any]
 USERS = 3
@@ -103,6 +103,27 @@ class TestRounds:
             reads.set()
             await connection.flushed()
             assert sent == [b"under way", b"the next"]
+
+        asyncio.run(scenario())
+
+    def test_who_connects_while_a_round_is_read_from_the_store_is_asked_once(
+        self, hub: Callable[[], Hub], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def scenario() -> None:
+            running, sent = hub(), list[bytes]()
+            resume = running._resume
+
+            async def slow(opened: Any) -> None:
+                running.connect(self.connection(sent))
+                await asyncio.sleep(0)
+                await resume(opened)
+
+            monkeypatch.setattr(running, "_resume", slow)
+            asking = await self.opened(running)
+            await asyncio.sleep(0.01)
+            assert [len(decode_response(message).requests) for message in sent] == [1]
+            running.close_round(self.round.study_digest)
+            await asking
 
         asyncio.run(scenario())
 

@@ -97,7 +97,9 @@ class Hub:
         """Of a study's open round, how many answers it asks for and how many are in; from any
         thread. (0, 0) between rounds."""
         opened = self._rounds.get(study_digest)
-        return (0, 0) if opened is None else (opened.asked, opened.asked - opened.outstanding)
+        if opened is None or not opened.asking:
+            return (0, 0)
+        return opened.asked, opened.asked - opened.outstanding
 
     def connect(self, connection: Connection) -> None:
         """Takes up a device's stream, in place of one that it may have, and asks what it owes."""
@@ -144,6 +146,7 @@ class Hub:
         timer = None
         try:
             await self._resume(opened)
+            opened.begin()  # who connected meanwhile is asked here, and not twice
             for ordinal in opened.members_among(self._connections):
                 self._ask(opened, self._connections[ordinal])
             timer = None if closes is None else asyncio.ensure_future(self._end_at(opened, closes))

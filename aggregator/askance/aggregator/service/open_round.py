@@ -32,6 +32,7 @@ class OpenRound:
         self._closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._arriving: set[asyncio.Future[Statuses]] = set()
         self._doubtful = False
+        self._asking = False
         self._close_if_complete()
 
     @property
@@ -72,6 +73,15 @@ class OpenRound:
         self._arriving.add(committed)
         committed.add_done_callback(self._arrived)
 
+    def begin(self) -> None:
+        """Asks from now on: what was stored of it before has been entered."""
+        self._asking = True
+
+    @property
+    def asking(self) -> bool:
+        """Whether it has begun; may be read from any thread."""
+        return self._asking
+
     @property
     def doubtful(self) -> bool:
         """Whether a commit has failed: what it brought may be durable all the same."""
@@ -108,7 +118,7 @@ class OpenRound:
 
     def owed(self, ordinal: int, known_studies: set[bytes]) -> list[bytes]:
         """The parts of responses that ask this user what it still owes, the study first."""
-        if self.closing:
+        if not self._asking or self.closing:
             return []  # nobody is to be charged for an answer that comes too late
         parts = [self._parts[group.digest] for group in self._intake.owes(ordinal)]
         if parts and self.study_digest not in known_studies:

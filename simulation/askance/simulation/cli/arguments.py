@@ -8,6 +8,8 @@ from typing import Any
 
 from askance.simulation.cli.output import Failure
 
+_BY_PLACE = ("learner", "name")  # arguments without dashes
+
 
 def add_learner(parser: argparse.ArgumentParser, *, nargs: str | None = None) -> None:
     """The learner, whom it asks and what it may cost."""
@@ -98,5 +100,5 @@ def required(arguments: argparse.Namespace, *names: str) -> None:
     """Complains about the first of these that was not given."""
     for name in names:
         if getattr(arguments, name) is None:
-            what = name if name == "learner" else f"--{name}"
+            what = name if name in _BY_PLACE else f"--{name}"
             raise Failure(2, "usage", f"expected {what}, found none (see --help)")

@@ -11,10 +11,20 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from askance.client.version import __version__
-from askance.simulation.cli import aggregator, demo, device, plan, simulate, study, verify, version
+from askance.simulation.cli import (
+    aggregator,
+    demo,
+    device,
+    plan,
+    reproduce,
+    simulate,
+    study,
+    verify,
+    version,
+)
 from askance.simulation.cli.output import Failure, fail
 
-COMMANDS = (demo, simulate, plan, verify, aggregator, study, device, version)
+COMMANDS = (demo, simulate, plan, verify, reproduce, aggregator, study, device, version)
 
 _EPILOG = "Every command has its own --help. Start with: askance demo"
 

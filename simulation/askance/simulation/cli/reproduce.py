@@ -98,7 +98,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> Any:
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(box=None, padding=(0, 2))
+    table = Table(box=None, padding=(0, 1))
     for name in rows[0] if rows else ():
         left = any(isinstance(row[name], str | bool) for row in rows)
         table.add_column(escape(name), justify="left" if left else "right")

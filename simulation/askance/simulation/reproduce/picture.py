@@ -13,6 +13,7 @@ def save(found: Reproduction, path: Path) -> None:
     Args:
       path: *.png or *.svg.
     """
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.5, 4.2), dpi=150)
@@ -21,4 +22,5 @@ def save(found: Reproduction, path: Path) -> None:
         for side in ("top", "right"):
             axes.spines[side].set_visible(False)
     metadata = {"Date": None} if path.suffix == ".svg" else None
-    figure.savefig(path, bbox_inches="tight", metadata=metadata)
+    with rc_context({"svg.hashsalt": found.name}):  # else its names are drawn at random
+        figure.savefig(path, bbox_inches="tight", metadata=metadata)

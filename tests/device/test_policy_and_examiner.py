@@ -97,3 +97,15 @@ class TestExaminer:
         assert examiner.study(studies[2]) is first[2]
         assert examiner.study(studies[0]) is not first[0]
         assert examiner.study(studies[0]) == first[0]
+
+    def test_of_large_ones_fewer_are_kept(self, bench: Bench) -> None:
+        """Else a hostile aggregator could fill the memory of what stands for many."""
+        examiner = Examiner(capacity=4096)
+        study = examiner.study(bench.study())
+        assert isinstance(study, ExaminedStudy)
+        payloads = [bytes([number]) * 256 * 1024 for number in range(17)]
+        first, *_, last = [
+            examiner.request(payload, digest_of(payload), study) for payload in payloads
+        ]
+        assert examiner.request(payloads[-1], digest_of(payloads[-1]), study) is last
+        assert examiner.request(payloads[0], digest_of(payloads[0]), study) is not first

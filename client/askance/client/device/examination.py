@@ -9,12 +9,15 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TypeVar
+from threading import Lock
+from typing import Generic, TypeVar
 
 from askance.client.codec import decode_request, decode_study, digest_of, verify_study
 from askance.client.errors import AskanceError, InvalidParameter, InvalidQuery
 from askance.client.messages import Reason, Refusal, Request, SignedStudy, StudyTerms
 from askance.client.queries import QueryKind
+
+_MAX_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +46,13 @@ class ExaminedRequest:
 class Examiner:
     """Examines bytes and remembers the verdicts on the latest `capacity` of them.
 
-    Shared between threads it may examine something twice, never wrongly. A verdict may take some
-    megabytes: one device remembers few, what stands for many devices may remember more.
+    Shared between threads it may examine something twice, never wrongly. One device remembers few,
+    what stands for many devices may remember more; of large ones fewer are remembered.
     """
 
     def __init__(self, capacity: int = 16) -> None:
-        self._studies: OrderedDict[bytes, ExaminedStudy | Refusal] = OrderedDict()
-        self._requests: OrderedDict[tuple[bytes, bytes], ExaminedRequest | Refusal] = OrderedDict()
-        self._capacity = capacity
+        self._studies = _Latest[bytes, ExaminedStudy | Refusal](capacity)
+        self._requests = _Latest[tuple[bytes, bytes], ExaminedRequest | Refusal](capacity)
 
     def study(self, signed: SignedStudy) -> ExaminedStudy | Refusal:
         """The study's terms, or why it is none."""
@@ -62,7 +64,7 @@ class Examiner:
         verdict = self._studies.get(key)
         if verdict is None:
             verdict = _examine_study(signed)
-            _remember(self._studies, key, verdict, self._capacity)
+            self._studies.remember(key, verdict, len(joined))
         return verdict
 
     def request(
@@ -73,7 +75,7 @@ class Examiner:
         verdict = self._requests.get(key)
         if verdict is None:
             verdict = _examine_request(payload, digest, study)
-            _remember(self._requests, key, verdict, self._capacity)
+            self._requests.remember(key, verdict, len(payload))
         return verdict
 
 
@@ -81,10 +83,28 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-def _remember(known: OrderedDict[K, V], key: K, value: V, capacity: int) -> None:
-    known[key] = value
-    while len(known) > capacity:
-        known.popitem(last=False)
+class _Latest(Generic[K, V]):
+    """The latest so many verdicts, and of those no more than came in `_MAX_BYTES` altogether: what
+    a hostile aggregator sends takes some ten times its size when it is decoded."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._known: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self._bytes = 0
+        self._lock = Lock()
+
+    def get(self, key: K) -> V | None:
+        found = self._known.get(key)
+        return None if found is None else found[0]
+
+    def remember(self, key: K, value: V, size: int) -> None:
+        with self._lock:
+            _, before = self._known.pop(key, (None, 0))
+            self._known[key] = (value, size)
+            self._bytes += size - before
+            while len(self._known) > self._capacity or self._bytes > _MAX_BYTES:
+                _, (_, gone) = self._known.popitem(last=False)
+                self._bytes -= gone
 
 
 def _examine_study(signed: SignedStudy) -> ExaminedStudy | Refusal:

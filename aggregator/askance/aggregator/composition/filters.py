@@ -1,0 +1,122 @@
+"""Filters: whether releases stay within a budget, when each one's is chosen by earlier answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+from askance.aggregator.composition.concentration import epsilon_of_rho
+from askance.aggregator.composition.events import Concentrated, Event
+from askance.aggregator.composition.totals import Totals
+from askance.client.errors import InvalidParameter
+
+
+class Filter(Protocol):
+    """Says whether totals are within a budget; it depends on nothing else."""
+
+    def counts(self, event: Event) -> bool:
+        """Whether it can hold such an event against its budget."""
+        ...
+
+    def within(self, totals: Totals) -> bool:
+        """Whether all of this may be released. What is part of totals within is within."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Unlimited:
+    """No budget: everything is recorded, and nothing claimed."""
+
+    def counts(self, event: Event) -> bool:
+        """Everything."""
+        return True
+
+    def within(self, totals: Totals) -> bool:
+        """Always."""
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class SumFilter:
+    """Sums of epsilons and of deltas.
+
+    Privacy: whoever chooses every release, its budget and when to end by what the earlier ones
+    said, all that was released is (epsilon, delta)-DP.
+
+    Args:
+      epsilon: nats; delta: 0 for a pure budget.
+
+    Source: Rogers, Roth, Ullman, Vadhan, "Privacy odometers and filters" (2016): basic composition.
+    """
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        _check_budget(self.epsilon, self.delta)
+
+    def counts(self, event: Event) -> bool:
+        """What has an epsilon."""
+        return not isinstance(event, Concentrated)
+
+    def within(self, totals: Totals) -> bool:
+        """Decided with fractions."""
+        total = totals.sum_of_epsilons()
+        return total is not None and total <= self.epsilon and totals.sum_of_deltas() <= self.delta
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptiveFilter:
+    """Theorem III.3's rate for budgets that are chosen adaptively, by sums of squares.
+
+    Theorem: let release i, given all earlier answers, be delta_i-approximately rho_i-zCDP (pure:
+    rho_i = epsilon_i^2 / 2). Whoever chooses rho_i and delta_i by the earlier answers and ends
+    before sum rho_i passes rho or sum delta_i passes delta'', has released what is delta''-
+    approximately rho-zCDP, and so (epsilon, delta' + delta'')-DP for every epsilon that rho-zCDP
+    implies with delta'. For pure releases that is at most
+
+        sqrt(2 ln(1/delta') sum epsilon_i^2) + sum epsilon_i^2 / 2.
+
+    Privacy: the theorem with delta' = delta - spare and delta'' = spare. `within` compares a bound
+    that is rounded outward, so it refuses by 10^-12 too early and never too late.
+
+    Args:
+      epsilon: nats.
+      delta: of everything together, above 0.
+      spare: the part of delta that is kept for the deltas of approximate releases.
+
+    Source: Whitehouse, Ramdas, Rogers, Wu, "Fully-adaptive composition in differential privacy"
+      (ICML 2023), the filters for approximate zCDP and for (epsilon, delta). Deviation: the
+      conversion of `epsilon_of_rho`, which is tighter than the closed form.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    spare: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        _check_budget(self.epsilon, self.delta)
+        if not 0 <= self.spare < self.delta:
+            raise InvalidParameter(
+                "filter: expected a spare delta of 0 or more and below delta,"
+                f" found {float(self.spare):g} of {float(self.delta):g}"
+            )
+
+    def counts(self, event: Event) -> bool:
+        """Everything."""
+        return True
+
+    def within(self, totals: Totals) -> bool:
+        """Whether the sums' bound is at most epsilon."""
+        if totals.sum_of_deltas() > self.spare:
+            return False
+        found = epsilon_of_rho(totals.sum_of_rhos(), self.delta - self.spare)
+        return Fraction(found) <= self.epsilon
+
+
+def _check_budget(epsilon: Fraction, delta: Fraction) -> None:
+    if epsilon <= 0:
+        raise InvalidParameter(f"filter: expected an epsilon above 0, found {float(epsilon):g}")
+    if not 0 <= delta < 1:
+        raise InvalidParameter(f"filter: expected a delta of 0 .. 1, found {float(delta):g}")

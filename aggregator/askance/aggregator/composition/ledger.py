@@ -1,0 +1,93 @@
+"""The record of what was released, in order."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from askance.aggregator.composition.accountants import Accountant
+from askance.aggregator.composition.events import Event
+from askance.aggregator.composition.filters import Filter, Unlimited
+from askance.aggregator.composition.totals import Totals, check_event
+from askance.client.errors import InvalidParameter, PlanRefused
+
+
+class Ledger:
+    """Records releases, all or none of those that it is told of at once.
+
+    Privacy: that of its filter, for whoever records every release *before* making it, and makes
+    none that was refused.
+
+    Args:
+      budget: what may be recorded; everything by default.
+    """
+
+    def __init__(self, budget: Filter | None = None) -> None:
+        self._budget = Unlimited() if budget is None else budget
+        self._events: tuple[Event, ...] = ()
+        self._totals = Totals()
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What was recorded, in order."""
+        return self._events
+
+    @property
+    def totals(self) -> Totals:
+        """How often each of them was; these do not change when the ledger does."""
+        return self._totals
+
+    def epsilon(self, accountant: Accountant, delta: Fraction) -> float:
+        """What all of it costs, by this accountant (see its `epsilon`)."""
+        return accountant.epsilon(self._totals, delta)
+
+    def admits(self, *events: Event) -> bool:
+        """Whether `compose` would record these.
+
+        Raises:
+          InvalidParameter: one of them is no event, or none that the budget can be held against.
+        """
+        return self._budget.within(self._tried(events))
+
+    def compose(self, *events: Event) -> Totals:
+        """Records these in order and gives the new totals.
+
+        Raises:
+          InvalidParameter: one of them is no event, or none that the budget can be held against.
+          PlanRefused: one of them would pass the budget. The error names the first such; nothing
+            was recorded.
+        """
+        tried = self._tried(events)
+        if not self._budget.within(tried):
+            place = self._first_refused(events)
+            raise PlanRefused(
+                f"ledger: expected what is within the budget after {len(self._events)} releases,"
+                f" found {_told(place, events)} to pass it; nothing was recorded"
+            )
+        self._events += events
+        self._totals = tried
+        return tried
+
+    def _tried(self, events: tuple[Event, ...]) -> Totals:
+        for place, event in enumerate(events):
+            check_event(event, f"event {place}")
+            if not self._budget.counts(event):
+                raise InvalidParameter(
+                    f"ledger: expected what {type(self._budget).__name__} counts,"
+                    f" found {_told(place, events)}"
+                )
+        return self._totals.plus(events)
+
+    def _first_refused(self, events: tuple[Event, ...]) -> int:
+        """A filter is monotone, so the first that passes is found by halving."""
+        low, high = 0, len(events)  # `low` events fit, `high` do not
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._budget.within(self._totals.plus(events[:middle])):
+                low = middle
+            else:
+                high = middle
+        return low
+
+
+def _told(place: int, events: tuple[Event, ...]) -> str:
+    return f"event {place} ({type(events[place]).__name__})"

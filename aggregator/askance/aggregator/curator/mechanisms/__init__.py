@@ -1,0 +1,43 @@
+"""The curator's mechanisms: numbers with Laplace or Gaussian draws added, and the choice of a
+candidate.
+
+Rules of the room:
+
+- What is randomised is a whole number. Real values are put on a stated grid first, and the
+  sensitivity is rounded so that this cannot break the guarantee (`grid` proves it).
+- Sensitivities and bounds are stated by whoever asks and never taken from the data; records that do
+  not keep to them are an error, before anything is drawn.
+- A mechanism has an `event`: what an accountant is told of it.
+"""
+
+from askance.aggregator.curator.mechanisms.gaussian import Gaussian, gaussian, gaussian_at
+from askance.aggregator.curator.mechanisms.grid import fine_step
+from askance.aggregator.curator.mechanisms.laplace import Laplace, laplace, laplace_at
+from askance.aggregator.curator.mechanisms.queries import (
+    Query,
+    clipped,
+    histogram,
+    means,
+    predicate,
+    sums,
+)
+from askance.aggregator.curator.mechanisms.release import Additive, Calibration, Release
+
+__all__ = [
+    "Additive",
+    "Calibration",
+    "Gaussian",
+    "Laplace",
+    "Query",
+    "Release",
+    "clipped",
+    "fine_step",
+    "gaussian",
+    "gaussian_at",
+    "histogram",
+    "laplace",
+    "laplace_at",
+    "means",
+    "predicate",
+    "sums",
+]

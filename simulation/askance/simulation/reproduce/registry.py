@@ -32,6 +32,7 @@ class Entry:
 
 
 _ENTRIES: tuple[Entry, ...] = (
+    Entry("composition", "composition", "DRV10 section III: k releases, by every accountant"),
     Entry(
         "parity", "parity", "KLNRS08 section 3.2: what A and A* cost, exactly, and how often fail"
     ),

@@ -58,6 +58,21 @@ class TestWhatIsSpent:
         assert found.noise_epsilon + 2 * factor == pytest.approx(float(epsilon), rel=1e-9)
         assert (found.added > 0) == (2 * math.log1p(0.25 / (count * strength)) > epsilon)
 
+    def test_jointly_all_is_for_the_noise_and_the_strength_suffices(
+        self, epsilon: Fraction, strength: Fraction, count: int
+    ) -> None:
+        """g(s) = eps' (1 + s)/2 + ln(1 + s (1 - s)/N) never passes epsilon; a strength that is a
+        tenth less than what is asked for would not do."""
+        found = calibrate(Calibration.JOINT, epsilon, count, strength)
+        assert found.noise_epsilon == pytest.approx(float(epsilon), rel=1e-9)
+        assert found.noise_epsilon < float(epsilon)
+        share = np.linspace(0, 1, 10_001)
+        for part, holds in ((1.0, True), (0.9, False)):
+            floor = count * (float(strength) + found.added) * part
+            noise = found.noise_epsilon * (1 + share) / 2
+            loss = (noise + np.log1p(share * (1 - share) / floor)).max()
+            assert bool(loss <= float(epsilon)) is (holds or found.added == 0)
+
     def test_jmlr_has_never_less_noise_or_less_regularisation(
         self, epsilon: Fraction, strength: Fraction, count: int
     ) -> None:
@@ -66,12 +81,13 @@ class TestWhatIsSpent:
         assert theirs.noise_epsilon <= ours.noise_epsilon or theirs.added > ours.added
 
 
-def test_ours_is_continuous_and_jmlrs_is_not() -> None:
+def test_ours_are_continuous_and_jmlrs_is_not() -> None:
     """JMLR's noise has a pole where 2 ln(1 + 1/(4 n lambda)) reaches epsilon from below."""
     edge = 0.25 / math.expm1(0.5) / 100  # the lambda of that pole, for epsilon 1 and n = 100
-    for kind, bounded in ((Calibration.RANK_ONE, True), (Calibration.JMLR, False)):
+    kinds = {kind: kind is not Calibration.JMLR for kind in Calibration}
+    for kind, bounded in kinds.items():
         ratios = []
-        for there in (0.25 / math.expm1(0.5) / 100, 0.25 / math.expm1(1) / 100, edge / 2):
+        for there in (edge, 0.25 / math.expm1(1) / 100, 0.02):
             below, above = (
                 calibrate(kind, Fraction(1), 100, Fraction(there * (1 + tiny))).noise_epsilon
                 for tiny in (-1e-6, 1e-6)
@@ -83,8 +99,10 @@ def test_ours_is_continuous_and_jmlrs_is_not() -> None:
 def test_a_known_value() -> None:
     """eps = .2, n = 1000, lambda = .01: 2 ln 1.025 and ln 1.025 less."""
     arguments = (Fraction(1, 5), 1000, Fraction(1, 100))
-    ours, theirs = (calibrate(kind, *arguments) for kind in Calibration)
+    ours, theirs, joint = (calibrate(kind, *arguments) for kind in Calibration)
     assert ours.added == theirs.added == 0
+    assert joint.added == pytest.approx(0, abs=1e-9)  # n lambda is 2/eps just so
+    assert joint.noise_epsilon == pytest.approx(0.2)
     assert ours.noise_epsilon == pytest.approx(0.175307387, abs=1e-9)
     assert theirs.noise_epsilon == pytest.approx(0.150614775, abs=1e-9)
 

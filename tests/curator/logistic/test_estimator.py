@@ -123,7 +123,7 @@ class TestAFit:
         model = PrivateLogisticRegression(5, words=words("one")).fit(rows, np.ones(len(rows)))
         assert model.classes_.tolist() == [-1, 1]
 
-    @pytest.mark.parametrize("calibration", ["rank-one", "jmlr"])
+    @pytest.mark.parametrize("calibration", ["rank-one", "jmlr", "joint"])
     def test_it_is_cloned_pickled_and_cross_validated(self, calibration: str) -> None:
         rows, labels = points()
         model = PrivateLogisticRegression(50, calibration=calibration, words=words("cv"))
@@ -148,7 +148,7 @@ class TestRefusals:
             ({"epsilon": float("nan")}, "epsilon"),
             ({"regularisation": -1}, "regularisation"),
             ({"mechanism": "guess"}, "mechanism: expected one of objective, output"),
-            ({"calibration": "guess"}, "calibration: expected one of rank-one, jmlr"),
+            ({"calibration": "guess"}, "calibration: expected one of rank-one, jmlr, joint"),
             ({"norm": 0}, "norm"),
             ({"longer": "guess"}, "longer: expected one of refuse, clip"),
             ({"classes": (1, 1)}, "classes: expected two different labels"),

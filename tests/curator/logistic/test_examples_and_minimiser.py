@@ -100,6 +100,18 @@ class TestTheMinimiser:
         point = minimise(data, strength, tilt)
         assert np.linalg.norm(gradient(data, strength, tilt, point)) <= 1.01 * GRADIENT
 
+    @pytest.mark.parametrize("strength", [1e-8, 1e-6])
+    @pytest.mark.parametrize("count", [10, 100])
+    def test_it_finds_its_way_along_a_loss_of_straight_pieces(
+        self, strength: float, count: int
+    ) -> None:
+        """A tilt against as many rows makes coefficients of 10^5 and more: a row's probability is 0
+        or 1 nearly everywhere. From 0 alone, Newton's method would not come through."""
+        corners = rng.choice([-1.0, 1.0], (count, 10)) * 0.3
+        data, tilt = Examples(corners), count / 8 * rng.standard_normal(10)
+        point = minimise(data, strength, tilt)
+        assert np.linalg.norm(gradient(data, strength, tilt, point)) <= 2 * GRADIENT
+
     def test_a_general_solver_finds_the_same(self) -> None:
         data, tilt = examples(100, 4, separable=False), np.array([5.0, 0.0, -5.0, 1.0])
 

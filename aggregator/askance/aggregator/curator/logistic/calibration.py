@@ -20,6 +20,17 @@ s_i (1 - s_i) x_i x_i^T. Two neighbours differ in one row, (x, y) and (x', y'). 
 
 So the loss is below eps' + ln(1 + 1 / (4 n (lambda + Delta))), which `RANK_ONE` sets equal to eps.
 The second factor of `JMLR` is not needed.
+
+Both bounds are not reached at once. Where a row's s is known its tilt is s long and its curvature
+s (1 - s), so that with N = n (lambda + Delta) the loss is below the greatest value over 0 <= s <= 1
+of
+
+    g(s) = eps' (1 + s)/2 + ln(1 + s (1 - s)/N),
+
+a concave function with g(1) = eps' and g'(1) = eps'/2 - 1/N. If N >= 2/eps' it rises all the way,
+and the loss is below eps': then the change of variables costs nothing. `JOINT` sees to that, with
+eps' = eps. (In d >= 2 there are neighbours that come as near to g's maximum as one likes, so no
+less strength would do with this noise.)
 """
 
 from __future__ import annotations
@@ -44,6 +55,10 @@ class Calibration(StrEnum):
     JMLR = "jmlr"
     """Chaudhuri, Monteleoni, Sarwate (JMLR 2011), Algorithm 2: the factor squared. Where it leaves
     just above nothing for the noise, the noise is boundless."""
+
+    JOINT = "joint"
+    """All of epsilon for the noise, and a regularisation of 2/(n epsilon) or more: the two factors
+    are never great at the same output. Ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +97,9 @@ def calibrate(
     stated, strength = float(epsilon), float(regularisation)
     if calibration is Calibration.JMLR:
         return _jmlr(stated, count, strength)
+    if calibration is Calibration.JOINT:
+        enough = 2 / (count * stated) * (1 + 2 * _OUTWARD)
+        return Calibrated(max(0.0, enough - strength), _rounded(stated, stated))
     # The factor takes at most half of epsilon.
     added = max(0.0, _strength_for(stated / 2, count) - strength)
     return Calibrated(added, _rounded(stated - _factor(count, strength + added), stated))

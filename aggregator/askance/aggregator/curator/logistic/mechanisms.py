@@ -86,7 +86,7 @@ class ObjectivePerturbation:
     Args:
       epsilon: nats.
       regularisation: lambda, 1e-9 .. 1e6, for the mean loss over rows of norm at most 1.
-      calibration: how much noise; `RANK_ONE` needs less than `JMLR`.
+      calibration: how epsilon is divided; `JOINT` needs the least noise.
 
     Source: CM08, Algorithm 2. Deviations: the noise's length is Gamma(d) and not Laplace; the
     change of variables is paid for.

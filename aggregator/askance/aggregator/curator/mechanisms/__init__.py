@@ -22,14 +22,26 @@ from askance.aggregator.curator.mechanisms.queries import (
     sums,
 )
 from askance.aggregator.curator.mechanisms.release import Additive, Calibration, Release
+from askance.aggregator.curator.mechanisms.selection import (
+    Candidates,
+    Exponential,
+    PermuteAndFlip,
+    Scored,
+    Selection,
+)
 
 __all__ = [
     "Additive",
     "Calibration",
+    "Candidates",
+    "Exponential",
     "Gaussian",
     "Laplace",
+    "PermuteAndFlip",
     "Query",
     "Release",
+    "Scored",
+    "Selection",
     "clipped",
     "fine_step",
     "gaussian",

@@ -27,6 +27,8 @@ BAD = [
     f"{MASKED} --epsilon 50",
     f"{MASKED} --epsilon 4 --beta 0",
     f"{MASKED} --epsilon 4 --beta 1.5",
+    f"{MASKED} --epsilon 4 --delta 0",
+    f"{MASKED} --epsilon 4 --delta much",
     f"{MASKED} --epsilon 4 --trials 0",
     f"{MASKED} --epsilon 4 --seed -1",
     f"{MASKED} --epsilon 4 --fleet pigeons",

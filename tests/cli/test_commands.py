@@ -51,6 +51,15 @@ def test_simulate_tells_all_that_it_promises(run: Run) -> None:
     assert result["transcript"].startswith("sha256:")
 
 
+def test_a_delta_is_told_beside_the_sum(run: Run) -> None:
+    words = ("simulate", "masked-parity", "--users", "700", "--epsilon", "4", "--delta", "1e-6")
+    code, result, err = run(*words)
+    assert (code, err) == (0, "")
+    spent = result["epsilon_spent"]
+    assert spent["delta"] == 1e-6
+    assert spent["at_delta"] == spent["max"] == 4.0, "nobody was charged twice"
+
+
 def test_trial_0_is_what_one_trial_runs(run: Run) -> None:
     words = ("simulate", "masked-parity", "--users", "700", "--epsilon", "4", "--seed", "9")
     _, one, _ = run(*words)

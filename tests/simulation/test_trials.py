@@ -3,23 +3,41 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from askance.aggregator.learners import mean
+from askance.aggregator.composition import epsilon_of_rho
+from askance.aggregator.learners import (
+    Allocation,
+    Answers,
+    Batch,
+    Question,
+    mean,
+    non_adaptive,
+)
 from askance.aggregator.session import MemoryLog
 from askance.aggregator.study import Study
 from askance.client.errors import InvalidParameter, PlanRefused
-from askance.client.queries import predicate
+from askance.client.queries import Integer, Schema, predicate
 from askance.simulation.experiments import Simulation, named, run_trial, simulate
 from askance.simulation.experiments.judging import Verdict
 from askance.simulation.fleets import Devices, ObjectFleet, OpenedFleet, Progress
 from askance.simulation.populations import Population, masked_parity
 from askance.simulation.seeds import Seed
+
+WHOLE = Schema("whole", 1, number=Integer(0, 79))
+
+
+@non_adaptive("eighty")
+def eighty() -> tuple[Batch, Callable[[Answers], int]]:
+    """80 questions, all of them of everybody."""
+    asked = [Question(predicate(WHOLE.number == number)) for number in range(80)]
+    return Batch(asked, Allocation.SPLIT), len
 
 
 def parity_trials(trials: int, seed: int = 0, fleet: str = "objects") -> Simulation:
@@ -116,6 +134,31 @@ class TestResults:
         assert 0 < spent.mean <= spent.max <= 8.0
         total = sum(trial.outcome.spending.total_spent for trial in three.trials)
         assert spent.mean == pytest.approx(total / 3 / 120 / 10**9)
+
+    def test_without_a_delta_nothing_is_said_of_one(self, three: Simulation) -> None:
+        assert three.epsilon_spent.at_delta is None
+        assert three.to_json()["epsilon_spent"].keys() == {"max", "mean"}
+
+    def test_at_a_stated_delta_many_small_charges_compose(self) -> None:
+        """80 questions of a tenth each: 8 by the sum, about 4.6 by zero-concentration."""
+        people = Population.from_columns(WHOLE, {"number": [0, 1, 1, 0] * 5})
+        result = simulate(Study(eighty(), WHOLE, epsilon=8, delta="1e-6"), people)
+        spent = result.to_json()["epsilon_spent"]
+        at_delta = epsilon_of_rho(80 * Fraction(1, 200), Fraction(1, 10**6))
+        assert spent == {"max": 8, "mean": 8, "delta": 1e-6, "at_delta": at_delta}
+        assert 4 < at_delta < 5
+        plain = simulate(Study(eighty(), WHOLE, epsilon=8), people)
+        assert plain.transcript.digest == result.transcript.digest, "devices are told of no delta"
+
+    def test_one_charge_composes_to_itself(self) -> None:
+        made = named("masked-parity", epsilon="8", delta=1e-6, users=120, settings={"d": "2"})
+        spent = simulate(made.study, made.people).epsilon_spent
+        assert spent.at_delta == spent.max
+
+    @pytest.mark.parametrize("delta", [0, 1, -1, "x", float("nan"), True])
+    def test_a_delta_is_a_probability(self, delta: Any) -> None:
+        with pytest.raises(InvalidParameter, match="delta"):
+            Study(eighty(), WHOLE, epsilon=8, delta=delta)
 
     def test_rows_are_written_one_a_trial_and_the_same_in_both_formats(
         self, three: Simulation, tmp_path: Path

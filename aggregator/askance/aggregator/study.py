@@ -33,6 +33,8 @@ class Study:
         down.
       beta: the chance, over all answers together, that one is off by its tolerance or more.
       confidence: of intervals, jointly over the cells shown.
+      delta: for the result only: what the worst user's charges compose to at this delta is told
+        beside their sum. Devices are not told of it, and charge and refuse by sums.
       design: which randomizer is used for how many levels and nano-nats.
       purpose: a line for the people who are asked.
       round_deadline_s: a round closes so long after it opened, with the answers that came; 0: when
@@ -49,6 +51,7 @@ class Study:
     conduct: Conduct
     design: Design
     purpose: str
+    delta: Fraction | None
 
     def __init__(
         self,
@@ -58,6 +61,7 @@ class Study:
         epsilon: Epsilon,
         beta: Epsilon = "0.01",
         confidence: Epsilon = "0.95",
+        delta: Epsilon | None = None,
         design: Design = best_for,
         purpose: str = "",
         round_deadline_s: int = 0,
@@ -93,6 +97,7 @@ class Study:
             ),
             "design": design,
             "purpose": purpose,
+            "delta": None if delta is None else _probability(delta, "delta"),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)

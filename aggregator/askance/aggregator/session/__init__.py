@@ -10,6 +10,7 @@ a crash the learner is run again over the recorded counts and goes on.
 
 from askance.aggregator.session.accounts import Accounts, Spending
 from askance.aggregator.session.cohorts import Permutation
+from askance.aggregator.session.composed import charges_asked, composed
 from askance.aggregator.session.fleet import Fleet
 from askance.aggregator.session.intake import Intake
 from askance.aggregator.session.local import LocalOracle
@@ -35,4 +36,6 @@ __all__ = [
     "Tally",
     "Transcript",
     "TranscriptLog",
+    "charges_asked",
+    "composed",
 ]

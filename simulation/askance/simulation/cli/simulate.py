@@ -30,6 +30,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="objects",
         help="how devices are reached; the transcript is the same (default: objects)",
     )
+    parser.add_argument(
+        "--delta",
+        metavar="D",
+        help="tell what the worst user's charges compose to at this delta, beside their sum",
+    )
     parser.add_argument("--seed", type=seed, default=0, metavar="S", help="default 0")
     parser.add_argument("--trials", type=count, default=1, metavar="T", help="default 1")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="a picture: .png or .svg")
@@ -49,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         required(arguments, "users")
     ask.check_output(arguments.plot, (".png", ".svg"))
     ask.check_output(arguments.out, (".jsonl", ".parquet"))
-    named = ask.named(arguments.learner, **chosen(arguments))
+    named = ask.named(arguments.learner, delta=arguments.delta, **chosen(arguments))
     with progress() as bar:
         result = ask.simulate(
             named.study,
@@ -106,10 +111,13 @@ def _tell(result: dict[str, Any]) -> None:
     if error["max"] is not None:
         console.print(f"error: mean {error['mean']:.4g}, max {error['max']:.4g}")
     spent = result["epsilon_spent"]
+    at_delta = (
+        f" ({spent['at_delta']:.4g} at delta {spent['delta']:g})" if "at_delta" in spent else ""
+    )
     console.print(
         f"{counted(result['users_used'], 'user')} asked in {counted(result['rounds'], 'round')} of"
         f" {counted(result['queries'], 'query')}, {counted(result['answers'], 'answer')};"
-        f" epsilon spent: max {spent['max']:.9g}, mean {spent['mean']:.4g}"
+        f" epsilon spent: max {spent['max']:.9g}{at_delta}, mean {spent['mean']:.4g}"
     )
     for note in result["notes"]:
         console.print(f"note: {note}", markup=False)

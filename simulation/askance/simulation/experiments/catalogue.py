@@ -36,6 +36,7 @@ def named(
     *,
     epsilon: Epsilon,
     beta: Epsilon = "0.01",
+    delta: Epsilon | None = None,
     users: int | None = None,
     settings: Mapping[str, str] | None = None,
     population: str | None = None,
@@ -46,6 +47,7 @@ def named(
     """The study of a learner by its name.
 
     Args:
+      delta: at which charges are composed, for the result; None: they are summed only.
       users: how many; None with `data`: one a row.
       settings: text by name, for the learner and for a generated population.
       population: a generated population's name; None: the learner's own.
@@ -74,7 +76,7 @@ def named(
 
     def study(population: Population) -> Study:
         made = chosen.build(population.schema, given)
-        return Study(made, population.schema, epsilon=epsilon, beta=beta)
+        return Study(made, population.schema, epsilon=epsilon, beta=beta, delta=delta)
 
     return Named(study, people)
 

@@ -7,14 +7,16 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance.aggregator.composition import ZeroConcentrated
 from askance.aggregator.learners import hypothesis_json
 from askance.aggregator.planning import RoundPlan
-from askance.aggregator.session import Outcome, Session, Transcript
+from askance.aggregator.session import Outcome, Session, Transcript, composed
 from askance.aggregator.study import Study
 from askance.client.device import Policy
 from askance.client.errors import InvalidParameter
@@ -44,10 +46,24 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class EpsilonSpent:
-    """Nats spent a user: the most by anybody, and the mean over all."""
+    """Nats spent a user: the most by anybody, and the mean over all.
+
+    Args:
+      delta: as the study states it, or None.
+      at_delta: what the worst user's charges compose to at that delta; never more than `max`.
+    """
 
     max: float
     mean: float
+    delta: float | None = None
+    at_delta: float | None = None
+
+    def to_json(self) -> dict[str, float]:
+        """What there is of it."""
+        found = {"max": self.max, "mean": self.mean}
+        if self.delta is not None and self.at_delta is not None:
+            found |= {"delta": self.delta, "at_delta": self.at_delta}
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +95,25 @@ class Simulation:
 
     @property
     def epsilon_spent(self) -> EpsilonSpent:
-        """What the devices' ledgers say, over all users and trials."""
+        """What the devices' ledgers say, over all users and trials; at a delta by what was asked,
+        if that is less.
+        """
         spent = [trial.outcome.spending for trial in self.trials]
         users = self.trials[0].population.size
         return EpsilonSpent(
             max=max(item.max_spent for item in spent) / 10**9,
             mean=sum(item.total_spent for item in spent) / len(spent) / users / 10**9,
+            delta=None if self.study.delta is None else float(self.study.delta),
+            at_delta=None if self.study.delta is None else self._at_delta(self.study.delta),
+        )
+
+    def _at_delta(self, delta: Fraction) -> float:
+        return max(
+            min(
+                composed(trial.transcript, delta, ZeroConcentrated()),
+                trial.outcome.spending.max_spent / 10**9,
+            )
+            for trial in self.trials
         )
 
     @property
@@ -125,7 +154,7 @@ class Simulation:
             "confidence": float(self.study.confidence),
             "answers": first.answers,
             "refusals": first.refusals,
-            "epsilon_spent": {"max": self.epsilon_spent.max, "mean": self.epsilon_spent.mean},
+            "epsilon_spent": self.epsilon_spent.to_json(),
             "transcript": first.transcript,
             "notes": list(self.notes),
             "seconds": self.seconds,

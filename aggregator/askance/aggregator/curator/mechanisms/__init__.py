@@ -10,8 +10,28 @@ Rules of the room:
 - A mechanism has an `event`: what an accountant is told of it.
 """
 
+from askance.aggregator.curator.mechanisms.agnostic import (
+    Learned,
+    Losses,
+    learn_agnostically,
+    sample_size,
+)
+from askance.aggregator.curator.mechanisms.bit_classes import (
+    Conjunction,
+    Conjunctions,
+    Parities,
+    Parity,
+)
 from askance.aggregator.curator.mechanisms.gaussian import Gaussian, gaussian, gaussian_at
 from askance.aggregator.curator.mechanisms.grid import fine_step
+from askance.aggregator.curator.mechanisms.hypotheses import (
+    FiniteClass,
+    Hypothesis,
+    Listed,
+    Mistakes,
+    ScoredAtOnce,
+    WeightedClass,
+)
 from askance.aggregator.curator.mechanisms.laplace import Laplace, laplace, laplace_at
 from askance.aggregator.curator.mechanisms.queries import (
     Query,
@@ -29,27 +49,46 @@ from askance.aggregator.curator.mechanisms.selection import (
     Scored,
     Selection,
 )
+from askance.aggregator.curator.mechanisms.stumps import Stump, Stumps, even_cuts, thresholds
 
 __all__ = [
     "Additive",
     "Calibration",
     "Candidates",
+    "Conjunction",
+    "Conjunctions",
     "Exponential",
+    "FiniteClass",
     "Gaussian",
+    "Hypothesis",
     "Laplace",
+    "Learned",
+    "Listed",
+    "Losses",
+    "Mistakes",
+    "Parities",
+    "Parity",
     "PermuteAndFlip",
     "Query",
     "Release",
     "Scored",
+    "ScoredAtOnce",
     "Selection",
+    "Stump",
+    "Stumps",
+    "WeightedClass",
     "clipped",
+    "even_cuts",
     "fine_step",
     "gaussian",
     "gaussian_at",
     "histogram",
     "laplace",
     "laplace_at",
+    "learn_agnostically",
     "means",
     "predicate",
+    "sample_size",
     "sums",
+    "thresholds",
 ]

@@ -36,6 +36,10 @@ _ENTRIES: tuple[Entry, ...] = (
     Entry(
         "parity", "parity", "KLNRS08 section 3.2: what A and A* cost, exactly, and how often fail"
     ),
+    Entry("logistic-figure-1", "logistic_figure_1", "CM08 Figure 1: its own example, by n"),
+    Entry("logistic-figure-2", "logistic_figure_2", "CM08 Figure 2: errors on four data sets"),
+    Entry("logistic-figure-3", "logistic_figure_3", "CM08 Figure 3: errors by epsilon"),
+    Entry("logistic-figure-4", "logistic_figure_4", "CM08 Figure 4: learning curves"),
 )
 
 REPRODUCTIONS: Mapping[str, Entry] = MappingProxyType({one.name: one for one in _ENTRIES})

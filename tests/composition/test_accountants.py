@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from math import comb, erfc, exp, inf, log, sqrt
@@ -21,6 +22,7 @@ from askance.aggregator.composition import (
     epsilon_of_rho,
 )
 from askance.aggregator.composition.rounding import log_inverse, upward
+from askance.client.errors import InvalidParameter
 
 DELTA = Fraction(1, 10**6)
 
@@ -78,6 +80,11 @@ class TestOptimal:
         found = Optimal().epsilon(part, DELTA)
         assert Optimal().epsilon(pure, DELTA) < found
         assert found == pytest.approx(Optimal().epsilon(pure, DELTA / 2), rel=1e-5)
+
+    def test_it_asks_for_the_package_that_it_needs(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "dp_accounting.pld.privacy_loss_distribution", None)
+        with pytest.raises(InvalidParameter, match="expected the package dp-accounting"):
+            Optimal().epsilon(Totals({Pure(Fraction(1, 10)): 100}), DELTA)
 
     def test_where_floats_would_show_another_bound_stands_in(self) -> None:
         totals = Totals({Pure(Fraction(1, 10)): 100})

@@ -135,14 +135,16 @@ class TestTheLaw:
     )
     def test_it_is_that_of_every_word_that_may_be_drawn(self, data: tuple[Example, ...]) -> None:
         p = Fraction(1, 5)
+        below, above = (1 << 64) // 5 - 1, (1 << 64) // 5 + 1  # the last that keeps, the first not
         given = examples(data)
         mechanism = PrivateParity(Fraction(2), 1, p)
         found: defaultdict[Parity | None, Fraction] = defaultdict(Fraction)
-        found[mechanism.release(given, Script([0]))] += Fraction(1, 2)  # the first coin: give up
+        gives_up, goes_on = (1 << 63) - 1, 1 << 63
+        found[mechanism.release(given, Script([gives_up]))] += Fraction(1, 2)
         for kept in product((False, True), repeat=N):
             chance = p ** sum(kept) * (1 - p) ** (N - sum(kept)) / 2
             for free in range(1 << D):
-                words = [NEVER, *(0 if keep else NEVER for keep in kept), free]
+                words = [goes_on, *(below if keep else above for keep in kept), free]
                 found[mechanism.release(given, Script(words))] += chance / (1 << D)
         assert found == law(given, p, 1)
         assert sum(found.values()) == 1

@@ -11,6 +11,7 @@ from askance.aggregator.composition.accountants import Advanced, check
 from askance.aggregator.composition.events import Approximate, Concentrated, Event
 from askance.aggregator.composition.rounding import outward, upward
 from askance.aggregator.composition.totals import Totals
+from askance.client.errors import InvalidParameter
 
 _MOST_CELLS = 1 << 22  # of a distribution of losses
 _CONVOLVED = Fraction(1, 10**15)  # of delta, a release: 25 times what convolving floats was off
@@ -70,8 +71,13 @@ def _key(event: Event) -> tuple[Fraction, Fraction]:
 
 def _loss(event: Event, interval: Fraction) -> Any:
     """The loss of the worst release with this guarantee, in units of the interval, rounded up."""
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-
+    try:
+        from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+    except ImportError:
+        raise InvalidParameter(
+            "composition: expected the package dp-accounting (askance[curator]) for accountant"
+            " 'optimal', found none"
+        ) from None
     epsilon, delta = _key(event)
     less = exp(-float(epsilon))
     masses: dict[int, float] = {}

@@ -32,6 +32,11 @@ class Entry:
 
 
 _ENTRIES: tuple[Entry, ...] = (
+    Entry(
+        "theorem-3.7",
+        "theorem_3_7",
+        "KLNRS08 Theorem 3.7: the agnostic learner's examples, as proved and as measured",
+    ),
     Entry("composition", "composition", "DRV10 section III: k releases, by every accountant"),
     Entry(
         "parity", "parity", "KLNRS08 section 3.2: what A and A* cost, exactly, and how often fail"

@@ -78,7 +78,7 @@ def test_a_conjunction_predicts_one_where_all_its_variables_are() -> None:
     x = np.array([[1, 0, 1], [1, 1, 1], [0, 1, 1]])
     assert Conjunction(3, (0, 2)).predict({"x": x}).tolist() == [1, 1, 0]
     assert Conjunction(3, ()).predict({"x": x}).tolist() == [1, 1, 1]
-    assert Conjunction(3, (0, 2)).to_json() == {"variables": [0, 2]}
+    assert Conjunction(3, (0, 2)).to_json() == {"variables": [0, 2], "d": 3}
 
 
 @pytest.mark.parametrize("variables", [(2, 0), (0, 0), (3,), (-1,)])

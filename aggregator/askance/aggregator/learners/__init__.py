@@ -5,7 +5,10 @@ Rules of the room:
 - A learner does no I/O, draws no randomness and reads no clock: a run is a function of the answers
   it is sent. So a recorded run can be replayed, and the same learner runs on a theorem's oracle, on
   a simulated million and on real devices.
-- It knows `askance.client.queries` and nothing else: no randomizer, no epsilon, no user.
+- It knows `askance.client.queries` and nothing else: no randomizer, no epsilon, no user. (A saved
+  hypothesis writes down its schema as `askance.client.records` does.)
+- Fields become cells or numbers by the schema alone (`encodings`), never by a look at the data.
+- What it concludes can be saved as JSON and loaded (`hypotheses`).
 - A learner is adaptive or non-adaptive by its *type* (`Adaptive`, `NonAdaptive`).
 - Tolerances are open: an answer is off by *less* than tau.
 
@@ -23,8 +26,16 @@ from askance.aggregator.learners.conjunctions import (
     conjunctions,
     conjunctions_schema,
 )
+from askance.aggregator.learners.encodings import Cells, Number
 from askance.aggregator.learners.frequency import FrequencyEstimate, frequency
-from askance.aggregator.learners.hypotheses import hypothesis_json
+from askance.aggregator.learners.hypotheses import (
+    Classifier,
+    Document,
+    Regressor,
+    hypothesis_from_json,
+    hypothesis_json,
+    hypothesis_of,
+)
 from askance.aggregator.learners.learner import (
     Adaptive,
     Learner,
@@ -59,6 +70,7 @@ from askance.aggregator.learners.registry import (
     learners,
     register,
 )
+from askance.aggregator.learners.rows import Rows
 
 __all__ = [
     "Adaptive",
@@ -66,7 +78,10 @@ __all__ = [
     "Answer",
     "Answers",
     "Batch",
+    "Cells",
+    "Classifier",
     "Conjunction",
+    "Document",
     "FrequencyEstimate",
     "Learner",
     "LearnerEntry",
@@ -74,10 +89,13 @@ __all__ = [
     "MaskedParity",
     "MeanEstimate",
     "NonAdaptive",
+    "Number",
     "ParameterEntry",
     "Question",
     "Rational",
+    "Regressor",
     "Rehearsal",
+    "Rows",
     "adaptive",
     "canonical_text",
     "check_answers",
@@ -86,7 +104,9 @@ __all__ = [
     "conjunctions_schema",
     "find",
     "frequency",
+    "hypothesis_from_json",
     "hypothesis_json",
+    "hypothesis_of",
     "learners",
     "masked_parity",
     "masked_parity_schema",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from askance.aggregator.learners.hypotheses import Document, hypothesis_of
 from askance.aggregator.learners.learner import non_adaptive
 from askance.aggregator.learners.learning import Answers, Batch, Question
 from askance.aggregator.learners.rationals import Rational, rational
@@ -16,6 +17,7 @@ from askance.client.errors import InvalidParameter
 from askance.client.queries import Bits, Label, Schema, predicate
 
 
+@hypothesis_of("conjunctions")
 @dataclass(frozen=True, slots=True)
 class Conjunction:
     """The conjunction of some of d variables; of none, it is always true.
@@ -49,8 +51,21 @@ class Conjunction:
         return np.asarray(x[:, list(self.variables)].all(axis=1), dtype=np.int64)
 
     def to_json(self) -> dict[str, Any]:
-        """{"variables": [0, 3]}"""
-        return {"variables": list(self.variables)}
+        """{"variables": [0, 3], "d": 8}"""
+        return {"variables": list(self.variables), "d": self.d}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Conjunction:
+        """The conjunction that `to_json` wrote.
+
+        Raises:
+            InvalidParameter: the data is not of that form.
+        """
+        document = Document("conjunction", data)
+        return cls(document.whole("d"), document.wholes("variables"))
+
+    def __str__(self) -> str:
+        return " and ".join(f"x[{variable}]" for variable in self.variables) or "always"
 
 
 def conjunctions_schema(d: int) -> Schema:

@@ -6,13 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from askance.aggregator.learners.hypotheses import Document, hypothesis_of
 from askance.aggregator.learners.learner import non_adaptive
 from askance.aggregator.learners.learning import Answer, Answers, Batch, Question
 from askance.aggregator.learners.rationals import Rational, rational
 from askance.client.errors import InvalidQuery
 from askance.client.queries import Expression, Query, QueryKind, as_query
 
+_ESTIMATE = ("estimate", "low", "high")
 
+
+@hypothesis_of("frequency")
 @dataclass(frozen=True, slots=True)
 class FrequencyEstimate:
     """The raw, unbiased share of each cell, with intervals that hold together.
@@ -31,6 +35,24 @@ class FrequencyEstimate:
         return {
             cell: {"estimate": value, "low": low, "high": high} for cell, value, low, high in rows
         }
+
+    @classmethod
+    def from_json(cls, data: Any) -> FrequencyEstimate:
+        """The estimates that `to_json` wrote.
+
+        Raises:
+            InvalidParameter: the data is not of that form.
+        """
+        document = Document("frequency", data)
+        parts = [document.part(cell) for cell in document.data]
+        columns = (tuple(part.number(key) for part in parts) for key in _ESTIMATE)
+        return cls(tuple(document.data), Answer(*columns))
+
+    def __str__(self) -> str:
+        rows = zip(self.cells, self.answer.values, self.answer.lows, self.answer.highs, strict=True)
+        return "\n".join(
+            f"{cell}: {value:.4g} ({low:.4g} .. {high:.4g})" for cell, value, low, high in rows
+        )
 
 
 @non_adaptive("frequency", version=1)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from askance.aggregator.learners.hypotheses import Document, hypothesis_of
 from askance.aggregator.learners.learner import adaptive
 from askance.aggregator.learners.learning import Allocation, Answer, Batch, Learning, Question
 from askance.client.errors import InvalidParameter
@@ -41,6 +42,7 @@ PRINTED = "printed"
 VARIANTS = (SIGNED, PRINTED)
 
 
+@hypothesis_of("masked-parity")
 @dataclass(frozen=True, slots=True)
 class MaskedParity:
     """A concept of the class, and a hypothesis.
@@ -77,6 +79,22 @@ class MaskedParity:
     def to_json(self) -> dict[str, Any]:
         """{"r": "0110", "a": 0}; the leftmost bit of r is r_0."""
         return {"r": "".join(map(str, self.r)), "a": self.a}
+
+    @classmethod
+    def from_json(cls, data: Any) -> MaskedParity:
+        """The concept that `to_json` wrote.
+
+        Raises:
+            InvalidParameter: the data is not of that form.
+        """
+        document = Document("masked parity", data)
+        mask = document.text("r")
+        if not set(mask) <= {"0", "1"}:
+            raise InvalidParameter("masked parity.r: expected a text of 0 and 1, found another")
+        return cls(tuple(map(int, mask)), document.whole("a"))
+
+    def __str__(self) -> str:
+        return f"r = {''.join(map(str, self.r))}, a = {self.a}"
 
 
 def masked_parity_schema(d: int) -> Schema:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from askance.aggregator.learners.hypotheses import Document, hypothesis_of
 from askance.aggregator.learners.learner import non_adaptive
 from askance.aggregator.learners.learning import Answers, Batch, Question
 from askance.aggregator.learners.rationals import Rational, rational
@@ -13,6 +14,7 @@ from askance.client.errors import InvalidQuery
 from askance.client.queries import Expression, Query, QueryKind, as_query
 
 
+@hypothesis_of("mean")
 @dataclass(frozen=True, slots=True)
 class MeanEstimate:
     """A mean in real units, with its interval."""
@@ -24,6 +26,19 @@ class MeanEstimate:
     def to_json(self) -> dict[str, Any]:
         """{"estimate": ..., "low": ..., "high": ...}"""
         return {"estimate": self.estimate, "low": self.low, "high": self.high}
+
+    @classmethod
+    def from_json(cls, data: Any) -> MeanEstimate:
+        """The estimate that `to_json` wrote.
+
+        Raises:
+            InvalidParameter: the data is not of that form.
+        """
+        document = Document("mean", data)
+        return cls(*(document.number(key) for key in ("estimate", "low", "high")))
+
+    def __str__(self) -> str:
+        return f"{self.estimate:.5g} ({self.low:.5g} .. {self.high:.5g})"
 
 
 @non_adaptive("mean", version=1)

@@ -15,7 +15,11 @@ a field's name cannot hold is "_" in it. `Table.encoder` puts rows on a schema's
 `Table.column` gives a column's values for `Schema.encode_columns`, which is the same for all rows.
 """
 
-from askance.client.records.schema_files import schema_from_table, schema_from_toml
+from askance.client.records.schema_files import (
+    schema_from_table,
+    schema_from_toml,
+    table_from_schema,
+)
 from askance.client.records.tables import (
     NOTHING,
     Table,
@@ -36,4 +40,5 @@ __all__ = [
     "read_table",
     "schema_from_table",
     "schema_from_toml",
+    "table_from_schema",
 ]

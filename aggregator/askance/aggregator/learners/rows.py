@@ -1,0 +1,95 @@
+"""What a hypothesis predicts for: rows on the grid of the few fields that it looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from askance.aggregator.learners.hypotheses import Document
+from askance.client.errors import InvalidParameter, InvalidRecord
+from askance.client.queries import Bits, EncodedColumns, Field, Schema
+from askance.client.records import schema_from_table, table_from_schema
+
+Rows = Mapping[str, ArrayLike] | NDArray[Any] | EncodedColumns
+"""What a hypothesis predicts for: columns by field name (a DataFrame too), a table of shape
+(n, features) in the schema's order, or columns that are encoded already."""
+
+
+def field_of(schema: Schema, field: str) -> Field:
+    """The field of that name.
+
+    Raises:
+        InvalidParameter: the schema has none.
+    """
+    if field not in schema.fields:
+        known = ", ".join(list(schema.fields)[:20])
+        raise InvalidParameter(f"expected one of the fields {known}, found {field!r:.80}")
+    return schema.fields[field]
+
+
+def some_fields(schema: Schema, fields: Iterable[str]) -> Schema:
+    """The schema of these fields alone, in the order given: what a hypothesis keeps of it.
+
+    Raises:
+        InvalidParameter: one of them is not there, is named twice, or there is none.
+    """
+    names = list(fields)
+    if len(set(names)) < len(names):
+        raise InvalidParameter("expected each field once, found one twice")
+    return Schema.of(schema.name, schema.version, {name: field_of(schema, name) for name in names})
+
+
+def schema_to_json(schema: Schema) -> dict[str, Any]:
+    """A schema as JSON."""
+    return table_from_schema(schema)
+
+
+def schema_in(document: Document, key: str = "schema") -> Schema:
+    """The schema in a hypothesis's JSON.
+
+    Raises:
+        InvalidParameter: there is none.
+    """
+    part = document.part(key)
+    try:
+        return schema_from_table(part.data, part.name)
+    except InvalidRecord as error:
+        raise InvalidParameter(str(error)) from None
+
+
+def encoded(schema: Schema, rows: Rows) -> EncodedColumns:
+    """Rows on the schema's grid; columns that it does not have are ignored.
+
+    Args:
+        schema: of the fields that a hypothesis looks at.
+        rows: see `Rows`; of a table each field takes one column (Bits: its width).
+
+    Raises:
+        InvalidParameter: none of the fields is there, or the table has another width.
+        InvalidRecord: a column does not have the field's shape.
+    """
+    if isinstance(rows, EncodedColumns):
+        absent = [name for name in schema.fields if name not in rows.present]
+        if absent:
+            raise InvalidParameter(f"expected a column {absent[0]}, found none")
+        return rows
+    columns = dict(_table(schema, rows)) if isinstance(rows, np.ndarray) else rows
+    kept = {name: columns[name] for name in schema.fields if name in columns}
+    if not kept:
+        known = ", ".join(list(schema.fields)[:20])
+        raise InvalidParameter(f"expected columns among {known}, found none of them")
+    return schema.encode_columns(kept)
+
+
+def _table(schema: Schema, rows: NDArray[Any]) -> Iterator[tuple[str, NDArray[Any]]]:
+    widths = [kind.width if isinstance(kind, Bits) else 0 for kind in schema.fields.values()]
+    expected = sum(width or 1 for width in widths)
+    if rows.ndim != 2 or rows.shape[1] != expected:
+        raise InvalidParameter(f"expected a table of shape (n, {expected}), found {rows.shape}")
+    start = 0
+    for name, width in zip(schema.fields, widths, strict=True):
+        yield name, rows[:, start : start + width] if width else rows[:, start]
+        start += width or 1

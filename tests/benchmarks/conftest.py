@@ -35,3 +35,8 @@ def fleets() -> ModuleType:
 @pytest.fixture(scope="session")
 def parity() -> ModuleType:
     return _load("parity")
+
+
+@pytest.fixture(scope="session")
+def logistic() -> ModuleType:
+    return _load("logistic")

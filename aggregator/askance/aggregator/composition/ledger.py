@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from askance.aggregator.composition.accountants import Accountant
 from askance.aggregator.composition.events import Event
 from askance.aggregator.composition.filters import Filter, Unlimited
 from askance.aggregator.composition.totals import Totals, check_event
+from askance.aggregator.learners.rationals import Rational, rational
 from askance.client.errors import InvalidParameter, PlanRefused
 
 
@@ -36,9 +35,9 @@ class Ledger:
         """How often each of them was; these do not change when the ledger does."""
         return self._totals
 
-    def epsilon(self, accountant: Accountant, delta: Fraction) -> float:
-        """What all of it costs, by this accountant (see its `epsilon`)."""
-        return accountant.epsilon(self._totals, delta)
+    def epsilon(self, accountant: Accountant, delta: Rational) -> float:
+        """What all of it costs, by this accountant (see its `epsilon`); 1e-6 is a millionth."""
+        return accountant.epsilon(self._totals, rational(delta, "delta"))
 
     def admits(self, *events: Event) -> bool:
         """Whether `compose` would record these.

@@ -1,0 +1,67 @@
+"""Base synopsis generators: from a sample of queries to a synopsis for most of them (DRV10 V-B)."""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance.aggregator.composition import Event
+from askance.aggregator.curator.chance import Words
+from askance.aggregator.curator.synopsis.answering import Answering
+from askance.aggregator.curator.synopsis.fitting import Rows, mirror_descent
+from askance.aggregator.curator.synopsis.queries import QueryFamily
+from askance.aggregator.curator.synopsis.synopses import Distribution
+
+S_co = TypeVar("S_co", covariant=True)
+
+_STEPS = 150  # enough that the fit's error is below that of the answers
+
+
+class BaseGenerator(Protocol[S_co]):
+    """Makes a synopsis that is right about the chosen queries, and so about most that are like
+    them."""
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What one call spends."""
+        ...
+
+    def generate(self, chosen: NDArray[np.int64], words: Words) -> tuple[S_co, NDArray[np.float64]]:
+        """A synopsis, and its answers to the whole family, shape (size,).
+
+        Args:
+          chosen: the sampled queries, none twice.
+        """
+        ...
+
+
+class CountingGenerator:
+    """For counting queries: a distribution that is fitted to answers by mirror descent.
+
+    Privacy: the answering's; the fit sees nothing else.
+
+    Source: DRV10 Theorem V.3 takes a generator of Dwork, Naor, Reingold, Rothblum, Vadhan (STOC
+      2009); the entropic fit instead of theirs is ours.
+    """
+
+    def __init__(self, family: QueryFamily, answering: Answering) -> None:
+        self._family = family
+        self._answering = answering
+        self._uniform = Distribution.uniform(family.universe)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Those of one batch of answers."""
+        return self._answering.events
+
+    def generate(
+        self, chosen: NDArray[np.int64], words: Words
+    ) -> tuple[Distribution, NDArray[np.float64]]:
+        """Asks, and fits."""
+        answers = self._answering.answers(chosen, words)
+        rows = Rows(self._family.rows(chosen), self._family.scale)
+        weights = mirror_descent(rows, answers, self._uniform.weights, _STEPS)
+        synopsis = Distribution(self._family.universe, weights)
+        return synopsis, synopsis.answers(self._family)

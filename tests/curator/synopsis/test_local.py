@@ -1,0 +1,118 @@
+"""The same Figure 1 where an oracle answers: nobody holds the records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from askance.aggregator.curator.synopsis import (
+    Histogram,
+    Marginals,
+    MatrixQueries,
+    Universe,
+    boosted_locally,
+    conjunctions,
+)
+from askance.aggregator.learners import Answers, Batch, Question
+from askance.aggregator.oracles import EmpiricalOracle, ExactOracle, Oracle
+from askance.client.errors import InvalidParameter
+from askance.client.queries import Bit, EncodedColumns, Integer, Schema, predicate
+from askance.simulation.words import SeededWords
+
+UNIVERSE = Universe((2, 3, 2, 2))
+PAIRS = Marginals(UNIVERSE, 2)
+SCHEMA = Schema("people", 1, a=Bit(), b=Integer(0, 2), c=Bit(), d=Bit())
+ASKED = conjunctions(PAIRS, [SCHEMA[name] for name in "abcd"])
+ACCURACY = (Fraction(1, 50), Fraction(1, 20))
+
+
+def people(n: int) -> NDArray[np.int64]:
+    rng = np.random.default_rng(3)
+    first = (rng.random(n) < 0.8).astype(np.int64)
+    second = np.where(rng.random(n) < 0.8, 2 * first, rng.integers(0, 3, n))
+    third = first ^ (rng.random(n) < 0.1)
+    return np.stack([first, second, third, rng.integers(0, 2, n)], axis=1)
+
+
+TABLE = people(3000)
+COLUMNS = {name: TABLE[:, place] for place, name in enumerate("abcd")}
+TRUTH = PAIRS.counts(Histogram.of(UNIVERSE, TABLE)) / len(TABLE)
+
+
+class Counting:
+    """Counts what another oracle is asked."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        self._oracle = oracle
+        self.batches: list[Batch] = []
+
+    def answer(self, batch: Batch) -> Answers:
+        self.batches.append(batch)
+        return self._oracle.answer(batch)
+
+
+def test_predicates_ask_what_the_family_counts() -> None:
+    oracle = ExactOracle(SCHEMA, COLUMNS)
+    answers = [oracle.answer(Batch([_question(query)]))[0].value for query in range(PAIRS.size)]
+    assert answers == pytest.approx(TRUTH.tolist())
+
+
+def _question(query: int) -> Question:
+    return Question(ASKED(query), Fraction(1, 100))
+
+
+def test_an_exact_oracle_brings_every_query_within_the_bound(
+    words: Callable[[str], SeededWords],
+) -> None:
+    oracle = Counting(ExactOracle(SCHEMA, COLUMNS))
+    release = boosted_locally(PAIRS, oracle, ASKED, ACCURACY, 20, words("exact"))
+    assert np.abs(release.answers - TRUTH).max() <= 0.02 + 0.05
+    assert release.events == ()
+    assert release.table(100, words("rows")).shape == (100, 4)
+    everything, *rounds = oracle.batches
+    assert len(everything.questions) == PAIRS.size
+    assert {question.tau for question in everything.questions} == {Fraction(1, 80)}
+    assert all(len(batch.questions) <= 20 for batch in rounds)
+    assert {question.tau for batch in rounds for question in batch.questions} == {Fraction(1, 100)}
+
+
+def test_an_oracle_of_samples_does_too(words: Callable[[str], SeededWords]) -> None:
+    rng = np.random.default_rng(4)
+
+    def sampler(rows: int) -> EncodedColumns:
+        drawn = TABLE[rng.integers(0, len(TABLE), rows)]
+        return SCHEMA.encode_columns({name: drawn[:, place] for place, name in enumerate("abcd")})
+
+    oracle = EmpiricalOracle(sampler, 1e-6)
+    accuracy = (Fraction(1, 10), Fraction(1, 10))
+    release = boosted_locally(PAIRS, oracle, ASKED, accuracy, 10, words("samples"))
+    assert np.abs(release.answers - TRUTH).max() <= 0.1 + 0.125
+
+
+class TestWhatIsRefused:
+    class Nobody:
+        def answer(self, batch: Batch) -> Answers:
+            raise AssertionError("expected nothing asked")
+
+    @pytest.mark.parametrize("accuracy", [(0, 0.1), (0.1, 0), (1, 0.1), ("x", 0.1)])
+    def test_an_accuracy(self, accuracy: tuple[object, object], no_words: SeededWords) -> None:
+        with pytest.raises(InvalidParameter, match="accuracy"):
+            boosted_locally(PAIRS, self.Nobody(), ASKED, accuracy, 10, no_words)  # type: ignore[arg-type]  # the point
+
+    def test_no_sample(self, no_words: SeededWords) -> None:
+        with pytest.raises(InvalidParameter, match="samples: expected 1 or more"):
+            boosted_locally(PAIRS, self.Nobody(), ASKED, ACCURACY, 0, no_words)
+
+    def test_values_that_are_no_predicates(self, no_words: SeededWords) -> None:
+        halves = MatrixQueries(UNIVERSE, np.full((2, UNIVERSE.cells), 0.5))
+        nothing = predicate(SCHEMA["a"])
+        with pytest.raises(InvalidParameter, match="expected predicates"):
+            boosted_locally(halves, self.Nobody(), lambda _: nothing, ACCURACY, 10, no_words)
+
+    def test_columns_that_are_missing(self) -> None:
+        with pytest.raises(InvalidParameter, match="columns: expected 4 expressions, found 1"):
+            conjunctions(PAIRS, [SCHEMA["a"]])

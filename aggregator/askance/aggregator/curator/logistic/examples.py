@@ -31,9 +31,18 @@ class Examples:
 
     Args:
       signed: shape (n, d): y_i x_i.
+
+    Raises:
+      InvalidRecord: no rows or no columns, or a row that is longer or not finite.
     """
 
     signed: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        _check_shape(self.signed)
+        # What is not a number is not at most 1 either.
+        fits = np.einsum("ij,ij->i", self.signed, self.signed) <= (1 + _ROUNDING) ** 2
+        _all(fits, "a norm of at most 1, found a longer row")
 
     @property
     def count(self) -> int:
@@ -75,10 +84,7 @@ class Examples:
             raise InvalidParameter(f"norm: expected 1e-100 .. 1e100, found {bound:g}")
         read = _numbers(rows, "rows", dimensions=2)
         signs = _numbers(labels, "labels", dimensions=1)
-        if not read.size:
-            raise InvalidRecord(
-                f"rows: expected at least one row and one column, found a shape of {read.shape}"
-            )
+        _check_shape(read)
         if len(signs) != len(read):
             raise InvalidRecord(f"labels: expected {len(read)}, one a row, found {len(signs)}")
         _all(np.isfinite(read).all(axis=1), "finite numbers, found NaN or inf")
@@ -93,6 +99,13 @@ def _numbers(given: ArrayLike, name: str, dimensions: int) -> NDArray[np.float64
     if array.ndim != dimensions:
         raise InvalidRecord(f"{name}: expected {dimensions} dimensions, found {array.ndim}")
     return array.astype(np.float64)
+
+
+def _check_shape(rows: NDArray[np.float64]) -> None:
+    if rows.ndim != 2 or not rows.size:
+        raise InvalidRecord(
+            f"rows: expected at least one row and one column, found a shape of {rows.shape}"
+        )
 
 
 def _all(good: Any, expected: str) -> None:

@@ -8,12 +8,19 @@ from math import exp, expm1, inf, log, sqrt
 import numpy as np
 import pytest
 
-from askance.aggregator.composition import BoundedRange
+from askance.aggregator.composition import (
+    Advanced,
+    BoundedRange,
+    Concentrated,
+    Pure,
+    Totals,
+    ZeroConcentrated,
+    epsilon_of_rho,
+)
 from askance.aggregator.curator.synopsis import (
     Marginals,
     QuerySet,
     Universe,
-    concentrated_epsilon,
     concentrated_within,
     per_release_epsilon,
     printed_plan,
@@ -44,7 +51,7 @@ class TestConversions:
         rho = concentrated_within(epsilon, DELTA)
         assert implied_delta(float(rho), float(epsilon)) <= float(DELTA) * (1 + 1e-6)
         assert implied_delta(float(rho) * 1.0001, float(epsilon)) > float(DELTA)
-        assert concentrated_epsilon(rho, DELTA) == pytest.approx(float(epsilon), rel=1e-6)
+        assert epsilon_of_rho(rho, DELTA) == pytest.approx(float(epsilon), rel=1e-6)
 
     def test_it_beats_the_simple_conversion(self) -> None:
         """rho + 2 sqrt(rho ln(1/delta)) (Bun, Steinke)."""
@@ -54,12 +61,10 @@ class TestConversions:
 
     @pytest.mark.parametrize("count", [1, 26, 1760, 5200])
     def test_each_of_many_releases_has_what_theorem_iii_3_leaves(self, count: int) -> None:
-        each = float(per_release_epsilon(Fraction(1), DELTA, count))
-        printed = sqrt(2 * count * log(1 / DELTA)) * each + count * each * expm1(each)
-        assert min(printed, count * each) <= 1
-        more = 1.0001 * each
-        printed = sqrt(2 * count * log(1 / DELTA)) * more + count * more * expm1(more)
-        assert min(printed, count * more) > 1
+        each = per_release_epsilon(Fraction(1), DELTA, count)
+        theorem = Advanced()
+        assert theorem.epsilon(Totals({Pure(each): count}), DELTA) <= 1
+        assert theorem.epsilon(Totals({Pure(each * Fraction(10_001, 10_000)): count}), DELTA) > 1
 
 
 class TestSchedule:
@@ -78,7 +83,7 @@ class TestTight:
     def test_it_spends_all_of_its_budget(self, epsilon: str, scale: int) -> None:
         queries = QuerySet(1760, Fraction(1, 10_000 * scale), scale)
         plan = tight_plan(queries, epsilon, "1e-6")
-        spent = concentrated_epsilon(plan.rho(), DELTA)
+        spent = epsilon_of_rho(plan.rho(), DELTA)
         assert 0.99 * float(epsilon) < spent <= float(epsilon)
 
     def test_events_are_what_rho_is_made_of(self) -> None:
@@ -87,6 +92,9 @@ class TestTight:
         assert len(events) == 25 * 50  # round 1 is free
         ranges = [event.epsilon for event in events if isinstance(event, BoundedRange)]
         assert sum(one**2 for one in ranges) / 8 + 26 * plan.answer_rho == plan.rho()
+        answers = (Concentrated(plan.answer_rho),) * 26
+        spent = ZeroConcentrated().epsilon(Totals.of(answers + events), DELTA)
+        assert 0.99 < spent <= 1
         mu = plan.schedule.slack * plan.schedule.unit
         assert ranges[0] == 2 * TWO_ALPHA * Fraction(1, 10_000) / mu
         assert ranges[-1] == 25 * ranges[0]
@@ -105,14 +113,15 @@ class TestPrinted:
         plan = printed_plan(MANY, 1, "1e-6")
         draws = 26 * plan.schedule.samples
         each = 2 * float(TWO_ALPHA) * 26 / plan.schedule.slack
-        sampling = sqrt(2 * draws * log(2 / DELTA)) * each + draws * each * expm1(each)
-        base = concentrated_epsilon(plan.answer_rho, DELTA / 52)
+        mean = draws * each * expm1(each) / (exp(each) + 1)
+        sampling = sqrt(2 * draws * log(2 / DELTA)) * each + mean
+        base = epsilon_of_rho(plan.answer_rho, DELTA / 52)
         assert sampling + 26 * base == pytest.approx(1, abs=1e-3)
         assert sampling + 26 * base <= 1
 
     def test_in_truth_it_costs_a_fraction_of_that(self) -> None:
         plan = printed_plan(MANY, 1, "1e-6")
-        assert concentrated_epsilon(plan.rho(), DELTA) < 0.2
+        assert epsilon_of_rho(plan.rho(), DELTA) < 0.2
 
 
 @pytest.mark.parametrize("make", [tight_plan, printed_plan])

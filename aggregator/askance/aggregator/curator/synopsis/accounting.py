@@ -11,11 +11,19 @@ so everything is summed in zCDP and converted once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp, isqrt, log, log1p, sqrt
+from math import isqrt, log
 
-from askance.aggregator.composition import BoundedRange, Event
+from askance.aggregator.composition import (
+    Advanced,
+    BoundedRange,
+    Event,
+    Pure,
+    Totals,
+    epsilon_of_rho,
+)
 from askance.aggregator.curator.budgets import read_epsilon, read_probability
 from askance.aggregator.curator.synopsis.queries import QueryFamily
 from askance.aggregator.learners.rationals import Rational
@@ -170,84 +178,43 @@ def printed_plan(
 
 
 def concentrated_within(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The largest rho that was found for which rho-zCDP implies (epsilon, delta)-privacy.
-
-    Source: Canonne, Kamath, Steinke, "The discrete Gaussian for differential privacy" (2020),
-      Corollary 13. Every order gives a valid bound, so that the best one is only nearly found costs
-      accuracy and no privacy; the result is rounded down by more than the floats' errors.
+    """The largest rho, on a grid of 10^-15, whose conversion is within (epsilon, delta).
 
     Raises:
-      InvalidParameter: so small a budget that no rho is found.
+      InvalidParameter: so small a budget that there is none.
     """
-    low, high = 0.0, float(epsilon) + 1.0
-    target = log(delta)
-    for _ in range(100):
-        middle = (low + high) / 2
-        if log_delta(middle, float(epsilon)) <= target:
-            low = middle
-        else:
-            high = middle
-    found = Fraction(int(low * (1 - 1e-9) * _GRID), _GRID)
-    if not found:
-        raise InvalidParameter(
-            f"budget: expected enough for a release, found epsilon {float(epsilon):g}, delta "
-            f"{float(delta):g}"
-        )
-    return found
-
-
-def concentrated_epsilon(rho: Fraction, delta: Fraction) -> float:
-    """The least epsilon that was found for which rho-zCDP implies (epsilon, delta)-privacy."""
-    low, high = 0.0, float(rho) + 2 * sqrt(float(rho) * log(1 / delta))
-    for _ in range(100):
-        middle = (low + high) / 2
-        if log_delta(float(rho), middle) <= log(delta):
-            high = middle
-        else:
-            low = middle
-    return high
-
-
-def log_delta(rho: float, epsilon: float) -> float:
-    """ln of the least delta over orders 1 + e^s, by trisection in s."""
-
-    def at(s: float) -> float:
-        less = exp(s)  # the order minus 1
-        order = 1 + less
-        return less * (order * rho - epsilon) - s - order * log1p(1 / less)
-
-    low, high = -20.0, 40.0
-    for _ in range(120):
-        left, right = low + (high - low) / 3, high - (high - low) / 3
-        if at(left) <= at(right):
-            high = right
-        else:
-            low = left
-    return min(at(low), 0.0)
+    return _largest_within(epsilon, lambda rho: epsilon_of_rho(rho, delta), "a release")
 
 
 def per_release_epsilon(total: Fraction, delta: Fraction, count: int) -> Fraction:
-    """The epsilon of each of `count` pure releases that are (total, delta)-private together.
-
-    The larger of what sums and what Theorem III.3 allows, rounded down.
+    """The largest epsilon, on a grid of 10^-15, that each of `count` pure releases may have for all
+    to be (total, delta)-private by Theorem III.3, or by their sum.
 
     Raises:
       InvalidParameter: so many releases that nothing is left for one.
     """
-    low, high = float(total) / count, float(total)
-    spread = sqrt(2 * count * log(1 / delta))
-    for _ in range(100):
-        middle = (low + high) / 2
-        if spread * middle + count * middle * (exp(middle) - 1) <= float(total):
+    theorem = Advanced()
+
+    def spent(each: Fraction) -> float:
+        return theorem.epsilon(Totals({Pure(each): count}), delta)
+
+    return _largest_within(total, spent, f"{count} releases")
+
+
+def _largest_within(epsilon: Fraction, spent: Callable[[Fraction], float], wanted: str) -> Fraction:
+    """By bisection: more costs more, and nothing above twice epsilon + 2 is within."""
+    low, high = 0, int(2 * (epsilon + 1) * _GRID)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if spent(Fraction(middle, _GRID)) <= epsilon:
             low = middle
         else:
             high = middle
-    found = Fraction(int(low * (1 - 1e-9) * _GRID), _GRID)
-    if not found:
+    if not low:
         raise InvalidParameter(
-            f"budget: expected enough for {count} releases, found epsilon {float(total):g}"
+            f"budget: expected enough for {wanted}, found epsilon {float(epsilon):g}"
         )
-    return found
+    return Fraction(low, _GRID)
 
 
 def _plan(

@@ -99,7 +99,7 @@ class Curve:
 
 def reproduce(setting: Setting) -> Reproduction:
     """Measures; FULL takes more classes, more budgets and more trials."""
-    trials = 150 if setting.quick else 1000
+    trials = 100 if setting.quick else 1000
     curves = []
     for instance in instances(setting):
         for name, kind in _MECHANISMS:

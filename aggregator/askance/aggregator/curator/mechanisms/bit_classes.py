@@ -57,6 +57,8 @@ class Parity:
 class _OverBits(ABC):
     """What both classes share: examples as signed weights of the 2^d points of the cube."""
 
+    labels = BITS
+
     def __init__(self, d: int, most: int) -> None:
         if not 1 <= d <= most:
             raise InvalidParameter(f"d: expected 1 .. {most}, found {d}")

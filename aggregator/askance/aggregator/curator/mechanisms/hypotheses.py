@@ -32,6 +32,11 @@ class FiniteClass(Protocol):
         """How many there are, 1 or more."""
         ...
 
+    @property
+    def labels(self) -> tuple[int, int]:
+        """The two labels that its hypotheses give."""
+        ...
+
     def mistakes(self, x: NDArray[Any], y: NDArray[Any]) -> Mistakes:
         """How many examples each hypothesis gets wrong, to be asked of some at a time.
 
@@ -75,7 +80,7 @@ class Listed:
 
     def __init__(self, hypotheses: Iterable[Hypothesis], labels: tuple[int, int]) -> None:
         self._all = tuple(hypotheses)
-        self._labels = labels
+        self.labels = labels
         if not self._all:
             raise InvalidParameter("class: expected one hypothesis or more, found none")
 
@@ -96,7 +101,7 @@ class Listed:
         self, x: NDArray[Any], y: NDArray[Any], weights: NDArray[np.int64]
     ) -> Mistakes:
         """As of `WeightedClass`; a hypothesis that gives another label is an error."""
-        check_labels(y, self._labels)
+        check_labels(y, self.labels)
         if len(x) != len(y):
             raise InvalidRecord(f"features: expected {len(y)} rows, found {len(x)}")
         if x.dtype.kind == "f" and not np.isfinite(x).all():
@@ -111,9 +116,9 @@ class Listed:
 
     def _given(self, number: int, x: NDArray[Any]) -> NDArray[Any]:
         given = np.asarray(self._all[number](x))
-        if given.shape != (len(x),) or not np.isin(given, self._labels).all():
+        if given.shape != (len(x),) or not np.isin(given, self.labels).all():
             raise InvalidRecord(
-                f"hypothesis {number}: expected {self._labels[0]} or {self._labels[1]} for each"
+                f"hypothesis {number}: expected {self.labels[0]} or {self.labels[1]} for each"
                 f" example, found something else"
             )
         return given
@@ -143,7 +148,7 @@ class ScoredAtOnce:
         if size < 1:
             raise InvalidParameter("class: expected one hypothesis or more, found none")
         self.size = size
-        self._scorer, self._named, self._labels = scorer, named, labels
+        self._scorer, self._named, self.labels = scorer, named, labels
 
     def hypothesis(self, number: int) -> Hypothesis:
         """One of them."""
@@ -151,7 +156,7 @@ class ScoredAtOnce:
 
     def mistakes(self, x: NDArray[Any], y: NDArray[Any]) -> Mistakes:
         """As of `FiniteClass`."""
-        check_labels(y, self._labels)
+        check_labels(y, self.labels)
         found = np.asarray(self._scorer(x, y))
         if found.shape != (self.size,) or found.dtype.kind not in "iu":
             raise InvalidRecord(

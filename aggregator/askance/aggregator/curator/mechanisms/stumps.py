@@ -63,6 +63,8 @@ class Stumps:
             for sign in SIGNS
         )
 
+    labels = SIGNS
+
     @property
     def size(self) -> int:
         """How many stumps there are."""

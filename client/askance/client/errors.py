@@ -53,3 +53,7 @@ class PlanRefused(AskanceError):
 
 class TooFewRespondents(AskanceError):
     """A round closed with fewer answers than its study asks for; what was answered is charged."""
+
+
+class InvalidAnswer(AskanceError):
+    """An oracle's answer that no distribution has within the tolerance that was promised."""

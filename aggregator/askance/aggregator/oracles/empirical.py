@@ -8,7 +8,7 @@ from math import ceil, log
 
 from askance.aggregator.learners import Answer, Answers, Batch, Question
 from askance.aggregator.oracles.expectations import expectations
-from askance.client.errors import InvalidParameter
+from askance.aggregator.oracles.shares import Shares
 from askance.client.queries import EncodedColumns
 
 Sampler = Callable[[int], EncodedColumns]
@@ -18,11 +18,9 @@ Sampler = Callable[[int], EncodedColumns]
 class EmpiricalOracle:
     """Answers each question by the mean over a fresh sample.
 
-    Utility: all answers together are valid with probability at least 1 - beta: the k-th value that
-    is asked for spends beta/(k (k+1)), which sums to beta however many there will be, or beta/M if
-    their number M is given. A question takes ln(2/share) range^2 / (2 tau^2) rows, share that of
-    its last value; an interval is the value -+ tau, clipped to the range. A question with an open
-    tolerance is answered within 1/20 of its range.
+    Utility: all answers together are valid with probability at least 1 - beta, divided by `Shares`.
+    A question takes ln(2/share) range^2 / (2 tau^2) rows; an interval is the value -+ tau, clipped
+    to the range. A question with an open tolerance is answered within 1/20 of its range.
 
     Args:
         sampler: the distribution; it holds the randomness.
@@ -33,14 +31,8 @@ class EmpiricalOracle:
     """
 
     def __init__(self, sampler: Sampler, beta: float | Fraction, values: int | None = None) -> None:
-        if not 0 < beta < 1:
-            raise InvalidParameter("beta expects a probability in (0, 1), found another number")
-        if values is not None and values < 1:
-            raise InvalidParameter(f"values expects 1 or more, found {values}")
         self._sampler = sampler
-        self._beta = float(beta)
-        self._values = values
-        self._asked = 0
+        self._shares = Shares(beta, values)
         self._drawn = 0
 
     @property
@@ -53,15 +45,7 @@ class EmpiricalOracle:
         return tuple(self._answer(question) for question in batch.questions)
 
     def _answer(self, question: Question) -> Answer:
-        self._asked += question.values
-        if self._values is None:
-            share = self._beta / (self._asked * (self._asked + 1))
-        elif self._asked <= self._values:
-            share = self._beta / self._values
-        else:
-            raise InvalidParameter(
-                f"an oracle for {self._values} values was asked for {self._asked}"
-            )
+        share = self._shares.spend(question.values)
         tau, spread = float(question.working_tau), float(question.spread)
         rows = ceil(log(2 / share) * spread * spread / (2 * tau * tau))
         self._drawn += rows

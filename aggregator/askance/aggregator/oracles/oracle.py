@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol, TypeVar
 
 from askance.aggregator.learners import Answers, Batch, Learner, check_answers, check_batch
+from askance.client.errors import InvalidAnswer
 
 T = TypeVar("T")
 
@@ -22,13 +23,21 @@ def learn(learner: Learner[T], oracle: Oracle) -> T:
 
     Raises:
         LocalProtocolError: the oracle's answers do not have the shape of the batch.
+        InvalidAnswer: an answer cannot be valid: a `CheckedOracle` has seen it, or the learner
+            itself has, from what it knows of its concepts; the error names the round.
     """
     run = learner.run()
+    number = 0
     try:
         batch = check_batch(next(run), learner.name)
         while True:
-            asked = run.send(check_answers(batch, oracle.answer(batch)))
+            answers = check_answers(batch, oracle.answer(batch))
+            try:
+                asked = run.send(answers)
+            except InvalidAnswer as error:
+                raise InvalidAnswer(f"{learner.name}: round {number}: {error}") from error
             batch = check_batch(asked, learner.name)
+            number += 1
     except StopIteration as end:
         hypothesis: T = end.value
         return hypothesis

@@ -111,20 +111,7 @@ class Session(Generic[T]):
           TooFewRespondents: a round closed with fewer answers than the study asks for.
           NondeterminismError: the learner asked something else than its transcript recorded.
         """
-        study_plan = self.plan()
-        if not study_plan.feasible:
-            raise PlanRefused(study_plan.reason or "the plan is not feasible")
-        self._accounts = self._new_accounts()
-        oracle = LocalOracle(
-            study=self._study,
-            study_plan=study_plan,
-            fleet=self._fleet,
-            transcript=self._transcript,
-            accounts=self._accounts,
-            header=self._header,
-            design=self._design,
-            watch=self._watch,
-        )
+        oracle = self.oracle()
         hypothesis = learn(self._learner, oracle)
         oracle.check_replayed()
         tallies = [tally for round_ in oracle.tallies for tally in round_]
@@ -139,6 +126,27 @@ class Session(Generic[T]):
             reconciled=self._accounts.reconciled(),
             transcript=self._transcript.digest,
             tallies=oracle.tallies,
+        )
+
+    def oracle(self) -> LocalOracle:
+        """The fleet as an oracle for this study's learner, with what the transcript holds.
+
+        Raises:
+          PlanRefused: it cannot work with these users and this budget; nobody was asked.
+        """
+        study_plan = self.plan()
+        if not study_plan.feasible:
+            raise PlanRefused(study_plan.reason or "the plan is not feasible")
+        self._accounts = self._new_accounts()
+        return LocalOracle(
+            study=self._study,
+            study_plan=study_plan,
+            fleet=self._fleet,
+            transcript=self._transcript,
+            accounts=self._accounts,
+            header=self._header,
+            design=self._design,
+            watch=self._watch,
         )
 
     def _new_accounts(self) -> Accounts:

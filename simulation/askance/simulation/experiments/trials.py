@@ -5,7 +5,8 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -16,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from askance.aggregator.composition import ZeroConcentrated
 from askance.aggregator.learners import hypothesis_json
 from askance.aggregator.planning import RoundPlan
-from askance.aggregator.session import Outcome, Session, Transcript, composed
+from askance.aggregator.session import LocalOracle, Outcome, Session, Transcript, composed
 from askance.aggregator.study import Study
 from askance.client.device import Policy
 from askance.client.errors import InvalidParameter
@@ -222,6 +223,49 @@ def run_trial(
     watch: Callable[[int, RoundPlan], None] | None = None,
 ) -> Trial:
     """One trial: keys, coins, cohorts and devices from `seed`."""
+    began = time.perf_counter()
+    with _session(
+        study, population, fleet=fleet, seed=seed, progress=progress, watch=watch
+    ) as session:
+        outcome = session.run()
+    return Trial(
+        outcome=outcome,
+        verdict=_judged(outcome, study, population),
+        population=population,
+        transcript=session.transcript,
+        seconds=time.perf_counter() - began,
+    )
+
+
+@contextmanager
+def local_oracle(
+    study: Study, population: Population, *, fleet: str | FleetMaker, seed: Seed
+) -> Iterator[LocalOracle]:
+    """Simulated users as an oracle: `learn(study.learner, oracle)` is what a session does.
+
+    Args:
+      study: says what is asked of whom; its plan is what the oracle's rounds follow.
+      population: the users, each with a device.
+      fleet, seed: as of `run_trial`.
+
+    Raises:
+      PlanRefused: too few users or too little epsilon; nobody was asked.
+    """
+    with _session(study, population, fleet=fleet, seed=seed) as session:
+        yield session.oracle()
+
+
+@contextmanager
+def _session(
+    study: Study,
+    population: Population,
+    *,
+    fleet: str | FleetMaker,
+    seed: Seed,
+    progress: Progress | None = None,
+    watch: Callable[[int, RoundPlan], None] | None = None,
+) -> Iterator[Session[Any]]:
+    """A session with its fleet open."""
     if study.schema.digest != population.schema.digest:
         raise InvalidParameter(
             f"study: expected the schema of the population, {population.schema.name!r},"
@@ -231,10 +275,9 @@ def run_trial(
     signed = study.sign(key, nonce=(seed / "nonce").key[:16], expires_unix_s=EPOCH_S + _LIFETIME_S)
     policy = Policy(analysts=frozenset((signed.public_key,)), life_nano_nats=study.nano_nats)
     coins = SeededCoins(seed / "coins")
-    began = time.perf_counter()
     devices = Devices(population, policy, coins, lambda: EPOCH_S)
     with (FLEETS[fleet] if isinstance(fleet, str) else fleet)(devices, progress) as opened:
-        session = Session(
+        yield Session(
             study=signed,
             learner=study.learner,
             fleet=opened.fleet,
@@ -243,14 +286,6 @@ def run_trial(
             design=study.design,
             watch=watch,
         )
-        outcome = session.run()
-    return Trial(
-        outcome=outcome,
-        verdict=_judged(outcome, study, population),
-        population=population,
-        transcript=session.transcript,
-        seconds=time.perf_counter() - began,
-    )
 
 
 def _judged(outcome: Outcome[Any], study: Study, population: Population) -> Verdict:

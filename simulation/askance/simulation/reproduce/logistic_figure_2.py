@@ -31,28 +31,14 @@ _INK, _ACCENT, _QUIET, _BAD = "#222222", "#0b6e99", "#b0b0b0", "#c0392b"
 _DATA = ("uniform 0.1", "uniform 0.05", "pima", "breast")
 _REFERENCE_RUNS = 50
 
-PAPER: Mapping[str, Mapping[str, tuple[float, float]]] = MappingProxyType(
+PAPER: Mapping[str, tuple[tuple[float, float], ...]] = MappingProxyType(
     {
-        "output": dict(
-            zip(
-                _DATA,
-                ((0.0924, 0.0522), (0.2842, 0.0283), (0.4976, 0.0546), (0.4569, 0.0655)),
-                strict=True,
-            )
-        ),
-        "objective": dict(
-            zip(
-                _DATA,
-                ((0.0259, 0.0149), (0.0687, 0.0202), (0.4262, 0.0496), (0.1900, 0.0554)),
-                strict=True,
-            )
-        ),
-        "none": dict(
-            zip(_DATA, ((0.0, 0.0), (0.0, 0.0), (0.3184, 0.0155), (0.0755, 0.0381)), strict=True)
-        ),
+        "none": ((0.0, 0.0), (0.0, 0.0), (0.3184, 0.0155), (0.0755, 0.0381)),
+        "output": ((0.0924, 0.0522), (0.2842, 0.0283), (0.4976, 0.0546), (0.4569, 0.0655)),
+        "objective": ((0.0259, 0.0149), (0.0687, 0.0202), (0.4262, 0.0496), (0.1900, 0.0554)),
     }
 )
-"""CM08 Figure 2: mean and standard deviation of the test error."""
+"""CM08 Figure 2: mean and standard deviation of the test error, in the order of `_DATA`."""
 
 REFERENCE: Mapping[tuple[Version, str | None, str], tuple[float, float, float, float]] = (
     MappingProxyType(
@@ -70,7 +56,7 @@ REFERENCE: Mapping[tuple[Version, str | None, str], tuple[float, float, float, f
     )
 )
 """The same experiment, once (5 folds, 10 restarts), by a program that shares nothing with this one;
-in the order of `_DATA`."""
+in the same order."""
 
 ALGORITHMS = (
     STANDARD,
@@ -149,7 +135,7 @@ def _rows(problem: Problem, measured: Mapping[Algorithm, Errors]) -> Iterator[Ro
         key = (algorithm.version, algorithm.epsilon, algorithm.mechanism)
         expected = REFERENCE[key][place] if key in REFERENCE else None
         off_by = None if expected is None else _off_by(errors, expected, algorithm)
-        paper = PAPER[algorithm.mechanism][problem.name]
+        paper = PAPER[algorithm.mechanism][place]
         yield {
             "data": problem.name,
             "version": str(algorithm.version),

@@ -41,7 +41,7 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
       regularisation: lambda of lambda/2 ||w||^2 + mean loss, 1e-9 .. 1e6, where rows are measured
         in units of `norm` (scikit-learn's C is 1/(n lambda)). More of it takes less noise.
       mechanism: "objective" (perturbation), or "output".
-      calibration: of objective perturbation: "rank-one", "jmlr" or "joint"; see `Calibration`.
+      calibration: of objective perturbation: "joint", "rank-one" or "jmlr"; see `Calibration`.
       norm: what no row's Euclidean norm is above; stated, never taken from the data.
       longer: what becomes of longer rows: "refuse" is an error, "clip" scales each down by itself.
       classes: the two labels, stated, for which labels occur is private too; the second is the
@@ -65,7 +65,7 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
         *,
         regularisation: Rational = 0.01,
         mechanism: str = "objective",
-        calibration: str = "rank-one",
+        calibration: str = "joint",
         norm: Rational = 1,
         longer: str = "refuse",
         classes: tuple[Any, Any] = (-1, 1),

@@ -94,7 +94,7 @@ class ObjectivePerturbation:
 
     epsilon: Fraction
     regularisation: Fraction
-    calibration: Calibration = Calibration.RANK_ONE
+    calibration: Calibration = Calibration.JOINT
 
     def __post_init__(self) -> None:
         _check(self.epsilon, self.regularisation)
@@ -104,7 +104,7 @@ class ObjectivePerturbation:
         cls,
         epsilon: Rational,
         regularisation: Rational,
-        calibration: Calibration = Calibration.RANK_ONE,
+        calibration: Calibration = Calibration.JOINT,
     ) -> ObjectivePerturbation:
         """As people write numbers.
 

@@ -1,4 +1,4 @@
-"""What README and CONTRIBUTING show works as shown: their Python runs, and so do their commands."""
+"""What the documents show works as shown: their Python runs, and so do the README's commands."""
 
 import random
 import re
@@ -29,6 +29,13 @@ def test_the_python_of_a_document_runs_from_top_to_bottom(
     for block in shown:
         exec(compile(block, document, "exec"), names)
     assert "sha256:" in capsys.readouterr().out
+
+
+def test_the_curator_s_page_runs_from_top_to_bottom(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, object] = {"__name__": "curator"}
+    for block in blocks("docs/curator.md", "python"):
+        exec(compile(block, "docs/curator.md", "exec"), names)
+    assert "differentially private" in capsys.readouterr().out
 
 
 def commands() -> list[str]:

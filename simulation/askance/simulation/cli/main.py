@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from askance.client.version import __version__
 from askance.simulation.cli import (
     aggregator,
+    curate,
     demo,
     device,
     plan,
@@ -24,7 +25,7 @@ from askance.simulation.cli import (
 )
 from askance.simulation.cli.output import Failure, fail
 
-COMMANDS = (demo, simulate, plan, verify, reproduce, aggregator, study, device, version)
+COMMANDS = (demo, simulate, plan, verify, reproduce, curate, aggregator, study, device, version)
 
 _EPILOG = "Every command has its own --help. Start with: askance demo"
 

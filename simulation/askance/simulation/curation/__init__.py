@@ -1,0 +1,32 @@
+"""The trusted curator's learners on a data file, by name.
+
+Rules of the room:
+
+- One module a learner: `curate(request) -> Curated`. The mechanisms are those of
+  `askance.aggregator.curator`; here a file is read, settings are parsed, and what was released is
+  told.
+- Bounds and labels are stated, by a schema or by settings. Taken from the data they are answers
+  that nobody has paid for; who insists (`bounds=from-data`) is told that nothing is guaranteed.
+- A release draws from the operating system. With a seed it is an experiment, and says so.
+- A value that does not keep to what is stated is an error before anything is drawn.
+"""
+
+from askance.simulation.curation.registry import LEARNERS, Entry, find
+from askance.simulation.curation.request import COMMON, Curated, Parameter, Request, Told
+from askance.simulation.curation.run import curate
+from askance.simulation.curation.sheet import Labelled, Numeric, Sheet
+
+__all__ = [
+    "COMMON",
+    "LEARNERS",
+    "Curated",
+    "Entry",
+    "Labelled",
+    "Numeric",
+    "Parameter",
+    "Request",
+    "Sheet",
+    "Told",
+    "curate",
+    "find",
+]

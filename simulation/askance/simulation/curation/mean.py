@@ -1,0 +1,50 @@
+"""Averages of columns."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance.aggregator.curator.budgets import read_probability
+from askance.aggregator.curator.mechanisms import Query, fine_step, laplace_at, means
+from askance.simulation.curation.request import Curated, Request
+from askance.simulation.curation.sheet import Numeric, Sheet
+
+
+def curate(request: Request) -> Curated:
+    """Releases the average of each column, each by the Laplace mechanism at epsilon / columns.
+
+    Privacy: epsilon-DP: the releases' budgets add up.
+
+    Raises:
+      InvalidParameter, InvalidRecord: a column without bounds, or values that do not keep to them.
+    """
+    names = request.names("columns")
+    confidence = read_probability(request.text("confidence"), "confidence")
+    sheet, each = request.sheet, request.epsilon / len(names)
+    step = fine_step(min(_span(sheet.numeric(name)) for name in names))
+    queries = [_query(sheet, name) for name in names]
+    found = means(queries, sheet, laplace_at(each), request.words, step=step)
+    result, lines = {}, []
+    for name, release in zip(names, found, strict=True):
+        lows, highs = release.intervals(confidence, len(names))
+        told = {"estimate": release.values[0], "low": lows[0], "high": highs[0]}
+        result[name] = {part: float(value) for part, value in told.items()}
+        lines.append(f"{name}: {told['estimate']:.6g} ({told['low']:.6g} .. {told['high']:.6g})")
+    note = f"intervals hold for all columns together with probability {float(confidence):g}"
+    return Curated({"means": result, "confidence": float(confidence)}, tuple(lines), notes=(note,))
+
+
+def _query(sheet: Sheet, name: str) -> Query[Sheet]:
+    kind = sheet.numeric(name)
+
+    def of(records: Sheet) -> NDArray[np.float64]:
+        return records.numbers(name)
+
+    return Query(name, of, float(kind.low), float(kind.high))
+
+
+def _span(kind: Numeric) -> Fraction:
+    return kind.high - kind.low

@@ -40,3 +40,8 @@ def parity() -> ModuleType:
 @pytest.fixture(scope="session")
 def logistic() -> ModuleType:
     return _load("logistic")
+
+
+@pytest.fixture(scope="session")
+def curator() -> ModuleType:
+    return _load("curator")

@@ -220,6 +220,7 @@ BAD: list[tuple[str, list[str], str]] = [
     ("mean", [*AGE, *sets("confidence=1")], "confidence"),
     ("mean", [*AGE, "--schema", "none.toml"], "none.toml"),
     ("mean", [*AGE, "--out", "here.csv"], "--out"),
+    ("mean", [*AGE, "--out", "no/such/folder/here.json"], "--out"),
     ("mean", [*AGE, "--seed", "-1"], "seed"),
     ("histogram", sets("labels=town:north|south", "column=town"), "column 'town'"),
     ("histogram", sets("labels=town:north", "column=town"), "labels"),
@@ -252,6 +253,15 @@ def test_bad_input_is_one_line_and_nothing_is_drawn(
     assert code == 2
     assert what in told["failure"]["message"]
     assert err == f"askance: {told['failure']['message']}\n"
+
+
+@pytest.mark.parametrize("cell", ["1e400", "-1e99", "nan", "inf", "", "?", "seven"])
+def test_a_cell_without_a_number_is_named_by_its_row(folder: Path, run: Run, cell: str) -> None:
+    (folder / "odd.csv").write_text(f"age,name\n7,a\n{cell},b\n9,c\n")
+    code, told, _ = run("mean", *AGE, data="odd.csv")
+    assert code == 2
+    assert "row 2 the first" in told["failure"]["message"]
+    assert cell == "" or cell not in told["failure"]["message"].split("(--set")[0].split()
 
 
 @pytest.mark.parametrize("epsilon", ["0", "-1", "nan", "much"])

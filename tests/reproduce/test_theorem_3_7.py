@@ -76,6 +76,7 @@ def test_what_is_enough_is_enough_from_there_on() -> None:
 def test_too_many_failures_at_n_do_not_hold() -> None:
     assert row(CURVE)["holds"]
     assert not row(replace(CURVE, failed=(*CURVE.failed[:-1], 30)))["holds"]
+    assert not row(replace(CURVE, failed_as_printed=6))["holds"]
 
 
 def test_the_sample_sizes() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,8 +77,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check_out(out: Path | None) -> None:
     """Before anything is spent."""
-    if out is not None and (out.suffix != ".json" or not out.parent.is_dir()):
-        raise Failure(2, "usage", f"--out: expected FILE.json in an existing folder, found {out}")
+    if out is None:
+        return
+    if out.suffix != ".json" or not os.access(out if out.exists() else out.parent, os.W_OK):
+        raise Failure(2, "usage", f"--out: expected FILE.json that can be written, found {out}")
 
 
 def _list(*, as_json: bool) -> int:

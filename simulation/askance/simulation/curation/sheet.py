@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf, nan
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,13 +100,13 @@ class Sheet:
         """
         kind = self.numeric(name)
         place = self.people.place(name)
-        ratios = [exact_ratio(row[place]) for row in self.people.rows]
-        for row, ratio in enumerate(ratios, start=1):
-            if ratio is None:
-                raise InvalidRecord(
-                    f"column {name!r}: expected a number, found something else at row {row}"
-                )
-        values = np.array([one[0] / one[1] for one in ratios if one is not None], dtype=np.float64)
+        values = np.array([_float(row[place]) for row in self.people.rows])
+        unread = np.flatnonzero(np.isnan(values))
+        if unread.size:
+            raise InvalidRecord(
+                f"column {name!r}: expected a number, found something else in {unread.size} rows,"
+                f" row {unread[0] + 1} the first"
+            )
         low, high = float(kind.low), float(kind.high)
         if self.clip:
             return np.asarray(np.clip(values, low, high), dtype=np.float64)
@@ -209,6 +210,17 @@ class Sheet:
                 f" bounds={name}:LOW:HIGH or labels={name}:A|B), found them for {known}"
             )
         return self.columns[name]
+
+
+def _float(cell: object) -> float:
+    """The number in a cell, infinite where a float cannot be so large; NaN where there is none."""
+    ratio = exact_ratio(cell)
+    if ratio is None:
+        return nan
+    try:
+        return ratio[0] / ratio[1]
+    except OverflowError:
+        return inf if ratio[0] > 0 else -inf
 
 
 def columns_of(schema: Schema) -> dict[str, Column]:

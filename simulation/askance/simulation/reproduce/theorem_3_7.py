@@ -125,8 +125,9 @@ def reproduce(setting: Setting) -> Reproduction:
             "The class is all parities; every hypothesis but the target is worse by 1.01 alpha, so"
             " any other choice is a failure.",
             f"beta = {float(BETA):g}; a row holds if its failures at n are no proof of more than"
-            f" beta (one in a million), some part of n was enough, and the loss, enumerated over"
-            " all data sets of three examples of one bit and their neighbours, is at most eps.",
+            " beta (one in a million), some part of n was enough, so was the printed n, and the"
+            " loss, enumerated over all data sets of three examples of one bit and their"
+            " neighbours, is at most eps.",
         ),
         draw=lambda figure: _draw(figure, curves),
     )
@@ -230,6 +231,7 @@ def row(curve: Curve) -> Row:
         "loss / eps": loss / float(instance.epsilon),
         "holds": lucky > CHANCE
         and curve.sufficient is not None
+        and curve.failed_as_printed <= BETA * curve.trials
         and loss <= instance.epsilon * (1 + _FLOATS),
     }
 

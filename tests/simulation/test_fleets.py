@@ -32,6 +32,15 @@ SMALL = {
     "frequency": {"tau": "1/5"},
     "masked-parity": {"d": "2"},
     "mean": {"tau": "1/5"},
+    "literal-conjunctions": {"d": "2", "relevant": "1", "accuracy": "4/5"},
+    "disjunctions": {"d": "2", "relevant": "1", "accuracy": "4/5"},
+    "decision-lists": {"d": "2", "relevant": "1", "accuracy": "4/5", "length": "1"},
+    "naive-bayes": {"columns": "member,age", "bins": "2", "tau": "1/4"},
+    "linear-regression": {"d": "1", "tau": "1/2"},
+    "ridge-regression": {"d": "1", "tau": "1/2"},
+    "pca": {"d": "1", "tau": "1/2"},
+    "marginals": {"columns": "member,colour,y", "tau": "1/4"},
+    "quantiles": {"levels": "1/4,3/4", "steps": "8", "tau": "1/4"},
 }
 LEARNERS = [entry.name for entry in learners()]
 

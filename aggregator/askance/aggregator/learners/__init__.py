@@ -21,11 +21,13 @@ A learner, whole::
         return MaskedParity(r, int(answer.value > 1 / 4))
 """
 
+from askance.aggregator.learners import entries as _entries  # noqa: F401  # registers them
 from askance.aggregator.learners.conjunctions import (
     Conjunction,
     conjunctions,
     conjunctions_schema,
 )
+from askance.aggregator.learners.decision_lists import DecisionList, Rule, decision_lists
 from askance.aggregator.learners.encodings import Cells, Number
 from askance.aggregator.learners.frequency import FrequencyEstimate, frequency
 from askance.aggregator.learners.hypotheses import (
@@ -56,12 +58,24 @@ from askance.aggregator.learners.learning import (
     check_batch,
     neutral_answer,
 )
+from askance.aggregator.learners.linear import LinearModel, linear_regression, ridge_regression
+from askance.aggregator.learners.literals import (
+    Disjunction,
+    LiteralConjunction,
+    disjunctions,
+    labelled_bits_schema,
+    literal_conjunctions,
+)
+from askance.aggregator.learners.marginals import Marginal, Marginals, marginals
 from askance.aggregator.learners.masked_parity import (
     MaskedParity,
     masked_parity,
     masked_parity_schema,
 )
 from askance.aggregator.learners.mean import MeanEstimate, mean
+from askance.aggregator.learners.naive_bayes import NaiveBayes, naive_bayes
+from askance.aggregator.learners.pca import PrincipalComponents, principal_components
+from askance.aggregator.learners.quantiles import Quantile, Quantiles, quantiles
 from askance.aggregator.learners.rationals import Rational, rational
 from askance.aggregator.learners.registry import (
     LearnerEntry,
@@ -71,6 +85,7 @@ from askance.aggregator.learners.registry import (
     register,
 )
 from askance.aggregator.learners.rows import Rows
+from askance.aggregator.learners.schemas import plane_schema, traits_schema
 
 __all__ = [
     "Adaptive",
@@ -81,38 +96,61 @@ __all__ = [
     "Cells",
     "Classifier",
     "Conjunction",
+    "DecisionList",
+    "Disjunction",
     "Document",
     "FrequencyEstimate",
     "Learner",
     "LearnerEntry",
     "Learning",
+    "LinearModel",
+    "LiteralConjunction",
+    "Marginal",
+    "Marginals",
     "MaskedParity",
     "MeanEstimate",
+    "NaiveBayes",
     "NonAdaptive",
     "Number",
     "ParameterEntry",
+    "PrincipalComponents",
+    "Quantile",
+    "Quantiles",
     "Question",
     "Rational",
     "Regressor",
     "Rehearsal",
     "Rows",
+    "Rule",
     "adaptive",
     "canonical_text",
     "check_answers",
     "check_batch",
     "conjunctions",
     "conjunctions_schema",
+    "decision_lists",
+    "disjunctions",
     "find",
     "frequency",
     "hypothesis_from_json",
     "hypothesis_json",
     "hypothesis_of",
+    "labelled_bits_schema",
     "learners",
+    "linear_regression",
+    "literal_conjunctions",
+    "marginals",
     "masked_parity",
     "masked_parity_schema",
     "mean",
+    "naive_bayes",
     "neutral_answer",
     "non_adaptive",
+    "plane_schema",
+    "principal_components",
+    "quantiles",
     "rational",
     "register",
+    "ridge_regression",
+    "traits_schema",
 ]

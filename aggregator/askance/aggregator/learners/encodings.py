@@ -115,6 +115,11 @@ class Number:
     high: Fraction
 
     @property
+    def field(self) -> str:
+        """The field's name."""
+        return _field_of(self.name)
+
+    @property
     def is_truth(self) -> bool:
         """Whether it is 0 or 1 and nothing between."""
         return self.expression.kind is Kind.BOOLEAN
@@ -166,6 +171,11 @@ def cells(schema: Schema, field: str, bins: int = 8) -> tuple[Cells, ...]:
             return (Cells(field, expression, kind.labels),)
         case Integer() | Real():
             return (binned(schema, field, equal_edges(kind, bins)),)
+
+
+def columns_of(schema: Schema, bins: int = 8) -> tuple[Cells, ...]:
+    """All fields of a schema as cells, in its order."""
+    return tuple(part for name in schema.fields for part in cells(schema, name, bins))
 
 
 def binned(schema: Schema, field: str, edges: Sequence[Fraction | int]) -> Cells:
@@ -237,6 +247,11 @@ def numbers(schema: Schema, field: str) -> tuple[Number, ...]:
         case Integer() | Real():
             low, high = Fraction(kind.low), Fraction(kind.high)
             return (Number(field, _scaled(field, kind, expression), low, high),)
+
+
+def numbers_of(schema: Schema) -> tuple[Number, ...]:
+    """All fields of a schema as numbers, in its order."""
+    return tuple(number for name in schema.fields for number in numbers(schema, name))
 
 
 def _scaled(field: str, kind: Integer | Real, expression: Expression) -> Expression:

@@ -46,6 +46,8 @@ class LearnerEntry:
         parameters: what can be set.
         make: builds it from a schema (None: one of its own) and the text of every parameter that
             is set or has a default.
+        held_out: whether the error is measured on rows of which nobody was asked; of a data file
+            some are then put aside.
     """
 
     name: str
@@ -53,6 +55,7 @@ class LearnerEntry:
     error: str
     parameters: tuple[ParameterEntry, ...]
     make: Build
+    held_out: bool = False
 
     def build(
         self, schema: Schema | None = None, parameters: Mapping[str, str] | None = None
@@ -132,7 +135,7 @@ def find(name: str) -> LearnerEntry:
 
 
 def _masked_parity(schema: Schema | None, parameters: Mapping[str, str]) -> Learner[Any]:
-    own = masked_parity_schema(_whole("d", parameters["d"])) if "d" in parameters else None
+    own = masked_parity_schema(whole("d", parameters["d"])) if "d" in parameters else None
     if schema is None:
         schema = own or masked_parity_schema(8)
     elif own is not None and dict(own.fields) != dict(schema.fields):
@@ -141,7 +144,7 @@ def _masked_parity(schema: Schema | None, parameters: Mapping[str, str]) -> Lear
 
 
 def _conjunctions(schema: Schema | None, parameters: Mapping[str, str]) -> Learner[Any]:
-    own = conjunctions_schema(_whole("d", parameters["d"])) if "d" in parameters else None
+    own = conjunctions_schema(whole("d", parameters["d"])) if "d" in parameters else None
     if schema is None:
         schema = own or conjunctions_schema(8)
     elif own is not None and schema.fields.get("x") != own.fields["x"]:
@@ -151,20 +154,20 @@ def _conjunctions(schema: Schema | None, parameters: Mapping[str, str]) -> Learn
 
 def _frequency(schema: Schema | None, parameters: Mapping[str, str]) -> Learner[Any]:
     if schema is None:
-        cells = _whole("cells", parameters.get("cells", "16"))
+        cells = whole("cells", parameters.get("cells", "16"))
         if not 2 <= cells <= MAX_CELLS:
             raise InvalidParameter(f"cells expects 2..{MAX_CELLS}, found {cells}")
         schema = Schema("frequency", 1, cell=Category(range(cells)))
     elif "cells" in parameters:
         raise InvalidParameter("frequency: cells is for planning without data; found a schema")
-    field = _field("frequency", schema, (Category,), parameters.get("column"))
+    field = field_named("frequency", schema, (Category,), parameters.get("column"))
     return replace(frequency(schema[field], _tau(parameters)), schema=schema)
 
 
 def _mean(schema: Schema | None, parameters: Mapping[str, str]) -> Learner[Any]:
     if schema is None:
         schema = Schema("mean", 1, value=Real(-1, 1))
-    field = _field("mean", schema, (Integer, Real, Bit), parameters.get("column"))
+    field = field_named("mean", schema, (Integer, Real, Bit), parameters.get("column"))
     return replace(mean(schema[field], _tau(parameters)), schema=schema)
 
 
@@ -172,8 +175,12 @@ def _tau(parameters: Mapping[str, str]) -> Rational | None:
     return parameters.get("tau")
 
 
-def _field(learner: str, schema: Schema, types: tuple[type, ...], asked: str | None) -> str:
-    """The field to ask about: the one named, else a Label, else the only one that fits."""
+def field_named(learner: str, schema: Schema, types: tuple[type, ...], asked: str | None) -> str:
+    """The field to ask about: the one named, else a Label, else the only one that fits.
+
+    Raises:
+        InvalidParameter: the one named does not fit, or there is no only one.
+    """
     fits = [name for name, kind in schema.fields.items() if isinstance(kind, types)]
     if asked is not None:
         if asked not in fits:
@@ -189,7 +196,12 @@ def _field(learner: str, schema: Schema, types: tuple[type, ...], asked: str | N
     )
 
 
-def _whole(name: str, text: str) -> int:
+def whole(name: str, text: str) -> int:
+    """A parameter that is a whole number.
+
+    Raises:
+        InvalidParameter: it is none.
+    """
     try:
         return int(text)
     except ValueError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from askance.aggregator.learners.hypotheses import Document
 from askance.client.errors import InvalidParameter, InvalidRecord
-from askance.client.queries import Bits, EncodedColumns, Field, Schema
+from askance.client.queries import Bits, Category, EncodedColumns, Field, Label, Schema
+from askance.client.queries.limits import WORD
 from askance.client.records import schema_from_table, table_from_schema
 
 Rows = Mapping[str, ArrayLike] | NDArray[Any] | EncodedColumns
@@ -40,6 +41,45 @@ def some_fields(schema: Schema, fields: Iterable[str]) -> Schema:
     if len(set(names)) < len(names):
         raise InvalidParameter("expected each field once, found one twice")
     return Schema.of(schema.name, schema.version, {name: field_of(schema, name) for name in names})
+
+
+def label_of(schema: Schema, label: str | None = None) -> str:
+    """The field to be predicted: the one named, else the only Label.
+
+    Raises:
+        InvalidParameter: it is no category, or there is not exactly one Label.
+    """
+    if label is not None:
+        if not isinstance(field_of(schema, label), Category):
+            raise InvalidParameter(f"label expects a category, found another field, {label}")
+        return label
+    found = [name for name, kind in schema.fields.items() if isinstance(kind, Label)]
+    if len(found) != 1:
+        raise InvalidParameter(
+            f"expected one Label in the schema, or label set to a category, found {len(found)}"
+        )
+    return found[0]
+
+
+def features_of(schema: Schema, label: str, columns: Sequence[str] | None = None) -> Schema:
+    """The schema of what the label is predicted from: all other fields, or these columns.
+
+    Raises:
+        InvalidParameter: there is none, one is not a field, or one is the label itself.
+    """
+    names = [name for name in schema.fields if name != label] if columns is None else list(columns)
+    if not names or label in names:
+        raise InvalidParameter(f"expected columns besides {label}, found none or itself")
+    return some_fields(schema, names)
+
+
+def bits_of(field: str, width: int, rows: Rows) -> NDArray[np.int64]:
+    """The components of a Bits field, shape (n, width); 0 where it is not present."""
+    columns = encoded(Schema("bits", 1, **{field: Bits(width)}), rows)
+    words = columns.values[field]
+    if not isinstance(words, tuple):
+        raise InvalidParameter(f"{field}: expected a vector of bits, found another field")
+    return np.stack([words[j // WORD] >> (j % WORD) & 1 for j in range(width)], axis=1)
 
 
 def schema_to_json(schema: Schema) -> dict[str, Any]:

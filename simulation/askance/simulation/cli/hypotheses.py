@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 
 
 def tell_hypothesis(console: Console, result: dict[str, Any]) -> None:
-    """Prints estimates as a table with their intervals (and the truth, where it is known), anything
-    else by its parts.
+    """Prints what has a summary by it, estimates as a table with their intervals (and the truth,
+    where it is known), anything else by its parts.
 
     Args:
       result: has "learner", "hypothesis" and "confidence"; "truth" too in a simulation.
@@ -21,6 +21,9 @@ def tell_hypothesis(console: Console, result: dict[str, Any]) -> None:
     from askance.simulation.experiments.records import estimates
 
     found, truth = result["hypothesis"], result.get("truth")
+    if isinstance(found, dict) and isinstance(found.get("summary"), str):
+        console.print(found["summary"], markup=False)
+        return
     cells = estimates(found, result["learner"])
     if not cells:
         parts = found.items() if isinstance(found, dict) else [("hypothesis", found)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
 from askance.aggregator.learners import find
@@ -14,12 +15,23 @@ from askance.simulation.populations import Population, table_from_csv
 from askance.simulation.populations.registry import build, entry
 from askance.simulation.seeds import Seed
 
+_HELD_OUT = Fraction(1, 5)  # of a file's rows, for learners that are judged by such rows
+
 # Who a learner meets when nobody says otherwise.
 _HOME = {
     "masked-parity": "masked-parity",
     "conjunctions": "conjunctions",
     "frequency": "categories",
     "mean": "numbers",
+    "literal-conjunctions": "literal-conjunctions",
+    "disjunctions": "disjunctions",
+    "decision-lists": "decision-lists",
+    "naive-bayes": "traits",
+    "linear-regression": "plane",
+    "ridge-regression": "plane",
+    "pca": "plane",
+    "marginals": "traits",
+    "quantiles": "numbers",
 }
 
 
@@ -48,7 +60,8 @@ def named(
 
     Args:
       delta: at which charges are composed, for the result; None: they are summed only.
-      users: how many; None with `data`: one a row.
+      users: how many; None with `data`: one a row. A learner whose error is measured on rows of
+        which nobody was asked leaves a fifth of the rows out.
       settings: text by name, for the learner and for a generated population.
       population: a generated population's name; None: the learner's own.
       data: a CSV file instead, its schema from the TOML file `schema` or inferred, `label` what is
@@ -67,9 +80,10 @@ def named(
             raise InvalidParameter("expected a population or a data file, found both")
         path = data
         known = None if schema is None else schema_from_toml(schema)
+        aside = _HELD_OUT if chosen.held_out else Fraction(0)
 
         def people(seed: Seed) -> Population:
-            return table_from_csv(path, seed, schema=known, label=label, size=users)
+            return table_from_csv(path, seed, schema=known, label=label, size=users, held_out=aside)
 
     else:
         people = _generated(learner, population, users, given)

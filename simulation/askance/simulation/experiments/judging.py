@@ -1,8 +1,11 @@
-"""How right a hypothesis is: against the law that made the population, or the people in it."""
+"""How right a hypothesis is: against the law that made the population, or the people in it.
+
+What predicts is judged by rows of which nobody was asked, where the population has such.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import singledispatch
@@ -12,17 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance.aggregator.learners import (
+    Classifier,
     Conjunction,
     FrequencyEstimate,
     Learner,
+    LinearModel,
+    Marginals,
     MaskedParity,
     MeanEstimate,
     NonAdaptive,
+    PrincipalComponents,
+    Quantiles,
 )
-from askance.client.queries import Query, QueryKind
+from askance.client.queries import Category, EncodedColumns, Integer, Query, QueryKind, Real
 from askance.simulation.populations import Population
 
 _CHUNK = 1 << 16
+_UNSEEN = 1 << 16  # rows to judge by: a share of them is off by 0.002 at most, one standard error
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +46,14 @@ class Verdict:
 
 @singledispatch
 def judge(hypothesis: object, learner: Learner[Any], population: Population) -> Verdict:
-    """The verdict on a hypothesis; one without a rule of its own is compared with the target."""
+    """The verdict on a hypothesis; one without a rule of its own is compared with the target.
+
+    A classifier's error is the share of rows that it gets wrong; it is the target, written in this
+    way or another, if it gets none wrong.
+    """
+    if isinstance(hypothesis, Classifier) and population.unseen is not None:
+        error = _wrong_share(hypothesis, population, population.unseen(_UNSEEN))
+        return Verdict(None if population.target is None else error == 0, error)
     if population.target is None:
         return Verdict(None, None)
     right = hypothesis == population.target
@@ -72,12 +88,8 @@ def _(hypothesis: FrequencyEstimate, learner: Learner[Any], population: Populati
     query = _query(learner, QueryKind.CATEGORY)
     if query is None:
         return Verdict(None, None)
-    counts = np.zeros(query.cells, np.int64)
-    for values in _values(query, population):
-        counts += np.bincount(values, minlength=query.cells)
-    truth = tuple(float(count) / population.size for count in counts)
     answer = hypothesis.answer
-    return _covers(answer.values, answer.lows, answer.highs, truth)
+    return _covers(answer.values, answer.lows, answer.highs, _shares(query, population))
 
 
 @judge.register
@@ -89,6 +101,95 @@ def _(hypothesis: MeanEstimate, learner: Learner[Any], population: Population) -
     scale = 1 if query.kind is QueryKind.PREDICATE else 1 << query.frac
     truth = (float(Fraction(total, scale * population.size)),)
     return _covers((hypothesis.estimate,), (hypothesis.low,), (hypothesis.high,), truth)
+
+
+@judge.register
+def _(hypothesis: LinearModel, learner: Learner[Any], population: Population) -> Verdict:
+    """The mean squared error, as a part of the outcome's variance: 1 - R^2."""
+    if population.unseen is None:
+        return Verdict(None, None)
+    rows = population.unseen(_UNSEEN)
+    present = rows.present[hypothesis.target]
+    truth = hypothesis.scaled.in_units(hypothesis.scaled.of(rows))[present]
+    missed = np.square(hypothesis.predict(rows)[present] - truth).mean()
+    variance = truth.var()
+    return Verdict(None, float(missed / variance) if variance > 0 else None)
+
+
+@judge.register
+def _(hypothesis: PrincipalComponents, learner: Learner[Any], population: Population) -> Verdict:
+    """The variance that as many best directions hold beyond these, as a part of all."""
+    count = len(hypothesis.columns)
+    sums, products = np.zeros(count), np.zeros((count, count))
+    for columns in _chunks(population):
+        scaled = np.stack([number.of(columns) for number in hypothesis.columns], axis=1)
+        sums, products = sums + scaled.sum(axis=0), products + scaled.T @ scaled
+    mean = sums / population.size
+    covariance = products / population.size - np.outer(mean, mean)
+    axes = hypothesis.components_
+    best = np.linalg.eigvalsh(covariance)[-len(axes) :].sum()
+    total = float(np.trace(covariance))
+    held = float(np.trace(axes @ covariance @ axes.T))
+    return Verdict(None, max(float(best) - held, 0.0) / total if total > 0 else 0.0)
+
+
+@judge.register
+def _(hypothesis: Marginals, learner: Learner[Any], population: Population) -> Verdict:
+    if not isinstance(learner, NonAdaptive):
+        return Verdict(None, None)
+    truth: list[float] = []
+    for question in learner.batch.questions:
+        truth += _shares(question.query, population)
+    answers = [table.answer for table in hypothesis.tables]
+    return _covers(
+        tuple(value for answer in answers for value in answer.values),
+        tuple(low for answer in answers for low in answer.lows),
+        tuple(high for answer in answers for high in answer.highs),
+        tuple(truth),
+    )
+
+
+@judge.register
+def _(hypothesis: Quantiles, learner: Learner[Any], population: Population) -> Verdict:
+    """How far each level is from the ranks of its cell's ends; right if within tau."""
+    found = hypothesis.quantiles
+    below, up_to = np.zeros(len(found)), np.zeros(len(found))
+    kind = population.schema.fields[hypothesis.column]
+    if not isinstance(kind, Integer | Real):
+        return Verdict(None, None)
+    ends = [float(item.high) for item in found]
+    for columns in _chunks(population):
+        present = columns.present[hypothesis.column]
+        grid = np.asarray(columns.values[hypothesis.column], dtype=np.float64)
+        values = np.ldexp(grid, -kind.type.frac)[present]
+        below += [(values < item.low).sum() for item in found]
+        closed = [isinstance(kind, Integer) or end >= Fraction(kind.high) for end in ends]
+        pairs = zip(ends, closed, strict=True)
+        up_to += [((values <= end) if last else (values < end)).sum() for end, last in pairs]
+    levels = np.array([float(item.level) for item in found])
+    missed = np.maximum(levels - up_to / population.size, below / population.size - levels)
+    error = float(max(missed.max(), 0.0))
+    return Verdict(error < float(Fraction(learner.parameters["tau"])), error)
+
+
+def _wrong_share(hypothesis: Classifier, population: Population, rows: EncodedColumns) -> float:
+    """The part of the rows with a label that get another one."""
+    kind = population.schema.fields[hypothesis.label]
+    labels, present = np.asarray(rows.values[hypothesis.label]), rows.present[hypothesis.label]
+    classes: Sequence[Any] = hypothesis.classes_.tolist()
+    predicted = hypothesis.predict(rows)
+    wrong = np.ones(len(rows), dtype=np.bool_)
+    for name in classes:
+        index = kind.encode(name) if isinstance(kind, Category) else int(name)
+        wrong &= ~((predicted == name) & (labels == index))
+    return float(wrong[present].mean())
+
+
+def _shares(query: Query, population: Population) -> tuple[float, ...]:
+    counts = np.zeros(query.cells, np.int64)
+    for values in _values(query, population):
+        counts += np.bincount(values, minlength=query.cells)
+    return tuple(float(count) / population.size for count in counts)
 
 
 def _covers(
@@ -112,6 +213,10 @@ def _query(learner: Learner[Any], *kinds: QueryKind) -> Query | None:
 
 def _values(query: Query, population: Population) -> Iterator[NDArray[np.int64]]:
     """What every user's exact answer would be, chunk by chunk."""
+    for columns in _chunks(population):
+        yield np.asarray(query.evaluate(columns))
+
+
+def _chunks(population: Population) -> Iterator[EncodedColumns]:
     for start in range(0, population.size, _CHUNK):
-        stop = min(start + _CHUNK, population.size)
-        yield np.asarray(query.evaluate(population.columns(start, stop)))
+        yield population.columns(start, min(start + _CHUNK, population.size))

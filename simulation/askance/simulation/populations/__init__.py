@@ -6,11 +6,18 @@ however it is asked for. What a learner should find out is its `target`, where t
 
 from askance.simulation.populations.categories import categories
 from askance.simulation.populations.conjunctions import conjunctions
+from askance.simulation.populations.labelled_bits import (
+    decision_lists,
+    disjunctions,
+    literal_conjunctions,
+)
 from askance.simulation.populations.masked_parity import masked_parity
 from askance.simulation.populations.numbers import numbers
+from askance.simulation.populations.plane import plane
 from askance.simulation.populations.population import Population
 from askance.simulation.populations.registry import POPULATIONS, PopulationEntry
 from askance.simulation.populations.tables import table_from_csv
+from askance.simulation.populations.traits import traits
 
 __all__ = [
     "POPULATIONS",
@@ -18,7 +25,12 @@ __all__ = [
     "PopulationEntry",
     "categories",
     "conjunctions",
+    "decision_lists",
+    "disjunctions",
+    "literal_conjunctions",
     "masked_parity",
     "numbers",
+    "plane",
     "table_from_csv",
+    "traits",
 ]

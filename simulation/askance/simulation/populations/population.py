@@ -28,6 +28,8 @@ class Population:
       size: how many users; ordinals are 0 .. size-1.
       columns: the records of ordinals start .. stop-1; a pure function.
       target: the hypothesis that a learner should find, if the law has one.
+      unseen: so many more records of the same law, of people who are not users: what a hypothesis
+        is judged by; None: there are none.
       notes: what a reader of results must know (bounds inferred, rows resampled).
     """
 
@@ -36,6 +38,7 @@ class Population:
     size: int
     columns: Callable[[int, int], EncodedColumns]
     target: object | None = None
+    unseen: Callable[[int], EncodedColumns] | None = None
     notes: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:

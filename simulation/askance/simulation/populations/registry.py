@@ -8,9 +8,16 @@ from dataclasses import dataclass
 from askance.client.errors import InvalidParameter
 from askance.simulation.populations.categories import categories
 from askance.simulation.populations.conjunctions import conjunctions
+from askance.simulation.populations.labelled_bits import (
+    decision_lists,
+    disjunctions,
+    literal_conjunctions,
+)
 from askance.simulation.populations.masked_parity import masked_parity
 from askance.simulation.populations.numbers import numbers
+from askance.simulation.populations.plane import plane
 from askance.simulation.populations.population import Population
+from askance.simulation.populations.traits import traits
 from askance.simulation.seeds import Seed
 
 
@@ -42,6 +49,28 @@ POPULATIONS = {
         ),
         PopulationEntry(
             "categories", "one category a user, by Zipf's law", (("cells", 16),), categories
+        ),
+        PopulationEntry(
+            "literal-conjunctions",
+            "uniform bits labelled by a random conjunction with negations",
+            (("d", 8), ("relevant", 2)),
+            literal_conjunctions,
+        ),
+        PopulationEntry(
+            "disjunctions",
+            "uniform bits labelled by a random disjunction with negations",
+            (("d", 8), ("relevant", 2)),
+            disjunctions,
+        ),
+        PopulationEntry(
+            "decision-lists",
+            "uniform bits labelled by a random decision list",
+            (("d", 8), ("relevant", 2)),
+            decision_lists,
+        ),
+        PopulationEntry("traits", "two groups with traits of every kind", (), traits),
+        PopulationEntry(
+            "plane", "numbers that go together, an outcome near a plane", (("d", 3),), plane
         ),
         PopulationEntry("numbers", "a bell-shaped number in [0, 1]", (), numbers),
     )

@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from askance.aggregator.session import Permutation
 from askance.client.errors import InvalidParameter, InvalidRecord
@@ -16,6 +17,8 @@ from askance.client.queries.limits import MAX_FRAC, MAX_SPREAD
 from askance.client.records import NOTHING, Table, field_name, is_missing, read_csv
 from askance.simulation.populations.population import Population, draws
 from askance.simulation.seeds import Seed
+
+Rows = NDArray[np.int64]
 
 _MAX_LABELS = 1024
 _FRAC_BITS = 16  # the grid of a number, unless its range asks for a finer or a coarser one
@@ -29,6 +32,7 @@ def table_from_csv(
     schema: Schema | None = None,
     label: str | None = None,
     size: int | None = None,
+    held_out: Fraction = Fraction(0),
 ) -> Population:
     """The people in a CSV file with a header line.
 
@@ -42,12 +46,13 @@ def table_from_csv(
     answered by a query's public default, and the result of a study says how many.
 
     Args:
+      held_out: the part of the rows that are nobody's and stay `unseen`, chosen by the seed.
       size: how many users; fewer than rows: a seeded sample without replacement; more: resampled
-        with replacement, and said so. None: one user a row.
+        with replacement, and said so. None: one user a row that is not held out.
 
     Raises:
       InvalidRecord: no file, no header, a short or long row, or a column that is not there.
-      InvalidParameter: no users.
+      InvalidParameter: no users, or no rows that are not held out.
     """
     if size is not None and size < 1:
         raise InvalidParameter(f"users: expected 1 or more, found {size}")
@@ -64,21 +69,36 @@ def table_from_csv(
         for before, after in zip(people.written, people.names, strict=True)
         if before != after and after in schema.fields
     ]
-    rows = len(people.rows)
+    aside, kept = _divided(len(people.rows), held_out, seed)
+    if len(aside):
+        notes.append(f"{len(aside)} of {len(people.rows)} rows are held out to measure the error")
+    rows = len(kept)
     count = rows if size is None else size
     if count > rows:
         notes.append(f"{rows} rows were resampled with replacement to {count} users")
-    choice = _choice(rows, count, seed)
+    choice = kept[_choice(rows, count, seed)]
     return Population(
         path.stem,
         schema,
         count,
         lambda start, stop: table.take(choice[start:stop]),
+        unseen=(lambda most: table.take(aside[:most])) if len(aside) else None,
         notes=tuple(notes),
     )
 
 
-def _choice(rows: int, size: int, seed: Seed) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _divided(rows: int, held_out: Fraction, seed: Seed) -> tuple[Rows, Rows]:
+    """The rows that are held out, and all others in the file's order."""
+    if not 0 <= held_out < 1:
+        raise InvalidParameter("held_out expects a part in [0, 1), found another number")
+    count = int(rows * held_out)
+    if count == 0:
+        return np.arange(0, dtype=np.int64), np.arange(rows, dtype=np.int64)
+    aside = Permutation((seed / "held-out").key, rows).ordinals(0, count)
+    return aside, np.setdiff1d(np.arange(rows, dtype=np.int64), aside)
+
+
+def _choice(rows: int, size: int, seed: Seed) -> Rows:
     if size == rows:
         return np.arange(rows, dtype=np.int64)
     if size < rows:

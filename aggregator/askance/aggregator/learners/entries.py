@@ -1,0 +1,242 @@
+"""The catalogue's entries for learners over labelled bits, tables and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from askance.aggregator.learners.decision_lists import decision_lists
+from askance.aggregator.learners.learner import Learner
+from askance.aggregator.learners.linear import linear_regression, ridge_regression
+from askance.aggregator.learners.literals import (
+    disjunctions,
+    labelled_bits_schema,
+    literal_conjunctions,
+)
+from askance.aggregator.learners.marginals import marginals
+from askance.aggregator.learners.naive_bayes import naive_bayes
+from askance.aggregator.learners.pca import principal_components
+from askance.aggregator.learners.quantiles import quantiles
+from askance.aggregator.learners.registry import (
+    LearnerEntry,
+    ParameterEntry,
+    field_named,
+    register,
+    whole,
+)
+from askance.aggregator.learners.schemas import plane_schema, traits_schema
+from askance.client.errors import InvalidParameter
+from askance.client.queries import Integer, Real, Schema
+
+Text = Mapping[str, str]
+OnBits = Callable[[Schema, Text], Learner[Any]]
+
+D = ParameterEntry("d", "variables (8 without data)")
+ACCURACY = ParameterEntry("accuracy", "the allowed error", "1/10")
+COLUMNS = ParameterEntry("columns", "fields by name, with commas (default: all that suit)")
+TAU = ParameterEntry("tau", "how exactly each answer is wanted (default: as users allow)")
+LABEL = ParameterEntry("label", "the category to predict (default: the only label)")
+HELD_OUT = "share of labels that the hypothesis gets wrong, on rows of which nobody was asked"
+
+
+def columns_in(parameters: Text) -> tuple[str, ...] | None:
+    """The fields that were named, if any were."""
+    named = parameters.get("columns")
+    return None if named is None else tuple(name.strip() for name in named.split(","))
+
+
+def on_bits(name: str, make: OnBits) -> Callable[[Schema | None, Text], Learner[Any]]:
+    """A learner over x=Bits(d), y=Label([0, 1]), with d for where there is no schema."""
+
+    def build(schema: Schema | None, parameters: Text) -> Learner[Any]:
+        own = labelled_bits_schema(whole("d", parameters["d"])) if "d" in parameters else None
+        if schema is None:
+            schema = own or labelled_bits_schema(8)
+        elif own is not None and schema.fields.get("x") != own.fields["x"]:
+            raise InvalidParameter(f"{name}: d and the schema expect different records")
+        return make(schema, parameters)
+
+    return build
+
+
+def _naive_bayes(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    return naive_bayes(
+        traits_schema() if schema is None else schema,
+        parameters.get("label"),
+        columns_in(parameters),
+        whole("bins", parameters["bins"]),
+        parameters["smoothing"],
+        parameters.get("tau"),
+    )
+
+
+def _linear(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    return linear_regression(
+        plane_schema(3) if schema is None else schema,
+        parameters.get("target"),
+        columns_in(parameters),
+        parameters.get("tau"),
+    )
+
+
+def _ridge(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    return ridge_regression(
+        plane_schema(3) if schema is None else schema,
+        parameters.get("target"),
+        columns_in(parameters),
+        parameters["penalty"],
+        parameters.get("tau"),
+    )
+
+
+def _pca(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    return principal_components(
+        plane_schema(3) if schema is None else schema,
+        columns_in(parameters),
+        whole("components", parameters["components"]),
+        parameters.get("tau"),
+    )
+
+
+def _marginals(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    return marginals(
+        traits_schema() if schema is None else schema,
+        columns_in(parameters),
+        whole("way", parameters["way"]),
+        whole("bins", parameters["bins"]),
+        parameters.get("tau"),
+    )
+
+
+def _quantiles(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    if schema is None:
+        schema = Schema("quantiles", 1, number=Real(0, 1))
+    return quantiles(
+        schema,
+        field_named("quantiles", schema, (Integer, Real), parameters.get("column")),
+        parameters["levels"].split(","),
+        whole("steps", parameters["steps"]),
+        parameters["tau"],
+    )
+
+
+register(
+    LearnerEntry(
+        "literal-conjunctions",
+        "conjunctions of variables and negated variables, asked all at once",
+        HELD_OUT,
+        (D, ACCURACY),
+        on_bits(
+            "literal-conjunctions",
+            lambda schema, parameters: literal_conjunctions(schema, parameters["accuracy"]),
+        ),
+    )
+)
+register(
+    LearnerEntry(
+        "disjunctions",
+        "disjunctions of variables and negated variables, asked all at once",
+        HELD_OUT,
+        (D, ACCURACY),
+        on_bits(
+            "disjunctions",
+            lambda schema, parameters: disjunctions(schema, parameters["accuracy"]),
+        ),
+    )
+)
+register(
+    LearnerEntry(
+        "decision-lists",
+        "lists of rules on single bits, every rule that is sure in one round",
+        HELD_OUT,
+        (D, ACCURACY, ParameterEntry("length", "how many rules the target may have", "2")),
+        on_bits(
+            "decision-lists",
+            lambda schema, parameters: decision_lists(
+                schema, parameters["accuracy"], whole("length", parameters["length"])
+            ),
+        ),
+    )
+)
+register(
+    LearnerEntry(
+        "naive-bayes",
+        "a category from all other fields, by the joint shares of each with it",
+        HELD_OUT,
+        (
+            LABEL,
+            COLUMNS,
+            ParameterEntry("bins", "into how many bins a number falls", "8"),
+            ParameterEntry("smoothing", "the share that each joint cell gets more", "1/1000"),
+            TAU,
+        ),
+        _naive_bayes,
+        held_out=True,
+    )
+)
+TARGET = ParameterEntry("target", "what to predict (default: the label, or the last number)")
+SQUARED = (
+    "mean squared error on rows of which nobody was asked, over that of the mean outcome: 1 - R^2"
+)
+register(
+    LearnerEntry(
+        "linear-regression",
+        "a number as a weighted sum of others, by least squares on second moments",
+        SQUARED,
+        (TARGET, COLUMNS, TAU),
+        _linear,
+        held_out=True,
+    )
+)
+register(
+    LearnerEntry(
+        "ridge-regression",
+        "least squares with a penalty on large weights",
+        SQUARED,
+        (
+            TARGET,
+            COLUMNS,
+            ParameterEntry("penalty", "on squared weights of scaled features", "1/100"),
+            TAU,
+        ),
+        _ridge,
+        held_out=True,
+    )
+)
+register(
+    LearnerEntry(
+        "pca",
+        "the directions in which numbers vary most",
+        "the part of the population's variance that the best directions hold beyond those found",
+        (COLUMNS, ParameterEntry("components", "how many directions", "2"), TAU),
+        _pca,
+    )
+)
+register(
+    LearnerEntry(
+        "marginals",
+        "the joint shares of every few of some fields",
+        "greatest distance of an estimated share from the population's, over all cells",
+        (
+            COLUMNS,
+            ParameterEntry("way", "how many fields at a time", "2"),
+            ParameterEntry("bins", "into how many bins a number falls", "4"),
+            TAU,
+        ),
+        _marginals,
+    )
+)
+register(
+    LearnerEntry(
+        "quantiles",
+        "the values below which given shares of people lie, by binary search",
+        "greatest distance of a found cell's ranks from its level, 0 if the level is in the cell",
+        (
+            ParameterEntry("column", "the number (default: the only one)"),
+            ParameterEntry("levels", "shares in (0, 1), with commas", "1/2"),
+            ParameterEntry("steps", "into how many cells the bounds are cut", "64"),
+            ParameterEntry("tau", "how exactly each rank is wanted", "1/20"),
+        ),
+        _quantiles,
+    )
+)

@@ -1,0 +1,34 @@
+"""Schemas of the records that learners meet when nobody brings others: to plan and to simulate."""
+
+from __future__ import annotations
+
+from askance.client.errors import InvalidParameter
+from askance.client.queries import Bit, Bits, Category, Integer, Label, Real, Schema
+
+MAX_PLANE = 32
+
+
+def traits_schema() -> Schema:
+    """People of two groups, y, with traits of every kind that a schema knows."""
+    return Schema(
+        "traits",
+        1,
+        age=Integer(0, 99),
+        height=Real(0, 1),
+        colour=Category(["red", "green", "blue"]),
+        member=Bit(),
+        answers=Bits(3),
+        y=Label(["no", "yes"]),
+    )
+
+
+def plane_schema(d: int) -> Schema:
+    """Numbers x0 .. x(d-1) and an outcome y, all in [-1, 1].
+
+    Raises:
+        InvalidParameter: d is not in 1..32.
+    """
+    if not 1 <= d <= MAX_PLANE:
+        raise InvalidParameter(f"d expects a number in 1..{MAX_PLANE}, found {d}")
+    features = {f"x{j}": Real(-1, 1) for j in range(d)}
+    return Schema.of("plane", 1, {**features, "y": Real(-1, 1)})

@@ -41,6 +41,9 @@ _ENTRIES: tuple[Entry, ...] = (
     Entry(
         "parity", "parity", "KLNRS08 section 3.2: what A and A* cost, exactly, and how often fail"
     ),
+    Entry(
+        "boosting", "boosting", "DRV10 Figure 1: boosting for queries, beside what it competes with"
+    ),
     Entry("logistic-figure-1", "logistic_figure_1", "CM08 Figure 1: its own example, by n"),
     Entry("logistic-figure-2", "logistic_figure_2", "CM08 Figure 2: errors on four data sets"),
     Entry("logistic-figure-3", "logistic_figure_3", "CM08 Figure 3: errors by epsilon"),

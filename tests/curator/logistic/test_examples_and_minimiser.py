@@ -71,7 +71,7 @@ class TestRows:
 
     @pytest.mark.parametrize("signed", [[[0.1], [1.1]], [[0.1], [np.nan]], [[]], [0.1]])
     def test_no_other_way_leads_past_the_norm(self, signed: Any) -> None:
-        with pytest.raises(InvalidRecord, match="row 1: expected a norm|rows: expected at least"):
+        with pytest.raises(InvalidRecord, match=r"row 1: expected a norm|rows: expected at least"):
             Examples(np.array(signed))
 
     @pytest.mark.parametrize("norm", [0, -1, float("nan"), float("inf"), "x", 1e-200])

@@ -92,6 +92,7 @@ if TYPE_CHECKING:
         StudyDefinition,
         Verification,
     )
+    from askance.simulation.curation import Told
     from askance.simulation.reproduce import Reproduction
 
 __all__ = [
@@ -138,6 +139,7 @@ __all__ = [
     "connect",
     "constant",
     "cross",
+    "curate",
     "demo",
     "dot",
     "first",
@@ -357,6 +359,36 @@ def reproduce(
     if plot is not None:
         save(found, plot)
     return found
+
+
+def curate(
+    learner: str,
+    data: Path,
+    epsilon: str | float,
+    *,
+    label: str | None = None,
+    schema: Path | None = None,
+    settings: Mapping[str, str] | None = None,
+    seed: int | None = None,
+) -> Told:
+    """Releases what a trusted curator's learner makes of a CSV file.
+
+    Args:
+        learner: see `askance curate --list`.
+        epsilon: nats, for everything that is released.
+        label: the column to be predicted.
+        schema: a TOML file with bounds and labels.
+        settings: text by name: bounds and labels, and the learner's own.
+        seed: for experiments, which are no releases; None: the operating system's randomness.
+
+    Raises:
+        InvalidParameter, InvalidRecord: something is not as it is stated; nothing was released.
+    """
+    from askance.simulation import curation
+
+    return curation.curate(
+        learner, data, epsilon, label=label, schema=schema, settings=settings, seed=seed
+    )
 
 
 def check_output(path: Path | None, suffixes: tuple[str, ...]) -> None:

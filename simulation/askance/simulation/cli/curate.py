@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from askance.simulation.cli.arguments import required, seed, setting
-from askance.simulation.cli.output import Failure, print_json, screen
+from askance.simulation.cli.output import print_json, screen
 
 if TYPE_CHECKING:
     from askance.simulation.curation import Told
@@ -54,10 +53,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.list:
         return _list(as_json=arguments.json)
     required(arguments, "learner", "data", "epsilon")
-    _check_out(arguments.out)
-    from askance.simulation.curation import curate
+    import askance.api as ask
 
-    told = curate(
+    ask.check_output(arguments.out, (".json",))
+    told = ask.curate(
         arguments.learner,
         arguments.data,
         arguments.epsilon,
@@ -73,14 +72,6 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _tell(told)
     return 0
-
-
-def _check_out(out: Path | None) -> None:
-    """Before anything is spent."""
-    if out is None:
-        return
-    if out.suffix != ".json" or not os.access(out if out.exists() else out.parent, os.W_OK):
-        raise Failure(2, "usage", f"--out: expected FILE.json that can be written, found {out}")
 
 
 def _list(*, as_json: bool) -> int:

@@ -217,7 +217,7 @@ def row(curve: Curve) -> Row:
     loss = enumerated_loss(kind, instance.epsilon)
     lucky = float(stats.binom.sf(curve.failed[-1] - 1, curve.trials, float(BETA)))
     return {
-        "hypotheses": instance.family.size,
+        "|H|": instance.family.size,
         "alpha": float(instance.alpha),
         "eps": float(instance.epsilon),
         "labels": instance.labels,
@@ -226,8 +226,8 @@ def row(curve: Curve) -> Row:
         "n": curve.n,
         "failed at n": curve.failed[-1] / curve.trials,
         "enough, of n": curve.sufficient,
-        "n as printed": printed_size(instance),
-        "failed at that": curve.failed_as_printed / curve.trials,
+        "printed n": printed_size(instance),
+        "failed there": curve.failed_as_printed / curve.trials,
         "loss / eps": loss / float(instance.epsilon),
         "holds": lucky > CHANCE
         and curve.sufficient is not None

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from askance.aggregator.learners import Question
 from askance.client.errors import InvalidParameter
-from askance.client.queries import EncodedColumns, QueryKind
+from askance.client.queries import EncodedColumns, Query, QueryKind
 
 Weights = Sequence[int] | NDArray[np.int64]
 
@@ -31,7 +31,7 @@ def expectations(
         InvalidParameter: there is no row, or the weights are none.
     """
     query = question.query
-    levels, rows = np.unique(query.evaluate(columns), return_inverse=True)
+    levels, rows = _levels(query, columns)
     if weights is None:
         masses = np.bincount(rows, minlength=len(levels))
     else:
@@ -50,6 +50,17 @@ def expectations(
         )
     scale = 1 << query.frac if query.kind is QueryKind.REAL else 1
     return (Fraction(sum(level * part for level, part in mass.items()), total * scale),)
+
+
+def _levels(
+    query: Query, columns: EncodedColumns
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The values that the query may have, and for each row which of them it has."""
+    found = query.evaluate(columns)
+    if query.kind is QueryKind.REAL:  # too many to list: those that occur
+        levels, rows = np.unique(found, return_inverse=True)
+        return levels, rows
+    return np.arange(query.cells), found
 
 
 def _checked(weights: Weights, rows: int) -> NDArray[np.int64]:

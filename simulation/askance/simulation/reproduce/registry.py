@@ -32,6 +32,15 @@ class Entry:
 
 
 _ENTRIES: tuple[Entry, ...] = (
+    Entry("theorem-5", "theorem_5", "notes, Theorem 5: conjunctions, users and failures by d"),
+    Entry("theorem-5.1", "theorem_5_1", "KLNRS08 Theorem 5.1: two rounds beside one, by d"),
+    Entry("theorem-6", "theorem_6", "notes, Theorem 6: from samples, at the theorem's size"),
+    Entry("theorem-7", "theorem_7", "notes, Theorem 7: with a curator, in disjoint parts"),
+    Entry("theorem-8", "theorem_8", "notes, Theorem 8: with flipped labels, up to eta = 0.4"),
+    Entry("masked-parity", "masked_parity", "KLNRS08 section 5.1: users of both variants, by d"),
+    Entry("lemma-4.2", "lemma_4_2", "KLNRS08 Lemma 4.2: the tail of a mean of Laplace variables"),
+    Entry("lemma-4.3", "lemma_4_3", "KLNRS08 Lemma 4.3: users for one query, by epsilon"),
+    Entry("local-vs-central", "local_vs_central", "users against epsilon, in both models"),
     Entry(
         "theorem-3.7",
         "theorem_3_7",

@@ -1,0 +1,74 @@
+"""Failures counted over many trials, and answers drawn from tallies instead of devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from askance.aggregator.learners import Answer, Answers, Question
+from askance.aggregator.planning import RoundPlan
+from askance.client.queries import QueryKind
+from askance.simulation.counts import sample_levels, sample_tally
+from askance.simulation.seeds import Seed
+
+ALPHA = 1e-6  # the chance that a rate which is met exactly is taken for exceeded
+
+
+def exceeds(failed: int, trials: int, rate: float) -> bool:
+    """Whether so many failures are more than chance makes of a rate."""
+    from scipy.stats import binomtest
+
+    return bool(binomtest(failed, trials, rate, alternative="greater").pvalue < ALPHA)
+
+
+def generator(seed: Seed) -> np.random.Generator:
+    """Numpy's generator of a seed."""
+    return np.random.default_rng(int.from_bytes(seed.key, "big"))
+
+
+def round_answers(
+    questions: Sequence[Question],
+    planned: RoundPlan,
+    laws: Sequence[ArrayLike],
+    rng: np.random.Generator,
+    trials: int,
+) -> list[Answers]:
+    """What a fleet answers to a round, in each of many trials: exact in law, whatever its size.
+
+    The tally of a group is drawn from its law (`askance.simulation.counts`) and de-biased by the
+    randomizer, as the session does; intervals are left out (each is its value).
+
+    Args:
+        questions: the round's, each with a fresh group.
+        planned: who is asked with what.
+        laws: for each question the probabilities of its levels, shape (levels,) or (trials,
+            levels); of a number those of the two ends of its range.
+        rng: where randomness comes from.
+        trials: how many.
+    """
+    tallies: list[NDArray[np.int64]] = []
+    for group, law in zip(planned.groups, laws, strict=True):
+        counts = sample_levels(law, group.users, rng, trials)
+        tallies.append(sample_tally(group.randomizer, counts, rng, trials))
+    found = []
+    for trial in range(trials):
+        answers = []
+        for question, group, tally in zip(questions, planned.groups, tallies, strict=True):
+            shares = group.randomizer.frequencies(tally[trial], group.users)
+            values = tuple(float(value) for value in _values(question, shares))
+            answers.append(Answer(values, values, values))
+        found.append(tuple(answers))
+    return found
+
+
+def _values(question: Question, shares: Sequence[Fraction]) -> Sequence[Fraction]:
+    kind = question.query.kind
+    if kind is QueryKind.CATEGORY:
+        return shares
+    if kind is QueryKind.SIGNED:
+        pairs = range(0, 2 * question.values, 2)
+        return [shares[cell] - shares[cell + 1] for cell in pairs]
+    return [question.bounds[0] + question.spread * shares[1]]

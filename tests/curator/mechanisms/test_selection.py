@@ -103,7 +103,9 @@ class TestTheLaw:
         assert [float(p) for p in found] == pytest.approx(expected)
         assert abs(sum(found, Decimal(0)) - 1) < Decimal(10) ** -40
 
-    @pytest.mark.parametrize("scores", [[0], [2, 2, 2], [7, 7, 1, 0, 5, 6], [0, -30, -2]])
+    @pytest.mark.parametrize(
+        "scores", [[0], [2, 2, 2], [7, 7, 1, 0, 5, 6], [0, -30, -2], [8, *[0] * 40]]
+    )
     @pytest.mark.parametrize("kind", BOTH)
     def test_what_is_drawn_follows_it(
         self, kind: type[Exponential] | type[PermuteAndFlip], scores: list[int]

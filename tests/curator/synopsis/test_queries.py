@@ -123,7 +123,7 @@ class TestWhatIsRefused:
             MatrixQueries(SMALL, values)
 
     def test_an_empty_family(self) -> None:
-        with pytest.raises(InvalidParameter, match=r"queries: expected 1 \.\. 131072, found 0"):
+        with pytest.raises(InvalidParameter, match=r"queries: expected 1 \.\. 262144, found 0"):
             MatrixQueries(SMALL, np.zeros((0, SMALL.cells)))
 
     def test_a_rule_that_answers_numbers(self) -> None:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from askance.aggregator.curator.synopsis.universe import Histogram, Universe
 from askance.client.errors import InvalidParameter
 
-MAX_QUERIES = 1 << 17
+MAX_QUERIES = 1 << 18
 _BLOCK = 1 << 22  # entries of the matrix at a time: 32 MiB as float64
 _MAX_BYTES = 1 << 30
 _RESOLUTION = 1 << 15
@@ -34,7 +34,7 @@ class QueryFamily(ABC):
 
     Args:
       universe: what its queries are about.
-      size: how many there are, 1 .. 2^17.
+      size: how many there are, 1 .. 2^18.
       scale: every value is a whole number of 1/scale.
 
     Raises:

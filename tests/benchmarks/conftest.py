@@ -45,3 +45,8 @@ def logistic() -> ModuleType:
 @pytest.fixture(scope="session")
 def curator() -> ModuleType:
     return _load("curator")
+
+
+@pytest.fixture(scope="session")
+def boosting() -> ModuleType:
+    return _load("boosting")

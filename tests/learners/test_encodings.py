@@ -145,7 +145,7 @@ def test_a_hypothesis_s_schema_is_read_as_it_was_written() -> None:
     kept = some_fields(SCHEMA, ["height", "colour", "answers", "smokes", "age", "income"])
     assert list(kept.fields) == ["height", "colour", "answers", "smokes", "age", "income"]
     document = Document(
-        "tree", {"schema": schema_to_json(kept), "other": {"name": "s", "fields": {}}}
+        "tree", {"schema": schema_to_json(kept), "other": {"name": "s", "fields": []}}
     )
     assert schema_in(document) == kept
     with pytest.raises(InvalidParameter, match=r"other: schema: expected 1\.\.4096 fields"):

@@ -114,7 +114,8 @@ def decision_lists(
     in no rule the shares of (x_j, y) within R, one question of five cells. The literal x_j = v
     settles its examples if at most tau of all are in R, have x_j = v, and another label than the
     rest. All literals that do are appended at once: what a later one catches is only less than
-    what it was asked about. If both literals of a variable do, the list is complete.
+    what it was asked about. If both literals of a variable do, the list is complete. One variable
+    is left open until then: where all others have a rule, its two literals are sure.
 
     Utility: for a target of at most `length` rules, error below `accuracy` under any distribution,
     if every answer is within its tolerance: tau = accuracy/(2 (d + 1)), and each of at most d
@@ -155,18 +156,13 @@ def _rounds(schema: Schema, d: int, tau: Fraction, length: int) -> Learning[Deci
         )
         settled = _settled(open_, answers, float(tau))
         both = [pair for pair in settled if len(pair) == 2]
-        rules += [pair[0] for pair in settled if len(pair) == 1]
+        alone = [pair[0] for pair in settled if len(pair) == 1]
         if both:
-            rules.append(both[0][0])
-            return DecisionList(d, tuple(rules), both[0][1].label)
-        if not settled or len(rules) == d:
+            return DecisionList(d, (*rules, *alone, both[0][0]), both[0][1].label)
+        if not settled:  # no literal is sure: no decision list at all
             break
-    least = min(min(_wrong(answer, value) for value in (0, 1)) for answer in answers)
-    raise InvalidAnswer(
-        f"expected shares that a decision list of at most {length} rules has: a literal with at"
-        f" most {float(tau):.4g} on its other side each round, and in the last one two of one"
-        f" variable; found {least:.4g} at the best"
-    )
+        rules += alone[: d - 1 - len(rules)]  # one variable stays open, to tell the default
+    raise InvalidAnswer(_no_list(open_, answers, tau, length))
 
 
 def _settled(open_: Sequence[int], answers: Answers, tau: float) -> list[tuple[Rule, ...]]:
@@ -182,6 +178,18 @@ def _settled(open_: Sequence[int], answers: Answers, tau: float) -> list[tuple[R
         if rules:
             found.append((caught, tuple(rules)))
     return [rules for _, rules in sorted(found, key=lambda item: -item[0])]
+
+
+def _no_list(open_: Sequence[int], answers: Answers, tau: Fraction, length: int) -> str:
+    """Why no decision list of that length has these answers, and which comes nearest."""
+    pairs = zip(open_, answers, strict=True)
+    worse = {variable: max(_wrong(answer, 0), _wrong(answer, 1)) for variable, answer in pairs}
+    least = min(worse, key=lambda variable: worse[variable])
+    return (
+        f"expected answers of a list of at most {length} rules: by now a variable with at most"
+        f" {float(tau):.4g} of the rarer label at each of its values, found {worse[least]:.4g} at"
+        f" the least, in the answer about x[{least}]"
+    )
 
 
 def _wrong(answer: Answer, value: int) -> float:

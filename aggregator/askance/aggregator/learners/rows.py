@@ -83,8 +83,10 @@ def bits_of(field: str, width: int, rows: Rows) -> NDArray[np.int64]:
 
 
 def schema_to_json(schema: Schema) -> dict[str, Any]:
-    """A schema as JSON."""
-    return table_from_schema(schema)
+    """A schema as JSON; its fields are a list, for in JSON an object has no order."""
+    table = table_from_schema(schema)
+    fields = [{"field": name, **kind} for name, kind in table["fields"].items()]
+    return {**table, "fields": fields}
 
 
 def schema_in(document: Document, key: str = "schema") -> Schema:
@@ -94,8 +96,11 @@ def schema_in(document: Document, key: str = "schema") -> Schema:
         InvalidParameter: there is none.
     """
     part = document.part(key)
+    items = {item.text("field"): dict(item.data) for item in part.parts("fields")}
+    for item in items.values():
+        del item["field"]
     try:
-        return schema_from_table(part.data, part.name)
+        return schema_from_table({**part.data, "fields": items}, part.name)
     except InvalidRecord as error:
         raise InvalidParameter(str(error)) from None
 

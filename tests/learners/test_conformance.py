@@ -1,0 +1,335 @@
+"""Every learner of the catalogue under every oracle, on its own people.
+
+The distribution is uniform on the rows of a small world, so that what is promised can be held
+against the truth exactly. Adversaries are off by almost tau wherever that hurts. A new learner
+needs only its settings here, small enough for devices, and a promise if it makes one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from askance.aggregator.learners import (
+    Classifier,
+    Learner,
+    Regressor,
+    hypothesis_from_json,
+    hypothesis_json,
+    learners,
+)
+from askance.aggregator.learners.encodings import numbers_of
+from askance.aggregator.oracles import (
+    CentralOracle,
+    CentreOracle,
+    CheckedOracle,
+    ClassificationNoiseOracle,
+    EmpiricalOracle,
+    ExactOracle,
+    LazyOracle,
+    Oracle,
+    RandomSignOracle,
+    WrongSideOracle,
+    expectations,
+    learn,
+)
+from askance.aggregator.study import Study
+from askance.client.queries import Category, EncodedColumns, Label
+from askance.simulation.experiments import named
+from askance.simulation.experiments.trials import local_oracle
+from askance.simulation.populations import Population
+from askance.simulation.seeds import Seed
+from askance.simulation.words import SeededWords
+
+ALPHA = 1e-6
+ROWS = 2_000
+ETA = Fraction(1, 10)
+SETTINGS: dict[str, dict[str, str]] = {
+    "conjunctions": {"d": "3", "accuracy": "1/2"},
+    "decision-lists": {"d": "3", "relevant": "2", "accuracy": "4/5", "length": "2"},
+    "disjunctions": {"d": "3", "accuracy": "4/5"},
+    "frequency": {"tau": "1/10"},
+    "linear-regression": {"d": "1", "tau": "1/4"},
+    "literal-conjunctions": {"d": "3", "accuracy": "4/5"},
+    "marginals": {"columns": "member,colour,age", "bins": "2", "tau": "1/5"},
+    "masked-parity": {"d": "2"},
+    "mean": {"tau": "1/10"},
+    "naive-bayes": {"columns": "member,age,answers", "bins": "2", "tau": "1/5"},
+    "pca": {"d": "2", "components": "1", "tau": "1/4"},
+    "quantiles": {"levels": "1/4,3/4", "steps": "16", "tau": "1/10"},
+    "ridge-regression": {"d": "1", "tau": "1/4"},
+}
+NAMES = [entry.name for entry in learners()]
+
+
+@dataclass(frozen=True)
+class World:
+    """A learner, and the rows that it learns about."""
+
+    learner: Learner[Any]
+    people: Population
+    rows: EncodedColumns
+
+    def drawn(self, seed: int) -> Callable[[int], EncodedColumns]:
+        """Fresh rows of the distribution."""
+        rng = np.random.default_rng(seed)
+        return lambda count: self.rows.take(rng.integers(0, len(self.rows), count))
+
+    def exact(self) -> ExactOracle:
+        return ExactOracle(self.people.schema, self.rows)
+
+    @property
+    def label(self) -> str | None:
+        """The label, if it has two values."""
+        kinds = self.people.schema.fields.items()
+        found = [name for name, kind in kinds if isinstance(kind, Label) and len(kind.labels) == 2]
+        return found[0] if found else None
+
+
+@cache
+def world(name: str) -> World:
+    made = named(name, epsilon=1, users=ROWS, settings=SETTINGS.get(name, {}))
+    people = made.people(Seed.of(3))
+    rows = people.columns(0, ROWS)
+    if name == "masked-parity":  # its tolerance is for the uniform distribution: each point once
+        points = np.stack([*rows.values["x"], *(rows.values[key] for key in ("i", "b"))])
+        rows = rows.take(np.unique(points, axis=1, return_index=True)[1])
+        assert len(rows) == 2**2 * 2 * 2
+    return World(made.study(people).learner, people, rows)
+
+
+def noisy(of: World) -> Oracle:
+    """Rows of which one in ten has the other label."""
+    assert of.label is not None
+    label, draw, rng = of.label, of.drawn(5), np.random.default_rng(6)
+
+    def sampler(count: int) -> EncodedColumns:
+        rows = draw(count)
+        flipped = np.asarray(rows.values[label]) ^ (rng.random(count) < float(ETA))
+        return EncodedColumns({**rows.values, label: flipped}, rows.present, count)
+
+    return ClassificationNoiseOracle(sampler, of.people.schema, label, ETA, ALPHA)
+
+
+def local(fleet: str) -> Callable[[World], AbstractContextManager[Oracle]]:
+    """As many devices as the plan needs."""
+
+    @contextmanager
+    def opened(of: World) -> Iterator[Oracle]:
+        study = Study(of.learner, of.people.schema, epsilon="8", beta=str(ALPHA))
+        users = study.plan().users_needed
+        columns = of.drawn(7)(users)
+        people = Population(
+            "drawn", of.people.schema, users, lambda start, stop: columns.take(slice(start, stop))
+        )
+        with local_oracle(study, people, fleet=fleet, seed=Seed.of(8)) as oracle:
+            yield oracle
+
+    return opened
+
+
+def plain(make: Callable[[World], Oracle]) -> Callable[[World], AbstractContextManager[Oracle]]:
+    @contextmanager
+    def opened(of: World) -> Iterator[Oracle]:
+        yield CheckedOracle(make(of))
+
+    return opened
+
+
+ORACLES = {
+    "exact": plain(lambda of: of.exact()),
+    "empirical": plain(lambda of: EmpiricalOracle(of.drawn(1), ALPHA)),
+    "lazy": plain(lambda of: LazyOracle(of.exact(), CentreOracle())),
+    "wrong side": plain(lambda of: WrongSideOracle(of.exact())),
+    "random signs": plain(lambda of: RandomSignOracle(of.exact(), SeededWords(Seed.of(2)))),
+    "noisy labels": plain(noisy),
+    "central": plain(
+        lambda of: CentralOracle(of.drawn(4)(300_000), "4", SeededWords(Seed.of(4)), ALPHA)
+    ),
+    "local, objects": local("objects"),
+    "local, columns": local("columns"),
+}
+
+
+def wrong_share(of: World, hypothesis: Any) -> float:
+    """The part of the world's rows that get another label."""
+    label = of.label
+    assert label is not None
+    kind = of.people.schema.fields[label]
+    assert isinstance(kind, Category)
+    truth = np.array(kind.labels)[np.asarray(of.rows.values[label])]
+    predicted = hypothesis.predict(decoded(of)).astype(str)
+    return float((predicted != truth).mean())
+
+
+def decoded(of: World) -> dict[str, Any]:
+    """The bits x of the world's rows, as a person has them."""
+    words = of.rows.values["x"]
+    assert isinstance(words, tuple)
+    width = of.people.schema["x"].width
+    return {"x": np.stack([words[0] >> j & 1 for j in range(width)], axis=1)}
+
+
+def below_the_accuracy(of: World, hypothesis: Any) -> None:
+    assert wrong_share(of, hypothesis) < Fraction(SETTINGS[of.learner.name]["accuracy"])
+
+
+def is_the_target(of: World, hypothesis: Any) -> None:
+    assert hypothesis == of.people.target
+
+
+def tau_of(of: World) -> float:
+    return float(Fraction(SETTINGS[of.learner.name]["tau"]))
+
+
+def shares_within_tau(of: World, hypothesis: Any) -> None:
+    told = (
+        [hypothesis.answer]
+        if hasattr(hypothesis, "answer")
+        else [table.answer for table in hypothesis.tables]
+    )
+    questions = next(of.learner.run()).questions
+    for question, answer in zip(questions, told, strict=True):
+        truth = np.array([float(share) for share in expectations(question, of.rows)])
+        assert np.abs(np.array(answer.values) - truth).max() < tau_of(of)
+
+
+def mean_within_tau(of: World, hypothesis: Any) -> None:
+    (question,) = next(of.learner.run()).questions
+    (truth,) = expectations(question, of.rows)
+    assert abs(hypothesis.estimate - float(truth)) < tau_of(of)
+
+
+def moments(of: World, names: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+    columns = [number.of(of.rows) for number in names]
+    stacked = np.stack([np.ones(ROWS), *columns], axis=1)
+    return np.asarray(stacked.T @ stacked / ROWS)
+
+
+def little_loss(of: World, hypothesis: Any) -> None:
+    """J(found) < J(best) + m tau (2 + |found|^2 + |best|^2), as `ridge_regression` says."""
+    matrix = moments(of, [*hypothesis.columns, hypothesis.scaled])
+    penalty = float(Fraction(of.learner.parameters.get("penalty", "0")))
+    ridge = np.diag([0.0, *([penalty] * len(hypothesis.columns))])
+
+    def loss(weights: Any) -> float:
+        vector = np.append(weights, -1.0)
+        return float(vector @ matrix @ vector + weights @ ridge @ weights)
+
+    found = np.array(hypothesis.weights)
+    best = np.linalg.solve(matrix[:-1, :-1] + ridge, matrix[:-1, -1])
+    slack = len(matrix) * tau_of(of) * (2 + found @ found + best @ best)
+    assert loss(best) <= loss(found) + 1e-12
+    assert loss(found) < loss(best) + slack
+
+
+def much_variance(of: World, hypothesis: Any) -> None:
+    """At least the best directions' variance less 2 k D (3 tau + tau^2)."""
+    names, tau = numbers_of(hypothesis.schema), tau_of(of)
+    matrix = moments(of, names)
+    covariance = matrix[1:, 1:] - np.outer(matrix[0, 1:], matrix[0, 1:])
+    axes = hypothesis.components_
+    assert axes @ axes.T == pytest.approx(np.eye(len(axes)), abs=1e-9)
+    best = np.linalg.eigvalsh(covariance)[-len(axes) :].sum()
+    held = np.trace(axes @ covariance @ axes.T)
+    assert held <= best + 1e-12
+    assert held > best - 2 * len(axes) * len(names) * (3 * tau + tau * tau)
+
+
+def probabilities(of: World, hypothesis: Any) -> None:
+    """Priors are the mean of class shares, each a sum of cells of tables that are off by little."""
+    table = hypothesis.predict_proba(of.rows)
+    assert table.shape == (ROWS, 2)
+    assert table.sum(axis=1) == pytest.approx(np.ones(ROWS))
+    true = float(np.asarray(of.rows.values["y"]).mean())
+    cells = max(len(part) for part in hypothesis.columns)
+    slack = tau_of(of) * np.sqrt(cells) * np.sqrt(2 * cells + 1) + 0.01
+    assert abs(hypothesis.priors[1] - true) < slack
+
+
+def right_ranks(of: World, hypothesis: Any) -> None:
+    values = np.ldexp(np.asarray(of.rows.values["number"], dtype=float), -16)
+    for found in hypothesis.quantiles:
+        assert (values < found.low).mean() < float(found.level) + tau_of(of)
+        assert (values < found.high).mean() > float(found.level) - tau_of(of)
+
+
+PROMISES: dict[str, Callable[[World, Any], None]] = {
+    "conjunctions": below_the_accuracy,
+    "decision-lists": below_the_accuracy,
+    "disjunctions": below_the_accuracy,
+    "frequency": shares_within_tau,
+    "linear-regression": little_loss,
+    "literal-conjunctions": below_the_accuracy,
+    "marginals": shares_within_tau,
+    "masked-parity": is_the_target,
+    "mean": mean_within_tau,
+    "naive-bayes": probabilities,
+    "pca": much_variance,
+    "quantiles": right_ranks,
+    "ridge-regression": little_loss,
+}
+
+
+@pytest.mark.parametrize("oracle", ORACLES)
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_promised_holds_under_every_oracle(name: str, oracle: str) -> None:
+    of = world(name)
+    if oracle == "noisy labels" and of.label is None:
+        pytest.skip("no label of two values to be flipped")
+    with ORACLES[oracle](of) as answers:
+        hypothesis = learn(of.learner, answers)
+    if name in PROMISES:
+        PROMISES[name](of, hypothesis)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_learned_is_saved_loaded_and_told(name: str) -> None:
+    of = world(name)
+    hypothesis = learn(of.learner, of.exact())
+    written = json.loads(json.dumps(hypothesis_json(hypothesis), allow_nan=False, sort_keys=True))
+    again = hypothesis_from_json(name, written)
+    assert hypothesis_json(again) == hypothesis_json(hypothesis)
+    assert str(hypothesis)
+    assert "0x" not in str(hypothesis)  # an object's address: it has no text of its own
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_prediction_is_one_a_row_whatever_is_missing(name: str) -> None:
+    of = world(name)
+    hypothesis = learn(of.learner, of.exact())
+    if not isinstance(hypothesis, Classifier | Regressor):
+        pytest.skip("it predicts nothing")
+    nobody = {key: np.zeros(ROWS, np.bool_) for key in of.rows.present}
+    for rows in (of.rows, EncodedColumns(of.rows.values, nobody, ROWS)):
+        predicted = hypothesis.predict(rows)
+        assert predicted.shape == (ROWS,)
+        if isinstance(hypothesis, Classifier):
+            assert set(predicted.tolist()) <= set(hypothesis.classes_.tolist())
+        else:
+            assert np.isfinite(predicted).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_plan_covers_what_is_asked_when_it_is_run(name: str) -> None:
+    """No more values than were rehearsed, so the plan's beta holds for the run."""
+    of = world(name)
+    asked = 0
+
+    class Counted:
+        def answer(self, batch: Any) -> Any:
+            nonlocal asked
+            asked += batch.values
+            return of.exact().answer(batch)
+
+    learn(of.learner, Counted())
+    plan = Study(of.learner, of.people.schema, epsilon=1).plan()
+    assert asked <= round(plan.beta / plan.beta_per_value)

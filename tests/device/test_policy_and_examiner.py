@@ -103,7 +103,7 @@ class TestExaminer:
         examiner = Examiner(capacity=4096)
         study = examiner.study(bench.study())
         assert isinstance(study, ExaminedStudy)
-        payloads = [bytes([number]) * 256 * 1024 for number in range(17)]
+        payloads = [bytes([number]) * 256 * 1024 for number in range(9)]
         first, *_, last = [
             examiner.request(payload, digest_of(payload), study) for payload in payloads
         ]

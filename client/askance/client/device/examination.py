@@ -17,7 +17,7 @@ from askance.client.errors import AskanceError, InvalidParameter, InvalidQuery
 from askance.client.messages import Reason, Refusal, Request, SignedStudy, StudyTerms
 from askance.client.queries import QueryKind
 
-_MAX_BYTES = 4 << 20
+_MAX_BYTES = 2 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +85,16 @@ V = TypeVar("V")
 
 class _Latest(Generic[K, V]):
     """The latest so many verdicts, and of those no more than came in `_MAX_BYTES` altogether: what
-    a hostile aggregator sends takes some ten times its size when it is decoded."""
+    a hostile aggregator sends takes some sixty times its size when it is decoded."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._known: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self._bytes = 0
         self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._known)
 
     def get(self, key: K) -> V | None:
         found = self._known.get(key)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from askance.aggregator.learners.hypotheses import Document
 from askance.client.errors import InvalidParameter, InvalidRecord
@@ -14,7 +14,7 @@ from askance.client.queries import Bits, Category, EncodedColumns, Field, Label,
 from askance.client.queries.limits import WORD
 from askance.client.records import schema_from_table, table_from_schema
 
-Rows = Mapping[str, ArrayLike] | NDArray[Any] | EncodedColumns
+Rows = Mapping[str, Any] | NDArray[Any] | EncodedColumns
 """What a hypothesis predicts for: columns by field name (a DataFrame too), a table of shape
 (n, features) in the schema's order, or columns that are encoded already."""
 

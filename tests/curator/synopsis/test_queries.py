@@ -101,7 +101,7 @@ class TestBlocks:
         family = PredicateQueries(universe, 4096, rule)
         assert family.sums(np.ones(4096)).tolist() == list(range(1, 4097))
         assert max(seen) <= 1 << 22
-        assert sum(seen) == 1 + 4096 * 4096
+        assert sum(seen) == 2 * 4096 + 4096 * 4096
 
     def test_only_cells_with_a_record_are_looked_at(self) -> None:
         family = random_queries(Universe((1 << 16,)), 100_000, key=3)
@@ -129,6 +129,13 @@ class TestWhatIsRefused:
     def test_a_rule_that_answers_numbers(self) -> None:
         with pytest.raises(InvalidParameter, match="rule that answers booleans"):
             PredicateQueries(SMALL, 3, lambda chosen, codes: np.ones((len(chosen), len(codes))))  # type: ignore[arg-type, return-value]  # the point
+
+    def test_a_rule_that_fails_on_some_queries_only(self) -> None:
+        def rule(chosen: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+            return np.ones((min(len(chosen), 2), len(codes)), dtype=np.bool_)
+
+        with pytest.raises(InvalidParameter, match="rule that answers booleans of shape"):
+            PredicateQueries(SMALL, 3, rule)
 
     def test_values_of_another_universe(self) -> None:
         with pytest.raises(InvalidParameter, match="rows of 12 values"):

@@ -86,15 +86,15 @@ def reproduce(setting: Setting) -> Reproduction:
             "True without noise. With it and the printed accounting, mu is above 1 up to 10^5"
             " records, so queries are hardly reweighted, and at n = 10^5 the result clearly beats"
             " Laplace noise by basic composition and nothing else; that accounting charges some"
-            " seven times what is spent. Accounted tightly the error is half or less; Gaussian"
-            " answers with one fit by multiplicative weights are better still."
+            " seven times what is spent. Accounted tightly the error is about half or less;"
+            " Gaussian answers with one fit by multiplicative weights are better still."
         ),
         rows=tuple(rows),
         holds=all(row["holds"] for row in rows),
         notes=(
             f"{family.size} {WAY}-way marginals over {BITS} bits of a mixture of three products;"
             f" eps = {EPSILON}, delta = {float(DELTA):g} where one is used; errors are the maximal"
-            f" ones, averaged over {1 if setting.quick else _TRIALS} trials.",
+            f" ones, {'of one trial' if setting.quick else f'averaged over {_TRIALS} trials'}.",
             f"A row holds if its error is at most {_SLACK:g} times the expected one, if every"
             f" method that is expected to be {_CLEARLY:g} times better is better and every one that"
             " is expected to be that much worse is worse, and if its events cost at most eps.",

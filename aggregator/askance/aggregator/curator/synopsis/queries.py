@@ -188,7 +188,9 @@ class PredicateQueries(QueryFamily):
         super().__init__(universe, size)
         self._rule = rule
         self._codes = universe.every_code()
-        self.values(np.arange(1), np.arange(1))
+        # Every query once, and every cell: a rule that fails does so before anything is drawn.
+        self.values(np.arange(size), np.arange(1))
+        self.values(np.arange(1), np.arange(universe.cells))
 
     def values(self, chosen: NDArray[np.int64], cells: NDArray[np.int64]) -> NDArray[np.int32]:
         """What the rule says."""

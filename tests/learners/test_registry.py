@@ -11,12 +11,20 @@ from askance.aggregator.learners import (
     Learner,
     LearnerEntry,
     conjunctions_schema,
+    decision_lists,
     find,
     frequency,
+    labelled_bits_schema,
     learners,
+    linear_regression,
+    marginals,
     masked_parity_schema,
     mean,
+    naive_bayes,
+    principal_components,
+    quantiles,
     register,
+    ridge_regression,
 )
 from askance.client.errors import InvalidParameter
 from askance.client.queries import Bit, Category, Integer, Label, QueryKind, Real, Schema
@@ -103,6 +111,10 @@ def test_a_mean_is_of_the_only_number() -> None:
         ("mean", {"tau": "x"}, "tau expects a finite number"),
         ("mean", {"tau": "0"}, "tau expects a positive number"),
         ("conjunctions", {"accuracy": "2"}, "accuracy expects"),
+        ("disjunctions", {"d": "x"}, "d expects a whole number"),
+        ("naive-bayes", {"columns": "age,weight"}, "expected one of the fields age"),
+        ("naive-bayes", {"bins": "many"}, "bins expects a whole number"),
+        ("quantiles", {"levels": "1/2,half"}, "levels expects a finite number"),
     ],
 )
 def test_a_wrong_parameter_is_named(name: str, parameters: dict[str, str], message: str) -> None:
@@ -123,6 +135,29 @@ def test_a_wrong_parameter_is_named(name: str, parameters: dict[str, str], messa
             {"variant": "printed"},
         ),
         (find("conjunctions").build(), conjunctions_schema(8), {"accuracy": "1/10"}),
+        (
+            decision_lists(labelled_bits_schema(4), 0.05, 3),
+            labelled_bits_schema(4),
+            {"accuracy": "1/20", "length": "3"},
+        ),
+        (
+            naive_bayes(PEOPLE, columns=("age", "education"), tau=0.1),
+            PEOPLE,
+            {"columns": "age,education", "bins": "8", "smoothing": "1/1000", "tau": "1/10"},
+        ),
+        (
+            ridge_regression(PEOPLE, "age", ["education"], 0.5),
+            PEOPLE,
+            {"target": "age", "columns": "education", "penalty": "1/2"},
+        ),
+        (linear_regression(PEOPLE), PEOPLE, {}),
+        (principal_components(PEOPLE, components=1), PEOPLE, {"components": "1"}),
+        (marginals(PEOPLE, way=3), PEOPLE, {"way": "3", "bins": "4"}),
+        (
+            quantiles(PEOPLE, "age", ["3/4", "0.25"]),
+            PEOPLE,
+            {"column": "age", "levels": "1/4,3/4", "steps": "64", "tau": "1/20"},
+        ),
     ],
     ids=lambda item: item.name if isinstance(item, Learner) else "",
 )

@@ -27,12 +27,12 @@ def plot(simulation: Simulation, path: Path) -> None:
 
     truth = simulation.trials[0].verdict.truth
     cells = estimates(simulation.to_json()["hypothesis"], simulation.study.learner.name)
-    shown = min(len(truth), _MAX_ROWS)
-    figure = Figure(figsize=(7.5, max(2.4, 0.3 * shown + 1.4) if truth else 3.6), dpi=150)
+    shown = min(len(truth), _MAX_ROWS) if cells else 0
+    figure = Figure(figsize=(7.5, max(2.4, 0.3 * shown + 1.4) if shown else 3.6), dpi=150)
     axes = figure.add_subplot()
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-    if truth and cells:
+    if cells and truth:
         _estimates(axes, cells, truth, float(simulation.study.confidence))
     else:
         _errors(axes, simulation)

@@ -54,16 +54,21 @@ ROWS = 2_000
 ETA = Fraction(1, 10)
 SETTINGS: dict[str, dict[str, str]] = {
     "conjunctions": {"d": "3", "accuracy": "1/2"},
+    "decision-tree": {"columns": "member,colour", "depth": "1", "tau": "1/8"},
     "decision-lists": {"d": "3", "relevant": "2", "accuracy": "4/5", "length": "2"},
     "disjunctions": {"d": "3", "accuracy": "4/5"},
     "frequency": {"tau": "1/10"},
+    "gaussian-mixture": {"clumps": "2", "d": "1", "rounds": "2", "tau": "1/4"},
+    "k-means": {"clumps": "2", "d": "1", "k": "2", "rounds": "2", "tau": "1/4"},
     "linear-regression": {"d": "1", "tau": "1/4"},
     "literal-conjunctions": {"d": "3", "accuracy": "4/5"},
+    "logistic-regression": {"columns": "member", "rounds": "3", "tau": "1/4"},
     "marginals": {"columns": "member,colour,age", "bins": "2", "tau": "1/5"},
     "masked-parity": {"d": "2"},
     "mean": {"tau": "1/10"},
     "naive-bayes": {"columns": "member,age,answers", "bins": "2", "tau": "1/5"},
     "pca": {"d": "2", "components": "1", "tau": "1/4"},
+    "perceptron": {"d": "2", "gap": "20", "rounds": "2"},
     "quantiles": {"levels": "1/4,3/4", "steps": "16", "tau": "1/10"},
     "ridge-regression": {"d": "1", "tau": "1/4"},
 }

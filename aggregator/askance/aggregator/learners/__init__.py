@@ -21,15 +21,19 @@ A learner, whole::
         return MaskedParity(r, int(answer.value > 1 / 4))
 """
 
+from askance.aggregator.learners import adaptive_entries as _adaptive  # noqa: F401  # registers
 from askance.aggregator.learners import entries as _entries  # noqa: F401  # registers them
+from askance.aggregator.learners.centres import clusters_schema
 from askance.aggregator.learners.conjunctions import (
     Conjunction,
     conjunctions,
     conjunctions_schema,
 )
 from askance.aggregator.learners.decision_lists import DecisionList, Rule, decision_lists
+from askance.aggregator.learners.decision_tree import decision_tree
 from askance.aggregator.learners.encodings import Cells, Number
 from askance.aggregator.learners.frequency import FrequencyEstimate, frequency
+from askance.aggregator.learners.gaussian_mixture import GaussianMixture, gaussian_mixture
 from askance.aggregator.learners.hypotheses import (
     Classifier,
     Document,
@@ -38,6 +42,7 @@ from askance.aggregator.learners.hypotheses import (
     hypothesis_json,
     hypothesis_of,
 )
+from askance.aggregator.learners.k_means import Clusters, k_means
 from askance.aggregator.learners.learner import (
     Adaptive,
     Learner,
@@ -59,6 +64,12 @@ from askance.aggregator.learners.learning import (
     neutral_answer,
 )
 from askance.aggregator.learners.linear import LinearModel, linear_regression, ridge_regression
+from askance.aggregator.learners.linear_classifiers import (
+    Halfspace,
+    LinearClassifier,
+    LogisticModel,
+    halfspaces_schema,
+)
 from askance.aggregator.learners.literals import (
     Disjunction,
     LiteralConjunction,
@@ -66,6 +77,7 @@ from askance.aggregator.learners.literals import (
     labelled_bits_schema,
     literal_conjunctions,
 )
+from askance.aggregator.learners.logistic_regression import logistic_regression
 from askance.aggregator.learners.marginals import Marginal, Marginals, marginals
 from askance.aggregator.learners.masked_parity import (
     MaskedParity,
@@ -75,6 +87,7 @@ from askance.aggregator.learners.masked_parity import (
 from askance.aggregator.learners.mean import MeanEstimate, mean
 from askance.aggregator.learners.naive_bayes import NaiveBayes, naive_bayes
 from askance.aggregator.learners.pca import PrincipalComponents, principal_components
+from askance.aggregator.learners.perceptron import perceptron, perceptron_rounds
 from askance.aggregator.learners.quantiles import Quantile, Quantiles, quantiles
 from askance.aggregator.learners.rationals import Rational, rational
 from askance.aggregator.learners.registry import (
@@ -86,6 +99,7 @@ from askance.aggregator.learners.registry import (
 )
 from askance.aggregator.learners.rows import Rows
 from askance.aggregator.learners.schemas import plane_schema, traits_schema
+from askance.aggregator.learners.trees import DecisionTree
 
 __all__ = [
     "Adaptive",
@@ -95,16 +109,22 @@ __all__ = [
     "Batch",
     "Cells",
     "Classifier",
+    "Clusters",
     "Conjunction",
     "DecisionList",
+    "DecisionTree",
     "Disjunction",
     "Document",
     "FrequencyEstimate",
+    "GaussianMixture",
+    "Halfspace",
     "Learner",
     "LearnerEntry",
     "Learning",
+    "LinearClassifier",
     "LinearModel",
     "LiteralConjunction",
+    "LogisticModel",
     "Marginal",
     "Marginals",
     "MaskedParity",
@@ -126,19 +146,25 @@ __all__ = [
     "canonical_text",
     "check_answers",
     "check_batch",
+    "clusters_schema",
     "conjunctions",
     "conjunctions_schema",
     "decision_lists",
+    "decision_tree",
     "disjunctions",
     "find",
     "frequency",
+    "gaussian_mixture",
+    "halfspaces_schema",
     "hypothesis_from_json",
     "hypothesis_json",
     "hypothesis_of",
+    "k_means",
     "labelled_bits_schema",
     "learners",
     "linear_regression",
     "literal_conjunctions",
+    "logistic_regression",
     "marginals",
     "masked_parity",
     "masked_parity_schema",
@@ -146,6 +172,8 @@ __all__ = [
     "naive_bayes",
     "neutral_answer",
     "non_adaptive",
+    "perceptron",
+    "perceptron_rounds",
     "plane_schema",
     "principal_components",
     "quantiles",

@@ -32,6 +32,11 @@ _HOME = {
     "pca": "plane",
     "marginals": "traits",
     "quantiles": "numbers",
+    "decision-tree": "traits",
+    "logistic-regression": "traits",
+    "perceptron": "halfspaces",
+    "k-means": "clusters",
+    "gaussian-mixture": "clusters",
 }
 
 

@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 from askance.aggregator.learners import (
     Classifier,
+    Clusters,
     Conjunction,
     FrequencyEstimate,
+    GaussianMixture,
     Learner,
     LinearModel,
     Marginals,
@@ -170,6 +172,21 @@ def _(hypothesis: Quantiles, learner: Learner[Any], population: Population) -> V
     missed = np.maximum(levels - up_to / population.size, below / population.size - levels)
     error = float(max(missed.max(), 0.0))
     return Verdict(error < float(Fraction(learner.parameters["tau"])), error)
+
+
+@judge.register(Clusters)
+@judge.register(GaussianMixture)
+def _(
+    hypothesis: Clusters | GaussianMixture, learner: Learner[Any], population: Population
+) -> Verdict:
+    """The mean squared distance of a row to the centre it is given, over that to the mean row."""
+    if population.unseen is None:
+        return Verdict(None, None)
+    rows = population.unseen(_UNSEEN)
+    points = hypothesis.points(rows)
+    within = np.square(points - np.array(hypothesis.centres)[hypothesis.predict(rows)]).mean()
+    variance = np.square(points - points.mean(axis=0)).mean()
+    return Verdict(None, float(within / variance) if variance > 0 else None)
 
 
 def _wrong_share(hypothesis: Classifier, population: Population, rows: EncodedColumns) -> float:

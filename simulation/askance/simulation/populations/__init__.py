@@ -5,7 +5,9 @@ however it is asked for. What a learner should find out is its `target`, where t
 """
 
 from askance.simulation.populations.categories import categories
+from askance.simulation.populations.clusters import clusters
 from askance.simulation.populations.conjunctions import conjunctions
+from askance.simulation.populations.halfspaces import halfspaces
 from askance.simulation.populations.labelled_bits import (
     decision_lists,
     disjunctions,
@@ -24,9 +26,11 @@ __all__ = [
     "Population",
     "PopulationEntry",
     "categories",
+    "clusters",
     "conjunctions",
     "decision_lists",
     "disjunctions",
+    "halfspaces",
     "literal_conjunctions",
     "masked_parity",
     "numbers",

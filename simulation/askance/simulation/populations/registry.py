@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from askance.client.errors import InvalidParameter
 from askance.simulation.populations.categories import categories
+from askance.simulation.populations.clusters import clusters
 from askance.simulation.populations.conjunctions import conjunctions
+from askance.simulation.populations.halfspaces import halfspaces
 from askance.simulation.populations.labelled_bits import (
     decision_lists,
     disjunctions,
@@ -71,6 +73,15 @@ POPULATIONS = {
         PopulationEntry("traits", "two groups with traits of every kind", (), traits),
         PopulationEntry(
             "plane", "numbers that go together, an outcome near a plane", (("d", 3),), plane
+        ),
+        PopulationEntry(
+            "halfspaces",
+            "numbers on two sides of a plane, with a margin (hundredths)",
+            (("d", 3), ("gap", 10)),
+            halfspaces,
+        ),
+        PopulationEntry(
+            "clusters", "numbers in clumps that lie apart", (("clumps", 3), ("d", 2)), clusters
         ),
         PopulationEntry("numbers", "a bell-shaped number in [0, 1]", (), numbers),
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
+
 from askance.aggregator.learners.rationals import Rational, rational
 from askance.client.accounting import NANO_NATS_PER_NAT, parse_epsilon
 from askance.client.errors import InvalidParameter
@@ -16,6 +18,7 @@ def read_epsilon(value: Rational, name: str = "epsilon") -> Fraction:
     Raises:
       InvalidParameter: no number, or one that is not above 0 and at most 10^6.
     """
+    value = _plain(value)
     if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal | Fraction):
         raise InvalidParameter(f"{name}: expected a number of nats, found {type(value).__name__}")
     try:
@@ -43,4 +46,9 @@ def read_number(value: Rational, name: str) -> Fraction:
     Raises:
       InvalidParameter: it is not one.
     """
-    return rational(value, name)
+    return rational(_plain(value), name)
+
+
+def _plain(value: Rational) -> Rational:
+    """A number of numpy's (of an `arange`, say) as Python's; anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from askance.aggregator.composition import BoundedRange, Pure
 from askance.aggregator.curator.budgets import read_epsilon, read_probability
@@ -50,13 +49,13 @@ class Losses:
 
     def scores(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
         """Their scores."""
-        return -self.mistakes(chosen)
+        return -self.mistakes(chosen).astype(np.int64)  # unsigned ones would wrap around
 
 
 def learn_agnostically(
     hypotheses: FiniteClass,
-    x: NDArray[Any],
-    y: NDArray[Any],
+    x: ArrayLike,
+    y: ArrayLike,
     epsilon: Rational,
     words: Words,
     *,
@@ -79,9 +78,11 @@ def learn_agnostically(
     Source: KLNRS08 Theorem 3.7; deviations: the sample size, see there; permute-and-flip.
     """
     mechanism = selection(read_epsilon(epsilon), 1)
-    losses = Losses(hypotheses.size, hypotheses.mistakes(x, y))
+    rows, labels = np.asarray(x), np.asarray(y)
+    losses = Losses(hypotheses.size, hypotheses.mistakes(rows, labels))
     number = mechanism.choose(losses, words)
-    return Learned(number, hypotheses.hypothesis(number), hypotheses.size, len(y), mechanism.event)
+    chosen = hypotheses.hypothesis(number)
+    return Learned(number, chosen, hypotheses.size, len(labels), mechanism.event)
 
 
 def sample_size(size: int, *, alpha: Rational, beta: Rational, epsilon: Rational) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, exp, log, sqrt
+from math import ceil, expm1, log, log1p, sqrt
 from statistics import NormalDist
 
 import numpy as np
@@ -19,6 +19,7 @@ from askance.aggregator.curator.mechanisms.release import (
     Calibration,
     Release,
     add,
+    check_answers,
     vector,
 )
 from askance.aggregator.learners.rationals import Rational
@@ -75,11 +76,10 @@ class Gaussian:
         Steinke, Proposition 25), so t >= sd z will do, z the two-sided normal quantile.
         """
         wanted = read_probability(confidence, "confidence")
-        if answers < 1:
-            raise InvalidParameter("answers: expected 1 or more, found fewer")
-        tail = (1 - exp(log(float(wanted)) / answers)) * (1 - _OUTWARD)
-        if not tail > 0:
-            raise InvalidParameter("confidence: expected one further below 1, found one too close")
+        check_answers(answers)
+        # 1 - confidence^(1 / answers), also where that is next to nothing.
+        logarithm = log1p(float(wanted - 1)) if wanted > Fraction(1, 2) else log(wanted)
+        tail = -expm1(logarithm / answers) * (1 - _OUTWARD)
         quantile = -NormalDist().inv_cdf(tail / 2)
         return ceil(sqrt(float(self.variance)) * quantile * (1 + _OUTWARD))
 

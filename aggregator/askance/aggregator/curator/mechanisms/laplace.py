@@ -18,12 +18,14 @@ from askance.aggregator.curator.mechanisms.release import (
     Calibration,
     Release,
     add,
+    check_answers,
     vector,
 )
 from askance.aggregator.learners.rationals import Rational
 from askance.client.errors import InvalidParameter
 
 _DIGITS = 60
+_LEAST_TAIL = Fraction(1, 10**25)  # so that 1 - confidence^(1 / answers) keeps its digits
 _MAX_SCALE = 1 << 48  # of `discrete_laplace`
 
 
@@ -79,8 +81,9 @@ class Laplace:
         answers). Computed to 60 digits, the last ones rounded so that t is never too small.
         """
         wanted = read_probability(confidence, "confidence")
-        if answers < 1:
-            raise InvalidParameter("answers: expected 1 or more, found fewer")
+        check_answers(answers)
+        if 1 - wanted < _LEAST_TAIL:
+            raise InvalidParameter("confidence: expected one further below 1, found one too close")
         with localcontext(prec=_DIGITS):
             each = (_decimal(wanted).ln() / answers).exp()
             scale = _decimal(self.scale)

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from askance.aggregator.curator.budgets import read_number
 from askance.aggregator.curator.chance import Words
@@ -26,6 +26,7 @@ Records = TypeVar("Records")
 
 _MAX_BOUND = 1 << 52  # so that a float or int64 beside it is compared without rounding
 _MAX_SUM = 1 << 60
+_MAX_CELLS = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,12 @@ class Query(Generic[Records]):
             raise InvalidRecord(
                 f"query {self.name!r}: expected a number a record, found {values.dtype} of shape"
                 f" {values.shape}"
+            )
+        if isinstance(records, np.ndarray) and values.size != len(records):
+            # How many a filter leaves is an answer that nobody has paid for.
+            raise InvalidRecord(
+                f"query {self.name!r}: expected a value for each record, found fewer or more (count"
+                " with a predicate instead of leaving records out)"
             )
         low, high = self.bounds
         outside = np.flatnonzero(~((values >= low) & (values <= high)))  # NaN is outside
@@ -174,9 +181,7 @@ def means(
     )
 
 
-def histogram(
-    codes: NDArray[np.integer], cells: int, calibration: Calibration, words: Words
-) -> Release:
+def histogram(codes: ArrayLike, cells: int, calibration: Calibration, words: Words) -> Release:
     """Releases how many records are in each cell.
 
     Privacy: replacing a record takes one from a cell and adds one to another: L1 sensitivity 2, L2
@@ -191,19 +196,20 @@ def histogram(
     Raises:
       InvalidParameter, InvalidRecord: no cells, no records, or a code that is none.
     """
-    if cells < 2:
-        raise InvalidParameter(f"cells: expected 2 or more, found {cells}")
-    if codes.ndim != 1 or not codes.size or codes.dtype.kind not in "bui":
+    if isinstance(cells, bool) or not isinstance(cells, int) or not 2 <= cells <= _MAX_CELLS:
+        raise InvalidParameter(f"cells: expected a whole number 2 .. {_MAX_CELLS}, found another")
+    found = np.asarray(codes)
+    if found.ndim != 1 or not found.size or found.dtype.kind not in "bui":
         raise InvalidRecord(
-            f"codes: expected a cell a record, found {codes.dtype} of shape {codes.shape}"
+            f"codes: expected a cell a record, found {found.dtype} of shape {found.shape}"
         )
-    outside = np.flatnonzero((codes < 0) | (codes >= cells))
+    outside = np.flatnonzero((found < 0) | (found >= cells))
     if outside.size:
         raise InvalidRecord(
-            f"codes: expected 0 .. {cells - 1}, found another in {outside.size} of {codes.size}"
+            f"codes: expected 0 .. {cells - 1}, found another in {outside.size} of {found.size}"
             f" rows, row {outside[0]} the first"
         )
-    counts = np.bincount(codes.astype(np.int64), minlength=cells).astype(np.int64)
+    counts = np.bincount(found.astype(np.int64), minlength=cells).astype(np.int64)
     return add(calibration(2, 2), counts, Fraction(1), Fraction(0), words)
 
 

@@ -84,6 +84,16 @@ class Release:
         return self.values - width, self.values + width
 
 
+def check_answers(answers: int) -> None:
+    """How many answers a statement is about.
+
+    Raises:
+      InvalidParameter: it is not a whole number of 1 or more.
+    """
+    if isinstance(answers, bool) or not isinstance(answers, int) or answers < 1:
+        raise InvalidParameter("answers: expected a whole number of 1 or more, found another")
+
+
 def add(
     mechanism: Additive,
     answers: NDArray[np.int64],

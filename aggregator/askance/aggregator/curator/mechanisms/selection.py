@@ -66,6 +66,7 @@ class Scored:
     values: NDArray[np.int64]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "values", np.asarray(self.values))
         if self.values.ndim != 1 or not self.values.size:
             raise InvalidRecord(f"scores: expected a vector, found shape {self.values.shape}")
         _whole(self.values)
@@ -112,10 +113,13 @@ class Exponential:
     epsilon: Fraction
     sensitivity: Fraction
 
+    def __post_init__(self) -> None:
+        _check(self.epsilon, self.sensitivity)
+
     @classmethod
     def of(cls, epsilon: Rational, sensitivity: Rational = 1) -> Exponential:
         """The mechanism of these numbers, read exactly."""
-        return cls(read_epsilon(epsilon), _read_sensitivity(sensitivity))
+        return cls(read_epsilon(epsilon), read_number(sensitivity, "sensitivity"))
 
     @property
     def event(self) -> BoundedRange:
@@ -155,10 +159,13 @@ class PermuteAndFlip:
     epsilon: Fraction
     sensitivity: Fraction
 
+    def __post_init__(self) -> None:
+        _check(self.epsilon, self.sensitivity)
+
     @classmethod
     def of(cls, epsilon: Rational, sensitivity: Rational = 1) -> PermuteAndFlip:
         """The mechanism of these numbers, read exactly."""
-        return cls(read_epsilon(epsilon), _read_sensitivity(sensitivity))
+        return cls(read_epsilon(epsilon), read_number(sensitivity, "sensitivity"))
 
     @property
     def event(self) -> Pure:
@@ -195,11 +202,10 @@ class PermuteAndFlip:
             )
 
 
-def _read_sensitivity(value: Rational) -> Fraction:
-    found = read_number(value, "sensitivity")
-    if found <= 0:
-        raise InvalidParameter("sensitivity: expected a number above 0, found another")
-    return found
+def _check(epsilon: Fraction, sensitivity: Fraction) -> None:
+    for name, value in (("epsilon", epsilon), ("sensitivity", sensitivity)):
+        if read_number(value, name) <= 0:
+            raise InvalidParameter(f"{name}: expected a number above 0, found another")
 
 
 def _first_accepted(
@@ -215,7 +221,8 @@ def _first_accepted(
             _, first = np.unique(drawn, return_index=True)
             drawn = drawn[np.sort(first)]
             drawn = drawn[~turned_down[drawn]]
-        accepted = _accepted(best - candidates.scores(drawn), rate, words)
+        behind = best - candidates.scores(drawn).astype(np.int64)  # 8 bits would wrap around
+        accepted = _accepted(behind, rate, words)
         if accepted.any():
             return int(drawn[int(np.argmax(accepted))])
         if turned_down is not None:

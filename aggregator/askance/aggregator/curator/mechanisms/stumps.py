@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,7 @@ def even_cuts(low: float, high: float, count: int) -> tuple[float, ...]:
     Raises:
       InvalidParameter: bounds out of order, or no cuts.
     """
-    if not low < high or count < 1:
+    whole = isinstance(count, int) and not isinstance(count, bool)
+    if not -inf < low < high < inf or not whole or count < 1:
         raise InvalidParameter("cuts: expected low < high and one cut or more, found others")
     return tuple(np.linspace(low, high, count + 2)[1:-1].tolist())

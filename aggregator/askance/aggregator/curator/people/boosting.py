@@ -9,7 +9,7 @@ from math import isqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from askance.aggregator.composition import BoundedRange, Pure
 from askance.aggregator.curator.budgets import read_epsilon, read_number
@@ -132,9 +132,7 @@ class Boosting:
             table[lead] = min(isqrt(square.numerator // square.denominator), most)
         return np.array([table[lead] for lead in leads.tolist()], dtype=np.int64)
 
-    def fit(
-        self, hypotheses: WeightedClass, x: NDArray[Any], y: NDArray[Any], words: Words
-    ) -> Committee:
+    def fit(self, hypotheses: WeightedClass, x: ArrayLike, y: ArrayLike, words: Words) -> Committee:
         """Releases a committee.
 
         Args:
@@ -144,13 +142,14 @@ class Boosting:
         Raises:
           InvalidRecord: examples that are none of the class. Nothing has been drawn.
         """
-        hypotheses.mistakes(x, y)  # checks the examples
-        mechanism, truth = self.mechanism, _signs(y, hypotheses.labels)
-        leads, members = _nothing(len(y)), []
+        rows, labels = np.asarray(x), np.asarray(y)
+        hypotheses.mistakes(rows, labels)  # checks the examples
+        mechanism, truth = self.mechanism, _signs(labels, hypotheses.labels)
+        leads, members = _nothing(len(labels)), []
         for _ in range(self.rounds):
-            wrong = hypotheses.weighted_mistakes(x, y, self.weights(leads))
+            wrong = hypotheses.weighted_mistakes(rows, labels, self.weights(leads))
             member = hypotheses.hypothesis(mechanism.choose(Losses(hypotheses.size, wrong), words))
-            leads += truth * _signs(member(x), hypotheses.labels)
+            leads += truth * _signs(member(rows), hypotheses.labels)
             members.append(member)
         return Committee(tuple(members), hypotheses.labels, (mechanism.event,) * self.rounds)
 

@@ -16,11 +16,16 @@ from askance.aggregator.curator.synopsis import (
     Universe,
     boosted_locally,
     conjunctions,
+    rounds_for,
 )
-from askance.aggregator.learners import Answers, Batch, Question
+from askance.aggregator.learners import Answers, Batch, NonAdaptive, Question
 from askance.aggregator.oracles import EmpiricalOracle, ExactOracle, Oracle
+from askance.aggregator.study import Study
 from askance.client.errors import InvalidParameter
 from askance.client.queries import Bit, EncodedColumns, Integer, Schema, predicate
+from askance.simulation.experiments.trials import local_oracle
+from askance.simulation.populations import Population
+from askance.simulation.seeds import Seed
 from askance.simulation.words import SeededWords
 
 UNIVERSE = Universe((2, 3, 2, 2))
@@ -78,6 +83,35 @@ def test_an_exact_oracle_brings_every_query_within_the_bound(
     assert {question.tau for question in everything.questions} == {Fraction(1, 80)}
     assert all(len(batch.questions) <= 20 for batch in rounds)
     assert {question.tau for batch in rounds for question in batch.questions} == {Fraction(1, 100)}
+
+
+def test_a_fleet_does_too_and_its_users_are_asked_once_each(
+    words: Callable[[str], SeededWords],
+) -> None:
+    """80,000 devices at epsilon 4: nobody holds the records that the synopsis is of."""
+    universe = Universe((2, 2, 2))
+    schema = Schema("people", 1, a=Bit(), b=Bit(), c=Bit())
+    pairs = Marginals(universe, 2)
+    asked = conjunctions(pairs, [schema[name] for name in "abc"])
+    table = people(80_000)[:, [0, 2, 3]]
+    accurate, slack = Fraction(1, 10), Fraction(1, 5)
+    everything = [Question(asked(query), slack / 4) for query in range(pairs.size)]
+    learner = NonAdaptive(
+        name="boosting",
+        version=1,
+        parameters={},
+        schema=schema,
+        batch=Batch(everything),
+        conclude=lambda answers: answers,
+    )
+    users = Population.from_columns(schema, {n: table[:, i] for i, n in enumerate("abc")})
+    study = Study(learner, schema, epsilon=4)
+    with local_oracle(study, users, fleet="columns", seed=Seed.of(1)) as oracle:
+        release = boosted_locally(pairs, oracle, asked, (accurate, slack), 4, words("fleet"))
+    truth = pairs.counts(Histogram.of(universe, table)) / len(table)
+    assert np.abs(release.answers - truth).max() <= accurate + slack * 5 / 4
+    assert len(oracle.tallies) == 1 + rounds_for(pairs.size)
+    assert oracle.users_used <= users.size
 
 
 def test_an_oracle_of_samples_does_too(words: Callable[[str], SeededWords]) -> None:

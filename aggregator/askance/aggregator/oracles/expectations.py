@@ -52,9 +52,7 @@ def expectations(
     return (Fraction(sum(level * part for level, part in mass.items()), total * scale),)
 
 
-def _levels(
-    query: Query, columns: EncodedColumns
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _levels(query: Query, columns: EncodedColumns) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The values that the query may have, and for each row which of them it has."""
     found = query.evaluate(columns)
     if query.kind is QueryKind.REAL:  # too many to list: those that occur

@@ -127,3 +127,18 @@ class TestEvents:
     def test_a_delta_is_below_one(self, delta: Fraction) -> None:
         with pytest.raises(InvalidParameter, match="delta"):
             Approximate(Fraction(1), delta)
+
+    @pytest.mark.parametrize("cost", [0.1, float("nan"), "1", True, None])
+    def test_a_cost_is_exact(self, cost: Any) -> None:
+        """Ten floats of 0.1 sum to less than 1, and NaN passes no budget because it compares."""
+        for made in (
+            lambda: Pure(cost),
+            lambda: BoundedRange(cost),
+            lambda: Concentrated(cost),
+            lambda: Approximate(Fraction(1), cost),
+            lambda: SumFilter(cost),
+            lambda: AdaptiveFilter(cost, Fraction(1, 10)),
+            lambda: AdaptiveFilter(Fraction(1), Fraction(1, 10), spare=cost),
+        ):
+            with pytest.raises(InvalidParameter, match="a whole number or a Fraction"):
+                made()

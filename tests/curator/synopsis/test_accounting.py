@@ -136,7 +136,15 @@ class TestWhatIsRefused:
         with pytest.raises(InvalidParameter, match="delta"):
             make(MANY, 1, delta)  # type: ignore[operator]  # either
 
-    @pytest.mark.parametrize("samples", [0, 1001])
-    def test_samples(self, make: object, samples: int) -> None:
-        with pytest.raises(InvalidParameter, match=r"samples: expected 1 \.\. 1000"):
+    @pytest.mark.parametrize("budget", [("1e-7", "1e-9"), ("2e-7", "1e-12"), ("1e-6", "1e-12")])
+    def test_a_budget_that_leaves_nothing_for_answers(
+        self, make: object, budget: tuple[str, str]
+    ) -> None:
+        """A round's share is below the grid of 10^-15, though the whole is not."""
+        with pytest.raises(InvalidParameter, match="budget: expected enough"):
+            make(MANY, *budget)  # type: ignore[operator]  # either
+
+    @pytest.mark.parametrize("samples", [0, 1001, 2.5, True])
+    def test_samples(self, make: object, samples: object) -> None:
+        with pytest.raises(InvalidParameter, match=r"samples: expected a whole number 1 \.\. 1000"):
             make(MANY, 1, "1e-6", samples)  # type: ignore[operator]  # either

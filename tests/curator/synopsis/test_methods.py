@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from math import log, sqrt
+from typing import Any
 
 import numpy as np
 import pytest
@@ -89,9 +90,16 @@ class TestWhatIsSpent:
         tenth = Fraction(1, 10)
         assert release.events == (BoundedRange(tenth), Pure(tenth)) * 5
 
-    @pytest.mark.parametrize("rounds", [0, 1001])
-    def test_mwem_has_rounds(self, rounds: int, no_words: SeededWords) -> None:
-        with pytest.raises(InvalidParameter, match=r"rounds: expected 1 \.\. 1000"):
+    def test_mwem_with_too_little_to_draw_is_refused_before_its_first_choice(
+        self, no_words: SeededWords
+    ) -> None:
+        thirds = MatrixQueries(BITS, np.full((2, BITS.cells), 1 / 3))  # a scale of 2^15
+        with pytest.raises(InvalidParameter, match="epsilon: expected more"):
+            mwem(skewed(100), thirds, "1e-9", no_words)
+
+    @pytest.mark.parametrize("rounds", [0, 1001, 2.5, True])
+    def test_mwem_has_rounds(self, rounds: Any, no_words: SeededWords) -> None:
+        with pytest.raises(InvalidParameter, match=r"rounds: expected a whole number 1 \.\. 1000"):
             mwem(skewed(100), PAIRS, 1, no_words, rounds=rounds)
 
     @pytest.mark.parametrize("delta", [0, 1, "x"])

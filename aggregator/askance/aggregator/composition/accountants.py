@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import fsum, inf, sqrt, tanh
 from typing import Protocol
 
-from askance.aggregator.composition.events import Concentrated, Event
+from askance.aggregator.composition.events import Concentrated, Event, check_exact
 from askance.aggregator.composition.rounding import log_inverse, outward, upward
 from askance.aggregator.composition.totals import Totals
 from askance.client.errors import InvalidParameter
@@ -103,6 +103,7 @@ def check(accountant: Accountant, totals: Totals, delta: Fraction) -> None:
     Raises:
       InvalidParameter: a delta outside 0 .. 1, or an event that it does not count.
     """
+    check_exact(delta, "delta")
     if not 0 <= delta < 1:
         raise InvalidParameter(f"delta: expected 0 or more and below 1, found {float(delta):g}")
     for event, _ in totals:

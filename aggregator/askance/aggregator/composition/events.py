@@ -48,6 +48,7 @@ class Approximate:
 
     def __post_init__(self) -> None:
         _not_negative(self.epsilon, "epsilon")
+        check_exact(self.delta, "delta")
         if not 0 <= self.delta < 1:
             raise InvalidParameter(f"delta: expected 0 .. 1, found {float(self.delta):g}")
 
@@ -68,6 +69,19 @@ class Concentrated:
 Event = Pure | BoundedRange | Approximate | Concentrated
 
 
+def check_exact(value: Fraction, name: str) -> None:
+    """Budgets are whole numbers or fractions: sums of floats would round, NaN is in no order.
+
+    Raises:
+      InvalidParameter: it is another type.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | Fraction):
+        raise InvalidParameter(
+            f"{name}: expected a whole number or a Fraction, found {type(value).__name__}"
+        )
+
+
 def _not_negative(value: Fraction, name: str) -> None:
+    check_exact(value, name)
     if value < 0:
         raise InvalidParameter(f"{name}: expected 0 or more, found {float(value):g}")

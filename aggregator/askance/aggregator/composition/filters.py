@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from askance.aggregator.composition.concentration import epsilon_of_rho
-from askance.aggregator.composition.events import Concentrated, Event
+from askance.aggregator.composition.events import Concentrated, Event, check_exact
 from askance.aggregator.composition.totals import Totals
 from askance.client.errors import InvalidParameter
 
@@ -97,6 +97,7 @@ class AdaptiveFilter:
 
     def __post_init__(self) -> None:
         _check_budget(self.epsilon, self.delta)
+        check_exact(self.spare, "spare")
         if not 0 <= self.spare < self.delta:
             raise InvalidParameter(
                 "filter: expected a spare delta of 0 or more and below delta,"
@@ -116,6 +117,8 @@ class AdaptiveFilter:
 
 
 def _check_budget(epsilon: Fraction, delta: Fraction) -> None:
+    check_exact(epsilon, "epsilon")
+    check_exact(delta, "delta")
     if epsilon <= 0:
         raise InvalidParameter(f"filter: expected an epsilon above 0, found {float(epsilon):g}")
     if not 0 <= delta < 1:

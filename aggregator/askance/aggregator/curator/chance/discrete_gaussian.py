@@ -17,7 +17,7 @@ from askance.aggregator.curator.chance.exponentials import happens_exp_minus
 from askance.aggregator.curator.chance.words import Words
 from askance.client.errors import InvalidParameter
 
-_MAX_VARIANCE = 1 << 80
+MAX_VARIANCE = 1 << 80
 
 
 def discrete_gaussian(words: Words, variance: Fraction, count: int) -> NDArray[np.int64]:
@@ -29,7 +29,7 @@ def discrete_gaussian(words: Words, variance: Fraction, count: int) -> NDArray[n
     Raises:
       InvalidParameter: a variance that is not above 0, or above 2^80.
     """
-    if not 0 < variance <= _MAX_VARIANCE:
+    if not 0 < variance <= MAX_VARIANCE:
         raise InvalidParameter(
             f"variance: expected above 0 and at most 2^80, found {float(variance):g}"
         )

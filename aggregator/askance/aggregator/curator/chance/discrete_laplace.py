@@ -19,7 +19,8 @@ from askance.aggregator.curator.chance.words import Words
 from askance.client.errors import InvalidParameter
 
 _RARE = 45  # nats: what happens so rarely is left to a loop
-_MAX_SCALE = 1 << 48  # so that sums of a few draws stay far inside int64
+MAX_SCALE = 1 << 48
+"""Of a draw: so that sums of a few stay far inside int64."""
 
 
 def discrete_laplace(words: Words, scale: Fraction, count: int) -> NDArray[np.int64]:
@@ -28,7 +29,7 @@ def discrete_laplace(words: Words, scale: Fraction, count: int) -> NDArray[np.in
     Raises:
       InvalidParameter: a scale that is not above 0, or above 2^48.
     """
-    if not 0 < scale <= _MAX_SCALE:
+    if not 0 < scale <= MAX_SCALE:
         raise InvalidParameter(f"scale: expected above 0 and at most 2^48, found {float(scale):g}")
     found = np.zeros(count, dtype=np.int64)
     left = np.arange(count)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from askance.aggregator.composition import Concentrated
 from askance.aggregator.curator.budgets import read_number, read_probability
 from askance.aggregator.curator.chance import Words, discrete_gaussian
+from askance.aggregator.curator.chance.discrete_gaussian import MAX_VARIANCE
 from askance.aggregator.curator.mechanisms.grid import l2_squared_in_steps, read_step
 from askance.aggregator.curator.mechanisms.release import (
     Additive,
@@ -25,7 +26,6 @@ from askance.aggregator.curator.mechanisms.release import (
 from askance.aggregator.learners.rationals import Rational
 from askance.client.errors import InvalidParameter
 
-_MAX_VARIANCE = 1 << 80  # of `discrete_gaussian`
 _OUTWARD = 1e-9  # relative: more than the errors of the floats in a quantile
 
 
@@ -52,7 +52,7 @@ class Gaussian:
     def __post_init__(self) -> None:
         if self.rho <= 0 or self.squared < 1:
             raise InvalidParameter("Gaussian: expected rho above 0 and sensitivity of 1 or more")
-        if self.variance > _MAX_VARIANCE:
+        if self.variance > MAX_VARIANCE:
             raise InvalidParameter("step: expected one for which the variance is at most 2^80")
 
     @property

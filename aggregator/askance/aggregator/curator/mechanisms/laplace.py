@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from askance.aggregator.composition import Pure
 from askance.aggregator.curator.budgets import read_epsilon, read_number, read_probability
 from askance.aggregator.curator.chance import Words, discrete_laplace
+from askance.aggregator.curator.chance.discrete_laplace import MAX_SCALE
 from askance.aggregator.curator.mechanisms.grid import l1_in_steps, read_step
 from askance.aggregator.curator.mechanisms.release import (
     Additive,
@@ -26,7 +27,6 @@ from askance.client.errors import InvalidParameter
 
 _DIGITS = 60
 _LEAST_TAIL = Fraction(1, 10**25)  # so that 1 - confidence^(1 / answers) keeps its digits
-_MAX_SCALE = 1 << 48  # of `discrete_laplace`
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Laplace:
     def __post_init__(self) -> None:
         if self.epsilon <= 0 or self.sensitivity < 1:
             raise InvalidParameter("Laplace: expected epsilon above 0 and sensitivity of 1 or more")
-        if self.scale > _MAX_SCALE:
+        if self.scale > MAX_SCALE:
             raise InvalidParameter(
                 f"step: expected one for which the scale is at most 2^48 steps,"
                 f" found 2^{int(self.scale).bit_length() - 1} or more: take a coarser step"

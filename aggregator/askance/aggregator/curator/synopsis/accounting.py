@@ -227,6 +227,10 @@ def _plan(
 ) -> BoostingPlan:
     """lambda is two standard deviations of an answer among k; it is a threshold, and costs
     nothing."""
+    if not answer_rho:
+        raise InvalidParameter(
+            "budget: expected enough for answers in every round, found too little"
+        )
     variance = samples * queries.sensitivity**2 / (2 * answer_rho)
     accurate = _root_above(4 * variance)
     schedule = Schedule(rounds, samples, accurate, slack, queries.unit)
@@ -234,8 +238,11 @@ def _plan(
 
 
 def _check_samples(samples: int) -> None:
-    if not 1 <= samples <= _MAX_SAMPLES:
-        raise InvalidParameter(f"samples: expected 1 .. {_MAX_SAMPLES}, found {samples}")
+    whole = isinstance(samples, int) and not isinstance(samples, bool)
+    if not whole or not 1 <= samples <= _MAX_SAMPLES:
+        raise InvalidParameter(
+            f"samples: expected a whole number 1 .. {_MAX_SAMPLES}, found another"
+        )
 
 
 def _squares(last: int) -> int:

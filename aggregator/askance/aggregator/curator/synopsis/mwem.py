@@ -7,6 +7,7 @@ import numpy as np
 from askance.aggregator.composition import BoundedRange, Event, Pure
 from askance.aggregator.curator.budgets import read_epsilon
 from askance.aggregator.curator.chance import Words, discrete_laplace
+from askance.aggregator.curator.chance.discrete_laplace import MAX_SCALE
 from askance.aggregator.curator.synopsis.fitting import Rows, mirror_descent
 from askance.aggregator.curator.synopsis.queries import QueryFamily
 from askance.aggregator.curator.synopsis.release import Release
@@ -45,9 +46,11 @@ def mwem(
       data release" (NIPS 2012). Deviation: each round fits all answers so far, by mirror descent,
       and the last distribution is released instead of the mean of all.
     """
-    if not 1 <= rounds <= _MAX_ROUNDS:
-        raise InvalidParameter(f"rounds: expected 1 .. {_MAX_ROUNDS}, found {rounds}")
+    if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= _MAX_ROUNDS:
+        raise InvalidParameter(f"rounds: expected a whole number 1 .. {_MAX_ROUNDS}, found another")
     part = read_epsilon(epsilon) / (2 * rounds)
+    if family.scale / part > MAX_SCALE:  # the first round's choice is drawn before any Laplace
+        raise InvalidParameter("epsilon: expected more for so many rounds, found too little")
     truth = family.counts(histogram)
     units = histogram.n * family.scale
     synopsis = Distribution.uniform(family.universe)

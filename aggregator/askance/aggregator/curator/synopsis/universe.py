@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from askance.client.errors import InvalidParameter, InvalidRecord
 
 MAX_CELLS = 1 << 16
+_MAX_COLUMNS = 32  # a table over all of them is an array, and numpy's have so many axes at most
 _MAX_ROWS = 1 << 31  # counts times a query's scale stay exact in a float64
 
 
@@ -32,7 +33,16 @@ class Universe:
     def __post_init__(self) -> None:
         if not self.sizes:
             raise InvalidParameter("universe: expected at least one column, found none")
+        if len(self.sizes) > _MAX_COLUMNS:
+            raise InvalidParameter(
+                f"universe: expected at most {_MAX_COLUMNS} columns, found {len(self.sizes)}"
+            )
         for column, size in enumerate(self.sizes):
+            if isinstance(size, bool) or not isinstance(size, int):
+                raise InvalidParameter(
+                    f"universe, column {column}: expected a whole number of codes, found"
+                    f" {type(size).__name__}"
+                )
             if size < 1:
                 raise InvalidParameter(
                     f"universe, column {column}: expected 1 code or more, found {size}"

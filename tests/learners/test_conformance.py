@@ -222,8 +222,7 @@ def moments(of: World, names: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
 def little_loss(of: World, hypothesis: Any) -> None:
     """J(found) < J(best) + m tau (2 + |found|^2 + |best|^2), as `ridge_regression` says."""
     matrix = moments(of, [*hypothesis.columns, hypothesis.scaled])
-    penalty = float(Fraction(of.learner.parameters.get("penalty", "0")))
-    ridge = np.diag([0.0, *([penalty] * len(hypothesis.columns))])
+    ridge = np.diag([0.0, *([hypothesis.penalty] * len(hypothesis.columns))])
 
     def loss(weights: Any) -> float:
         vector = np.append(weights, -1.0)

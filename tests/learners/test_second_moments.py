@@ -20,7 +20,7 @@ from askance.aggregator.learners import (
 )
 from askance.aggregator.learners.encodings import numbers_of
 from askance.aggregator.learners.second_moments import nearest_semidefinite, second_moments
-from askance.aggregator.oracles import ExactOracle, learn
+from askance.aggregator.oracles import EmpiricalOracle, ExactOracle, learn
 from askance.client.errors import InvalidParameter
 from askance.client.queries import Bit, Category, EncodedColumns, Integer, Label, Real, Schema
 from askance.simulation.populations import plane
@@ -127,6 +127,18 @@ def test_the_ridge_is_scikit_learn_s(penalty: str) -> None:
     other = Ridge(alpha=float(Fraction(penalty)) * len(ROWS)).fit(design(names), sick.of(ROWS))
     assert model.predict(ROWS) == pytest.approx(other.predict(design(names)), abs=1e-6)
     assert model.target == "sick"
+
+
+def test_a_penalty_that_is_not_set_is_as_great_as_the_answers_are_unsure() -> None:
+    """Half the mean half-width of the intervals, times the root of the matrix's order, here 4."""
+    learner = ridge_regression(SCHEMA, "height", ("age", "smokes"), tau="1/10")
+    assert found(learner).penalty == 0
+    rng = np.random.default_rng(1)
+    sampled = EmpiricalOracle(lambda count: ROWS.take(rng.integers(0, len(ROWS), count)), 1e-6)
+    unsure = learn(learner, sampled)
+    assert 0.08 < unsure.penalty <= 0.1  # an interval that meets a bound is clipped to it
+    assert hypothesis_from_json("ridge-regression", unsure.to_json()) == unsure
+    assert found(ridge_regression(SCHEMA, penalty="1/4")).penalty == 0.25
 
 
 def test_a_direction_in_which_nothing_varies_gets_no_weight() -> None:

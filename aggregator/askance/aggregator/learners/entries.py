@@ -84,7 +84,7 @@ def _ridge(schema: Schema | None, parameters: Text) -> Learner[Any]:
         plane_schema(3) if schema is None else schema,
         parameters.get("target"),
         columns_in(parameters),
-        parameters["penalty"],
+        parameters.get("penalty"),
         parameters.get("tau"),
     )
 
@@ -196,7 +196,9 @@ register(
         (
             TARGET,
             COLUMNS,
-            ParameterEntry("penalty", "on squared weights of scaled features", "1/100"),
+            ParameterEntry(
+                "penalty", "on squared weights of scaled features (default: as answers are unsure)"
+            ),
             TAU,
         ),
         _ridge,

@@ -40,6 +40,7 @@ class LinearModel:
         features: the schema of what it predicts from.
         outcome: the schema of what it predicts: one field with one number.
         weights: the intercept, then one a scaled feature, for the scaled outcome.
+        penalty: that was put on squared weights.
 
     Raises:
         InvalidParameter: the parts do not fit together.
@@ -48,6 +49,7 @@ class LinearModel:
     features: Schema
     outcome: Schema
     weights: tuple[float, ...]
+    penalty: float = 0.0
     columns: tuple[Number, ...] = field(init=False, compare=False, repr=False)
     scaled: Number = field(init=False, compare=False, repr=False)
 
@@ -102,6 +104,7 @@ class LinearModel:
             "intercept": self.intercept_,
             "coefficients": coefficients,
             "weights": list(self.weights),
+            "penalty": self.penalty,
             "features": schema_to_json(self.features),
             "outcome": schema_to_json(self.outcome),
             "encodings": [str(number) for number in (*self.columns, self.scaled)],
@@ -116,7 +119,7 @@ class LinearModel:
         """
         document = Document("linear model", data)
         features, outcome = schema_in(document, "features"), schema_in(document, "outcome")
-        return cls(features, outcome, document.numbers("weights"))
+        return cls(features, outcome, document.numbers("weights"), document.number("penalty"))
 
     def __str__(self) -> str:
         names = self.feature_names_in_.tolist()
@@ -139,7 +142,7 @@ def linear_regression(
     Utility: as `ridge_regression`, with penalty 0: as many questions, and the same promise.
     Directions in which the answers see no variance get no weight. Noise makes a direction that
     hardly varies look like one that varies a little, and a weight there is large and random: with
-    features that go together prefer the ridge, with a penalty not far below m tau.
+    features that go together, or hardly vary within their bounds, prefer the ridge.
 
     Args:
         schema: of the records.
@@ -160,7 +163,7 @@ def ridge_regression(
     schema: Schema,
     target: str | None = None,
     columns: Sequence[str] | None = None,
-    penalty: Rational = "1/100",
+    penalty: Rational | None = None,
     tau: Rational | None = None,
 ) -> tuple[Batch, Callable[[Answers], LinearModel]]:
     """Least squares with a penalty on the squared weights (not on the intercept's).
@@ -176,7 +179,8 @@ def ridge_regression(
         schema: of the records.
         target: the field to predict; None: see `target_of`.
         columns: what from; None: all other numbers and bits.
-        penalty: lambda >= 0, on scaled features.
+        penalty: lambda >= 0, on scaled features; None: about as far as the matrix of moments is
+            off by the intervals of its answers, for a direction that varies less says nothing.
         tau: how exactly each moment is wanted; None: as exactly as the population allows.
 
     Raises:
@@ -184,17 +188,18 @@ def ridge_regression(
 
     Source: notes, section 1.2 (SuLQ, second moments); the scales come from the schema.
     """
-    return _regression(schema, target, columns, rational(penalty, "penalty"), tau)
+    fixed = None if penalty is None else rational(penalty, "penalty")
+    return _regression(schema, target, columns, fixed, tau)
 
 
 def _regression(
     schema: Schema,
     target: str | None,
     columns: Sequence[str] | None,
-    penalty: Fraction,
+    penalty: Fraction | None,
     tau: Rational | None,
 ) -> tuple[Batch, Callable[[Answers], LinearModel]]:
-    if penalty < 0:
+    if penalty is not None and penalty < 0:
         raise InvalidParameter("penalty expects a number >= 0, found a negative one")
     predicted = target_of(schema, target)
     features = features_of(schema, predicted, number_columns(schema, predicted, columns))
@@ -204,7 +209,8 @@ def _regression(
 
     def conclude(answers: Answers) -> LinearModel:
         matrix = nearest_semidefinite(moments.matrix(answers))
-        return LinearModel(features, outcome, _normal_equations(matrix, float(penalty)))
+        used = moments.uncertainty(answers) if penalty is None else float(penalty)
+        return LinearModel(features, outcome, _normal_equations(matrix, used), used)
 
     return moments.batch, conclude
 

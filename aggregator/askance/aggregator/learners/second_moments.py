@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,15 @@ class SecondMoments:
         for place in self.truths:
             moments[place, place] = moments[0, place]
         return moments
+
+    def uncertainty(self, answers: Answers) -> float:
+        """About how far the whole matrix is off, as an operator, by the answers' intervals.
+
+        A symmetric matrix of m x m independent errors of standard deviation s has a norm near
+        2 s sqrt(m); half a joint interval is about four standard deviations.
+        """
+        half = [(answer.high - answer.low) / 2 for answer in answers]
+        return sum(half) / len(half) / 2 * sqrt(self.order)
 
 
 def second_moments(numbers: Sequence[Number], tau: Fraction | None) -> SecondMoments:

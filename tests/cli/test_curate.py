@@ -283,3 +283,51 @@ def test_what_is_needed_is_said(
     given = [word for name, part in words.items() if name != missing for word in part]
     assert main(["curate", *given]) == 2
     assert f"expected {missing}" in capsys.readouterr().err
+
+
+class TestNumbersThatAreLargeBesideTheirRange:
+    """Postcodes, say: to six digits all bins, cuts and averages would look the same."""
+
+    POSTCODES = ("--set", "bounds=code:1000000:1000010,y:0:1")
+
+    @pytest.fixture
+    def codes(self, folder: Path) -> str:
+        lines = [f"{1000000 + row % 10},{int(row % 10 > 4)}" for row in range(PEOPLE)]
+        (folder / "codes.csv").write_text("\n".join(["code,y", *lines]))
+        return "codes.csv"
+
+    def test_every_bin_has_its_count(self, run: Run, codes: str) -> None:
+        _, told, _ = run(
+            "histogram", *self.POSTCODES, "--set", "column=code", data=codes, epsilon="100"
+        )
+        counts = told["result"]["counts"]
+        assert [round(one["estimate"]) for one in counts.values()] == [200] * 10
+        assert next(iter(counts)) == "1000000 .. 1000001"
+
+    def test_bins_that_cannot_be_told_apart_are_refused(self, run: Run, codes: str) -> None:
+        words = ("--set", "column=code", "--set", "bins=10000")
+        close = ("--set", "bounds=code:1000000:1000000.000001")
+        code, _, errors = run("histogram", *close, *words, data=codes)
+        assert code == 2
+        assert "bins: expected fewer" in errors
+
+    def test_an_average_and_a_cut_are_told_to_their_digits(
+        self, run: Run, codes: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        common = ("--data", str(folder / codes), "--epsilon", "100", *self.POSTCODES, "--seed", "1")
+        assert main(["curate", "mean", "--set", "columns=code", *common]) == 0
+        assert "code: 1,000,004.50" in capsys.readouterr().out
+        assert main(["curate", "agnostic", "--label", "y", *common]) == 0
+        assert "code >= 1000004.375" in capsys.readouterr().out
+
+
+def test_a_budget_is_not_rounded_down_in_the_guarantee(run: Run) -> None:
+    words = ("--set", BOUNDS, "--set", "columns=age")
+    _, told, _ = run("mean", *words, epsilon="1.0000004")
+    assert told["guarantee"].startswith("1.0000004-differentially private")
+
+
+def test_an_average_of_clipped_numbers_says_so(run: Run) -> None:
+    words = ("--set", "bounds=age:30:40", "--set", "columns=age", "--set", "outside=clip")
+    _, told, _ = run("mean", *words)
+    assert any("moved to them" in note for note in told["notes"])

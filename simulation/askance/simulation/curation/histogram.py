@@ -8,7 +8,8 @@ import numpy as np
 
 from askance.aggregator.curator.budgets import read_probability
 from askance.aggregator.curator.mechanisms import histogram, laplace_at
-from askance.simulation.curation.request import Curated, Request
+from askance.client.errors import InvalidParameter
+from askance.simulation.curation.request import Curated, Request, shown
 from askance.simulation.curation.sheet import Numeric
 
 _MAX_BINS = 10_000
@@ -28,9 +29,11 @@ def curate(request: Request) -> Curated:
     if isinstance(kind, Numeric):
         bins = request.whole("bins", _MAX_BINS)
         edges = np.linspace(float(kind.low), float(kind.high), bins + 1)
+        if len({shown(edge) for edge in edges}) <= bins:
+            raise InvalidParameter("bins: expected fewer, whose ends differ, found too many")
         inner = edges[1:-1]
         codes = np.searchsorted(inner, sheet.numbers(name), side="right").astype(np.int64)
-        cells = [f"{low:g} .. {high:g}" for low, high in pairwise(edges)]
+        cells = [f"{shown(low)} .. {shown(high)}" for low, high in pairwise(edges)]
     else:
         codes = sheet.codes(name)
         cells = list(kind.labels) if kind is not None else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import floor, log10
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,10 @@ from askance.aggregator.curator.budgets import read_probability
 from askance.aggregator.curator.mechanisms import Query, fine_step, laplace_at, means
 from askance.simulation.curation.request import Curated, Request
 from askance.simulation.curation.sheet import Numeric, Sheet
+
+CLIPPED = (
+    "numbers outside their bounds were moved to them: the averages and their intervals are of those"
+)
 
 
 def curate(request: Request) -> Curated:
@@ -32,9 +37,16 @@ def curate(request: Request) -> Curated:
         lows, highs = release.intervals(confidence, len(names))
         told = {"estimate": release.values[0], "low": lows[0], "high": highs[0]}
         result[name] = {part: float(value) for part, value in told.items()}
-        lines.append(f"{name}: {told['estimate']:.6g} ({told['low']:.6g} .. {told['high']:.6g})")
+        lines.append(f"{name}: {_rounded(**told)}")
     note = f"intervals hold for all columns together with probability {float(confidence):g}"
-    return Curated({"means": result, "confidence": float(confidence)}, tuple(lines), notes=(note,))
+    notes = (note, CLIPPED) if sheet.clip else (note,)
+    return Curated({"means": result, "confidence": float(confidence)}, tuple(lines), notes=notes)
+
+
+def _rounded(estimate: float, low: float, high: float) -> str:
+    """In a line, to some hundredths of the interval."""
+    places = max(2 - floor(log10(high - low)), 0)
+    return f"{estimate:,.{places}f} ({low:,.{places}f} .. {high:,.{places}f})"
 
 
 def _query(sheet: Sheet, name: str) -> Query[Sheet]:

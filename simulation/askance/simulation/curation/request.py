@@ -13,6 +13,11 @@ from askance.client.errors import InvalidParameter
 from askance.simulation.curation.sheet import Sheet
 
 
+def shown(value: float) -> str:
+    """A number in a line for people: two cuts, bins or budgets that differ look different."""
+    return f"{value:.12g}"
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """A setting of a learner.

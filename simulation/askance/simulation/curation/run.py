@@ -10,7 +10,7 @@ from askance.aggregator.curator.chance import SystemWords, Words
 from askance.client.errors import InvalidParameter
 from askance.client.records import read_csv, schema_from_toml
 from askance.simulation.curation.registry import find
-from askance.simulation.curation.request import COMMON, Curated, Parameter, Request, Told
+from askance.simulation.curation.request import COMMON, Curated, Parameter, Request, Told, shown
 from askance.simulation.curation.sheet import Column, Labelled, Numeric, Sheet, columns_of
 from askance.simulation.populations import table_from_csv
 from askance.simulation.seeds import Seed
@@ -121,7 +121,9 @@ def _numeric(name: str, rest: str) -> Numeric:
 
 def _guarantee(curated: Curated, epsilon: float, n: int) -> str:
     """In a sentence."""
-    kind = f"{epsilon:g}" if curated.delta is None else f"({epsilon:g}, {curated.delta:g})"
+    kind = shown(epsilon)
+    if curated.delta is not None:
+        kind = f"({kind}, {shown(curated.delta)})"
     caveat = f"; {curated.caveat}" if curated.caveat else ""
     return (
         f"{kind}-differentially private towards replacing one of the {n} rows; their number, the"

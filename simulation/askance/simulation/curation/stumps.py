@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from askance.aggregator.curator.mechanisms import Stump, Stumps, even_cuts
+from askance.simulation.curation.request import shown
 from askance.simulation.curation.sheet import Numeric
 
 ERROR_NOTE = "how often it errs is not released: measuring it on these rows would cost more epsilon"
@@ -26,4 +27,4 @@ def told(stump: Stump, names: Sequence[str], classes: tuple[str, str]) -> dict[s
 
 def line(one: dict[str, Any]) -> str:
     """In words."""
-    return f"{one['above']} where {one['feature']} >= {one['cut']:g}, else {one['below']}"
+    return f"{one['above']} where {one['feature']} >= {shown(one['cut'])}, else {one['below']}"

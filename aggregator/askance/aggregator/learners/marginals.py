@@ -152,7 +152,8 @@ def marginals(
     Utility: one categorical question a choice of columns, C(D, way) of them for D columns of
     cells, in one round; raw shares are unbiased, each within tau, and their intervals hold
     jointly over all tables. The distribution that a table is projected to is off by less than
-    tau sqrt(cells) in Euclidean distance.
+    tau sqrt(cells) in Euclidean distance. Users: of the order C(D, way) log(cells) /
+    (epsilon tau)^2, about 273,000 for 28 tables at tau = 1/20, epsilon = 2.
 
     Args:
         schema: of the records.

@@ -174,7 +174,7 @@ def ridge_regression(
     J(found) < J(any w) + m tau (2 + |found|^2 + |any w|^2), norms with the intercept: the matrix
     of moments is off by less than m tau in Frobenius norm, and is projected onto the semidefinite
     ones, which takes it no farther from the truth. Users: of the order m^2 log m / (epsilon tau)^2,
-    about 38,000 for three features at tau = 1/20, epsilon = 2.
+    about 120,000 for three features at tau = 1/20, epsilon = 2.
 
     Args:
         schema: of the records.

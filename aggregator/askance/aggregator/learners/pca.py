@@ -146,7 +146,7 @@ def principal_components(
     Utility: for D numbers at most D (D + 3) / 2 questions, in one round. If every answer is within
     tau < 1, each covariance E[z_i z_j] - E[z_i] E[z_j] is off by less than 3 tau + tau^2, so k
     components hold at least the variance of the k best directions less
-    2 k D (3 tau + tau^2). Users: of the order D^2 log D / (epsilon tau)^2, about 38,000 for four
+    2 k D (3 tau + tau^2). Users: of the order D^2 log D / (epsilon tau)^2, about 120,000 for four
     numbers at tau = 1/20, epsilon = 2.
 
     Args:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from askance.aggregator.curator.budgets import read_number
 from askance.aggregator.curator.chance import SystemWords, Words
+from askance.aggregator.curator.conventions import read_classes, read_examples
 from askance.aggregator.curator.logistic.calibration import Calibration
 from askance.aggregator.curator.logistic.examples import Examples, LongRows
 from askance.aggregator.curator.logistic.mechanisms import (
@@ -19,7 +20,7 @@ from askance.aggregator.curator.logistic.mechanisms import (
     OutputPerturbation,
 )
 from askance.aggregator.learners.rationals import Rational
-from askance.client.errors import InvalidParameter, InvalidRecord
+from askance.client.errors import InvalidParameter
 
 _MECHANISMS = ("objective", "output")
 
@@ -93,9 +94,9 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
         """
         chosen = self._chosen()
         longer = _one_of(LongRows, self.longer, "longer")
-        classes = _two_classes(self.classes)
-        rows, labels = validate_data(self, X, y, ensure_all_finite=False, dtype=np.float64)
-        examples = Examples.of(rows, _signs(labels, classes), self.norm, longer)
+        classes = read_classes(self.classes)
+        rows, signs = read_examples(self, X, y, classes)
+        examples = Examples.of(rows, signs, self.norm, longer)
         words = SystemWords() if self.words is None else self.words
         self.coef_ = chosen.release(examples, words)[None, :] / float(
             read_number(self.norm, "norm")
@@ -149,24 +150,6 @@ def _one_of(kinds: type[_Kind], given: str, name: str) -> _Kind:
     except ValueError:
         expected = ", ".join(kinds)
         raise InvalidParameter(f"{name}: expected one of {expected}, found {given!r}") from None
-
-
-def _two_classes(given: Any) -> NDArray[Any]:
-    classes: NDArray[Any] = np.asarray(given)
-    if classes.shape != (2,) or classes[0] == classes[1]:
-        raise InvalidParameter("classes: expected two different labels, found something else")
-    return classes
-
-
-def _signs(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
-    positive = labels == classes[1]
-    strange = ~(positive | (labels == classes[0]))
-    if strange.any():
-        raise InvalidRecord(
-            f"row {int(np.argmax(strange))}: expected a label of classes={classes.tolist()}, "
-            "found another"
-        )
-    return np.where(positive, 1, -1)
 
 
 def _told(epsilon: Fraction, count: int, mechanism: str) -> str:

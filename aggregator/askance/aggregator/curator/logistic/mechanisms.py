@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from askance.aggregator.learners.rationals import Rational
 from askance.client.errors import InvalidParameter
 
 _REGULARISATIONS = (Fraction(1, 10**9), Fraction(10**6))
+_LONGEST_TILT = 2e5  # beside it a gradient of 1e-10 is some ten times what floats round
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +130,12 @@ class ObjectivePerturbation:
         """The private coefficients, shape (d,); one release, whose cost is `event`.
 
         Raises:
-          ArithmeticError: floats do not reach the minimiser's tolerance.
+          InvalidParameter: so little epsilon for so few rows that floats could not reach the
+            minimiser's tolerance beside so long a tilt (nothing is drawn).
+          ArithmeticError: they did not reach it otherwise.
         """
         chosen = self.calibrated(examples.count)
+        _check_tilt(2 / chosen.noise_epsilon / examples.count, examples.dimension)
         tilt = _noise(words, examples.dimension, 2 / chosen.noise_epsilon)
         return minimise(examples, float(self.regularisation) + chosen.added, tilt)
 
@@ -140,6 +145,15 @@ def _check(epsilon: Fraction, regularisation: Fraction) -> None:
     if not _REGULARISATIONS[0] <= regularisation <= _REGULARISATIONS[1]:
         raise InvalidParameter(
             f"regularisation: expected 1e-9 .. 1e6, found {float(regularisation):g}"
+        )
+
+
+def _check_tilt(scale: float, dimension: int) -> None:
+    """Of what a tilt adds to the gradient: its length is Gamma(d), above this but with e^-30."""
+    if scale * (dimension + 10 * sqrt(dimension) + 40) > _LONGEST_TILT:
+        raise InvalidParameter(
+            "epsilon: expected more for so few rows and so many columns, found so little that the"
+            " noise passes what floats resolve"
         )
 
 

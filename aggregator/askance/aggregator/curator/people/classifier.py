@@ -11,10 +11,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from askance.aggregator.curator.chance import SystemWords, Words
+from askance.aggregator.curator.conventions import read_classes, read_examples
 from askance.aggregator.curator.mechanisms import Stumps, even_cuts
 from askance.aggregator.curator.people.boosting import Boosting
 from askance.aggregator.learners.rationals import Rational
-from askance.client.errors import InvalidParameter, InvalidRecord
 
 
 class PrivateBoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -75,19 +75,10 @@ class PrivateBoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         """
         chosen = Boosting.of(self.epsilon, rounds=self.rounds, edge=self.edge, cap=self.cap)
         stumps = Stumps([even_cuts(low, high, self.cuts) for low, high in self.bounds])
-        classes: NDArray[Any] = np.asarray(self.classes)
-        if classes.shape != (2,) or classes[0] == classes[1]:
-            raise InvalidParameter("classes: expected two different labels, found something else")
-        rows, given = validate_data(self, X, y, ensure_all_finite=False, dtype=np.float64)
-        positive = given == classes[1]
-        strange = ~(positive | (given == classes[0]))
-        if strange.any():
-            raise InvalidRecord(
-                f"row {int(np.argmax(strange))}: expected a label of classes={classes.tolist()},"
-                " found another"
-            )
+        classes = read_classes(self.classes)
+        rows, signs = read_examples(self, X, y, classes)
         words = SystemWords() if self.words is None else self.words
-        self.committee_ = chosen.fit(stumps, rows, np.where(positive, 1, -1), words)
+        self.committee_ = chosen.fit(stumps, rows, signs, words)
         self.classes_ = classes
         self.events_ = self.committee_.events
         return self

@@ -14,6 +14,7 @@ from askance.aggregator.equivalence import (
     by_adaptive_queries,
     digits_of,
     local_algorithm,
+    one_round_algorithm,
     run_locally,
 )
 from askance.aggregator.learners import (
@@ -74,6 +75,16 @@ class TestThere:
         except StopIteration:
             pass
         assert users == list(range(algorithm.calls_at_most))
+
+    def test_a_learner_that_asks_at_once_makes_an_algorithm_that_does(self) -> None:
+        learner = conjunctions(conjunctions_schema(3), "1/2")
+        algorithm = one_round_algorithm(learner, "3", "1/1000")
+        assert algorithm.calls_at_most == local_algorithm(learner, "3", "1/1000").most
+        rng = np.random.default_rng(3)
+        x = rng.integers(0, 2, (algorithm.calls_at_most, 3))
+        target = Conjunction(3, (0, 2))
+        people = conjunctions_schema(3).encode_columns({"x": x, "y": target.predict({"x": x})})
+        assert run_locally(algorithm, people, SeededWords(Seed.of(4))) == target
 
     def test_a_learner_needs_a_schema(self) -> None:
         bare = Adaptive[None](name="bare", version=1, parameters={}, factory=lambda: iter(()))  # type: ignore[arg-type, return-value]  # never run

@@ -39,7 +39,7 @@ from askance.aggregator.equivalence.local_algorithms import (
     run_locally,
 )
 from askance.aggregator.equivalence.products import Factor, Product
-from askance.aggregator.equivalence.there import local_algorithm
+from askance.aggregator.equivalence.there import local_algorithm, one_round_algorithm
 
 __all__ = [
     "MAX_TRIES",
@@ -57,6 +57,7 @@ __all__ = [
     "digits_of",
     "local_algorithm",
     "local_law",
+    "one_round_algorithm",
     "run_locally",
     "simulated_law",
     "simulated_law_in_one_round",

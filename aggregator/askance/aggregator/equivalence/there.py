@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import TypeVar
 
 import numpy as np
 
-from askance.aggregator.equivalence.local_algorithms import Interactive, LocalCall, LocalRun
+from askance.aggregator.equivalence.local_algorithms import (
+    Interactive,
+    LocalCall,
+    LocalRun,
+    NonInteractive,
+)
 from askance.aggregator.estimation import estimate
-from askance.aggregator.learners import Answer, Learner, Question
+from askance.aggregator.learners import Allocation, Answer, Batch, Learner, NonAdaptive, Question
 from askance.aggregator.learners.rationals import Rational, rational
-from askance.aggregator.planning import GroupPlan, plan, plan_batch
+from askance.aggregator.planning import GroupPlan, plan_batch, rehearse
 from askance.client.accounting import parse_epsilon
 from askance.client.errors import InvalidParameter
+from askance.client.queries import Schema
 
 T = TypeVar("T")
 
 
 def local_algorithm(learner: Learner[T], epsilon: str, beta: Rational) -> Interactive[T]:
     """Asks each of a learner's questions of a fresh group of users, sized by the planner.
+
+    Where the planner would have the same users answer several questions, they get groups too.
 
     Privacy: each user answers one question, at epsilon.
     Utility: all answers are within their tolerances with probability at least 1 - beta, if users
@@ -35,20 +44,18 @@ def local_algorithm(learner: Learner[T], epsilon: str, beta: Rational) -> Intera
 
     Source: KLNRS08 Lemma 4.3.
     """
-    if learner.schema is None:
-        raise InvalidParameter(f"{learner.name} expects a schema, found none")
-    nano = parse_epsilon(epsilon)
-    planned = plan(learner, nano, rational(beta, "beta"))
+    schema, nano = _schema(learner), parse_epsilon(epsilon)
+    rehearsed = rehearse(learner)
+    share = rational(beta, "beta") / sum(batch.values for batch in rehearsed)
 
     def run() -> LocalRun[T]:
         asking, user = learner.run(), 0
         try:
             batch = next(asking)
             while True:
-                groups = plan_batch(batch, nano, planned.beta_per_value).groups
                 answers = []
-                for question, group in zip(batch.questions, groups, strict=True):
-                    answer = yield from _ask(question, group, user, planned.alpha(question))
+                for question, group in _groups(batch, nano, share):
+                    answer = yield from _ask(question, group, user, share)
                     user += group.users
                     answers.append(answer)
                 batch = asking.send(tuple(answers))
@@ -60,21 +67,66 @@ def local_algorithm(learner: Learner[T], epsilon: str, beta: Rational) -> Intera
 
     return Interactive(
         name=learner.name,
-        schema=learner.schema,
+        schema=schema,
         nano_nats=nano,
         factory=run,
-        most=planned.users_needed,
+        most=sum(group.users for batch in rehearsed for _, group in _groups(batch, nano, share)),
     )
 
 
-def _ask(question: Question, group: GroupPlan, start: int, alpha: float) -> LocalRun[Answer]:
+def one_round_algorithm(learner: NonAdaptive[T], epsilon: str, beta: Rational) -> NonInteractive[T]:
+    """The same for a learner that asks everything at once: nothing depends on any report.
+
+    Args, Raises, Source: as of `local_algorithm`.
+    """
+    nano = parse_epsilon(epsilon)
+    share = rational(beta, "beta") / learner.batch.values
+    groups = _groups(learner.batch, nano, share)
+    everybody = [group for _, group in groups for _ in range(group.users)]
+
+    def conclude(reports: tuple[bytes, ...]) -> T:
+        answers, start = [], 0
+        for question, group in groups:
+            told = reports[start : start + group.users]
+            answers.append(_estimate(question, group, told, share))
+            start += group.users
+        return learner.conclude(tuple(answers))
+
+    return NonInteractive(
+        name=learner.name,
+        schema=_schema(learner),
+        nano_nats=nano,
+        calls=tuple(
+            LocalCall(user, group.query, group.randomizer) for user, group in enumerate(everybody)
+        ),
+        conclude=conclude,
+    )
+
+
+def _groups(batch: Batch, nano: int, share: Fraction) -> list[tuple[Question, GroupPlan]]:
+    """Each question with a fresh group, whatever the batch would rather have."""
+    fresh = Batch(batch.questions, allocation=Allocation.FRESH)
+    groups = plan_batch(fresh, nano, float(share)).groups
+    return list(zip(batch.questions, groups, strict=True))
+
+
+def _schema(learner: Learner[T]) -> Schema:
+    if learner.schema is None:
+        raise InvalidParameter(f"{learner.name} expects a schema, found none")
+    return learner.schema
+
+
+def _ask(question: Question, group: GroupPlan, start: int, share: Fraction) -> LocalRun[Answer]:
     reports: list[bytes] = []
     for user in range(start, start + group.users):
         report = yield LocalCall(user, group.query, group.randomizer)
         reports.append(report)
-    counts = group.randomizer.tally(_stacked(reports))
-    return estimate(question, group.randomizer, counts, len(reports), alpha)
+    return _estimate(question, group, reports, share)
 
 
-def _stacked(reports: Sequence[bytes]) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-    return np.frombuffer(b"".join(reports), dtype=np.uint8).reshape(len(reports), -1)
+def _estimate(
+    question: Question, group: GroupPlan, reports: Sequence[bytes], share: Fraction
+) -> Answer:
+    stacked = np.frombuffer(b"".join(reports), dtype=np.uint8).reshape(len(reports), -1)
+    counts = group.randomizer.tally(stacked)
+    return estimate(question, group.randomizer, counts, len(reports), share * question.values)

@@ -8,9 +8,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from askance.aggregator.learners import Answer, Answers, Question
+from askance.aggregator.learners import Answer, Answers, Batch, Question
+from askance.aggregator.oracles import Oracle
 from askance.aggregator.planning import RoundPlan
-from askance.client.queries import QueryKind
+from askance.client.queries import Query, QueryKind
 from askance.simulation.counts import sample_levels, sample_tally
 from askance.simulation.seeds import Seed
 
@@ -72,3 +73,25 @@ def _values(question: Question, shares: Sequence[Fraction]) -> Sequence[Fraction
         pairs = range(0, 2 * question.values, 2)
         return [shares[cell] - shares[cell + 1] for cell in pairs]
     return [question.bounds[0] + question.spread * shares[1]]
+
+
+class AskedOnce:
+    """Another oracle, asked each query once: the same question has the same answer ever after.
+
+    For runs that ask thousands of questions of which few differ. The first tolerance counts, so all
+    questions of one query have to have the same.
+    """
+
+    def __init__(self, oracle: Oracle) -> None:
+        self._oracle = oracle
+        self._known: dict[Query, Answer] = {}
+        self.asked = 0
+
+    def answer(self, batch: Batch) -> Answers:
+        """The remembered answers."""
+        self.asked += len(batch.questions)
+        new = {q.query: q for q in batch.questions if q.query not in self._known}
+        if new:
+            told = self._oracle.answer(Batch(new.values()))
+            self._known.update(zip(new, told, strict=True))
+        return tuple(self._known[question.query] for question in batch.questions)

@@ -40,6 +40,9 @@ _ENTRIES: tuple[Entry, ...] = (
     Entry("masked-parity", "masked_parity", "KLNRS08 section 5.1: users of both variants, by d"),
     Entry("lemma-4.2", "lemma_4_2", "KLNRS08 Lemma 4.2: the tail of a mean of Laplace variables"),
     Entry("lemma-4.3", "lemma_4_3", "KLNRS08 Lemma 4.3: users for one query, by epsilon"),
+    Entry("lemma-4.4", "lemma_4_4", "KLNRS08 Lemma 4.4: one round of devices, by queries"),
+    Entry("lemma-4.5", "lemma_4_5", "KLNRS08 Lemma 4.5: two rounds of devices, by queries"),
+    Entry("theorem-4.8", "theorem_4_8", "KLNRS08 Theorem 4.8: from queries to devices and back"),
     Entry("local-vs-central", "local_vs_central", "users against epsilon, in both models"),
     Entry(
         "theorem-3.7",

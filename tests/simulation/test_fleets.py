@@ -41,6 +41,11 @@ SMALL = {
     "pca": {"d": "1", "tau": "1/2"},
     "marginals": {"columns": "member,colour,y", "tau": "1/4"},
     "quantiles": {"levels": "1/4,3/4", "steps": "8", "tau": "1/4"},
+    "decision-tree": {"columns": "member,colour", "depth": "1", "tau": "1/4"},
+    "gaussian-mixture": {"clumps": "2", "d": "1", "rounds": "2", "tau": "1/2"},
+    "k-means": {"clumps": "2", "d": "1", "k": "2", "rounds": "2", "tau": "1/2"},
+    "logistic-regression": {"columns": "member", "rounds": "2", "tau": "1/2"},
+    "perceptron": {"d": "1", "gap": "20", "rounds": "1"},
 }
 LEARNERS = [entry.name for entry in learners()]
 

@@ -165,6 +165,10 @@ TAMPERED: dict[str, tuple[Change, str]] = {
         "result: expected epsilon.mean_spent",
     ),
     "the reason": (entry("reason", "too-few-respondents"), "where, and only where"),
+    "an answer that was in order": (
+        entry("reason", "invalid-answer"),
+        "only where, the learner cannot conclude from its answers",
+    ),
     "another study": (entry("study", "00"), "result: expected study as replayed"),
     "the learner": (entry("learner", "mean"), "result: expected learner as replayed"),
     "the number of answers": (entry("answers", 1), "result: expected answers as replayed"),

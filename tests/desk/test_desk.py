@@ -13,6 +13,7 @@ from tests.faults.mortality import WRITES
 from tests.faults.network import Fault
 from tests.faults.people import PARITY, PEOPLE, PUBLIC, undisturbed
 
+from askance.aggregator.analyst import StudyExport, VerificationFailed, verify
 from askance.aggregator.desk import (
     StudyStatus,
     SubmissionRefused,
@@ -25,7 +26,7 @@ from askance.aggregator.learners import hypothesis_json
 from askance.aggregator.session import local
 from askance.aggregator.store import StudyState
 from askance.client.codec import digest_of
-from askance.client.errors import NondeterminismError
+from askance.client.errors import InvalidAnswer, NondeterminismError
 from askance.client.messages import StudyTerms
 
 OTHER = bytes(32)
@@ -370,6 +371,29 @@ def test_what_breaks_an_end_is_told_in_words_and_not_in_a_traceback(
         assert told["message"] == "a fault of the aggregator"
         assert told["hypothesis"] is None
         assert told["epsilon"]["max_spent"] == 2.0  # what was answered is charged all the same
+
+    run_in(scenario)
+
+
+def test_answers_that_a_learner_cannot_conclude_from_end_its_study_and_are_verified(
+    run_in: RunIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(deployment: Deployment) -> None:
+        def contradictory(*_: Any, **__: Any) -> Any:
+            raise InvalidAnswer("question 0: expected another, found this")
+
+        monkeypatch.setattr("askance.aggregator.session.local.estimate", contradictory)
+        await deployment.submit(0)
+        await everybody(deployment)
+        told = result(deployment)
+        assert (told["state"], told["reason"]) == ("failed", "invalid-answer")
+        assert told["message"] == "question 0: expected another, found this"
+        signed, lines, text = deployment.desk.export(deployment.digest(0), PUBLIC)
+        export = StudyExport(signed, tuple(lines), json.loads(text))
+        assert verify(export).state == "failed"
+        monkeypatch.undo()
+        with pytest.raises(VerificationFailed, match="expected the reason invalid-answer where"):
+            verify(export)
 
     run_in(scenario)
 

@@ -23,7 +23,7 @@ from askance.aggregator.session import Accounts, Outcome, Round, Session, Tally,
 from askance.aggregator.session.transcript import Asked, Closed, Header
 from askance.aggregator.store import StudyState
 from askance.client.codec import decode_request, decode_study, query_from_bytes, verify_study
-from askance.client.errors import AskanceError, PlanRefused, TooFewRespondents
+from askance.client.errors import AskanceError, InvalidAnswer, PlanRefused, TooFewRespondents
 from askance.client.messages import StudyTerms
 
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-12  # interval ends come out of a numerical library
@@ -39,8 +39,13 @@ _FAULT = "failed"  # of the aggregator: what a replay cannot show
 _REASONS = {
     "done": ("done",),
     "cancelled": ("cancelled",),
-    "failed": ("too-few-respondents", "plan-refused", "nondeterminism", _FAULT),
+    "failed": ("too-few-respondents", "plan-refused", "invalid-answer", "nondeterminism", _FAULT),
 }
+# The ends that a replay comes to by itself.
+_REPLAYED: tuple[tuple[type[AskanceError], str, str], ...] = (
+    (TooFewRespondents, "too-few-respondents", "a group has fewer answers than the study asks for"),
+    (InvalidAnswer, "invalid-answer", "the learner cannot conclude from its answers"),
+)
 # What a result has besides the figures that a replay gives.
 _BESIDE = {"state", "reason", "message", "epsilon", "reconciled", "overspent", "privacy"}
 
@@ -218,7 +223,7 @@ class _Replay:
         )
         try:
             self.outcome = session.run()
-        except (_NotRecorded, PlanRefused, TooFewRespondents) as error:
+        except (_NotRecorded, PlanRefused, TooFewRespondents, InvalidAnswer) as error:
             self.end = error
         self.max_asked = session.accounts.spending().max_asked
 
@@ -302,12 +307,11 @@ def _check_result(
         raise VerificationFailed(f"result: expected state among {ends}, found another")
     if state == "done" and replay.outcome is None:
         raise VerificationFailed(str(replay.end))
-    too_few = isinstance(replay.end, TooFewRespondents)
-    if too_few != (result.get("reason") == "too-few-respondents"):
-        raise VerificationFailed(
-            "result: expected the reason too-few-respondents where, and only where, a group has"
-            f" fewer than {terms.conduct.least_answers} answers"
-        )
+    for kind, reason, when in _REPLAYED:
+        if isinstance(replay.end, kind) != (result.get("reason") == reason):
+            raise VerificationFailed(
+                f"result: expected the reason {reason} where, and only where, {when}"
+            )
     if state != "done" and replay.outcome is not None and result.get("reason") != _FAULT:
         raise VerificationFailed(f"result: expected a study that came to its end, found it {state}")
     outcome = replay.outcome if state == "done" else None

@@ -15,6 +15,7 @@ from askance.aggregator.session import Accounts, Outcome, Round, Session, Tally
 from askance.aggregator.store import Conclusion, Store, StudyState
 from askance.client.errors import (
     AskanceError,
+    InvalidAnswer,
     NondeterminismError,
     PlanRefused,
     StoreError,
@@ -29,6 +30,7 @@ _ENDS: tuple[tuple[type[AskanceError], StudyState, str], ...] = (
     (StudyCancelled, StudyState.CANCELLED, "cancelled"),
     (TooFewRespondents, StudyState.FAILED, "too-few-respondents"),
     (PlanRefused, StudyState.FAILED, "plan-refused"),
+    (InvalidAnswer, StudyState.FAILED, "invalid-answer"),
     (NondeterminismError, StudyState.FAILED, "nondeterminism"),
 )
 

@@ -11,6 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from askance.aggregator.learners import (
+    Answer,
+    Answers,
+    Batch,
     DecisionTree,
     decision_tree,
     find,
@@ -108,6 +111,33 @@ def test_leaves_of_one_class_are_joined() -> None:
     tree = learn(decision_tree(SCHEMA, depth=3, min_share="1/4"), ExactOracle(SCHEMA, constant))
     assert [node.place for node in tree.nodes] == [1]
     assert tree.predict({"size": [0, 9]}).tolist() == ["apple", "apple"]
+
+
+class Vague:
+    """The exact answers, with intervals so wide, a round each."""
+
+    def __init__(self, *widths: float) -> None:
+        self.exact, self.widths = ExactOracle(SCHEMA, COLUMNS), iter(widths)
+
+    def answer(self, batch: Batch) -> Answers:
+        width = next(self.widths)
+        return tuple(
+            Answer(
+                answer.values,
+                tuple(value - width for value in answer.values),
+                tuple(value + width for value in answer.values),
+            )
+            for answer in self.exact.answer(batch)
+        )
+
+
+def test_without_a_promise_a_leaf_has_a_class_of_its_own_only_if_intervals_tell_it() -> None:
+    told = learn(decision_tree(SCHEMA, depth=1), Vague(0.01, 0.01))
+    assert [node.place for node in told.nodes] == [1, 2, 3]
+    untold = learn(decision_tree(SCHEMA, depth=1), Vague(0.01, 1.0))
+    assert [node.place for node in untold.nodes] == [1]
+    unsplit = learn(decision_tree(SCHEMA, depth=1), Vague(1.0, 0.01))
+    assert [node.place for node in unsplit.nodes] == [1]
 
 
 def test_shares_in_a_leaf_are_those_of_the_people_in_it() -> None:

@@ -105,7 +105,7 @@ register(
             COLUMNS,
             ParameterEntry("rounds", "how many steps at most", "8"),
             ParameterEntry("rate", "what the gradient is multiplied by", "2"),
-            ParameterEntry("levels", "how finely a residual is told: 1, 2, 4 or 8", "4"),
+            ParameterEntry("levels", "how finely a residual is told: 2, 4 or 8", "4"),
             TAU,
         ),
         _logistic_regression,

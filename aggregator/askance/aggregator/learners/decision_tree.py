@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from math import sqrt
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from askance.aggregator.learners.learner import Adaptive, adaptive
 from askance.aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
 from askance.aggregator.learners.rationals import Rational, rational
 from askance.aggregator.learners.rows import features_of, label_of
-from askance.aggregator.learners.splits import Split, SplitRule, Table, best_split
+from askance.aggregator.learners.splits import CHANCE_PART, Split, SplitRule, Table, best_split
 from askance.aggregator.learners.trees import MAX_DEPTH, DecisionTree, Node, parts_of
 from askance.client.errors import InvalidParameter
 from askance.client.queries import (
@@ -58,7 +59,8 @@ def decision_tree(
     Every level asks one categorical question a field: which open leaf, which cell of the field and
     which class. A count below 0 counts as 0. A leaf is split in two groups of one field's cells, by
     the greatest gain among all splits that its counts can tell from none at all; a leaf without
-    one, or too small, is left as it is. The last round asks for leaf and class.
+    one, or too small, is left as it is. The last round asks for leaf and class, and two leaves are
+    joined where it tells neither to have another class than both have together.
 
     Utility: at most depth + 1 rounds; a round asks as many questions as there are fields (the last
     one: one), with leaves x cells x classes + 1 values. With `tau`, every answer is off by less
@@ -150,7 +152,8 @@ def _grow(task: _Task) -> Learning[DecisionTree]:
         place: tuple(float(share) for share in row)
         for place, row in zip(leaves, table, strict=True)
     }
-    _prune(splits, shares)
+    told = 0.0 if task.tau is not None else CHANCE_PART * sqrt(2) * _tolerance(task, answer)
+    _prune(splits, shares, told)  # of a difference of two counts
     nodes = [Node(place, split=split) for place, split in splits.items()]
     nodes += [Node(place, row) for place, row in shares.items()]
     return DecisionTree(
@@ -234,12 +237,16 @@ def _tolerance(task: _Task, answer: Answer) -> float:
     return float(half.max())
 
 
-def _prune(splits: dict[int, Split], shares: dict[int, tuple[float, ...]]) -> None:
-    """Joins two leaves that predict the same class: the split says nothing of the prediction."""
+def _prune(splits: dict[int, Split], shares: dict[int, tuple[float, ...]], reach: float) -> None:
+    """Joins two leaves unless one of them is told to have another class than both have together."""
     for place in sorted(splits, reverse=True):
         left, right = shares.get(2 * place), shares.get(2 * place + 1)
-        if left is not None and right is not None and np.argmax(left) == np.argmax(right):
-            shares[place] = tuple(a + b for a, b in zip(left, right, strict=True))
+        if left is None or right is None:
+            continue
+        both = tuple(a + b for a, b in zip(left, right, strict=True))
+        common = int(np.argmax(both))
+        if max(max(leaf) - leaf[common] for leaf in (left, right)) <= reach:
+            shares[place] = both
             del splits[place], shares[2 * place], shares[2 * place + 1]
 
 

@@ -28,7 +28,7 @@ from askance.client.errors import InvalidParameter
 from askance.client.queries import Expression, Schema, sigmoid, where
 
 MAX_ROUNDS = 10_000
-LEVELS = (1, 2, 4, 8)
+LEVELS = (2, 4, 8)  # of one, nobody would be wrong at zero weights
 
 
 @adaptive("logistic-regression", version=1, rehearsal=greatest_answers)
@@ -60,7 +60,7 @@ def logistic_regression(
         columns: what from; None: all other fields.
         rounds: at most so many, 1 .. 10,000: the more, the fewer users for each.
         rate: the step, > 0: what the gradient is multiplied by; about 4 over the mean of |x|^2.
-        levels: 1, 2, 4 or 8.
+        levels: 2, 4 or 8.
         tau: how exactly each coordinate of the gradient is wanted; None: as the users allow.
 
     Raises:

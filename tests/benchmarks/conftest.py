@@ -50,3 +50,8 @@ def curator() -> ModuleType:
 @pytest.fixture(scope="session")
 def boosting() -> ModuleType:
     return _load("boosting")
+
+
+@pytest.fixture(scope="session")
+def adult() -> ModuleType:
+    return _load("adult")

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from askance.aggregator import learners
+from askance.aggregator.curator.chance import SystemWords
 from askance.aggregator.learners import (
     Adaptive,
     Allocation,
@@ -33,12 +34,26 @@ from askance.aggregator.learners import (
     adaptive,
     non_adaptive,
 )
-from askance.aggregator.oracles import EmpiricalOracle, ExactOracle, learn
+from askance.aggregator.oracles import (
+    CentralOracle,
+    CentreOracle,
+    CheckedOracle,
+    ClassificationNoiseOracle,
+    EmpiricalOracle,
+    ExactOracle,
+    LazyOracle,
+    Oracle,
+    RandomSignOracle,
+    WrongSideOracle,
+    learn,
+    learn_under_noise,
+)
 from askance.aggregator.planning import RoundPlan, StudyPlan
 from askance.aggregator.study import Epsilon, Study
 from askance.client import __version__
 from askance.client.errors import (
     AskanceError,
+    InvalidAnswer,
     InvalidParameter,
     InvalidQuery,
     InvalidRecord,
@@ -81,7 +96,15 @@ from askance.client.randomizers import (
     randomized_response,
     subset_selection,
 )
-from askance.simulation.experiments import Simulation, Trial, named, run_trial, simulate, verify
+from askance.simulation.experiments import (
+    Simulation,
+    Trial,
+    local_oracle,
+    named,
+    run_trial,
+    simulate,
+    verify,
+)
 from askance.simulation.populations import POPULATIONS, Population, masked_parity
 from askance.simulation.seeds import Seed
 
@@ -105,29 +128,39 @@ __all__ = [
     "Bit",
     "Bits",
     "Category",
+    "CentralOracle",
+    "CentreOracle",
     "Channel",
+    "CheckedOracle",
+    "ClassificationNoiseOracle",
     "EmpiricalOracle",
     "ExactOracle",
     "Expression",
     "Integer",
+    "InvalidAnswer",
     "InvalidParameter",
     "InvalidQuery",
     "InvalidRecord",
     "Label",
+    "LazyOracle",
     "Learner",
     "Learning",
     "NonAdaptive",
+    "Oracle",
     "PlanRefused",
     "Population",
     "Query",
     "Question",
+    "RandomSignOracle",
     "Real",
     "Schema",
     "Seed",
     "Simulation",
     "Study",
     "StudyPlan",
+    "SystemWords",
     "Trial",
+    "WrongSideOracle",
     "__version__",
     "absolute",
     "adaptive",
@@ -146,7 +179,9 @@ __all__ = [
     "index_of",
     "k_ary_response",
     "learn",
+    "learn_under_noise",
     "learners",
+    "local_oracle",
     "maximum",
     "merge_disjoint",
     "minimum",

@@ -46,7 +46,7 @@ from askance.aggregator.oracles import (
 from askance.aggregator.study import Study
 from askance.client.errors import InvalidAnswer
 from askance.client.queries import EncodedColumns, category, index_of, predicate, real, signed
-from askance.simulation.experiments.trials import local_oracle
+from askance.simulation.experiments import local_oracle
 from askance.simulation.populations import Population
 from askance.simulation.seeds import Seed
 from askance.simulation.words import SeededWords

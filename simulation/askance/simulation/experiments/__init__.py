@@ -2,7 +2,13 @@
 
 from askance.simulation.experiments.catalogue import Named, named
 from askance.simulation.experiments.judging import Verdict, judge
-from askance.simulation.experiments.trials import Simulation, Trial, run_trial, simulate
+from askance.simulation.experiments.trials import (
+    Simulation,
+    Trial,
+    local_oracle,
+    run_trial,
+    simulate,
+)
 from askance.simulation.experiments.verification import Check, verify
 
 __all__ = [
@@ -12,6 +18,7 @@ __all__ = [
     "Trial",
     "Verdict",
     "judge",
+    "local_oracle",
     "named",
     "run_trial",
     "simulate",

@@ -26,7 +26,7 @@ from askance.simulation.fleets.grpc import grpc_fleet
 from askance.simulation.populations import Population, masked_parity
 from askance.simulation.seeds import Seed
 
-EPSILON = "4"
+EPSILON = "8"
 SMALL = {
     "conjunctions": {"d": "2", "relevant": "1", "accuracy": "1/2"},
     "frequency": {"tau": "1/5"},
@@ -99,7 +99,7 @@ def assert_same(one: Trial, other: Trial) -> None:
 
 
 @pytest.mark.parametrize("fleet", sorted(FLEETS.keys() - {"objects"}))
-@pytest.mark.parametrize("seed", [0, 1, 2**70])
+@pytest.mark.parametrize("seed", [0, 2**70])
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_every_fleet_is_the_devices_in_process(learner: str, seed: int, fleet: str) -> None:
     assert_same(trial(learner, fleet, seed), by_objects(learner, seed))
@@ -132,7 +132,7 @@ def test_everybody_who_is_asked_answers_and_pays_no_more_than_the_budget(learner
     assert outcome.reconciled
     assert outcome.refusals == 0
     assert spending.users_asked == outcome.users_used <= outcome.answers
-    assert 0 < spending.max_spent <= spending.max_asked <= spending.budget == 4 * 10**9
+    assert 0 < spending.max_spent <= spending.max_asked <= spending.budget == 8 * 10**9
     assert spending.overspent == 0
 
 
@@ -185,7 +185,7 @@ def analyst(seed: Seed) -> bytes:
 )
 def test_refusals_are_the_same_on_every_fleet(changes: dict[str, object], reason: Reason) -> None:
     root = Seed.of(0)
-    common = {"analysts": frozenset({analyst(root)}), "life_nano_nats": 4 * 10**9}
+    common = {"analysts": frozenset({analyst(root)}), "life_nano_nats": 8 * 10**9}
     owner, other = Policy(**common), Policy(**{**common, **changes})  # type: ignore[arg-type]  # any of its fields
 
     def mixed(fleet: str) -> FleetMaker:

@@ -8,11 +8,8 @@ needs only its settings here, small enough for devices, and a promise if it make
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from fractions import Fraction
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +17,6 @@ import pytest
 
 from askance.aggregator.learners import (
     Classifier,
-    Learner,
     Regressor,
     hypothesis_from_json,
     hypothesis_json,
@@ -28,140 +24,14 @@ from askance.aggregator.learners import (
 )
 from askance.aggregator.learners.encodings import numbers_of
 from askance.aggregator.oracles import (
-    CentralOracle,
-    CentreOracle,
-    CheckedOracle,
-    ClassificationNoiseOracle,
-    EmpiricalOracle,
-    ExactOracle,
-    LazyOracle,
-    Oracle,
-    RandomSignOracle,
-    WrongSideOracle,
     expectations,
     learn,
 )
 from askance.aggregator.study import Study
-from askance.client.queries import Category, EncodedColumns, Label
-from askance.simulation.experiments import named
-from askance.simulation.experiments.trials import local_oracle
-from askance.simulation.populations import Population
-from askance.simulation.seeds import Seed
-from askance.simulation.words import SeededWords
+from askance.client.queries import Category, EncodedColumns
+from askance.simulation.experiments.worlds import ORACLES, ROWS, SETTINGS, World, world
 
-ALPHA = 1e-6
-ROWS = 2_000
-ETA = Fraction(1, 10)
-SETTINGS: dict[str, dict[str, str]] = {
-    "conjunctions": {"d": "3", "accuracy": "1/2"},
-    "decision-tree": {"columns": "member,colour", "depth": "1", "tau": "1/8"},
-    "decision-lists": {"d": "3", "relevant": "2", "accuracy": "4/5", "length": "2"},
-    "disjunctions": {"d": "3", "accuracy": "4/5"},
-    "frequency": {"tau": "1/10"},
-    "gaussian-mixture": {"clumps": "2", "d": "1", "rounds": "2", "tau": "1/4"},
-    "k-means": {"clumps": "2", "d": "1", "k": "2", "rounds": "2", "tau": "1/4"},
-    "linear-regression": {"d": "1", "tau": "1/4"},
-    "literal-conjunctions": {"d": "3", "accuracy": "4/5"},
-    "logistic-regression": {"columns": "member", "rounds": "3", "tau": "1/4"},
-    "marginals": {"columns": "member,colour,age", "bins": "2", "tau": "1/5"},
-    "masked-parity": {"d": "2"},
-    "mean": {"tau": "1/10"},
-    "naive-bayes": {"columns": "member,age,answers", "bins": "2", "tau": "1/5"},
-    "pca": {"d": "2", "components": "1", "tau": "1/4"},
-    "perceptron": {"d": "2", "gap": "20", "rounds": "2"},
-    "quantiles": {"levels": "1/4,3/4", "steps": "16", "tau": "1/10"},
-    "ridge-regression": {"d": "1", "tau": "1/4"},
-}
 NAMES = [entry.name for entry in learners()]
-
-
-@dataclass(frozen=True)
-class World:
-    """A learner, and the rows that it learns about."""
-
-    learner: Learner[Any]
-    people: Population
-    rows: EncodedColumns
-
-    def drawn(self, seed: int) -> Callable[[int], EncodedColumns]:
-        """Fresh rows of the distribution."""
-        rng = np.random.default_rng(seed)
-        return lambda count: self.rows.take(rng.integers(0, len(self.rows), count))
-
-    def exact(self) -> ExactOracle:
-        return ExactOracle(self.people.schema, self.rows)
-
-    @property
-    def label(self) -> str | None:
-        """The label, if it has two values."""
-        kinds = self.people.schema.fields.items()
-        found = [name for name, kind in kinds if isinstance(kind, Label) and len(kind.labels) == 2]
-        return found[0] if found else None
-
-
-@cache
-def world(name: str) -> World:
-    made = named(name, epsilon=1, users=ROWS, settings=SETTINGS.get(name, {}))
-    people = made.people(Seed.of(3))
-    rows = people.columns(0, ROWS)
-    if name == "masked-parity":  # its tolerance is for the uniform distribution: each point once
-        points = np.stack([*rows.values["x"], *(rows.values[key] for key in ("i", "b"))])
-        rows = rows.take(np.unique(points, axis=1, return_index=True)[1])
-        assert len(rows) == 2**2 * 2 * 2
-    return World(made.study(people).learner, people, rows)
-
-
-def noisy(of: World) -> Oracle:
-    """Rows of which one in ten has the other label."""
-    assert of.label is not None
-    label, draw, rng = of.label, of.drawn(5), np.random.default_rng(6)
-
-    def sampler(count: int) -> EncodedColumns:
-        rows = draw(count)
-        flipped = np.asarray(rows.values[label]) ^ (rng.random(count) < float(ETA))
-        return EncodedColumns({**rows.values, label: flipped}, rows.present, count)
-
-    return ClassificationNoiseOracle(sampler, of.people.schema, label, ETA, ALPHA)
-
-
-def local(fleet: str) -> Callable[[World], AbstractContextManager[Oracle]]:
-    """As many devices as the plan needs."""
-
-    @contextmanager
-    def opened(of: World) -> Iterator[Oracle]:
-        study = Study(of.learner, of.people.schema, epsilon="8", beta=str(ALPHA))
-        users = study.plan().users_needed
-        columns = of.drawn(7)(users)
-        people = Population(
-            "drawn", of.people.schema, users, lambda start, stop: columns.take(slice(start, stop))
-        )
-        with local_oracle(study, people, fleet=fleet, seed=Seed.of(8)) as oracle:
-            yield oracle
-
-    return opened
-
-
-def plain(make: Callable[[World], Oracle]) -> Callable[[World], AbstractContextManager[Oracle]]:
-    @contextmanager
-    def opened(of: World) -> Iterator[Oracle]:
-        yield CheckedOracle(make(of))
-
-    return opened
-
-
-ORACLES = {
-    "exact": plain(lambda of: of.exact()),
-    "empirical": plain(lambda of: EmpiricalOracle(of.drawn(1), ALPHA)),
-    "lazy": plain(lambda of: LazyOracle(of.exact(), CentreOracle())),
-    "wrong side": plain(lambda of: WrongSideOracle(of.exact())),
-    "random signs": plain(lambda of: RandomSignOracle(of.exact(), SeededWords(Seed.of(2)))),
-    "noisy labels": plain(noisy),
-    "central": plain(
-        lambda of: CentralOracle(of.drawn(4)(300_000), "4", SeededWords(Seed.of(4)), ALPHA)
-    ),
-    "local, objects": local("objects"),
-    "local, columns": local("columns"),
-}
 
 
 def wrong_share(of: World, hypothesis: Any) -> float:

@@ -24,6 +24,8 @@ from askance.aggregator.equivalence.products import Factor, Product, product_of
 from askance.aggregator.learners import Adaptive, Answers, Batch, Learning, NonAdaptive, Question
 from askance.aggregator.learners.rationals import Rational, rational
 from askance.client.errors import InvalidParameter
+from askance.client.queries import Query
+from askance.client.randomizers import Randomizer
 
 T = TypeVar("T")
 
@@ -54,14 +56,19 @@ def by_queries(algorithm: NonInteractive[T], beta: Rational, words: Words) -> No
     spent = Spent(algorithm)
     drawn: list[list[tuple[bytes, Product, int]]] = []
     questions: list[Question] = []
+    known: dict[tuple[Query, Randomizer, bytes], tuple[Product, Question]] = {}
     for call in algorithm.calls:
         spent.charge(call)
+        coins = call.randomizer.coins
         tries = []
-        for _ in range(candidates(call, each)):
-            report = _from_zero(call, words)
-            asked = product_of((Factor.of(call, report),))
-            questions.append(asked.question(each / 2))
-            tries.append((report, asked, int(words.take(1)[0])))
+        for *own, coin in _rows(words, candidates(call, each), coins + 1):
+            report = call.randomizer.randomize(0, own)
+            key = (call.query, call.randomizer, report)
+            if key not in known:
+                asked = product_of((Factor.of(call, report),))
+                known[key] = asked, asked.question(each / 2)
+            tries.append((report, known[key][0], coin))
+            questions.append(known[key][1])
         drawn.append(tries)
 
     def conclude(answers: Answers) -> T:
@@ -71,9 +78,9 @@ def by_queries(algorithm: NonInteractive[T], beta: Rational, words: Words) -> No
             kept: bytes | None = None
             for report, asked, coin in tries:
                 question, answer = next(told)
-                chance = acceptance(asked.estimate(answer.value, question), asked)
-                if kept is None and coin < chance * _WORD:
-                    kept = report
+                if kept is None:
+                    chance = acceptance(asked.estimate(answer.value, question), asked)
+                    kept = report if coin < chance * _WORD else None
             reports.append(tries[-1][0] if kept is None else kept)
         return algorithm.conclude(tuple(reports))
 
@@ -172,6 +179,12 @@ def candidates(call: LocalCall, each: Fraction) -> int:
     loss = call.randomizer.loss
     ratio = Fraction(loss.numerator, loss.denominator)
     return ceil(float(ratio / (1 - each / 2)) * log(2 / float(each)))
+
+
+def _rows(words: Words, count: int, wide: int) -> list[list[int]]:
+    """So many rows of words, drawn together."""
+    rows: list[list[int]] = words.take(count * wide).reshape(count, wide).tolist()
+    return rows
 
 
 def _from_zero(call: LocalCall, words: Words) -> bytes:

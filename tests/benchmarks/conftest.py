@@ -55,3 +55,8 @@ def boosting() -> ModuleType:
 @pytest.fixture(scope="session")
 def adult() -> ModuleType:
     return _load("adult")
+
+
+@pytest.fixture(scope="session")
+def table_of_learners() -> ModuleType:
+    return _load("learners")

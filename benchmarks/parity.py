@@ -73,7 +73,7 @@ def measure(d: int, runs: int) -> Row:
     packed = words.take(n * -(-d // 64)).view(np.uint8).reshape(n, -1)
     x = np.unpackbits(packed, axis=1, count=d, bitorder="little")
     target = Parity(tuple((words.take(d) & np.uint64(1)).tolist()))
-    y = target.predict(x)
+    y = target(x)
     began = time.perf_counter()
     examples = Examples.of_bits(x, y)
     pack_s = time.perf_counter() - began

@@ -38,7 +38,7 @@ def drawn(d: int, n: int, name: str) -> tuple[Parity, Examples, SeededWords]:
     words = SeededWords(Seed.of(1) / name)
     x = words.take(n * d).reshape(n, d) & np.uint64(1)
     target = Parity(tuple((words.take(d) & np.uint64(1)).tolist()))
-    return target, Examples.of_bits(x, target.predict(x)), words
+    return target, Examples.of_bits(x, target(x)), words
 
 
 class TestLearning:
@@ -199,5 +199,17 @@ class TestExamples:
 def test_a_parity_labels_and_is_written_down() -> None:
     parity = Parity((0, 1, 1))
     x = [[0, 0, 1], [0, 1, 1], [1, 0, 0]]
-    assert parity.predict(x).tolist() == [1, 0, 0]
+    assert parity(x).tolist() == [1, 0, 0]
     assert parity.to_json() == {"r": "011"}
+
+
+@pytest.mark.parametrize("x", [[[2, 0]], [[1, 0, 1]], [1, 0], [[0.5, 0]], [["1", "0"]]])
+def test_a_parity_is_of_as_many_bits_as_it_has(x: Any) -> None:
+    with pytest.raises(InvalidRecord, match="2 zeros and ones"):
+        Parity((1, 0))(x)
+
+
+def test_both_rooms_mean_the_same_parity() -> None:
+    from askance.aggregator.curator.mechanisms import Parities
+
+    assert Parities(3).hypothesis(4) == Parity((1, 0, 0))

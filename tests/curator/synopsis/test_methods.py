@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import log, sqrt
+from math import exp, log, sqrt
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest, kstest
+from scipy.stats import laplace as laplace_law
 
 from askance.aggregator.composition import BoundedRange, Concentrated, Pure
 from askance.aggregator.curator.chance import Words
@@ -31,6 +33,7 @@ from askance.simulation.words import SeededWords
 BITS = Universe.of_bits(6)
 PAIRS = Marginals(BITS, 2)
 DELTA = Fraction(1, 10**6)
+ALPHA = 1e-6
 
 Method = Callable[[Histogram, Marginals, object, Words], Release]
 METHODS: dict[str, Method] = {
@@ -139,3 +142,46 @@ class TestSpread:
         )
         assert fitted < 0.7 * plain
         assert log(1 / fitted) > 1  # and is an answer at all
+
+
+class TestMWEMsChances:
+    """Each round's choice and answer have half of the round's epsilon, whatever the scale."""
+
+    COLUMNS = Universe((2, 2))
+
+    @pytest.mark.parametrize("scale", [1, 1 << 15])
+    def test_a_query_is_chosen_with_the_exponential_mechanisms_probability(
+        self, scale: int, words: Callable[[str], SeededWords]
+    ) -> None:
+        """A column's share is off one half by 45 people of 100, or by 5; only the chosen column's
+        answer moves from one half."""
+        values = np.array([[0.0, 0, 1, 1], [0, 1, 0, 1]])
+        if scale > 1:
+            values = values * (1 - 1 / scale)  # no predicate any more, and all but the same
+        family = MatrixQueries(self.COLUMNS, values)
+        assert family.scale == scale
+        people = Histogram(self.COLUMNS, np.array([0, 5, 45, 50]))
+        drawn, epsilon, runs = words(f"choice {scale}"), Fraction(1, 10), 300
+        first = 0
+        for _ in range(runs):
+            moved = np.abs(mwem(people, family, epsilon, drawn, rounds=1).answers - 0.5)
+            first += bool(moved[0] > moved[1])
+        gap = float(epsilon / 2) / 2 * (45 - 5)
+        assert binomtest(first, runs, 1 / (1 + exp(-gap))).pvalue > ALPHA
+
+    @pytest.mark.parametrize("scale", [1, 1 << 15])
+    def test_its_answer_has_laplace_noise_of_half_the_rounds_epsilon(
+        self, scale: int, words: Callable[[str], SeededWords]
+    ) -> None:
+        universe = Universe((2,))
+        value = 1 if scale == 1 else 1 - 1 / scale
+        family = MatrixQueries(universe, np.array([[0, value]]))
+        assert family.scale == scale
+        people = Histogram(universe, np.array([5_000, 5_000]))
+        drawn, epsilon = words(f"noise {scale}"), Fraction(1, 10)
+        found = [
+            mwem(people, family, epsilon, drawn, rounds=1).answers[0] - value / 2
+            for _ in range(150)
+        ]
+        noise = laplace_law(scale=float(2 / epsilon))
+        assert kstest(np.array(found) * people.n, noise.cdf).pvalue > ALPHA

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import comb, log
+from math import comb, exp, log
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.stats import binomtest
 
 from askance.aggregator.composition import BoundedRange
 from askance.aggregator.curator.synopsis import (
@@ -119,3 +120,24 @@ class TestTheGenerator:
         other = Histogram(TERNARY, np.array([1, 1, 1]))
         with pytest.raises(InvalidParameter, match="histogram: expected 40 records"):
             boosted_search(other, queries, 10, plan, no_words)
+
+
+def test_a_database_is_drawn_with_the_exponential_mechanisms_probability(
+    words: Callable[[str], SeededWords],
+) -> None:
+    """Databases of one record of two cells say 0 or 1 where 0.3 is true: four of rho less wrong."""
+    bits = Universe((2,))
+    shares = LowSensitivityQueries(
+        bits, 10, Fraction(1, 10), lambda some: some[:, 1:] / some.sum(axis=1, keepdims=True)
+    )
+    truth = shares.truth(Histogram(bits, np.array([7, 3])))
+    generator = SmallDatabaseGenerator(shares, truth, 1, Fraction(1, 32))
+    assert generator.events == (BoundedRange(Fraction(1, 2)),)
+    drawn = words("one record")
+    noughts = sum(
+        generator.generate(np.zeros(1, dtype=np.int64), drawn)[0].weights[0] == 1
+        for _ in range(400)
+    )
+    behind = 4 * 1024  # units; an answer moves by 1025 of them, and half of the range may favour it
+    expected = 1 / (1 + exp(-0.5 / 2 * behind / 1025))
+    assert binomtest(int(noughts), 400, expected).pvalue > 1e-6

@@ -20,7 +20,6 @@ from askance.aggregator.curator.mechanisms.bit_classes import (
     Conjunction,
     Conjunctions,
     Parities,
-    Parity,
 )
 from askance.aggregator.curator.mechanisms.gaussian import Gaussian, gaussian, gaussian_at
 from askance.aggregator.curator.mechanisms.grid import fine_step
@@ -50,6 +49,7 @@ from askance.aggregator.curator.mechanisms.selection import (
     Selection,
 )
 from askance.aggregator.curator.mechanisms.stumps import Stump, Stumps, even_cuts, thresholds
+from askance.aggregator.curator.parity import Parity
 
 __all__ = [
     "Additive",

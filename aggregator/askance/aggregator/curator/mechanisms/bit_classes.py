@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from askance.aggregator.curator.mechanisms.examples import BITS, check_bits, check_labels
 from askance.aggregator.curator.mechanisms.hypotheses import Mistakes, check_weights, lookup
+from askance.aggregator.curator.parity import Parity
 from askance.client.errors import InvalidParameter
 
 _MAX_CONJUNCTION = 13  # 3^13 is 1.6 million
@@ -37,21 +38,6 @@ class Conjunction:
     def to_json(self) -> dict[str, Any]:
         """For a result."""
         return {"literals": [list(one) for one in self.literals]}
-
-
-@dataclass(frozen=True, slots=True)
-class Parity:
-    """<r, x> modulo 2."""
-
-    r: tuple[int, ...]
-
-    def __call__(self, x: NDArray[Any]) -> NDArray[np.int64]:
-        """Labels of 0 and 1, shape (n,)."""
-        return (x.astype(np.int64) @ np.array(self.r, dtype=np.int64)) % 2
-
-    def to_json(self) -> dict[str, Any]:
-        """For a result."""
-        return {"r": "".join(map(str, self.r))}
 
 
 class _OverBits(ABC):

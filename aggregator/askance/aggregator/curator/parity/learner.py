@@ -13,7 +13,7 @@ from askance.aggregator.composition import Pure
 from askance.aggregator.curator.budgets import read_epsilon, read_probability
 from askance.aggregator.curator.chance import Words, happens
 from askance.aggregator.curator.parity.examples import Examples
-from askance.aggregator.curator.parity.gf2 import pack, solve, words_of
+from askance.aggregator.curator.parity.gf2 import solve
 from askance.aggregator.curator.parity.keeping import (
     Keeping,
     costs_at_most,
@@ -23,7 +23,7 @@ from askance.aggregator.curator.parity.keeping import (
 from askance.aggregator.curator.parity.sizes import runs_needed
 from askance.aggregator.learners.rationals import Rational
 from askance.client.accounting import NANO_NATS_PER_NAT, charge
-from askance.client.errors import InvalidParameter
+from askance.client.errors import InvalidParameter, InvalidRecord
 
 _HALF = Fraction(1, 2)
 
@@ -38,13 +38,16 @@ class Parity:
 
     r: tuple[int, ...]
 
-    def predict(self, x: ArrayLike) -> NDArray[np.uint8]:
-        """The labels of x of shape (n, d), values {0, 1}; shape (n,)."""
-        words = words_of(len(self.r))
-        rows = pack(np.asarray(x, dtype=np.uint8), words)
-        mine = pack(np.array([self.r], dtype=np.uint8), words)
-        odd: NDArray[np.uint8] = (np.bitwise_count(rows & mine).sum(axis=1) & 1).astype(np.uint8)
-        return odd
+    def __call__(self, x: ArrayLike) -> NDArray[np.int64]:
+        """The labels of x of shape (n, d), values {0, 1}; shape (n,).
+
+        Raises:
+          InvalidRecord: another shape, or a value that is neither 0 nor 1.
+        """
+        table = np.asarray(x)
+        if table.ndim != 2 or table.shape[1] != len(self.r) or not np.isin(table, (0, 1)).all():
+            raise InvalidRecord(f"x: expected rows of {len(self.r)} zeros and ones, found others")
+        return table.astype(np.int64) @ np.array(self.r, dtype=np.int64) % 2
 
     def to_json(self) -> dict[str, Any]:
         """{"r": "0110..."}; the leftmost bit is r_0."""

@@ -49,6 +49,7 @@ from askance.client.queries import (
     signed,
 )
 from askance.simulation.populations import Population
+from askance.simulation.reproduce.counting import AskedOnce
 from askance.simulation.seeds import Seed
 from askance.simulation.words import SeededWords
 
@@ -97,9 +98,9 @@ def test_there_and_back_a_conjunction_is_learned() -> None:
     x = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
     target = Conjunction(2, (0,))
     oracle = ExactOracle(conjunctions_schema(2), {"x": x, "y": target.predict({"x": x})})
-    algorithm = local_algorithm(conjunctions(conjunctions_schema(2), "1/2"), "3", "1/1000")
+    algorithm = local_algorithm(conjunctions(conjunctions_schema(2), "1/2"), "2", "1/100")
     learner = by_adaptive_queries(algorithm, "1/100", lambda: SeededWords(Seed.of(1)))
-    assert learn(learner, oracle) == target
+    assert learn(learner, AskedOnce(oracle)) == target
 
 
 SCHEMA = Schema("s", 1, n=Integer(-3, 9), t=Real(-2, 3, 6), c=Category(["p", "q", "r"]))

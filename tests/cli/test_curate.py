@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from askance.aggregator.curator.chance import SystemWords
+from askance.aggregator.curator.mechanisms import Laplace, fine_step
 from askance.simulation.cli import main
 from askance.simulation.curation import LEARNERS
 
@@ -331,3 +333,24 @@ def test_an_average_of_clipped_numbers_says_so(run: Run) -> None:
     words = ("--set", "bounds=age:30:40", "--set", "columns=age", "--set", "outside=clip")
     _, told, _ = run("mean", *words)
     assert any("moved to them" in note for note in told["notes"])
+
+
+class TestIntervals:
+    """They are those of the budget's share, and of all answers together."""
+
+    def test_two_columns_share_the_budget_and_the_confidence(self, run: Run) -> None:
+        words = ("--set", BOUNDS, "--set", "columns=age,hours")
+        _, told, _ = run("mean", *words, epsilon="2")
+        step = fine_step(Fraction(80))
+        for name, span in (("age", 100), ("hours", 80)):
+            reach = Laplace(Fraction(1), int(span / step)).half_width("0.95", 2)
+            found = told["result"]["means"][name]
+            width = (found["high"] - found["low"]) / 2
+            assert width == pytest.approx(float(reach * step / PEOPLE + step / 2), rel=1e-6)
+
+    def test_cells_share_the_confidence(self, run: Run) -> None:
+        words = ("--set", LABELS, "--set", "column=town", "--set", "confidence=0.9")
+        _, told, _ = run("histogram", *words, epsilon="0.5")
+        reach = Laplace(Fraction(1, 2), 2).half_width("0.9", 3)
+        for found in told["result"]["counts"].values():
+            assert found["high"] - found["low"] == 2 * reach

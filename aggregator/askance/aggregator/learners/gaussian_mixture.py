@@ -189,7 +189,7 @@ def gaussian_mixture(
         InvalidParameter: an argument is out of range.
 
     Source: notes, section 1.2; Chu et al. 2007 (EM by sums); Dempster, Laird and Rubin 1977.
-        Deviation: bells are round, one variance a component.
+        Deviations: bells are round, and variances are drawn together as far as they are not told.
     """
     features = number_schema("gaussian-mixture", schema, columns)
     check_count("gaussian-mixture", k)
@@ -273,8 +273,7 @@ def _moved(
     safe = np.where(known, shares, 1.0)
     nearer = (means + means[shares.argmax()]) / 2
     moved = on_grid(np.where(known[:, None], values[:, 1:-1] / safe[:, None], nearer))
-    spread = (values[:, -1] / safe - (moved**2).sum(axis=1)) / d
-    variances = np.where(known, np.clip(spread, LEAST_VARIANCE, 1.0), bells.variances)
+    variances = _variances(np.array(bells.variances), known, values, reach[:, -1], moved)
     weights = np.clip(np.where(known, shares, bells.weights), LEAST_WEIGHT, None)
     return GaussianMixture(
         bells.schema,
@@ -282,3 +281,28 @@ def _moved(
         tuple(tuple(row) for row in moved.tolist()),
         tuple(variances.tolist()),
     )
+
+
+def _variances(
+    before: NDArray[np.float64],
+    known: NDArray[np.bool_],
+    values: NDArray[np.float64],
+    reach: NDArray[np.float64],
+    means: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Each component's variance, drawn to the common one as far as the answers do not tell it.
+
+    A component that is taken to be narrower than it is loses its people and does not come back, so
+    a variance falls by no more than three quarters a round.
+    """
+    if not known.any():
+        return before
+    d = means.shape[1]
+    shares = np.where(known, values[:, 0], 1.0)
+    left = (values[:, -1] - shares * (means**2).sum(axis=1)) / d
+    common = max(float(left[known].sum() / shares[known].sum()), LEAST_VARIANCE)
+    off = reach / (shares * d)
+    trust = common**2 / (common**2 + off**2)
+    found = trust * left / shares + (1 - trust) * common
+    kept = np.where(known, np.clip(found, before / 4, 1.0), before)
+    return np.asarray(np.maximum(kept, LEAST_VARIANCE))

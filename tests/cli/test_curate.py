@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from askance.aggregator.curator.chance import SystemWords
 from askance.aggregator.curator.mechanisms import Laplace, fine_step
 from askance.simulation.cli import main
-from askance.simulation.curation import LEARNERS
+from askance.simulation.curation import LEARNERS, Curated, Entry, Request
 
 Run = Callable[..., tuple[int, dict[str, Any], str]]
 KEYS = {"learner", "n", "epsilon", "delta", "guarantee", "result", "notes"}
@@ -354,3 +355,30 @@ class TestIntervals:
         reach = Laplace(Fraction(1, 2), 2).half_width("0.9", 3)
         for found in told["result"]["counts"].values():
             assert found["high"] - found["low"] == 2 * reach
+
+
+SPENDERS = {
+    "mean": sets(BOUNDS, "columns=age,hours"),
+    "histogram": sets(LABELS, "column=town"),
+    "agnostic": ("--label", "rich", *sets(BOUNDS, LABELS)),
+    "adaboost": ("--label", "rich", *sets(BOUNDS, LABELS)),
+    "logistic": ("--label", "rich", *sets(BOUNDS, LABELS)),
+    "synopsis": sets(LABELS),
+}
+
+
+@pytest.mark.parametrize("learner", SPENDERS)
+def test_a_learner_that_spends_twice_what_it_was_given_is_found_out(
+    learner: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(learner, *SPENDERS[learner])[0] == 0
+    honest = Entry.curate
+
+    def careless(entry: Entry, request: Request) -> Curated:
+        return honest(entry, replace(request, epsilon=request.epsilon * Fraction(11, 10)))
+
+    monkeypatch.setattr(Entry, "curate", careless)
+    code, told, errors = run(learner, *SPENDERS[learner])
+    assert code == 1
+    assert "within its budget" in errors
+    assert "result" not in told

@@ -34,4 +34,4 @@ def curate(request: Request) -> Curated:
     members = [told(one, names, classes) for one in found.members if isinstance(one, Stump)]
     summary = f"the majority of {len(members)} stumps; {classes[1]} wins a tie"
     result = {"members": members, "classes": list(classes), "summary": summary}
-    return Curated(result, (summary, *map(line, members)), notes=(ERROR_NOTE,))
+    return Curated(result, (summary, *map(line, members)), found.events, notes=(ERROR_NOTE,))

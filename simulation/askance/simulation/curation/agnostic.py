@@ -27,4 +27,5 @@ def curate(request: Request) -> Curated:
     assert isinstance(found.hypothesis, Stump)
     stump = told(found.hypothesis, names, classes)
     result = {"hypothesis": stump, "summary": line(stump), "hypotheses": found.size}
-    return Curated(result, (line(stump), f"of {found.size:,} stumps"), notes=(ERROR_NOTE,))
+    lines = (line(stump), f"of {found.size:,} stumps")
+    return Curated(result, lines, (found.event,), notes=(ERROR_NOTE,))

@@ -48,4 +48,5 @@ def curate(request: Request) -> Curated:
         for cell, one in found.items()
     )
     note = f"intervals hold for all cells together with probability {float(confidence):g}"
-    return Curated({"counts": found, "confidence": float(confidence)}, lines, notes=(note,))
+    result = {"counts": found, "confidence": float(confidence)}
+    return Curated(result, lines, (release.event,), notes=(note,))

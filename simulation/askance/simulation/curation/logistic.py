@@ -50,4 +50,4 @@ def curate(request: Request) -> Curated:
         "summary": summary,
     }
     lines = tuple(f"{name}: {value:.4g}" for name, value in coefficients.items())
-    return Curated(result, (summary, *lines), caveat=_CAVEAT)
+    return Curated(result, (summary, *lines), (estimator.event_,), caveat=_CAVEAT)

@@ -40,7 +40,8 @@ def curate(request: Request) -> Curated:
         lines.append(f"{name}: {_rounded(**told)}")
     note = f"intervals hold for all columns together with probability {float(confidence):g}"
     notes = (note, CLIPPED) if sheet.clip else (note,)
-    return Curated({"means": result, "confidence": float(confidence)}, tuple(lines), notes=notes)
+    told_of = {"means": result, "confidence": float(confidence)}
+    return Curated(told_of, tuple(lines), tuple(one.event for one in found), notes=notes)
 
 
 def _rounded(estimate: float, low: float, high: float) -> str:

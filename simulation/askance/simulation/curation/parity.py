@@ -30,8 +30,8 @@ def curate(request: Request) -> Curated:
     found = chosen.release(examples, request.words)
     if found is None:
         summary = "no parity was found"
-        return Curated({"hypothesis": None, "summary": summary}, (summary,))
+        return Curated({"hypothesis": None, "summary": summary}, (summary,), (chosen.event,))
     used = [name for name, bit in zip(names, found.r, strict=True) if bit]
     summary = f"{sheet.label} is {' xor '.join(used) or '0'}"
     result = {"hypothesis": found.to_json(), "columns": list(names), "summary": summary}
-    return Curated(result, (summary,))
+    return Curated(result, (summary,), (chosen.event,))

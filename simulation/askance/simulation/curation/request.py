@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from askance.aggregator.composition import Event
 from askance.aggregator.curator.budgets import read_number
 from askance.aggregator.curator.chance import Words
 from askance.client.errors import InvalidParameter
@@ -94,6 +95,7 @@ class Curated:
     Args:
       result: what there is to know, as JSON has it.
       summary: the same in lines for people.
+      events: all that touched the data; held against the budget before anything is told.
       delta: of the guarantee; None: it is pure.
       notes: what should be known, a sentence each.
       caveat: what the guarantee leaves out ("as real numbers, not as floats").
@@ -101,6 +103,7 @@ class Curated:
 
     result: dict[str, Any]
     summary: tuple[str, ...]
+    events: tuple[Event, ...]
     delta: float | None = None
     notes: tuple[str, ...] = ()
     caveat: str = ""

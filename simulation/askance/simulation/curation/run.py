@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 
+from askance.aggregator.composition import ACCOUNTANTS, Totals
 from askance.aggregator.curator.budgets import read_epsilon, read_number
 from askance.aggregator.curator.chance import SystemWords, Words
 from askance.client.errors import InvalidParameter
@@ -56,6 +58,7 @@ def curate(
     if seed is not None:
         words = SeededWords(Seed.of(seed) / "curate" / learner)
     curated = entry.curate(Request(sheet, budget, chosen, words))
+    _check_spent(curated, budget)
     notes, guarantee = list(curated.notes), _guarantee(curated, float(budget), sheet.n)
     if seed is not None:
         notes.append("seeded: an experiment, not a release")
@@ -117,6 +120,16 @@ def _numeric(name: str, rest: str) -> Numeric:
         raise InvalidParameter(f"bounds of {name!r}: expected NAME:LOW:HIGH, found another form")
     low, high = (read_number(end, f"bounds of {name!r}") for end in ends)
     return Numeric(low, high)
+
+
+def _check_spent(curated: Curated, budget: Fraction) -> None:
+    """What a learner has done costs no more than it was given: a fault of ours otherwise."""
+    totals, delta = Totals.of(curated.events), Fraction(curated.delta or 0)
+    spent = totals.sum_of_epsilons()
+    if spent is None:
+        spent = Fraction(ACCOUNTANTS["zcdp"].epsilon(totals, delta))
+    if spent > budget:
+        raise RuntimeError("curate: expected a learner to stay within its budget, found more spent")
 
 
 def _guarantee(curated: Curated, epsilon: float, n: int) -> str:

@@ -55,5 +55,6 @@ def curate(request: Request) -> Curated:
     return Curated(
         {"columns": list(columns), "rows": drawn, "queries": family.size, "method": method},
         tuple(lines),
+        release.events,
         delta=None if delta is None else float(delta),
     )

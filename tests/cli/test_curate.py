@@ -382,3 +382,30 @@ def test_a_learner_that_spends_twice_what_it_was_given_is_found_out(
     assert code == 1
     assert "within its budget" in errors
     assert "result" not in told
+
+
+def test_a_logistic_coefficient_is_of_a_feature_between_minus_1_and_1(
+    run: Run, folder: Path
+) -> None:
+    """With all the budget there is, the regularised loss is flat there, in units of the norm."""
+    asked = ("--label", "rich", *sets(BOUNDS, LABELS, "regularisation=0.01"))
+    _, told, _ = run("logistic", *asked, epsilon="1000000")
+    names = ["age", "hours", "town=north", "town=south", "town=(missing)", "(intercept)"]
+    c = np.array([told["result"]["coefficients"][name] for name in names])
+    people = [line.split(",") for line in (folder / "people.csv").read_text().split()[1:]]
+    x = np.array(
+        [
+            [
+                int(age) / 50 - 1,
+                float(hours) / 40 - 1,
+                *(2 * (town == each) - 1 for each in ("north", "south", "?")),
+                1,
+            ]
+            for age, hours, town, _ in people
+        ]
+    )
+    y = np.array([1 if one[3] == "yes" else -1 for one in people])
+    missing = 1 / (1 + np.exp(y * (x @ c)))
+    slope = 0.01 * c * len(names) - (y * missing) @ x / PEOPLE
+    assert np.abs(slope).max() < 1e-4
+    assert np.abs(c).max() > 0.5

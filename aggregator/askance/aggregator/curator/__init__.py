@@ -9,6 +9,8 @@ Rules of the room:
   nature its docstring says what is not safe against floats.
 - Every input is checked, and every budget parsed, before anything is drawn: a call that raises has
   released nothing.
+- Errors (that there is one, and the row that it names) and durations depend on the data and are
+  private to the curator. Whoever shows either to others clips instead of refusing, and waits.
 - What the papers print and is not private, or not true, is in `askance.simulation.reproduce` and
   not here.
 """

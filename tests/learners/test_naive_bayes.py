@@ -55,6 +55,19 @@ def test_exact_answers_make_the_tables_of_add_alpha_smoothing() -> None:
     assert found.priors == pytest.approx(((5 / 8 + 1 / 8) / (10 / 8), (3 / 8 + 1 / 8) / (10 / 8)))
 
 
+def test_smoothing_that_is_not_set_is_as_great_as_the_answers_are_unsure() -> None:
+    """An eighth of how far intervals reach, 0.4 here, though they are clipped to what can be."""
+    assert learned().smoothing == 1e-3
+    run = naive_bayes(SCHEMA).run()
+    next(run)
+    values = (0.5, 0.3, 0.2, -0.1, 0.1)
+    ends = [(max(value - 0.4, 0.0), min(value + 0.4, 1.0)) for value in values]
+    unsure = Answer(values, tuple(low for low, _ in ends), tuple(high for _, high in ends))
+    with pytest.raises(StopIteration) as stop:
+        run.send((unsure, unsure))
+    assert stop.value.value.smoothing == pytest.approx(0.05)
+
+
 def test_it_predicts_by_bayes_rule() -> None:
     found = learned(smoothing="1/8")
     wet = found.predict_proba({"sky": ["grey"], "dry": [0]})[0]

@@ -143,7 +143,7 @@ def test_a_wrong_parameter_is_named(name: str, parameters: dict[str, str], messa
         (
             naive_bayes(PEOPLE, columns=("age", "education"), tau=0.1),
             PEOPLE,
-            {"columns": "age,education", "bins": "8", "smoothing": "1/1000", "tau": "1/10"},
+            {"columns": "age,education", "bins": "8", "tau": "1/10"},
         ),
         (
             ridge_regression(PEOPLE, "age", ["education"], 0.5),

@@ -65,7 +65,7 @@ def _naive_bayes(schema: Schema | None, parameters: Text) -> Learner[Any]:
         parameters.get("label"),
         columns_in(parameters),
         whole("bins", parameters["bins"]),
-        parameters["smoothing"],
+        parameters.get("smoothing"),
         parameters.get("tau"),
     )
 
@@ -167,7 +167,9 @@ register(
             LABEL,
             COLUMNS,
             ParameterEntry("bins", "into how many bins a number falls", "8"),
-            ParameterEntry("smoothing", "the share that each joint cell gets more", "1/1000"),
+            ParameterEntry(
+                "smoothing", "the share each joint cell gets more (default: as answers are unsure)"
+            ),
             TAU,
         ),
         _naive_bayes,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from askance.aggregator.learners.shares import nearest_distribution
 from askance.client.errors import InvalidParameter
 from askance.client.queries import Schema
 
+_LEAST_SMOOTHING = 1e-3
 Table = tuple[tuple[float, ...], ...]
 
 
@@ -42,6 +42,7 @@ class NaiveBayes:
         bins: into how many bins a number falls.
         priors: P[class], one a class.
         tables: for each column of cells P[cell | class]: a row a class, positive, of sum 1.
+        smoothing: the share that each joint cell got more.
 
     Raises:
         InvalidParameter: the parts do not fit together.
@@ -53,6 +54,7 @@ class NaiveBayes:
     bins: int
     priors: tuple[float, ...]
     tables: tuple[Table, ...]
+    smoothing: float
     columns: tuple[Cells, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -111,6 +113,7 @@ class NaiveBayes:
             "priors": list(self.priors),
             "tables": {part.name: [list(row) for row in table] for part, table in pairs},
             "bins": self.bins,
+            "smoothing": self.smoothing,
             "schema": schema_to_json(self.schema),
             "encodings": [str(part) for part in self.columns],
         }
@@ -131,6 +134,7 @@ class NaiveBayes:
             bins=bins,
             priors=document.numbers("priors"),
             tables=tuple(tables.table(part.name) for part in columns_of(schema, bins)),
+            smoothing=document.number("smoothing"),
         )
 
     def __str__(self) -> str:
@@ -155,7 +159,7 @@ def naive_bayes(
     label: str | None = None,
     columns: Sequence[str] | None = None,
     bins: int = 8,
-    smoothing: Rational = "1/1000",
+    smoothing: Rational | None = None,
     tau: Rational | None = None,
 ) -> tuple[Batch, Callable[[Answers], NaiveBayes]]:
     """One joint question (class, cell) for each column of cells; everything else is arithmetic.
@@ -168,15 +172,17 @@ def naive_bayes(
     that depends on how far features are independent within a class.
     Smoothing: a raw table is projected onto the simplex; then each of its k cells a class gets
     the share `smoothing` more, P[cell | class] = (p + s) / (sum of p + k s), and a class's prior is
-    the mean of its shares over all tables, smoothed alike. All tables use the same s, so with
-    s = alpha/n, and answers that are exact, they are those of add-alpha smoothing on n rows.
+    the mean of its shares over all tables, smoothed alike. All tables use the same s: with
+    s = alpha/n, and answers that are exact, they are those of add-alpha smoothing on n rows. A
+    cell that noise has made empty would veto a class, so s should not lie below the noise.
 
     Args:
         schema: of the records.
         label: what to predict; None: its only Label.
         columns: what from; None: all other fields.
         bins: of equal width between a number's bounds in the schema.
-        smoothing: a share, > 0.
+        smoothing: a share, > 0; None: an eighth of what intervals reach to either side, about half
+            a standard error, and at least 1/1000.
         tau: how exactly each share is wanted; None: as exactly as the population allows.
 
     Raises:
@@ -186,8 +192,8 @@ def naive_bayes(
     """
     target = label_of(schema, label)
     features = features_of(schema, target, columns)
-    extra = rational(smoothing, "smoothing")
-    if not 0 < extra <= 1:
+    fixed = None if smoothing is None else rational(smoothing, "smoothing")
+    if fixed is not None and not 0 < fixed <= 1:
         raise InvalidParameter("smoothing expects a share in (0, 1], found another number")
     tolerance = None if tau is None else rational(tau, "tau")
     (classes,) = cells(schema, target)
@@ -197,6 +203,7 @@ def naive_bayes(
     def conclude(answers: Answers) -> NaiveBayes:
         pairs = zip(answers, asked, strict=True)
         shares = [joint_shares(answer, shape) for answer, (_, shape) in pairs]
+        extra = _half_an_error(answers) if fixed is None else float(fixed)
         return NaiveBayes(
             schema=features,
             label=target,
@@ -204,6 +211,7 @@ def naive_bayes(
             bins=bins,
             priors=_priors(shares, extra),
             tables=tuple(_rows(_smoothed(table, extra)) for table in shares),
+            smoothing=extra,
         )
 
     return batch, conclude
@@ -214,13 +222,26 @@ def joint_shares(answer: Answer, shape: tuple[int, ...]) -> NDArray[np.float64]:
     return nearest_distribution(answer.values)[:-1].reshape(shape)
 
 
-def _smoothed(table: NDArray[np.float64], extra: Fraction) -> NDArray[np.float64]:
-    more = table + float(extra)
+def _half_an_error(answers: Answers) -> float:
+    """An eighth of the mean reach of the intervals, which joint ones have near four errors away.
+
+    The longer side counts: an interval is clipped to what is possible, its value is not.
+    """
+    reaches = [
+        max(high - value, value - low)
+        for answer in answers
+        for low, value, high in zip(answer.lows, answer.values, answer.highs, strict=True)
+    ]
+    return max(sum(reaches) / len(reaches) / 8, _LEAST_SMOOTHING)
+
+
+def _smoothed(table: NDArray[np.float64], extra: float) -> NDArray[np.float64]:
+    more = table + extra
     return np.asarray(more / more.sum(axis=1, keepdims=True))
 
 
-def _priors(shares: list[NDArray[np.float64]], extra: Fraction) -> tuple[float, ...]:
-    by_class = np.mean([table.sum(axis=1) for table in shares], axis=0) + float(extra)
+def _priors(shares: list[NDArray[np.float64]], extra: float) -> tuple[float, ...]:
+    by_class = np.mean([table.sum(axis=1) for table in shares], axis=0) + extra
     return tuple((by_class / by_class.sum()).tolist())
 
 

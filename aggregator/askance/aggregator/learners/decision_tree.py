@@ -15,7 +15,7 @@ from askance.aggregator.learners.learner import Adaptive, adaptive
 from askance.aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
 from askance.aggregator.learners.rationals import Rational, rational
 from askance.aggregator.learners.rows import features_of, label_of
-from askance.aggregator.learners.splits import CHANCE_PART, Split, SplitRule, Table, best_split
+from askance.aggregator.learners.splits import Split, SplitRule, Table, best_split
 from askance.aggregator.learners.trees import MAX_DEPTH, DecisionTree, Node, parts_of
 from askance.client.errors import InvalidParameter
 from askance.client.queries import (
@@ -60,7 +60,8 @@ def decision_tree(
     which class. A count below 0 counts as 0. A leaf is split in two groups of one field's cells, by
     the greatest gain among all splits that its counts can tell from none at all; a leaf without
     one, or too small, is left as it is. The last round asks for leaf and class, and two leaves are
-    joined where it tells neither to have another class than both have together.
+    joined where it tells neither to have another class than both have together: to say so in vain
+    would make the tree worse than none.
 
     Utility: at most depth + 1 rounds; a round asks as many questions as there are fields (the last
     one: one), with leaves x cells x classes + 1 values. With `tau`, every answer is off by less
@@ -152,7 +153,7 @@ def _grow(task: _Task) -> Learning[DecisionTree]:
         place: tuple(float(share) for share in row)
         for place, row in zip(leaves, table, strict=True)
     }
-    told = 0.0 if task.tau is not None else CHANCE_PART * sqrt(2) * _tolerance(task, answer)
+    told = 0.0 if task.tau is not None else sqrt(2) * _tolerance(task, answer)
     _prune(splits, shares, told)  # of a difference of two counts
     nodes = [Node(place, split=split) for place, split in splits.items()]
     nodes += [Node(place, row) for place, row in shares.items()]

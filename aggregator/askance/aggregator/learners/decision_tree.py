@@ -64,11 +64,12 @@ def decision_tree(
     would make the tree worse than none.
 
     Utility: at most depth + 1 rounds; a round asks as many questions as there are fields (the last
-    one: one), with leaves x cells x classes + 1 values. With `tau`, every answer is off by less
-    than that: then each split tells something (its class shares do differ), and in no leaf that is
-    asked about is a class commoner than the one predicted by 2 tau of all users or more. Without
-    one, users are divided evenly over all questions, and a split is told by half of the answers'
-    intervals, with errors that add up as squares do: it is likely, not sure.
+    one: one), with leaves x cells x classes + 1 values. Users are as for so many questions, each
+    with a group of its own. With `tau`, every answer is off by less than that: then each split
+    tells something (its class shares do differ), and in no leaf that is asked about is a class
+    commoner than the one predicted by 2 tau of all users or more. Without one, users are divided
+    evenly over all questions, and a split is told by half of the answers' intervals, with errors
+    that add up as squares do: it is likely, not sure.
 
     Args:
         schema: of the records.

@@ -170,13 +170,13 @@ def gaussian_mixture(
     further component (so a responsibility is off by less than (k - 2)/400, beside the table's).
 
     Utility: at most `rounds` rounds of k (d + 2) questions: for each component the means of its
-    responsibility r, of r x for each number x, and of r |x|^2. A mean whose component cannot be
-    told from none goes half of the way to that of the greatest. It stops early where there is no
-    such component and no mean is told to be elsewhere. With `tau` every answer is off by less than
-    that (of r |x|^2: d times that), and if it stops early, E[r (x - mean)] is below 4 tau in every
-    coordinate.
-    Without one the users are divided evenly over all questions. There is no promise about the
-    likelihood: expectation-maximisation has none.
+    responsibility r, of r x for each number x, and of r |x|^2. Users are as for so many questions,
+    each with a group of its own. A mean whose component cannot be told from none goes half of the
+    way to that of the greatest. It stops early where there is no such component and no mean is told
+    to be elsewhere. With `tau` every answer is off by less than that (of r |x|^2: d times that),
+    and if it stops early, E[r (x - mean)] is below 4 tau in every coordinate. Without one the users
+    are divided evenly over all questions. There is no promise about the likelihood:
+    expectation-maximisation has none.
 
     Args:
         schema: of the records.

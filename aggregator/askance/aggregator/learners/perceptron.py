@@ -55,13 +55,13 @@ def perceptron(
 
     Utility: at most `rounds` rounds; each asks for the share of misclassified examples, for the
     mean of their signs, and a question a number (its mean over them, signed) or a category (a sign
-    a cell). It stops where the share is at most 3/4 `accuracy`, and returns the weights that had
-    the smallest share. With a margin, and if every answer is within its tolerance: where it stops
-    early, the error is below `accuracy` under any distribution; and if some unit vector w has
-    sign w.x >= margin R for all examples, R^2 = 1 + (numbers) + (categories) the greatest |x|^2,
-    it stops within `perceptron_rounds(margin)` rounds. The share has tau = accuracy/4, the others
-    accuracy margin R / (9 sqrt(coordinates)). Without a margin nothing is promised: the users are
-    divided evenly over all questions.
+    a cell); users are as for so many questions. It stops where the share is at most 3/4 `accuracy`,
+    and returns the weights that had the smallest share. With a margin, and if every answer is
+    within its tolerance: where it stops early, the error is below `accuracy` under any
+    distribution; and if some unit vector w has sign w.x >= margin R for all examples, R^2 = 1 +
+    (numbers) + (categories) the greatest |x|^2, it stops within `perceptron_rounds(margin)` rounds.
+    The share has tau = accuracy/4, the others accuracy margin R / (9 sqrt(coordinates)). Without a
+    margin nothing is promised: the users are divided evenly over all questions.
 
     Derivation: in a round that does not stop the share e is over accuracy/2 and its estimate f
     between 3e/4 and 3e/2. The step is u = (the answers)/f: its product with w is at least

@@ -203,7 +203,8 @@ def _draw(figure: Any, rows: Sequence[Row], found: Sequence[Problem]) -> None:
         loc="upper center",
         ncols=3,
         frameon=False,
-        title="bars: two standard errors; dotted, with its deviation: as the paper has it",
+        title="“printed” is not private; bars: two standard errors;"
+        " dotted, with its deviation: as the paper has it",
         bbox_to_anchor=(0.5, 0),
     )
 

@@ -268,6 +268,11 @@ def _draw(figure: Any, curves: Sequence[Curve]) -> None:
         axes.set_title(f"{labels} labels", loc="left", fontsize=11, color=_INK)
         axes.set_xlabel("part of the proved n")
         axes.grid(axis="y", color=_QUIET, alpha=0.3)
-        axes.legend(frameon=False, fontsize=8)
-    panels[0].set_ylabel("failures (grey: β; dashed: permute-and-flip)")
+        axes.legend(
+            frameon=False,
+            fontsize=8,
+            title="solid: exponential, dashed: permute-and-flip; grey: β",
+            title_fontsize=8,
+        )
+    panels[0].set_ylabel("share of failures")
     figure.tight_layout()

@@ -128,7 +128,7 @@ class TestTheorem6:
 
 class TestTheorem7:
     def test_a_greater_loss_does_not_hold(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(theorem_7, "Laplace", lambda alpha, _: Laplace(alpha * 2, 1))
+        monkeypatch.setattr(theorem_7, "laplace_of", lambda _, alpha: Laplace(alpha * 2, 1))
         assert not theorem_7.loss(Fraction(1, 2))["holds"]
 
     def test_the_printed_scale_drowns_every_answer(self) -> None:

@@ -64,7 +64,7 @@ class Journey:
 
 def reproduce(setting: Setting) -> Reproduction:
     """Learns directly, with devices, and with the devices' algorithm simulated by queries."""
-    trials = 2 if setting.quick else 15
+    trials = 2 if setting.quick else 40
     rows: list[Row] = []
     for journey in journeys(setting.quick):
         rows += travelled(journey, trials, setting.seed / NAME / journey.name)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from askance.aggregator.curator.mechanisms import Laplace
 from askance.aggregator.learners import Batch, Question
 from askance.aggregator.oracles import CentralOracle, central_rows
+from askance.aggregator.oracles.central import laplace_of, totals
 from askance.client.queries import Integer, Schema, predicate
 from askance.simulation.reproduce.counting import exceeds, generator
 from askance.simulation.reproduce.ink import ACCENT, BAD, INK, QUIET, plain
@@ -66,10 +66,13 @@ def reproduce(setting: Setting) -> Reproduction:
 
 def loss(alpha: Fraction) -> Row:
     """The largest log-ratio of an output's probabilities when one row is replaced."""
-    mechanism = Laplace(alpha, COIN.query.high - COIN.query.low)
+    mechanism = laplace_of(COIN, alpha)
     outputs = np.arange(-_REACH, _REACH + 1)
-    weights = {shift: -np.abs(outputs - shift) / float(mechanism.scale) for shift in (0, 1)}
-    measured = float(np.abs(weights[0] - weights[1]).max())
+    logs = []
+    for coins in ([0, 1, 1], [1, 1, 1]):  # the same part but for one row
+        (total,) = totals(COIN, SCHEMA.encode_columns({"coin": coins}))
+        logs.append(-np.abs(outputs - total) / float(mechanism.scale))
+    measured = float(np.abs(logs[0] - logs[1]).max())
     return _row("loss", alpha, 1, None, None, measured, None) | {
         "holds": abs(measured - float(alpha)) < _CLOSE
     }

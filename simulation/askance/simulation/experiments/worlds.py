@@ -51,7 +51,7 @@ Opened = Callable[["World"], AbstractContextManager[Oracle]]
 SETTINGS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "conjunctions": {"d": "3", "accuracy": "1/2"},
-        "decision-tree": {"columns": "member,colour", "depth": "1", "tau": "1/8"},
+        "decision-tree": {"columns": "height", "bins": "2", "depth": "1", "tau": "1/8"},
         "decision-lists": {"d": "3", "relevant": "2", "accuracy": "4/5", "length": "2"},
         "disjunctions": {"d": "3", "accuracy": "4/5"},
         "frequency": {"tau": "1/10"},
@@ -59,13 +59,19 @@ SETTINGS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "k-means": {"clumps": "2", "d": "1", "k": "2", "rounds": "2", "tau": "1/4"},
         "linear-regression": {"d": "1", "tau": "1/4"},
         "literal-conjunctions": {"d": "3", "accuracy": "4/5"},
-        "logistic-regression": {"columns": "member", "rounds": "3", "tau": "1/4"},
+        "logistic-regression": {
+            "columns": "height",
+            "rounds": "4",
+            "rate": "6",
+            "levels": "2",
+            "tau": "1/10",
+        },
         "marginals": {"columns": "member,colour,age", "bins": "2", "tau": "1/5"},
         "masked-parity": {"d": "2"},
         "mean": {"tau": "1/10"},
         "naive-bayes": {"columns": "member,age,answers", "bins": "2", "tau": "1/5"},
         "pca": {"d": "2", "components": "1", "tau": "1/4"},
-        "perceptron": {"d": "2", "gap": "20", "rounds": "2"},
+        "perceptron": {"d": "1", "gap": "20", "rounds": "4"},
         "quantiles": {"levels": "1/4,3/4", "steps": "16", "tau": "1/10"},
         "ridge-regression": {"d": "1", "tau": "1/4"},
     }

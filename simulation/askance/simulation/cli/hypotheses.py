@@ -23,6 +23,8 @@ def tell_hypothesis(console: Console, result: dict[str, Any]) -> None:
     found, truth = result["hypothesis"], result.get("truth")
     if isinstance(found, dict) and isinstance(found.get("summary"), str):
         console.print(found["summary"], markup=False)
+        if found.get("encodings"):
+            console.print("bins, scales and codes are the schema's", markup=False)
         return
     cells = estimates(found, result["learner"])
     if not cells:

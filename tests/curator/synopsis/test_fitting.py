@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from askance.aggregator.curator.synopsis import (
+    Answered,
     Distribution,
     Marginals,
     MedianSynopsis,
-    Release,
     Universe,
 )
 from askance.aggregator.curator.synopsis.fitting import Rows, WholeFamily, mirror_descent
@@ -92,7 +92,7 @@ class TestSynopses:
         assert made.answers(PAIRS) == pytest.approx(synopsis.answers(PAIRS), abs=0.03)
 
     def test_answers_alone_make_no_table(self, no_words: SeededWords) -> None:
-        release = Release("laplace", np.zeros(3), (), None)
+        release = Answered("laplace", np.zeros(3), (), None)
         with pytest.raises(InvalidParameter, match="expected a release with a synopsis"):
             release.table(10, no_words)
 

@@ -15,10 +15,10 @@ from scipy.stats import laplace as laplace_law
 from askance.aggregator.composition import BoundedRange, Concentrated, Pure
 from askance.aggregator.curator.chance import Words
 from askance.aggregator.curator.synopsis import (
+    Answered,
     Histogram,
     Marginals,
     MatrixQueries,
-    Release,
     Universe,
     concentrated_within,
     gaussian,
@@ -35,7 +35,7 @@ PAIRS = Marginals(BITS, 2)
 DELTA = Fraction(1, 10**6)
 ALPHA = 1e-6
 
-Method = Callable[[Histogram, Marginals, object, Words], Release]
+Method = Callable[[Histogram, Marginals, object, Words], Answered]
 METHODS: dict[str, Method] = {
     "laplace (sums)": lambda h, f, e, w: laplace_by_sums(h, f, e, w),  # type: ignore[arg-type]  # bad input too
     "laplace (III.3)": lambda h, f, e, w: laplace_by_theorem(h, f, e, DELTA, w),  # type: ignore[arg-type]  # bad input too

@@ -6,9 +6,9 @@ import numpy as np
 
 from askance.aggregator.curator.budgets import read_probability
 from askance.aggregator.curator.synopsis import (
+    Answered,
     Histogram,
     Marginals,
-    Release,
     Universe,
     gaussian_fit,
     mwem,
@@ -40,7 +40,7 @@ def curate(request: Request) -> Curated:
     delta = read_probability(request.text("delta"), "delta") if method == "gaussian" else None
     table = np.stack([sheet.codes(name) for name in columns], axis=1)
     histogram = Histogram.of(universe, table)
-    release: Release
+    release: Answered
     if delta is None:
         release = mwem(histogram, family, request.epsilon, request.words)
     else:

@@ -14,7 +14,7 @@ Rules of the room:
 Theory of operation: a `QueryFamily` is an implicit matrix over a `Universe`. `boosting` draws the
 queries that were answered badly more often, `accounting` says what that may cost; `mwem`,
 `gaussian_fit` and `independent` answer the same families for comparison, and all hand out a
-`Release`.
+`Answered`.
 """
 
 from askance.aggregator.curator.synopsis.accounting import (
@@ -27,6 +27,7 @@ from askance.aggregator.curator.synopsis.accounting import (
     rounds_for,
     tight_plan,
 )
+from askance.aggregator.curator.synopsis.answered import Answered
 from askance.aggregator.curator.synopsis.answering import Answering, GaussianAnswers
 from askance.aggregator.curator.synopsis.base_generators import BaseGenerator, CountingGenerator
 from askance.aggregator.curator.synopsis.boosting import (
@@ -52,7 +53,6 @@ from askance.aggregator.curator.synopsis.queries import (
     random_queries,
     ranges,
 )
-from askance.aggregator.curator.synopsis.release import Release
 from askance.aggregator.curator.synopsis.small_databases import (
     LowSensitivityQueries,
     SmallDatabaseGenerator,
@@ -61,6 +61,7 @@ from askance.aggregator.curator.synopsis.synopses import Distribution, MedianSyn
 from askance.aggregator.curator.synopsis.universe import Histogram, Universe
 
 __all__ = [
+    "Answered",
     "Answering",
     "BaseGenerator",
     "Boosted",
@@ -77,7 +78,6 @@ __all__ = [
     "PredicateQueries",
     "QueryFamily",
     "QuerySet",
-    "Release",
     "Schedule",
     "SmallDatabaseGenerator",
     "Synopsis",

@@ -17,10 +17,10 @@ from askance.aggregator.curator.synopsis.accounting import (
     QuerySet,
     Schedule,
 )
+from askance.aggregator.curator.synopsis.answered import Answered
 from askance.aggregator.curator.synopsis.answering import GaussianAnswers
 from askance.aggregator.curator.synopsis.base_generators import BaseGenerator, CountingGenerator
 from askance.aggregator.curator.synopsis.queries import QueryFamily
-from askance.aggregator.curator.synopsis.release import Release
 from askance.aggregator.curator.synopsis.sampling import exponential_draws
 from askance.aggregator.curator.synopsis.small_databases import (
     LowSensitivityQueries,
@@ -87,7 +87,7 @@ def boost(
 
 def boosted_counting(
     histogram: Histogram, family: QueryFamily, plan: BoostingPlan, words: Words
-) -> Release:
+) -> Answered:
     """Boosting over Gaussian answers and entropic fits.
 
     Privacy: `plan.rho()`-zCDP, and what the plan was made for.
@@ -108,7 +108,7 @@ def boosted_counting(
     found = boost(truth, generator, plan.schedule, words)
     synopsis = MedianSynopsis(found.synopses, family)
     name = f"boosting ({plan.accounting})"
-    return Release(name, found.answers, _events(plan, generator), synopsis)
+    return Answered(name, found.answers, _events(plan, generator), synopsis)
 
 
 def boosted_search(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from askance.aggregator.composition import Concentrated
 from askance.aggregator.curator.chance import Words
+from askance.aggregator.curator.synopsis.answered import Answered
 from askance.aggregator.curator.synopsis.fitting import WholeFamily, mirror_descent
 from askance.aggregator.curator.synopsis.independent import gaussian_answers
 from askance.aggregator.curator.synopsis.queries import QueryFamily
-from askance.aggregator.curator.synopsis.release import Release
 from askance.aggregator.curator.synopsis.synopses import Distribution
 from askance.aggregator.curator.synopsis.universe import Histogram
 from askance.aggregator.learners.rationals import Rational
@@ -17,7 +17,7 @@ _STEPS = 300
 
 def gaussian_fit(
     histogram: Histogram, family: QueryFamily, epsilon: Rational, delta: Rational, words: Words
-) -> Release:
+) -> Answered:
     """Answers every query with Gaussian noise and fits a distribution by multiplicative weights.
 
     Privacy: that of the Gaussian answers: rho-zCDP for the rho that implies (epsilon, delta)-DP.
@@ -31,4 +31,4 @@ def gaussian_fit(
     start = Distribution.uniform(family.universe)
     weights = mirror_descent(WholeFamily(family), noisy, start.weights, _STEPS)
     synopsis = Distribution(family.universe, weights)
-    return Release("gaussian + fit", synopsis.answers(family), (Concentrated(rho),), synopsis)
+    return Answered("gaussian + fit", synopsis.answers(family), (Concentrated(rho),), synopsis)

@@ -11,15 +11,15 @@ from askance.aggregator.composition import Concentrated, Pure
 from askance.aggregator.curator.budgets import read_epsilon, read_probability
 from askance.aggregator.curator.chance import Words, discrete_gaussian, discrete_laplace
 from askance.aggregator.curator.synopsis.accounting import concentrated_within, per_release_epsilon
+from askance.aggregator.curator.synopsis.answered import Answered
 from askance.aggregator.curator.synopsis.queries import QueryFamily, family_squared_sensitivity
-from askance.aggregator.curator.synopsis.release import Release
 from askance.aggregator.curator.synopsis.universe import Histogram
 from askance.aggregator.learners.rationals import Rational
 
 
 def laplace_by_sums(
     histogram: Histogram, family: QueryFamily, epsilon: Rational, words: Words
-) -> Release:
+) -> Answered:
     """Laplace noise, epsilon / |Q| a query.
 
     Privacy: epsilon-DP, by sums.
@@ -32,7 +32,7 @@ def laplace_by_sums(
 
 def laplace_by_theorem(
     histogram: Histogram, family: QueryFamily, epsilon: Rational, delta: Rational, words: Words
-) -> Release:
+) -> Answered:
     """Laplace noise, at what Theorem III.3 allows a query.
 
     Privacy: (epsilon, delta)-DP, by DRV10 Theorem III.3.
@@ -45,7 +45,7 @@ def laplace_by_theorem(
 
 def gaussian(
     histogram: Histogram, family: QueryFamily, epsilon: Rational, delta: Rational, words: Words
-) -> Release:
+) -> Answered:
     """Gaussian noise for the L2 sensitivity of the whole family.
 
     Privacy: rho-zCDP for the rho that implies (epsilon, delta)-DP.
@@ -53,7 +53,7 @@ def gaussian(
     Raises: InvalidParameter: epsilon or delta out of range, or another universe; nothing is drawn.
     """
     noisy, rho = gaussian_answers(histogram, family, epsilon, delta, words)
-    return Release("gaussian", np.clip(noisy, 0.0, 1.0), (Concentrated(rho),), None)
+    return Answered("gaussian", np.clip(noisy, 0.0, 1.0), (Concentrated(rho),), None)
 
 
 def gaussian_answers(
@@ -69,8 +69,8 @@ def gaussian_answers(
 
 def _laplace(
     method: str, histogram: Histogram, family: QueryFamily, each: Fraction, words: Words
-) -> Release:
+) -> Answered:
     truth = family.counts(histogram)
     drawn = discrete_laplace(words, family.scale / each, family.size)
     noisy = (truth + drawn) / (histogram.n * family.scale)
-    return Release(method, np.clip(noisy, 0.0, 1.0), (Pure(each),) * family.size, None)
+    return Answered(method, np.clip(noisy, 0.0, 1.0), (Pure(each),) * family.size, None)

@@ -13,11 +13,11 @@ from askance.aggregator.composition import Event
 from askance.aggregator.curator.budgets import read_number
 from askance.aggregator.curator.chance import Words
 from askance.aggregator.curator.synopsis.accounting import Schedule, rounds_for
+from askance.aggregator.curator.synopsis.answered import Answered
 from askance.aggregator.curator.synopsis.base_generators import CountingGenerator
 from askance.aggregator.curator.synopsis.boosting import boost
 from askance.aggregator.curator.synopsis.marginals import Marginals
 from askance.aggregator.curator.synopsis.queries import QueryFamily
-from askance.aggregator.curator.synopsis.release import Release
 from askance.aggregator.curator.synopsis.synopses import MedianSynopsis
 from askance.aggregator.learners import Batch, Question, Rational
 from askance.aggregator.oracles import Oracle
@@ -61,7 +61,7 @@ def boosted_locally(
     accuracy: tuple[Rational, Rational],
     samples: int,
     words: Words,
-) -> Release:
+) -> Answered:
     """Boosting for queries where nobody holds the records.
 
     A curator can compare each synopsis with the data; a fleet has to be asked. So it is asked
@@ -106,7 +106,7 @@ def boosted_locally(
     truth = np.rint(coarse / float(_UNIT)).astype(np.int64)
     found = boost(truth, generator, schedule, words)
     synopsis = MedianSynopsis(found.synopses, family)
-    return Release("boosting (local)", found.answers, (), synopsis)
+    return Answered("boosting (local)", found.answers, (), synopsis)
 
 
 def conjunctions(family: Marginals, columns: Sequence[Expression]) -> Asked:

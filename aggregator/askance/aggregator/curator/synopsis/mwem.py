@@ -8,9 +8,9 @@ from askance.aggregator.composition import BoundedRange, Event, Pure
 from askance.aggregator.curator.budgets import read_epsilon
 from askance.aggregator.curator.chance import Words, discrete_laplace
 from askance.aggregator.curator.chance.discrete_laplace import MAX_SCALE
+from askance.aggregator.curator.synopsis.answered import Answered
 from askance.aggregator.curator.synopsis.fitting import Rows, mirror_descent
 from askance.aggregator.curator.synopsis.queries import QueryFamily
-from askance.aggregator.curator.synopsis.release import Release
 from askance.aggregator.curator.synopsis.sampling import exponential_draws
 from askance.aggregator.curator.synopsis.synopses import Distribution
 from askance.aggregator.curator.synopsis.universe import Histogram
@@ -28,7 +28,7 @@ def mwem(
     epsilon: Rational,
     words: Words,
     rounds: int = _ROUNDS,
-) -> Release:
+) -> Answered:
     """A distribution that learns one query a round: the one that it answers about worst.
 
     Privacy: epsilon-DP: in each of T rounds epsilon/2T for choosing (errors move by at most 1/n)
@@ -65,4 +65,4 @@ def mwem(
         weights = mirror_descent(rows, answers, synopsis.weights, _STEPS)
         synopsis = Distribution(family.universe, weights)
     events: tuple[Event, ...] = (BoundedRange(part), Pure(part)) * rounds
-    return Release("mwem", synopsis.answers(family), events, synopsis)
+    return Answered("mwem", synopsis.answers(family), events, synopsis)

@@ -14,7 +14,7 @@ from askance.client.errors import InvalidParameter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Release:
+class Answered:
     """The answers to a whole family of queries.
 
     Args:

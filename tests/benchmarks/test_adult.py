@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 PEOPLE = 4_000
+ADULT = Path(__file__).parents[3] / "shared" / "data" / "adult.csv"
 
 
 @pytest.fixture(scope="module")
@@ -89,3 +90,18 @@ def test_without_the_file_nothing_is_measured_and_nothing_fails(
 ) -> None:
     assert adult.main([str(tmp_path / "adult.csv")]) == 0
     assert "left out" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not ADULT.exists(), reason="the data file is not there")
+def test_on_the_real_people_every_learner_comes_near_to_scikit_learn(
+    adult: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert adult.main([str(ADULT), "--quick", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert len(rows) == 6
+    for row in rows:
+        assert row["users"] == 26_049
+        assert row["exact"] > row["scikit_learn"] - 0.02
+        assert row["majority"] == pytest.approx(0.76, abs=0.01)
+        assert row["epsilon"] < 8 or row["local"] > row["majority"] + 0.02

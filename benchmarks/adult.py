@@ -5,10 +5,10 @@ measured on them. All others are users; "resampled" populations draw them with r
 where the local model catches up. Every learner has the same encodings everywhere: bins and scales
 follow from the schema below, which is public (the census's own categories, and bounds that anybody
 would give; more is clamped), and not from people's values. Settings (a depth, levels, a rate) were
-chosen once, by exact answers and a few runs, and are the same for all epsilons. In the local model users are divided evenly over all questions of all rounds, so each
-answers once, at the whole epsilon. The curator asks the same questions, each of a part of the rows
-as large, and adds exact discrete Laplace draws (notes, Theorem 7); "exact" has no draws and no
-parts.
+chosen once, by exact answers and a few runs, and are the same for all epsilons. In the local model
+users are divided evenly over all questions of all rounds, so each answers once, at the whole
+epsilon. The curator asks the same questions, each of a part of the rows as large, and adds exact
+discrete Laplace draws (notes, Theorem 7); "exact" has no draws and no parts.
 
     python benchmarks/adult.py shared/data/adult.csv [--quick] [--json] [--plot adult.png]
         [--users 0 1000000 10000000] [--epsilons 0.5 1 2 4 8] [--learners naive-bayes ...]

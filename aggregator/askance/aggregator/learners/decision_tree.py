@@ -14,6 +14,7 @@ from askance.aggregator.learners.encodings import Cells, cells
 from askance.aggregator.learners.learner import Adaptive, adaptive
 from askance.aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
 from askance.aggregator.learners.rationals import Rational, rational
+from askance.aggregator.learners.reach import half_width
 from askance.aggregator.learners.rows import features_of, label_of
 from askance.aggregator.learners.splits import Split, SplitRule, Table, best_split
 from askance.aggregator.learners.trees import MAX_DEPTH, DecisionTree, Node, parts_of
@@ -231,12 +232,7 @@ def _split(task: _Task, leaves: Sequence[int], answers: Answers) -> dict[int, Sp
 
 def _tolerance(task: _Task, answer: Answer) -> float:
     """How far a count may be off: what was promised, else what the intervals say."""
-    if task.tau is not None:
-        return float(task.tau)
-    half = np.maximum(
-        np.subtract(answer.highs, answer.values), np.subtract(answer.values, answer.lows)
-    )
-    return float(half.max())
+    return half_width(answer) if task.tau is None else float(task.tau)
 
 
 def _prune(splits: dict[int, Split], shares: dict[int, tuple[float, ...]], reach: float) -> None:

@@ -28,7 +28,7 @@ from askance.aggregator.learners.learner import adaptive
 from askance.aggregator.learners.learning import Answer, Batch, Learning, Question
 from askance.aggregator.learners.logistic_regression import check_rounds
 from askance.aggregator.learners.rationals import Rational, rational
-from askance.aggregator.learners.residuals import reach_of
+from askance.aggregator.learners.reach import reach_of
 from askance.aggregator.learners.rows import Rows, schema_in, schema_to_json
 from askance.client.errors import InvalidParameter
 from askance.client.queries import Expression, Schema, category, dot, first, index_of, maximum, real

@@ -25,10 +25,8 @@ from numpy.typing import NDArray
 from askance.aggregator.learners.encodings import Cells, Number
 from askance.aggregator.learners.learning import Answer, Answers, Batch, Question
 from askance.aggregator.learners.linear_classifiers import Coordinates
+from askance.aggregator.learners.reach import reach_of
 from askance.client.queries import Expression, constant, real, signed, where
-
-CHANCE_PART = 0.5
-"""Of joint intervals, how much a chance error is taken to be: about two standard deviations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,18 +102,6 @@ def gradient(
         shrunk = 1.0 if tau is not None else sqrt(count)  # of independent errors
         reach.extend([max(reach_of(answer, tau) for answer in own) / shrunk] * item.count)
     return Gradient(np.array(values), np.array(reach))
-
-
-def reach_of(answer: Answer, tau: Fraction | None) -> float:
-    """How far its values may be off: what was promised, or, by chance, half of its intervals."""
-    return float(tau) if tau is not None else half_width(answer) * CHANCE_PART
-
-
-def half_width(answer: Answer) -> float:
-    """Half of the widest interval of an answer, as it was before it was clipped."""
-    above = np.subtract(answer.highs, answer.values)
-    below = np.subtract(answer.values, answer.lows)
-    return float(np.maximum(above, below).max())
 
 
 def greatest_answers(batch: Batch) -> Answers:

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from askance.aggregator.learners.reach import CHANCE_PART
+
 Table = NDArray[np.float64]
 """Shares of users by cell and class, shape (cells, classes), none below 0."""
-
-CHANCE_PART = 0.5
-"""Of joint intervals, how much a chance error is taken to be (about two standard deviations): a
-split in vain costs users of one more level, one that is not made costs predictions."""
 
 
 @dataclass(frozen=True, slots=True)

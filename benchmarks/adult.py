@@ -125,6 +125,9 @@ class Row:
         return self.local > self.majority
 
 
+_MISSED = Fraction(1, 20)  # the chance that an interval of one answer misses
+
+
 class EvenCurator:
     """A curator who has so many rows and is asked so many questions: each takes an even part.
 
@@ -136,7 +139,8 @@ class EvenCurator:
         self._epsilon, self._words = Fraction(str(epsilon)), SeededWords(seed)
 
     def answer(self, batch: Batch) -> Answers:
-        """Each question by the next part; intervals are two deviations of sample and draw."""
+        """Each question by the next part; intervals are joint, and for the rows at hand, as those
+        of the local model are for the users at hand."""
         answers = []
         for question in batch.questions:
             part = self._rows.take(slice(self._used, self._used + self._size))
@@ -145,8 +149,7 @@ class EvenCurator:
             counts = totals(question, part)
             unit = float(step_of(question)) / self._size
             values = (counts + mechanism.draws(self._words, len(counts))) * unit
-            drawn = float(mechanism.half_width(Fraction(1, 20))) * unit
-            reach = drawn + float(question.spread) / self._size**0.5
+            reach = float(mechanism.half_width(1 - _MISSED, len(counts))) * unit
             told = tuple(float(value) for value in values)
             answers.append(Answer(told, tuple(values - reach), tuple(values + reach)))
         return tuple(answers)

@@ -50,6 +50,7 @@ def test_every_type_can_be_written(tmp_path: Path) -> None:
         ("name = 'a'", "table of fields"),
         ("[fields]\nage = 3", "fields.age: expected a type among"),
         ("[fields]\nage = { type = 'number' }", "fields.age: expected a type among"),
+        ("[fields]\nage = { type = ['bit'] }", "fields.age: expected a type among"),
         ("[fields]\nage = { type = 'integer', low = 1 }", "fields.age: .* found no 'high'"),
         ("[fields]\nage = { type = 'bit', low = 1 }", "fields.age: .* found 'low'"),
         ("[fields]\nage = { type = 'integer', low = 5, high = 1 }", "fields.age"),

@@ -98,9 +98,10 @@ def _item(field: Field) -> dict[str, Any]:
 
 
 def _field(place: str, item: Any) -> Field:
-    if not isinstance(item, dict) or item.get("type") not in _TYPES:
+    kind = item.get("type") if isinstance(item, dict) else None
+    if not isinstance(kind, str) or kind not in _TYPES:
         raise InvalidRecord(f"{place}: expected a type among {', '.join(_TYPES)}, found another")
-    make, needed, optional = _TYPES[item["type"]]
+    make, needed, optional = _TYPES[kind]
     given = {key: value for key, value in item.items() if key != "type"}
     missing, unknown = sorted(needed - given.keys()), sorted(given.keys() - needed - optional)
     if missing or unknown:

@@ -106,3 +106,17 @@ def test_a_learner_that_knows_better_fails_with_the_round(
     assert learn(suspicious(), wrap(Says([(2.0,)], [(0.45,)]))) == 0.45
     with pytest.raises(InvalidAnswer, match="suspicious: round 1: question 0: expected at least"):
         learn(suspicious(), wrap(Says([(2.0,)], [(0.3,)])))
+
+
+@pytest.mark.parametrize("value", [nan, inf, -inf])
+def test_what_is_no_number_reaches_no_learner(value: float) -> None:
+    """Whoever answers, and whatever the learner would have made of it."""
+
+    @adaptive("two-rounds")
+    def learner() -> Learning[float]:
+        (first,) = yield Batch([SHARE])
+        (second,) = yield Batch([OPEN])
+        return first.value + second.value
+
+    with pytest.raises(InvalidAnswer, match="two-rounds: round 1, question 0: expected a finite"):
+        learn(learner(), Says([(0.5,)], [(value,)]))

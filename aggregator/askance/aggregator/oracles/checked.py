@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import isfinite
 
 from askance.aggregator.learners import Answer, Answers, Batch, Question, check_answers
-from askance.aggregator.oracles.oracle import Oracle
+from askance.aggregator.oracles.oracle import Oracle, finite_values
 from askance.client.errors import InvalidAnswer
 from askance.client.queries import QueryKind
 
@@ -47,7 +46,7 @@ class CheckedOracle:
         return answers
 
     def _check(self, where: str, question: Question, answer: Answer) -> None:
-        values = [self._number(where, index, value) for index, value in enumerate(answer.values)]
+        values = finite_values(where, answer)
         tau = question.tau
         if tau is None:
             return
@@ -60,11 +59,6 @@ class CheckedOracle:
                 )
         self._check_sum(where, question, tau, values)
         self._check_again(where, question, tau, values)
-
-    def _number(self, where: str, index: int, value: float) -> Fraction:
-        if not isfinite(value):
-            raise InvalidAnswer(f"{where}: expected a finite number as value {index}, found none")
-        return Fraction(value)
 
     def _check_sum(
         self, where: str, question: Question, tau: Fraction, values: list[Fraction]

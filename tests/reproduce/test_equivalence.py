@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
@@ -38,6 +39,20 @@ def test_it_holds_in_rows_that_are_json_and_a_picture(name: str) -> None:
     figure = Figure()
     found.draw(figure)
     assert len(figure.axes) == 1
+
+
+def test_a_distance_of_nothing_is_drawn_as_nothing() -> None:
+    figure = Figure()
+    rows = [
+        {"oracle": oracle, "law": "enumerated", "beta": 0.1, "distance": distance}
+        for oracle, distance in zip(transcripts.ORACLES, (0.0, 1e-9, 0.01, 0.02, 0.03), strict=True)
+    ]
+    transcripts.draw_distances(figure, rows, "title")
+    (axes,) = figure.axes
+    drawn = {line.get_label(): list(np.asarray(line.get_ydata())) for line in axes.lines}
+    for row in rows:
+        assert drawn[row["oracle"]] == [row["distance"]]
+    assert axes.get_ylim()[0] < 0 < axes.get_ylim()[1]
 
 
 class TestLemma44:

@@ -158,7 +158,8 @@ def _draw(figure: Any, rows: Sequence[Row]) -> None:
     left.set_yscale("log")
     left.legend(["parallel: all of α", "α/M a query", "not private"], frameon=False)
     shown = [row for row in rows if row["what"] != "loss"]
-    plain(right, "How often any answer is off", "", "share of trials")
+    title = f"How often any answer is off, and δ = {float(DELTA):g} (dashed)"
+    plain(right, title, "", "share of trials")
     colors = [ACCENT if row["what"] == "parallel" else BAD for row in shown]
     right.bar(range(len(shown)), [max(row["measured"], 0.004) for row in shown], color=colors)
     names = [f"{row['what']}\nα {row['alpha']:g}, M {row['M']}" for row in shown]

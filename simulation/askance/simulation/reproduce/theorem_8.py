@@ -181,10 +181,12 @@ def _draw(figure: Any, rows: Sequence[Row]) -> None:
     left.plot(etas, [printed_rows(eta) for eta in ETAS], "--", color=QUIET, label="two samples")
     left.set_yscale("log")
     left.legend(frameon=False)
-    plain(right, "How often the hypothesis errs too much", "rate of flipped labels η", "trials")
-    for what, color in (("corrected", ACCENT), ("unknown", INK), ("not corrected", BAD)):
+    title = "How often the hypothesis errs too much"
+    plain(right, title, "rate of flipped labels η", "share of trials")
+    marks = (("corrected", ACCENT, 9), ("unknown", INK, 4), ("not corrected", BAD, 6))
+    for what, color, size in marks:  # of two that never fail, both are to be seen
         shown = [row["failed"] for row in rows if row["rate"] == what]
-        right.plot(etas, shown, "o-", color=color, label=what)
+        right.plot(etas, shown, "o-", color=color, label=what, ms=size)
     right.axhline(float(DELTA), color=BAD, lw=1, ls="--", label=f"δ = {float(DELTA):g}")
     right.legend(frameon=False)
     figure.tight_layout()

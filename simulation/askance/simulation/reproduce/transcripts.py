@@ -40,12 +40,13 @@ def draw_distances(figure: Any, rows: Sequence[Row], title: str) -> None:
     """Every enumerated distance beside the beta that it has to stay below."""
     axes = figure.subplots()
     plain(axes, title, "β, allowed", "total variation, enumerated")
-    for oracle, color in zip(ORACLES, (ACCENT, INK, "#7a5195", "#ef8f35", "#3a9d5d"), strict=True):
+    colors = (ACCENT, INK, "#7a5195", "#ef8f35", "#3a9d5d")
+    for oracle, color, mark in zip(ORACLES, colors, "sx^vo", strict=True):
         shown = [row for row in rows if row["oracle"] == oracle and row["law"] == "enumerated"]
         axes.plot(
             [row["beta"] for row in shown],
-            [max(row["distance"], 1e-7) for row in shown],
-            "o",
+            [row["distance"] for row in shown],
+            mark,
             color=color,
             alpha=0.6,
             label=oracle,
@@ -53,5 +54,6 @@ def draw_distances(figure: Any, rows: Sequence[Row], title: str) -> None:
     ends = [float(min(BETAS)) / 2, float(max(BETAS)) * 2]
     axes.plot(ends, ends, color=QUIET, label="β")
     axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.legend(frameon=False)
+    axes.set_yscale("symlog", linthresh=1e-6)  # some distances are 0
+    axes.set_ylim(bottom=-5e-7)
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))

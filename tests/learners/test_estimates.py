@@ -10,14 +10,18 @@ import pytest
 from askance.aggregator.learners import (
     Answer,
     Conjunction,
+    FrequencyEstimate,
     Learner,
     conjunctions,
     conjunctions_schema,
     frequency,
     mean,
 )
+from askance.aggregator.study import Study
 from askance.client.errors import InvalidParameter, InvalidQuery
 from askance.client.queries import Category, Integer, Label, Schema
+from askance.simulation.experiments import simulate
+from askance.simulation.populations import Population
 
 SCHEMA = Schema("s", 1, c=Category(["p", "q"]), age=Integer(17, 90))
 
@@ -36,6 +40,36 @@ def test_a_frequency_is_by_cell_name() -> None:
         "p": {"estimate": 0.25, "low": 0.2, "high": 0.3},
         "q": {"estimate": 0.75, "low": 0.7, "high": 0.8},
     }
+
+
+@pytest.mark.parametrize(
+    ("raw", "nearest"),
+    [
+        ((0.25, 0.75), (0.25, 0.75)),
+        ((0.5, 0.9), (0.3, 0.7)),  # what is too much is taken from all alike
+        ((-0.2, 0.6, 0.8), (0.0, 0.4, 0.6)),
+        ((-0.1, -0.2), (0.55, 0.45)),
+    ],
+)
+def test_a_projected_frequency_is_the_nearest_distribution(
+    raw: tuple[float, ...], nearest: tuple[float, ...]
+) -> None:
+    estimate = FrequencyEstimate(tuple(map(str, range(len(raw)))), Answer(raw, raw, raw))
+    assert estimate.projected() == pytest.approx(nearest)
+    assert estimate.answer.values == raw
+
+
+def test_of_many_cells_and_few_users_the_projected_shares_are_much_nearer() -> None:
+    """Of 256 cells and 5,000 users an eighth of the squared error (.09 to .18 over seeds)."""
+    people = Population.generated("categories", 5_000, seed=3, cells=256)
+    study = Study(frequency(people.schema["category"]), people.schema, epsilon=1)
+    found = simulate(study, people, fleet="columns", seed=3).hypothesis
+    truth = np.bincount(people.columns(0, 5_000).values["category"], minlength=256) / 5_000
+    raw, projected = (
+        np.square(np.array(shares) - truth).sum()
+        for shares in (found.answer.values, found.projected())
+    )
+    assert projected < raw / 4
 
 
 def test_a_mean_is_in_real_units() -> None:

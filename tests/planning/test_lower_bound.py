@@ -99,3 +99,12 @@ def test_the_bound_of_a_real_value_is_in_its_units() -> None:
     assert least_users(Question(REAL), 0.2, 1, 0.01) == least_users(
         Question(PREDICATE), 0.01, 1, 0.01
     )
+
+
+@pytest.mark.parametrize("kind", [PREDICATE, REAL, SIGNED])
+def test_a_tolerance_below_a_float_s_resolution_takes_more_users_all_the_same(kind: Query) -> None:
+    """Two shares that are equal as floats are apart as populations; users grow as 1/tau^2."""
+    fine, finer = (least_users(Question(kind), tau, 1, 0.01) for tau in (1e-20, 1e-60))
+    assert finer / fine == pytest.approx(1e80, rel=1e-9)
+    coarse = least_users(Question(kind), 1e-6, 1, 0.01)
+    assert fine / coarse == pytest.approx(1e28, rel=1e-3)

@@ -55,7 +55,7 @@ def least_users(question: Question, tau: float, nats: float, beta: float) -> int
     if 2 * tau > mass:
         return 0
     high = min(mass, 0.5 + tau)
-    return _two_record_users(high - 2 * tau, high, nats, beta)
+    return _two_record_users(high, 2 * tau, nats, beta)
 
 
 def _signed_users(tau: float, mass: float, nats: float, beta: float) -> int:
@@ -66,19 +66,24 @@ def _signed_users(tau: float, mass: float, nats: float, beta: float) -> int:
     gain = exp(nats) - 1
     users = ceil(log(1 / (4 * beta)) / (tau * tau * gain * gain / (gain + 2)))
     if mass >= 1:
-        users = max(users, _two_record_users((1 - tau) / 2, (1 + tau) / 2, nats, beta))
+        users = max(users, _two_record_users((1 + tau) / 2, tau, nats, beta))
     if 2 * tau <= mass:
         high = min(mass, 0.5 + tau)
-        users = max(users, _two_record_users(high - 2 * tau, high, nats, beta))
+        users = max(users, _two_record_users(high, 2 * tau, nats, beta))
     return users
 
 
-def _two_record_users(first: float, second: float, nats: float, beta: float) -> int:
-    """For two populations with these shares of one of two records."""
+def _two_record_users(share: float, gap: float, nats: float, beta: float) -> int:
+    """For two populations of which one has this share of a record, the other `gap` less of it.
+
+    1 - B is half the squared Hellinger distance: (sqrt(a) - sqrt(b))^2 = (a - b)^2 / (sqrt(a) +
+    sqrt(b))^2, which does not cancel however small the gap.
+    """
     lie = 1 / (exp(nats) + 1)
-    one, two = (lie + share * (1 - 2 * lie) for share in (first, second))
-    # 1 - B, without the cancellation: half the squared Hellinger distance.
-    apart = ((sqrt(one) - sqrt(two)) ** 2 + (sqrt(1 - one) - sqrt(1 - two)) ** 2) / 2
+    one, two = (lie + part * (1 - 2 * lie) for part in (max(share - gap, 0.0), share))
+    between = (gap * (1 - 2 * lie)) ** 2
+    yes, no = sqrt(one) + sqrt(two), sqrt(1 - one) + sqrt(1 - two)
+    apart = between * (1 / yes**2 + 1 / no**2) / 2
     if apart >= 1:
         return 1
     return ceil(log(1 / (4 * beta * (1 - beta))) / (-2 * log1p(-apart)))

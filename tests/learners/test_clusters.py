@@ -168,7 +168,8 @@ def test_a_mixture_has_weights_of_sum_one_and_positive_variances() -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"k": "0"}, "k expects a whole number in 1..64"),
+        ({"k": "0"}, "k expects a whole number in 1"),
+        ({"k": "65"}, "k expects a whole number in 1"),
         ({"columns": "colour"}, "expected numbers among rooms, found 'colour'"),
         ({"rounds": "0"}, "rounds expects"),
         ({"tau": "x"}, "tau expects a finite number"),
@@ -178,3 +179,14 @@ def test_a_wrong_parameter_is_named(learner: str, parameters: dict[str, str], me
     schema = Schema("s", 1, rooms=Integer(0, 20), colour=Category("ab"))
     with pytest.raises(InvalidParameter, match=message):
         find(learner).build(schema, parameters)
+
+
+@pytest.mark.parametrize(("learner", "most"), [("k-means", 64), ("gaussian-mixture", 16)])
+@pytest.mark.parametrize("d", [1, 8])
+def test_as_many_clusters_as_are_allowed_make_a_question(learner: str, most: int, d: int) -> None:
+    """A device refuses expressions that are too deep or too long: not in the middle of a study."""
+    text = {"k": str(most), "tau": "1/10"}
+    made = find(learner).build(clusters_schema(d), text)
+    (first, *_) = next(made.run()).questions
+    columns = clusters_schema(d).encode_columns({f"x{place}": [0.5] for place in range(d)})
+    assert len(first.query.evaluate(columns)) == 1

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Callable, Sequence
 from operator import add
 from typing import Any
 
@@ -67,7 +66,17 @@ def scaled_rows(schema: Schema, rows: Rows) -> NDArray[np.float64]:
 def squared_length(parts: Sequence[Number]) -> Expression:
     """|x|^2 of a record, on the grid of scaled numbers."""
     squares = [part.expression * part.expression for part in parts]
-    return round_to(reduce(add, squares), SCALE_BITS)
+    return round_to(balanced(add, squares), SCALE_BITS)
+
+
+def balanced(
+    combine: Callable[[Expression, Expression], Expression], parts: Sequence[Expression]
+) -> Expression:
+    """Many expressions combined two by two: a balanced tree, for a device allows no deep one."""
+    if len(parts) == 1:
+        return parts[0]
+    middle = (len(parts) + 1) // 2
+    return combine(balanced(combine, parts[:middle]), balanced(combine, parts[middle:]))
 
 
 def on_grid(points: NDArray[np.float64]) -> Points:
@@ -85,14 +94,14 @@ def spread_points(k: int, d: int) -> Points:
     return on_grid(2 * np.array(unit) - 1)
 
 
-def check_count(learner: str, k: int) -> int:
+def check_count(learner: str, k: int, most: int = MAX_CENTRES) -> int:
     """How many clusters are looked for.
 
     Raises:
-        InvalidParameter: it is not in 1 .. 64.
+        InvalidParameter: it is not in 1 .. `most`.
     """
-    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_CENTRES:
-        raise InvalidParameter(f"{learner}: k expects a whole number in 1..{MAX_CENTRES}")
+    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= most:
+        raise InvalidParameter(f"{learner}: k expects a whole number in 1..{most}, found another")
     return k
 
 

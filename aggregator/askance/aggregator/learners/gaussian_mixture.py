@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance.aggregator.learners.centres import (
+    balanced,
     check_count,
     in_units,
     number_schema,
@@ -46,6 +47,7 @@ from askance.client.queries import (
 
 COEFFICIENT_BITS = 8
 LEAST_VARIANCE = 2.0**-9  # of the box; narrower bells need finer numbers than it has
+MAX_COMPONENTS = 16
 LEAST_WEIGHT = 2.0**-10
 _TANGENTS = (0.0, 0.6, 1.265, 2.084, 3.618)  # where lines touch ln(1 + e^-u)
 _LIFT = 0.008  # half of the greatest gap that would be left between them and the curve
@@ -180,7 +182,7 @@ def gaussian_mixture(
 
     Args:
         schema: of the records.
-        k: how many components, 1 .. 64.
+        k: how many components, 1 .. 16: a device allows no deeper expressions.
         columns: numbers; None: all Integer and Real fields.
         rounds: at most so many, 1 .. 10,000.
         tau: how exactly the moments are wanted, in the box; None: as the users allow.
@@ -192,7 +194,7 @@ def gaussian_mixture(
         Deviations: bells are round, and variances are drawn together as far as they are not told.
     """
     features = number_schema("gaussian-mixture", schema, columns)
-    check_count("gaussian-mixture", k)
+    check_count("gaussian-mixture", k, MAX_COMPONENTS)
     check_rounds(rounds)
     return _maximise(features, k, rounds, None if tau is None else rational(tau, "tau"))
 
@@ -229,7 +231,7 @@ def responsibilities(parts: Sequence[Number], bells: GaussianMixture) -> tuple[E
     found = []
     for place, own in enumerate(logs):
         others = logs[:place] + logs[place + 1 :]
-        found.append(sigmoid(own - reduce(_log_of_sum, others)))
+        found.append(sigmoid(own - balanced(_log_of_sum, others)))
     return tuple(found)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from askance.aggregator.learners.centres import (
     Points,
+    balanced,
     check_count,
     in_units,
     number_schema,
@@ -166,7 +166,7 @@ def nearest(parts: Sequence[Number], centres: Points) -> Expression:
         dot([*centre, -float(centre @ centre) / 2], [*(p.expression for p in parts), 1], _FINE)
         for centre in centres
     ]
-    best = reduce(maximum, scores)
+    best = balanced(maximum, scores)
     return first([value >= best for value in scores[:-1]] or [scores[0] >= best])
 
 

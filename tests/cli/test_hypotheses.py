@@ -44,6 +44,7 @@ def test_a_hypothesis_with_a_summary_is_told_by_it(capsys: pytest.CaptureFixture
         ("pca", 1),
         ("marginals", 1),
         ("quantiles", 6),
+        ("heavy-hitters", 3),
     ],
 )
 def test_a_plan_says_how_many_users_before_anybody_is_asked(

@@ -29,6 +29,7 @@ from askance.aggregator.oracles import (
 )
 from askance.aggregator.study import Study
 from askance.client.queries import Category, EncodedColumns
+from askance.simulation.experiments.judging import census
 from askance.simulation.experiments.worlds import ORACLES, ROWS, SETTINGS, World, world
 
 NAMES = [entry.name for entry in learners()]
@@ -136,11 +137,22 @@ def right_ranks(of: World, hypothesis: Any) -> None:
         assert (values < found.high).mean() > float(found.level) - tau_of(of)
 
 
+def frequent_within_tau(of: World, hypothesis: Any) -> None:
+    shares, threshold = census("word", of.people), hypothesis.threshold
+    tau = Fraction(SETTINGS[of.learner.name]["tau"])
+    found = {item.value: item.estimate for item in hypothesis.found}
+    assert {value for value, share in shares.items() if share >= threshold + tau} <= set(found)
+    for value, estimate in found.items():
+        assert shares[value] > threshold - tau
+        assert abs(estimate - float(shares[value])) < tau
+
+
 PROMISES: dict[str, Callable[[World, Any], None]] = {
     "conjunctions": below_the_accuracy,
     "decision-lists": below_the_accuracy,
     "disjunctions": below_the_accuracy,
     "frequency": shares_within_tau,
+    "heavy-hitters": frequent_within_tau,
     "linear-regression": little_loss,
     "literal-conjunctions": below_the_accuracy,
     "marginals": shares_within_tau,

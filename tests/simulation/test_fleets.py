@@ -43,6 +43,13 @@ SMALL = {
     "quantiles": {"levels": "1/4,3/4", "steps": "8", "tau": "1/4"},
     "decision-tree": {"columns": "height", "bins": "2", "depth": "1", "tau": "1/8"},
     "gaussian-mixture": {"clumps": "2", "d": "1", "rounds": "2", "tau": "1/2"},
+    "heavy-hitters": {
+        "width": "4",
+        "words": "3",
+        "threshold": "2/5",
+        "bits": "1",
+        "tau": "1/5",
+    },
     "k-means": {"clumps": "2", "d": "1", "k": "2", "rounds": "2", "tau": "1/2"},
     "logistic-regression": {"columns": "member", "rounds": "2", "tau": "1/6"},
     "perceptron": {"d": "1", "gap": "20", "rounds": "2", "accuracy": "1/2"},

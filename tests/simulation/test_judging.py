@@ -16,6 +16,8 @@ from askance.aggregator.learners import (
     Batch,
     Conjunction,
     FrequencyEstimate,
+    HeavyHitter,
+    HeavyHitters,
     Learner,
     Learning,
     MaskedParity,
@@ -25,13 +27,14 @@ from askance.aggregator.learners import (
     conjunctions,
     conjunctions_schema,
     frequency,
+    heavy_hitters,
     masked_parity,
     masked_parity_schema,
     mean,
     non_adaptive,
 )
-from askance.client.queries import Bit, Category, Integer, Schema, category, predicate, real
-from askance.simulation.experiments.judging import Verdict, judge
+from askance.client.queries import Bit, Bits, Category, Integer, Schema, category, predicate, real
+from askance.simulation.experiments.judging import Verdict, census, judge
 from askance.simulation.populations import Population
 from askance.simulation.populations import conjunctions as conjunctions_world
 from askance.simulation.populations import masked_parity as masked_parity_world
@@ -130,6 +133,35 @@ class TestFrequency:
             off[cell] = (share + 0.25, share + 0.125, 1.0)
             verdict = judge(shares(*off), self.LEARNER, PEOPLE)
             assert verdict == Verdict(False, pytest.approx(0.25), truth)  # type: ignore[arg-type]  # compares as a float
+
+
+class TestHeavyHitters:
+    """Of five people three are red, one is blue, and one has no colour."""
+
+    LEARNER = heavy_hitters(SCHEMA, "colour", "3/10", tau="1/10")
+
+    @pytest.mark.parametrize(
+        ("found", "error"),
+        [
+            (["red"], 0),
+            ([], Fraction(3, 10)),  # red's share less the threshold
+            (["red", "blue"], Fraction(1, 10)),  # the threshold less blue's share
+            (["red", "green"], Fraction(3, 10)),
+        ],
+    )
+    def test_the_error_is_the_most_by_which_a_share_misses_the_threshold(
+        self, found: list[str], error: Fraction
+    ) -> None:
+        items = tuple(HeavyHitter(value, 0.5, 0.4, 0.6) for value in found)
+        verdict = judge(HeavyHitters("colour", Fraction(3, 10), items), self.LEARNER, PEOPLE)
+        assert verdict == Verdict(error < Fraction(1, 10), float(error))
+
+    def test_everybody_s_value_is_counted_by_the_name_that_is_found(self) -> None:
+        assert census("colour", PEOPLE) == {"red": Fraction(3, 5), "blue": Fraction(1, 5)}
+        assert census("n", PEOPLE) == {n: Fraction(1, 5) for n in (1, 2, 3, 9)}
+        schema = Schema("s", 1, x=Bits(40))
+        people = Population.from_columns(schema, {"x": ["01" * 20, "1" * 40, "01" * 20]})
+        assert census("x", people) == {"01" * 20: Fraction(2, 3), "1" * 40: Fraction(1, 3)}
 
 
 class TestMean:

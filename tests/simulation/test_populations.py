@@ -5,6 +5,7 @@ Where a law is finite, frequencies are tested by chi-square with a fixed seed at
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -26,6 +27,7 @@ from askance.simulation.populations import (
     conjunctions,
     masked_parity,
     numbers,
+    words,
 )
 from askance.simulation.populations.population import MAX_USERS
 from askance.simulation.populations.registry import build
@@ -183,6 +185,26 @@ class TestCategories:
     def test_a_number_of_cells_out_of_range_is_refused(self, cells: int) -> None:
         with pytest.raises(InvalidParameter, match=f"found {cells}"):
             categories(10, SEED, cells)
+
+
+class TestWords:
+    @pytest.mark.parametrize("width", [20, 32, 100, 256])
+    def test_few_words_of_many_bits_follow_zipf(self, width: int) -> None:
+        people = words(USERS, SEED, width, 5)
+        columns = people.columns(0, USERS).values["word"]
+        assert isinstance(columns, tuple)
+        drawn = Counter(zip(*(part.tolist() for part in columns), strict=True))
+        total = sum(Fraction(1, v + 1) for v in range(5))
+        law = [Fraction(1, v + 1) / total for v in range(5)]
+        found = [word for word, _ in drawn.most_common()]
+        assert_law(np.repeat(range(5), [drawn[word] for word in found]), law)
+        ones = sum(part.bit_count() for word in found for part in word)
+        assert abs(ones - 5 * width / 2) < norm.isf(ALPHA / 2) * (5 * width / 4) ** 0.5
+
+    @pytest.mark.parametrize(("width", "count"), [(0, 5), (257, 5), (8, 1), (8, 65_537)])
+    def test_a_setting_out_of_range_is_refused(self, width: int, count: int) -> None:
+        with pytest.raises(InvalidParameter, match=f"found {count if 0 < width < 257 else width}"):
+            words(10, SEED, width, count)
 
 
 class TestNumbers:

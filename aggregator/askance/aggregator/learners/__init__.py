@@ -34,6 +34,7 @@ from askance.aggregator.learners.decision_tree import decision_tree
 from askance.aggregator.learners.encodings import Cells, Number
 from askance.aggregator.learners.frequency import FrequencyEstimate, frequency
 from askance.aggregator.learners.gaussian_mixture import GaussianMixture, gaussian_mixture
+from askance.aggregator.learners.heavy_hitters import HeavyHitter, HeavyHitters, heavy_hitters
 from askance.aggregator.learners.hypotheses import (
     Classifier,
     Document,
@@ -88,6 +89,7 @@ from askance.aggregator.learners.mean import MeanEstimate, mean
 from askance.aggregator.learners.naive_bayes import NaiveBayes, naive_bayes
 from askance.aggregator.learners.pca import PrincipalComponents, principal_components
 from askance.aggregator.learners.perceptron import perceptron, perceptron_rounds
+from askance.aggregator.learners.prefixes import bits_of_text, text_of_bits
 from askance.aggregator.learners.quantiles import Quantile, Quantiles, quantiles
 from askance.aggregator.learners.rationals import Rational, rational
 from askance.aggregator.learners.registry import (
@@ -98,7 +100,7 @@ from askance.aggregator.learners.registry import (
     register,
 )
 from askance.aggregator.learners.rows import Rows
-from askance.aggregator.learners.schemas import plane_schema, traits_schema
+from askance.aggregator.learners.schemas import plane_schema, traits_schema, words_schema
 from askance.aggregator.learners.trees import DecisionTree
 
 __all__ = [
@@ -118,6 +120,8 @@ __all__ = [
     "FrequencyEstimate",
     "GaussianMixture",
     "Halfspace",
+    "HeavyHitter",
+    "HeavyHitters",
     "Learner",
     "LearnerEntry",
     "Learning",
@@ -143,6 +147,7 @@ __all__ = [
     "Rows",
     "Rule",
     "adaptive",
+    "bits_of_text",
     "canonical_text",
     "check_answers",
     "check_batch",
@@ -156,6 +161,7 @@ __all__ = [
     "frequency",
     "gaussian_mixture",
     "halfspaces_schema",
+    "heavy_hitters",
     "hypothesis_from_json",
     "hypothesis_json",
     "hypothesis_of",
@@ -180,5 +186,7 @@ __all__ = [
     "rational",
     "register",
     "ridge_regression",
+    "text_of_bits",
     "traits_schema",
+    "words_schema",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from askance.aggregator.learners.decision_lists import decision_lists
+from askance.aggregator.learners.heavy_hitters import heavy_hitters
 from askance.aggregator.learners.learner import Learner
 from askance.aggregator.learners.linear import linear_regression, ridge_regression
 from askance.aggregator.learners.literals import (
@@ -24,9 +25,9 @@ from askance.aggregator.learners.registry import (
     register,
     whole,
 )
-from askance.aggregator.learners.schemas import plane_schema, traits_schema
+from askance.aggregator.learners.schemas import plane_schema, traits_schema, words_schema
 from askance.client.errors import InvalidParameter
-from askance.client.queries import Integer, Real, Schema
+from askance.client.queries import Bits, Category, Integer, Real, Schema
 
 Text = Mapping[str, str]
 OnBits = Callable[[Schema, Text], Learner[Any]]
@@ -116,6 +117,18 @@ def _quantiles(schema: Schema | None, parameters: Text) -> Learner[Any]:
         field_named("quantiles", schema, (Integer, Real), parameters.get("column")),
         parameters["levels"].split(","),
         whole("steps", parameters["steps"]),
+        parameters["tau"],
+    )
+
+
+def _heavy_hitters(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    if schema is None:
+        schema = words_schema(16)
+    return heavy_hitters(
+        schema,
+        field_named("heavy-hitters", schema, (Bits, Integer, Category), parameters.get("column")),
+        parameters["threshold"],
+        whole("bits", parameters["bits"]),
         parameters["tau"],
     )
 
@@ -242,5 +255,19 @@ register(
             ParameterEntry("tau", "how exactly each rank is wanted", "1/20"),
         ),
         _quantiles,
+    )
+)
+register(
+    LearnerEntry(
+        "heavy-hitters",
+        "the most frequent values of a large domain, prefix by prefix",
+        "the most by which a share misses the threshold whose value is wrongly found or missing",
+        (
+            ParameterEntry("column", "bits, a whole number or a category (default: the only one)"),
+            ParameterEntry("threshold", "the share from which on a value is frequent", "1/10"),
+            ParameterEntry("bits", "by how many a prefix is extended in a round", "4"),
+            ParameterEntry("tau", "how exactly each share is wanted", "1/20"),
+        ),
+        _heavy_hitters,
     )
 )

@@ -6,6 +6,7 @@ from askance.client.errors import InvalidParameter
 from askance.client.queries import Bit, Bits, Category, Integer, Label, Real, Schema
 
 MAX_PLANE = 32
+MAX_WIDTH = 256
 
 
 def traits_schema() -> Schema:
@@ -32,3 +33,14 @@ def plane_schema(d: int) -> Schema:
         raise InvalidParameter(f"d expects a number in 1..{MAX_PLANE}, found {d}")
     features = {f"x{j}": Real(-1, 1) for j in range(d)}
     return Schema.of("plane", 1, {**features, "y": Real(-1, 1)})
+
+
+def words_schema(width: int) -> Schema:
+    """A word of `width` bits.
+
+    Raises:
+        InvalidParameter: width is not in 1..256.
+    """
+    if not 1 <= width <= MAX_WIDTH:
+        raise InvalidParameter(f"width expects a number in 1..{MAX_WIDTH}, found {width}")
+    return Schema("words", 1, word=Bits(width))

@@ -37,6 +37,7 @@ _HOME = {
     "perceptron": "halfspaces",
     "k-means": "clusters",
     "gaussian-mixture": "clusters",
+    "heavy-hitters": "words",
 }
 
 

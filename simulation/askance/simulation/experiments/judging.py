@@ -5,6 +5,7 @@ What predicts is judged by rows of which nobody was asked, where the population 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,6 +21,7 @@ from askance.aggregator.learners import (
     Conjunction,
     FrequencyEstimate,
     GaussianMixture,
+    HeavyHitters,
     Learner,
     LinearModel,
     Marginals,
@@ -29,6 +31,7 @@ from askance.aggregator.learners import (
     PrincipalComponents,
     Quantiles,
 )
+from askance.aggregator.learners.prefixes import Domain
 from askance.client.queries import Category, EncodedColumns, Integer, Query, QueryKind, Real
 from askance.simulation.populations import Population
 
@@ -174,6 +177,18 @@ def _(hypothesis: Quantiles, learner: Learner[Any], population: Population) -> V
     return Verdict(error < float(Fraction(learner.parameters["tau"])), error)
 
 
+@judge.register
+def _(hypothesis: HeavyHitters, learner: Learner[Any], population: Population) -> Verdict:
+    """How far a share is on the wrong side of the threshold; right if by less than tau."""
+    shares = census(hypothesis.column, population)
+    found = {item.value for item in hypothesis.found}
+    threshold = hypothesis.threshold
+    missed = [share - threshold for value, share in shares.items() if value not in found]
+    wrong = [threshold - shares.get(value, Fraction(0)) for value in found]
+    error = max([Fraction(0), *missed, *wrong])
+    return Verdict(error < Fraction(learner.parameters["tau"]), float(error))
+
+
 @judge.register(Clusters)
 @judge.register(GaussianMixture)
 def _(
@@ -187,6 +202,19 @@ def _(
     within = np.square(points - np.array(hypothesis.centres)[hypothesis.predict(rows)]).mean()
     variance = np.square(points - points.mean(axis=0)).mean()
     return Verdict(None, float(within / variance) if variance > 0 else None)
+
+
+def census(column: str, population: Population) -> dict[str | int, Fraction]:
+    """The share of every value that somebody has, as `heavy_hitters` names values."""
+    domain = Domain(population.schema, column)
+    counts: Counter[str | int] = Counter()
+    for columns in _chunks(population):
+        values, present = columns.values[column], columns.present[column]
+        grid = np.stack(values if isinstance(values, tuple) else [values])[:, present]
+        distinct, times = np.unique(grid, axis=1, return_counts=True)
+        named = [domain.named(tuple(row)) for row in distinct.T.tolist()]
+        counts.update(dict(zip(named, times.tolist(), strict=True)))
+    return {value: Fraction(count, population.size) for value, count in counts.items()}
 
 
 def _wrong_share(hypothesis: Classifier, population: Population, rows: EncodedColumns) -> float:

@@ -56,6 +56,13 @@ SETTINGS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "disjunctions": {"d": "3", "accuracy": "4/5"},
         "frequency": {"tau": "1/10"},
         "gaussian-mixture": {"clumps": "2", "d": "1", "rounds": "2", "tau": "1/4"},
+        "heavy-hitters": {
+            "width": "8",
+            "words": "8",
+            "threshold": "1/4",
+            "bits": "2",
+            "tau": "1/10",
+        },
         "k-means": {"clumps": "2", "d": "1", "k": "2", "rounds": "2", "tau": "1/4"},
         "linear-regression": {"d": "1", "tau": "1/4"},
         "literal-conjunctions": {"d": "3", "accuracy": "4/5"},

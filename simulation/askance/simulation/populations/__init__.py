@@ -20,6 +20,7 @@ from askance.simulation.populations.population import Population
 from askance.simulation.populations.registry import POPULATIONS, PopulationEntry
 from askance.simulation.populations.tables import table_from_csv
 from askance.simulation.populations.traits import traits
+from askance.simulation.populations.words import words
 
 __all__ = [
     "POPULATIONS",
@@ -37,4 +38,5 @@ __all__ = [
     "plane",
     "table_from_csv",
     "traits",
+    "words",
 ]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import accumulate
 
 import numpy as np
+from numpy.typing import NDArray
 
 from askance.client.errors import InvalidParameter
-from askance.client.queries import Category, EncodedColumns, Schema
+from askance.client.queries import Category, Schema
 from askance.simulation.populations.population import Population, columns_of, draws
 from askance.simulation.seeds import Seed
 
@@ -22,17 +24,22 @@ def categories(size: int, seed: Seed, cells: int = 16) -> Population:
     if not 2 <= cells <= 65_536:
         raise InvalidParameter(f"categories: expected 2 to 65536 cells, found {cells}")
     schema = Schema("categories", 1, category=Category(tuple(str(v) for v in range(cells))))
+    ranks = zipf(seed / "people", cells)
+    return Population(
+        "categories", schema, size, lambda start, stop: columns_of({"category": ranks(start, stop)})
+    )
+
+
+def zipf(people: Seed, cells: int) -> Callable[[int, int], NDArray[np.int64]]:
+    """The cells of users start .. stop-1 by random access: v in proportion to 1 / (v + 1)."""
     weights = [(1 << 64) // (v + 1) for v in range(cells)]
     total = sum(weights)
     edges = np.array(
         [int(Fraction(part, total) * (1 << 64)) for part in accumulate(weights[:-1])], np.uint64
     )
-    people = seed / "people"
 
-    def columns(start: int, stop: int) -> EncodedColumns:
-        words = draws(people, start, stop, 1)[:, 0]
-        return columns_of(
-            {"category": np.searchsorted(edges, words, side="right").astype(np.int64)}
-        )
+    def ranks(start: int, stop: int) -> NDArray[np.int64]:
+        drawn = draws(people, start, stop, 1)[:, 0]
+        return np.searchsorted(edges, drawn, side="right").astype(np.int64)
 
-    return Population("categories", schema, size, columns)
+    return ranks

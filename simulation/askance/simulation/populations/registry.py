@@ -20,6 +20,7 @@ from askance.simulation.populations.numbers import numbers
 from askance.simulation.populations.plane import plane
 from askance.simulation.populations.population import Population
 from askance.simulation.populations.traits import traits
+from askance.simulation.populations.words import words
 from askance.simulation.seeds import Seed
 
 
@@ -82,6 +83,12 @@ POPULATIONS = {
         ),
         PopulationEntry(
             "clusters", "numbers in clumps that lie apart", (("clumps", 3), ("d", 2)), clusters
+        ),
+        PopulationEntry(
+            "words",
+            "one of a few words of many bits a user, by Zipf's law",
+            (("width", 16), ("words", 64)),
+            words,
         ),
         PopulationEntry("numbers", "a bell-shaped number in [0, 1]", (), numbers),
     )

@@ -1,0 +1,206 @@
+"""Values of a large domain as strings of bits, so that a question can be about their beginnings.
+
+| field | a value's bits | as told |
+|---|---|---|
+| Bits(d), d <= 256 | itself, component 0 first | text of 0 and 1 |
+| Integer | the value less the field's low, most significant bit first | the whole number |
+| Category | its label's index, likewise | the label |
+
+A text of up to 32 bytes is asked about as `Bits`: `bits_of_text` has its UTF-8 bytes, each with its
+most significant bit first, and zeros up to the width; `text_of_bits` reads them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from operator import and_
+
+from askance.aggregator.learners.rows import field_of
+from askance.aggregator.learners.schemas import MAX_WIDTH
+from askance.client.errors import InvalidParameter
+from askance.client.queries import (
+    Bits,
+    Category,
+    Expression,
+    Integer,
+    Query,
+    Schema,
+    category,
+    clip,
+    constant,
+    dot,
+    first,
+    index_of,
+    minimum,
+    round_to,
+)
+from askance.client.queries.limits import WORD
+
+MAX_PREFIXES = 256
+"""In one question: a prefix of 256 bits takes 14 of the 4,096 nodes that a query may have."""
+
+Value = str | int
+_BYTE = 8
+_CHUNK = 60  # bits of one number: numbers stay below 2^62
+_SHIFT = 40  # the finest grid of a constant
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Domain:
+    """The values of one field, as strings of `width` bits.
+
+    Args:
+        schema: of the records.
+        column: a field of Bits, an Integer or a Category.
+
+    Raises:
+        InvalidParameter: the schema has no such field, or one of more than 256 bits.
+    """
+
+    schema: Schema
+    column: str
+
+    def __post_init__(self) -> None:
+        kind = field_of(self.schema, self.column)
+        if not isinstance(kind, Bits | Integer | Category):
+            raise InvalidParameter(
+                f"expected bits, a whole number or a category as column, found {self.column}"
+            )
+        if self.width > MAX_WIDTH:
+            raise InvalidParameter(
+                f"{self.column}: expected at most {MAX_WIDTH} bits, found {self.width}"
+            )
+
+    @property
+    def width(self) -> int:
+        """How many bits a value has: at least 1."""
+        kind = self.schema.fields[self.column]
+        return kind.width if isinstance(kind, Bits) else max(self._last.bit_length(), 1)
+
+    def holds(self, prefix: int, length: int) -> bool:
+        """Whether a value begins with the `length` bits of a prefix."""
+        return prefix << (self.width - length) <= self._last
+
+    def value(self, bits: int) -> Value:
+        """The value that all its bits say, as a person knows it."""
+        kind = self.schema.fields[self.column]
+        if isinstance(kind, Category):
+            return kind.labels[bits]
+        if isinstance(kind, Integer):
+            return kind.low + bits
+        return f"{bits:0{self.width}b}"
+
+    def named(self, grid: Sequence[int]) -> Value:
+        """The value that a record has on the field's grid: its words, or its one number."""
+        kind = self.schema.fields[self.column]
+        if isinstance(kind, Bits):
+            words = (f"{word:0{WORD}b}"[::-1] for word in grid)
+            return "".join(words)[: kind.width]
+        (number,) = grid
+        return self.value(number - kind.type.low)
+
+    def extensions(self, prefixes: Sequence[int], length: int, until: int) -> Query:
+        """How values go on: a cell for every prefix and every way to extend it, and one for all
+        other values (and records without one).
+
+        Args:
+            prefixes: distinct, of `length` bits each; 1 .. 256 of them.
+            length: 0 .. until - 1; of length 0 there is one prefix, 0.
+            until: how many bits an extended prefix has.
+
+        Returns:
+            A category: cell i * 2^(until - length) + e is prefix i extended by e.
+        """
+        ways = 1 << (until - length)
+        which = first(self._beginnings(prefixes, length))
+        goes_on = clip(self._number(length, until), 0, ways - 1)
+        rest = len(prefixes) * ways
+        return category(minimum(index_of(which) * ways + goes_on, rest), default=rest)
+
+    def _beginnings(self, prefixes: Sequence[int], length: int) -> list[Expression]:
+        """For each prefix whether a value begins with it; with the empty one every value does."""
+        if length == 0:
+            return [self._number(0, 1) >= 0]
+        ends = [(start, min(start + _CHUNK, length)) for start in range(0, length, _CHUNK)]
+        parts = [(start, stop, self._number(start, stop)) for start, stop in ends]
+        return [
+            reduce(
+                and_,
+                (
+                    number == (prefix >> (length - stop) & (1 << (stop - start)) - 1)
+                    for start, stop, number in parts
+                ),
+            )
+            for prefix in prefixes
+        ]
+
+    def _number(self, start: int, stop: int) -> Expression:
+        """Bits start .. stop - 1 as a number, most significant first."""
+        field = self.schema[self.column]
+        kind = self.schema.fields[self.column]
+        if isinstance(kind, Bits):
+            places = range(self.width)
+            return dot([1 << (stop - 1 - c) if start <= c < stop else 0 for c in places], field)
+        whole = field - kind.low if isinstance(kind, Integer) else index_of(field)
+        up_to = _without(whole, self.width - stop)
+        if start == 0:
+            return up_to
+        return up_to - _without(whole, self.width - start) * (1 << (stop - start))
+
+    @property
+    def _last(self) -> int:
+        """The greatest value's bits."""
+        kind = self.schema.fields[self.column]
+        if isinstance(kind, Bits):
+            return (1 << kind.width) - 1
+        return kind.type.high - kind.type.low
+
+
+def _without(number: Expression, low_bits: int) -> Expression:
+    """A number, not negative, without its lowest bits: the whole part of number / 2^low_bits."""
+    while low_bits > 0:
+        step = min(low_bits, _SHIFT)
+        part = number * constant(Fraction(1, 1 << step), step)
+        number = round_to(part - constant(Fraction(1, 2), step), 0)  # half up, so this rounds down
+        low_bits -= step
+    return number
+
+
+def bits_of_text(text: str, width: int) -> str:
+    """A text as the value of a field Bits(width).
+
+    Args:
+        text: without the character NUL.
+        width: a multiple of 8, at most 256.
+
+    Raises:
+        InvalidParameter: the text has more bytes, or ends where no byte does.
+    """
+    if width % _BYTE or not 0 < width <= MAX_WIDTH:
+        raise InvalidParameter(f"width expects a multiple of 8 in 8..{MAX_WIDTH}, found {width}")
+    try:
+        written = text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InvalidParameter("expected valid Unicode text, found another") from None
+    if b"\0" in written:
+        raise InvalidParameter("expected a text without the character NUL, found one")
+    if len(written) * _BYTE > width:
+        raise InvalidParameter(
+            f"expected a text of at most {width // _BYTE} bytes, found {len(written)}"
+        )
+    return "".join(f"{byte:08b}" for byte in written).ljust(width, "0")
+
+
+def text_of_bits(bits: str) -> str:
+    """The text that `bits_of_text` wrote; bytes that are no text become U+FFFD.
+
+    Raises:
+        InvalidParameter: not zeros and ones, eight a byte.
+    """
+    if not bits or len(bits) % _BYTE or not set(bits) <= {"0", "1"}:
+        raise InvalidParameter("expected zeros and ones, eight a byte, found something else")
+    written = int(bits, 2).to_bytes(len(bits) // _BYTE, "big")
+    return written.rstrip(b"\0").decode("utf-8", errors="replace")

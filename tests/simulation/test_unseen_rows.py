@@ -32,6 +32,7 @@ from askance.aggregator.learners import (
 from askance.aggregator.learners.encodings import numbers_of
 from askance.aggregator.oracles import ExactOracle, learn
 from askance.client.errors import InvalidParameter
+from askance.client.queries import EncodedColumns
 from askance.simulation.experiments import named
 from askance.simulation.experiments.judging import Verdict, judge
 from askance.simulation.populations import (
@@ -166,7 +167,24 @@ class TestFiles:
         assert named("frequency", **arguments).people(SEED).size == 100
 
 
+def without_outcomes(people: Population) -> Population:
+    """The same people, judged by rows of whom nobody has a y."""
+    rows = people.columns(0, people.size)
+    nobody = {**rows.present, "y": np.zeros(people.size, np.bool_)}
+    silent = EncodedColumns(rows.values, nobody, people.size)
+    return Population("p", people.schema, people.size, people.columns, unseen=lambda _: silent)
+
+
 class TestVerdicts:
+    def test_without_an_outcome_in_any_row_there_is_no_error(self) -> None:
+        """A mean over nobody is no number, and JSON has none for it."""
+        for people, learner in (
+            (traits(50, SEED), naive_bayes(traits(1, SEED).schema)),
+            (plane(50, SEED, 2), linear_regression(plane(1, SEED, 2).schema)),
+        ):
+            model: Any = learn(learner, exact(people))
+            assert judge(model, learner, without_outcomes(people)) == Verdict(None, None)
+
     def test_a_classifier_s_error_is_its_share_of_wrong_labels(self) -> None:
         people = literal_world(10, SEED, 3, 1)
         target = people.target

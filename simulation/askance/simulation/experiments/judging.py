@@ -58,6 +58,8 @@ def judge(hypothesis: object, learner: Learner[Any], population: Population) -> 
     """
     if isinstance(hypothesis, Classifier) and population.unseen is not None:
         error = _wrong_share(hypothesis, population, population.unseen(_UNSEEN))
+        if error is None:
+            return Verdict(None, None)
         return Verdict(None if population.target is None else error == 0, error)
     if population.target is None:
         return Verdict(None, None)
@@ -115,6 +117,8 @@ def _(hypothesis: LinearModel, learner: Learner[Any], population: Population) ->
         return Verdict(None, None)
     rows = population.unseen(_UNSEEN)
     present = rows.present[hypothesis.target]
+    if not present.any():
+        return Verdict(None, None)
     truth = hypothesis.scaled.in_units(hypothesis.scaled.of(rows))[present]
     missed = np.square(hypothesis.predict(rows)[present] - truth).mean()
     variance = truth.var()
@@ -217,8 +221,10 @@ def census(column: str, population: Population) -> dict[str | int, Fraction]:
     return {value: Fraction(count, population.size) for value, count in counts.items()}
 
 
-def _wrong_share(hypothesis: Classifier, population: Population, rows: EncodedColumns) -> float:
-    """The part of the rows with a label that get another one."""
+def _wrong_share(
+    hypothesis: Classifier, population: Population, rows: EncodedColumns
+) -> float | None:
+    """The part of the rows with a label that get another one; None where no row has one."""
     kind = population.schema.fields[hypothesis.label]
     labels, present = np.asarray(rows.values[hypothesis.label]), rows.present[hypothesis.label]
     classes: Sequence[Any] = hypothesis.classes_.tolist()
@@ -227,7 +233,7 @@ def _wrong_share(hypothesis: Classifier, population: Population, rows: EncodedCo
     for name in classes:
         index = kind.encode(name) if isinstance(kind, Category) else int(name)
         wrong &= ~((predicted == name) & (labels == index))
-    return float(wrong[present].mean())
+    return float(wrong[present].mean()) if present.any() else None
 
 
 def _shares(query: Query, population: Population) -> tuple[float, ...]:

@@ -190,7 +190,11 @@ def test_steps_of_the_residual_are_thresholds_of_the_score() -> None:
         ("logistic-regression", {"rounds": "0"}, "rounds expects"),
         ("logistic-regression", {"rate": "0"}, "rate expects"),
         ("logistic-regression", {"levels": "1"}, "levels expects one of"),
-        ("logistic-regression", {"label": "colour"}, "a label of two classes, found 3"),
+        (
+            "logistic-regression",
+            {"label": "colour"},
+            r"a label of two classes, found 3: red, green, blue$",
+        ),
         ("perceptron", {"accuracy": "1"}, "accuracy expects"),
         ("perceptron", {"margin": "2"}, "margin expects"),
     ],

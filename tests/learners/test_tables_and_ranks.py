@@ -145,7 +145,7 @@ class TestQuantiles:
             ({"column": "weight"}, "expected one of the fields age"),
             ({"levels": []}, "levels expects shares"),
             ({"levels": ["1"]}, "levels expects shares"),
-            ({"steps": 1}, r"bins expects a whole number in 2\.\.1024"),
+            ({"steps": 1}, r"steps expects a whole number in 2\.\.1024"),
             ({"tau": "x"}, "tau expects a finite number"),
         ],
     )

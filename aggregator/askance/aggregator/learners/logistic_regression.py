@@ -101,7 +101,11 @@ def positive_class(schema: Schema, label: str) -> Expression:
     """
     (classes,) = cells(schema, label)
     if len(classes) != 2:
-        raise InvalidParameter(f"{label}: expected a label of two classes, found {len(classes)}")
+        known = ", ".join(classes.labels[:5])
+        more = ", ..." if len(classes) > 5 else ""
+        raise InvalidParameter(
+            f"{label}: expected a label of two classes, found {len(classes)}: {known}{more}"
+        )
     return classes.index == 1
 
 

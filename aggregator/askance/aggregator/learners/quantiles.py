@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from askance.aggregator.learners.encodings import Cells, cells
+from askance.aggregator.learners.encodings import MAX_BINS, Cells, cells
 from askance.aggregator.learners.hypotheses import Document, hypothesis_of
 from askance.aggregator.learners.learner import Adaptive, adaptive
 from askance.aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
@@ -167,6 +167,8 @@ class _Rehearsal:
 
 def _parts(schema: Schema, column: str, steps: int) -> Cells:
     _number(schema, column)
+    if isinstance(steps, bool) or not isinstance(steps, int) or not 2 <= steps <= MAX_BINS:
+        raise InvalidParameter(f"steps expects a whole number in 2..{MAX_BINS}, found another")
     (parts,) = cells(schema, column, steps)
     return parts
 

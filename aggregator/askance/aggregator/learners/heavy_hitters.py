@@ -16,7 +16,7 @@ from askance.aggregator.learners.rationals import Rational, rational
 from askance.client.errors import InvalidParameter
 from askance.client.queries import Schema
 
-MAX_CELLS = 65535  # as many as a randomizer can tell apart
+MAX_CELLS = 65534  # and one for all others: as many as a randomizer can tell apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +136,10 @@ def _heavy_hitters(
     schema: Schema, column: str, threshold: Fraction, bits: int, tau: Fraction
 ) -> Learning[HeavyHitters]:
     domain, most = Domain(schema, column), _most(threshold, tau)
-    if isinstance(bits, bool) or bits < 1 or (most << bits) >= MAX_CELLS:
+    if isinstance(bits, bool) or not 1 <= bits <= (MAX_CELLS // most).bit_length() - 1:
         raise InvalidParameter(
-            "bits expects a whole number from 1 on that makes fewer than"
-            f" {MAX_CELLS} cells of {most} prefixes, found {bits}"
+            f"bits expects a whole number from 1 on that makes at most {MAX_CELLS} cells of {most}"
+            f" prefixes, found {bits}"
         )
     domain.extensions([0], 0, 1)  # refused here, if it cannot be asked about
     return _search(domain, threshold, tau, _lengths(domain.width, bits, most), most)
@@ -155,28 +155,24 @@ def _search(
         (answer,) = yield Batch([Question(query, tau=tau)])
         ways = until - length
         extended = [prefix << ways | way for prefix in prefixes for way in range(1 << ways)]
-        held = (place for place, prefix in enumerate(extended) if domain.holds(prefix, until))
+        told = enumerate(extended[: query.high], start=1)  # cell 0 is all others
+        held = (cell for cell, prefix in told if domain.holds(prefix, until))
         kept = _frequent(answer, held, threshold, most)
-        prefixes, length = [extended[place] for place in kept], until
+        prefixes, length = [extended[cell - 1] for cell in kept], until
         if not prefixes:
             break
     found = [
-        HeavyHitter(
-            domain.value(extended[place]),
-            answer.values[place],
-            answer.lows[place],
-            answer.highs[place],
-        )
-        for place in kept
+        HeavyHitter(domain.value(bits), answer.values[cell], answer.lows[cell], answer.highs[cell])
+        for bits, cell in zip(prefixes, kept, strict=True)
     ]
     found.sort(key=lambda item: -item.estimate)
     return HeavyHitters(domain.column, threshold, tuple(found))
 
 
-def _frequent(answer: Answer, places: Iterable[int], threshold: Fraction, most: int) -> list[int]:
+def _frequent(answer: Answer, cells: Iterable[int], threshold: Fraction, most: int) -> list[int]:
     """The cells to go on with; of more than `most`, if answers are off by tau, the greatest."""
-    enough = [place for place in places if answer.values[place] >= threshold]
-    enough.sort(key=lambda place: -answer.values[place])
+    enough = [cell for cell in cells if answer.values[cell] >= threshold]
+    enough.sort(key=lambda cell: -answer.values[cell])
     return sorted(enough[:most])
 
 
@@ -190,7 +186,7 @@ class _Rehearsal:
         answers = []
         for question in batch.questions:
             kept = min(self.most, question.values - 1)
-            values = (1.0,) * kept + (0.0,) * (question.values - kept)
+            values = (0.0, *(1.0,) * kept, *(0.0,) * (question.values - 1 - kept))
             answers.append(Answer(values, values, values))
         return tuple(answers)
 

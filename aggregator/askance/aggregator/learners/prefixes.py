@@ -15,8 +15,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
-from operator import and_
 
 from askance.aggregator.learners.rows import field_of
 from askance.aggregator.learners.schemas import MAX_WIDTH
@@ -28,23 +26,22 @@ from askance.client.queries import (
     Integer,
     Query,
     Schema,
+    bucketize,
     category,
     clip,
     constant,
     dot,
-    first,
     index_of,
-    minimum,
     round_to,
 )
 from askance.client.queries.limits import WORD
 
 MAX_PREFIXES = 256
-"""In one question: a prefix of 256 bits takes 14 of the 4,096 nodes that a query may have."""
+"""In one question: of 256 bits each they are about 25 kB of a request."""
 
 Value = str | int
 _BYTE = 8
-_CHUNK = 60  # bits of one number: numbers stay below 2^62
+_CHUNK = 48  # bits that are looked at together: with a place before them, less than 2^62
 _SHIFT = 40  # the finest grid of a constant
 
 
@@ -103,39 +100,41 @@ class Domain:
         return self.value(number - kind.type.low)
 
     def extensions(self, prefixes: Sequence[int], length: int, until: int) -> Query:
-        """How values go on: a cell for every prefix and every way to extend it, and one for all
+        """How values go on: a cell for every prefix and every way to extend it, and cell 0 for all
         other values (and records without one).
 
         Args:
-            prefixes: distinct, of `length` bits each; 1 .. 256 of them.
+            prefixes: ascending, of `length` bits each; 1 .. 256 of them.
             length: 0 .. until - 1; of length 0 there is one prefix, 0.
             until: how many bits an extended prefix has.
 
         Returns:
-            A category: cell i * 2^(until - length) + e is prefix i extended by e.
+            A category: cell 1 + i * 2^(until - length) + e is prefix i extended by e; without the
+            last cells, if no value can be in them.
         """
         ways = 1 << (until - length)
-        which = first(self._beginnings(prefixes, length))
         goes_on = clip(self._number(length, until), 0, ways - 1)
-        rest = len(prefixes) * ways
-        return category(minimum(index_of(which) * ways + goes_on, rest), default=rest)
+        cell = self._place(prefixes, length) * ways + goes_on - (ways - 1)  # 0 or less: no prefix
+        return category(clip(cell, 0, len(prefixes) * ways))
 
-    def _beginnings(self, prefixes: Sequence[int], length: int) -> list[Expression]:
-        """For each prefix whether a value begins with it; with the empty one every value does."""
-        if length == 0:
-            return [self._number(0, 1) >= 0]
-        ends = [(start, min(start + _CHUNK, length)) for start in range(0, length, _CHUNK)]
-        parts = [(start, stop, self._number(start, stop)) for start, stop in ends]
-        return [
-            reduce(
-                and_,
-                (
-                    number == (prefix >> (length - stop) & (1 << (stop - start)) - 1)
-                    for start, stop, number in parts
-                ),
-            )
-            for prefix in prefixes
-        ]
+    def _place(self, prefixes: Sequence[int], length: int) -> Expression:
+        """1 + i for a value that begins with prefix i, 0 for others.
+
+        What was looked at becomes a place among the beginnings of the prefixes, and a place with
+        the next bits behind it is a number again: a query has few nodes, however many prefixes.
+        """
+        place, beginnings = constant(1), [0]
+        for start in range(0, length, _CHUNK):
+            stop = min(start + _CHUNK, length)
+            size = 1 << (stop - start)
+            places = {bits: at for at, bits in enumerate(beginnings, start=1)}
+            beginnings = sorted({prefix >> (length - stop) for prefix in prefixes})
+            edges = [places[bits // size] * size + bits % size for bits in beginnings]
+            number = place * size + self._number(start, stop)
+            reached = index_of(bucketize(number, edges))
+            passed = index_of(bucketize(number, [edge + 1 for edge in edges]))
+            place = (reached - passed == 1) * reached
+        return place
 
     def _number(self, start: int, stop: int) -> Expression:
         """Bits start .. stop - 1 as a number, most significant first."""

@@ -123,6 +123,19 @@ def test_a_centre_without_people_goes_to_where_most_are() -> None:
     assert sorted(found.cluster_centers_[:, 1]) == pytest.approx([900, 990], abs=1)
 
 
+def test_it_goes_half_of_the_way_in_a_round() -> None:
+    """Everybody is in one corner of the box, so one centre has them all."""
+    columns = {"rooms": np.full(100, 20), "rent": np.full(100, 1000.0)}
+    people = SCHEMA.encode_columns(columns)
+    centres = spread_points(3, 2)
+    before = Clusters(SCHEMA, tuple(tuple(row) for row in centres.tolist()), (0.0,) * 3)
+    crowded = int(before.predict(people)[0])
+    found = learn(k_means(SCHEMA, k=3, rounds=1), ExactOracle(SCHEMA, people))
+    expected = (centres + centres[crowded]) / 2
+    expected[crowded] = before.points(people)[0]
+    assert np.array(found.centres) == pytest.approx(expected, abs=2**-10)
+
+
 def test_who_has_no_number_is_in_no_cluster() -> None:
     columns: dict[str, Any] = {"rooms": [5, 5, None, 5], "rent": [500.0, 500.0, 500.0, None]}
     found = learn(k_means(SCHEMA, k=1), ExactOracle(SCHEMA, columns))

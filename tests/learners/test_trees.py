@@ -217,3 +217,13 @@ def test_a_split_names_cells_that_are_there() -> None:
 def test_a_wrong_parameter_is_named(parameters: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidParameter, match=message):
         next(find("decision-tree").build(SCHEMA, parameters).run())
+
+
+def test_a_split_is_promised_by_the_side_with_more_cells() -> None:
+    """Its class tilts by 0.05; the right-hand side adds up two cells, each off by the tolerance."""
+    table = np.array([[0.3, 0.2], [0.1, 0.15], [0.1, 0.15]])
+    rule = SplitRule(min_share=1e-9, promised=True)
+    assert best_split(table, 0.03, rule, ordered=True) is None
+    found = best_split(table, 0.024, rule, ordered=True)
+    assert found is not None
+    assert found.cells == (0,)

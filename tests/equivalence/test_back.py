@@ -26,6 +26,8 @@ from askance.aggregator.equivalence import (
     simulated_law_in_one_round,
     total_variation,
 )
+from askance.aggregator.equivalence.back import relative_error
+from askance.aggregator.equivalence.products import Factor
 from askance.aggregator.learners import Answer, Answers, Batch, NonAdaptive
 from askance.aggregator.oracles import (
     CentreOracle,
@@ -292,3 +294,14 @@ class TestRefusals:
 
     def test_a_product_of_nothing_is_certain(self) -> None:
         assert Product(()).base == Product(()).ratio == 1
+
+
+def test_the_ratio_of_two_estimates_is_as_close_as_one_estimate() -> None:
+    """A later report's probability is a ratio, so both of its parts are asked for more closely."""
+    each = Fraction(1, 10)
+    once = relative_error((), each)
+    query = predicate(Schema("s", 1, b=Bit())["b"])
+    twice = relative_error((Factor(query, (Fraction(1, 2),) * 2, Fraction(1)),), each)
+    assert once == each
+    assert (1 + twice) / (1 - twice) == 1 + each
+    assert (1 - twice) / (1 + twice) > 1 - each

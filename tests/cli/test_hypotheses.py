@@ -45,6 +45,7 @@ def test_a_hypothesis_with_a_summary_is_told_by_it(capsys: pytest.CaptureFixture
         ("marginals", 1),
         ("quantiles", 6),
         ("heavy-hitters", 3),
+        ("ranges", 1),
     ],
 )
 def test_a_plan_says_how_many_users_before_anybody_is_asked(

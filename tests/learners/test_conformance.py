@@ -137,6 +137,19 @@ def right_ranks(of: World, hypothesis: Any) -> None:
         assert (values < found.high).mean() > float(found.level) - tau_of(of)
 
 
+def little_error_in_all(of: World, hypothesis: Any) -> None:
+    """Over all ranges; the raw answers are within tau each, the consistent ones no worse in all."""
+    questions = next(of.learner.run()).questions
+    truth = [[float(share) for share in expectations(asked, of.rows)] for asked in questions]
+
+    def missed(levels: Any) -> float:
+        pairs = zip(levels, truth, strict=True)
+        return sum(float(np.square(np.array(one.values) - true).sum()) for one, true in pairs)
+
+    assert missed(hypothesis.levels) <= missed(hypothesis.answers) + 1e-12
+    assert missed(hypothesis.answers) < tau_of(of) ** 2 * sum(map(len, truth))
+
+
 def frequent_within_tau(of: World, hypothesis: Any) -> None:
     shares, threshold = census("word", of.people), hypothesis.threshold
     tau = Fraction(SETTINGS[of.learner.name]["tau"])
@@ -161,6 +174,7 @@ PROMISES: dict[str, Callable[[World, Any], None]] = {
     "naive-bayes": probabilities,
     "pca": much_variance,
     "quantiles": right_ranks,
+    "ranges": little_error_in_all,
     "ridge-regression": little_loss,
 }
 

@@ -41,6 +41,7 @@ SMALL = {
     "pca": {"d": "1", "tau": "1/2"},
     "marginals": {"columns": "member,colour,y", "tau": "1/4"},
     "quantiles": {"levels": "1/4,3/4", "steps": "8", "tau": "1/4"},
+    "ranges": {"steps": "4", "arity": "2", "tau": "1/4"},
     "decision-tree": {"columns": "height", "bins": "2", "depth": "1", "tau": "1/8"},
     "gaussian-mixture": {"clumps": "2", "d": "1", "rounds": "2", "tau": "1/2"},
     "heavy-hitters": {

@@ -23,6 +23,7 @@ from askance.aggregator.learners import (
     MaskedParity,
     MeanEstimate,
     Question,
+    Ranges,
     adaptive,
     conjunctions,
     conjunctions_schema,
@@ -32,6 +33,7 @@ from askance.aggregator.learners import (
     masked_parity_schema,
     mean,
     non_adaptive,
+    ranges,
 )
 from askance.client.queries import Bit, Bits, Category, Integer, Schema, category, predicate, real
 from askance.simulation.experiments.judging import Verdict, census, judge
@@ -162,6 +164,27 @@ class TestHeavyHitters:
         schema = Schema("s", 1, x=Bits(40))
         people = Population.from_columns(schema, {"x": ["01" * 20, "1" * 40, "01" * 20]})
         assert census("x", people) == {"01" * 20: Fraction(2, 3), "1" * 40: Fraction(1, 3)}
+
+
+class TestRanges:
+    """Of five people four have a number: 1, 2, 3 and 9."""
+
+    LEARNER = ranges(SCHEMA, "n", 2, 2)
+
+    @pytest.mark.parametrize(
+        ("below_five", "success", "error"), [(0.6, True, 0.0), (0.4, True, 0.2), (0.2, False, 0.4)]
+    )
+    def test_shares_up_to_a_cell_s_end_are_held_against_all_people(
+        self, below_five: float, success: bool, error: float
+    ) -> None:
+        values = (below_five, 0.8 - below_five, 0.2)
+        lows = tuple(max(value - 0.3, 0) for value in values)
+        highs = tuple(value + 0.3 for value in values)
+        answer = Answer(values, lows, highs)
+        verdict = judge(Ranges("n", (0, 5, 10), True, 2, (answer,)), self.LEARNER, PEOPLE)
+        assert verdict.truth == pytest.approx((0.6, 0.8))
+        assert verdict.error == pytest.approx(error)
+        assert verdict.success is success
 
 
 class TestMean:

@@ -91,6 +91,7 @@ from askance.aggregator.learners.pca import PrincipalComponents, principal_compo
 from askance.aggregator.learners.perceptron import perceptron, perceptron_rounds
 from askance.aggregator.learners.prefixes import bits_of_text, text_of_bits
 from askance.aggregator.learners.quantiles import Quantile, Quantiles, quantiles
+from askance.aggregator.learners.ranges import Ranges, ranges
 from askance.aggregator.learners.rationals import Rational, rational
 from askance.aggregator.learners.registry import (
     LearnerEntry,
@@ -141,6 +142,7 @@ __all__ = [
     "Quantile",
     "Quantiles",
     "Question",
+    "Ranges",
     "Rational",
     "Regressor",
     "Rehearsal",
@@ -183,6 +185,7 @@ __all__ = [
     "plane_schema",
     "principal_components",
     "quantiles",
+    "ranges",
     "rational",
     "register",
     "ridge_regression",

@@ -18,6 +18,7 @@ from askance.aggregator.learners.marginals import marginals
 from askance.aggregator.learners.naive_bayes import naive_bayes
 from askance.aggregator.learners.pca import principal_components
 from askance.aggregator.learners.quantiles import quantiles
+from askance.aggregator.learners.ranges import ranges
 from askance.aggregator.learners.registry import (
     LearnerEntry,
     ParameterEntry,
@@ -118,6 +119,18 @@ def _quantiles(schema: Schema | None, parameters: Text) -> Learner[Any]:
         parameters["levels"].split(","),
         whole("steps", parameters["steps"]),
         parameters["tau"],
+    )
+
+
+def _ranges(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    if schema is None:
+        schema = Schema("ranges", 1, number=Real(0, 1))
+    return ranges(
+        schema,
+        field_named("ranges", schema, (Integer, Real), parameters.get("column")),
+        whole("steps", parameters["steps"]),
+        whole("arity", parameters["arity"]),
+        parameters.get("tau"),
     )
 
 
@@ -269,5 +282,19 @@ register(
             ParameterEntry("tau", "how exactly each share is wanted", "1/20"),
         ),
         _heavy_hitters,
+    )
+)
+register(
+    LearnerEntry(
+        "ranges",
+        "the shares of all ranges of a number, and its quantiles, asked all at once",
+        "greatest distance of a share up to a cell's end from the population's",
+        (
+            ParameterEntry("column", "the number (default: the only one)"),
+            ParameterEntry("steps", "into how many cells the bounds are cut", "64"),
+            ParameterEntry("arity", "how many ranges of a level make one of the next", "4"),
+            TAU,
+        ),
+        _ranges,
     )
 )

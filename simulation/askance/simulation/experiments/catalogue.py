@@ -32,6 +32,7 @@ _HOME = {
     "pca": "plane",
     "marginals": "traits",
     "quantiles": "numbers",
+    "ranges": "numbers",
     "decision-tree": "traits",
     "logistic-regression": "traits",
     "perceptron": "halfspaces",

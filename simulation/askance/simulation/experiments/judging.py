@@ -30,6 +30,7 @@ from askance.aggregator.learners import (
     NonAdaptive,
     PrincipalComponents,
     Quantiles,
+    Ranges,
 )
 from askance.aggregator.learners.prefixes import Domain
 from askance.client.queries import Category, EncodedColumns, Integer, Query, QueryKind, Real
@@ -179,6 +180,21 @@ def _(hypothesis: Quantiles, learner: Learner[Any], population: Population) -> V
     missed = np.maximum(levels - up_to / population.size, below / population.size - levels)
     error = float(max(missed.max(), 0.0))
     return Verdict(error < float(Fraction(learner.parameters["tau"])), error)
+
+
+@judge.register
+def _(hypothesis: Ranges, learner: Learner[Any], population: Population) -> Verdict:
+    """All shares from the first cell up to another's end."""
+    if not isinstance(learner, NonAdaptive):
+        return Verdict(None, None)
+    cells = _shares(learner.batch.questions[-1].query, population)[:-1]
+    told = [hypothesis.share(hypothesis.ends[0], end) for end in hypothesis.ends[1:]]
+    return _covers(
+        tuple(answer.value for answer in told),
+        tuple(answer.low for answer in told),
+        tuple(answer.high for answer in told),
+        tuple(np.cumsum(cells).tolist()),
+    )
 
 
 @judge.register

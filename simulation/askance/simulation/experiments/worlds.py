@@ -80,6 +80,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "pca": {"d": "2", "components": "1", "tau": "1/4"},
         "perceptron": {"d": "1", "gap": "20", "rounds": "4"},
         "quantiles": {"levels": "1/4,3/4", "steps": "16", "tau": "1/10"},
+        "ranges": {"steps": "16", "tau": "1/10"},
         "ridge-regression": {"d": "1", "tau": "1/4"},
     }
 )

@@ -132,8 +132,8 @@ def test_estimates_of_another_tree_are_refused() -> None:
     with pytest.raises(InvalidParameter, match=r"levels of \(3, 5\) values"):
         tree.consistent([[0.5, 0.5], [0.25] * 4], [1, 1])
     levels = [[0.5, 0.5, 0.0], [0.25] * 4 + [0.0]]
-    for variances in ([1], [1, 0], [1, -1], [1, float("nan")]):
-        with pytest.raises(InvalidParameter, match="2 variances above zero"):
+    for variances in ([1], [1, 0], [1, -1], [1, float("nan")], [1, float("inf")]):
+        with pytest.raises(InvalidParameter, match="2 finite variances above zero"):
             tree.consistent(levels, variances)
     with pytest.raises(InvalidParameter, match="levels of"):
         tree.tightened(levels[:1], levels[:1])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -82,19 +83,19 @@ class Hierarchy:
 
         Args:
             values: raw estimates, one array a level, of `sizes`.
-            variances: of each level's errors, up to a common factor; > 0.
+            variances: of each level's errors, up to a common factor; finite, > 0.
             total: what everybody is.
 
         Raises:
-            InvalidParameter: arrays of other sizes, or a variance that is not positive.
+            InvalidParameter: arrays of other sizes, or a variance that is not positive and finite.
 
         Source: least squares on a tree by two passes (Hay et al. 2010), here for unequal
             variances and ragged nodes.
         """
         raw = self._checked(values)
-        if len(variances) != len(raw) or not all(variance > 0 for variance in variances):
+        if len(variances) != len(raw) or not all(0 < one < inf for one in variances):
             raise InvalidParameter(
-                f"expected {len(raw)} variances above zero, one a level, found others"
+                f"expected {len(raw)} finite variances above zero, one a level, found others"
             )
         starts = self._starts
         best, unsure = [raw[-1]], [np.full(len(raw[-1]), float(variances[-1]))]

@@ -5,6 +5,7 @@ to ask, of how many, and what to conclude. Its rooms:
 
 - ``learners``: generators without I/O, which know queries only.
 - ``oracles``: what answers a learner: exactly, or from samples; a fleet is one more.
+- ``tables``: randomizers for the mean of a bounded number, designed by linear program.
 - ``estimation``: from counts of reports to an unbiased answer with its interval.
 - ``planning``: how many users each question needs, with which randomizer, before anyone is asked.
 - ``store``, ``session``, ``service``: the durable transcript, the driver of a study, the network.

@@ -1,0 +1,60 @@
+"""Tables for the mean of a bounded number, designed by linear program.
+
+Rules of the room:
+
+- A table is a `Channel` of the client: integers that a device verifies itself. What is designed
+  here decides how much a report is worth, never what it reveals.
+- What is claimed of a table is computed from its integers, exactly; what is claimed of all others
+  is a dual's bound, which holds whatever the solver did.
+- Floats and the solver stay between a budget and the integers; a design is a function of the
+  levels, the budget and the objective alone, and is kept.
+
+Theory of operation: on a grid of inputs and given decode values a_y, the table Q[y | x] that is
+best by an objective (`objectives`) is a linear program (`programme`): rows sum to 1, means are the
+grid, columns stay within e^eps. Its prices name better decode values, and bound what any table
+attains (`duals`); the two alternate until they meet (`refinement`). The floats become integers with
+the ratio of every column kept (`integers`), and since those are not quite unbiased, the grid is
+moved to where they are (`designs`).
+
+Source: KLNRS08 Definition 4.3 (local randomizers); Kairouz, Oh, Viswanath, "Extremal mechanisms for
+local differential privacy" (2016).
+"""
+
+from askance.aggregator.tables.designs import (
+    MAX_NANO_NATS,
+    MIN_NANO_NATS,
+    DesignedTable,
+    design_table,
+)
+from askance.aggregator.tables.duals import Columns, Dual
+from askance.aggregator.tables.integers import integer_table
+from askance.aggregator.tables.objectives import (
+    Conditional,
+    Minimax,
+    Objective,
+    Prior,
+    Terms,
+    prior_of,
+)
+from askance.aggregator.tables.programme import Solution, solve
+from askance.aggregator.tables.refinement import Refined, refine
+
+__all__ = [
+    "MAX_NANO_NATS",
+    "MIN_NANO_NATS",
+    "Columns",
+    "Conditional",
+    "DesignedTable",
+    "Dual",
+    "Minimax",
+    "Objective",
+    "Prior",
+    "Refined",
+    "Solution",
+    "Terms",
+    "design_table",
+    "integer_table",
+    "prior_of",
+    "refine",
+    "solve",
+]

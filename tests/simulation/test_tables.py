@@ -128,6 +128,11 @@ class TestMissingValues:
         people = Population.from_csv(written(tmp_path, PEOPLE), schema)
         assert [row["work"] for row in rows(people)] == [1, 2, 0, 1]
 
+    def test_nobody_is_to_be_predicted_to_have_none(self, tmp_path: Path) -> None:
+        people = Population.from_csv(written(tmp_path, "a,b\nx,1\n?,2\ny,3\n"), label="a")
+        assert people.schema.fields["a"] == Label(("x", "y"))
+        assert [row["a"] for row in rows(people)] == [0, None, 1]
+
     def test_a_label_of_that_very_name_is_one_with_them(self, tmp_path: Path) -> None:
         people = Population.from_csv(written(tmp_path, "a\n(missing)\n?\nx\n"))
         assert people.schema.fields["a"] == Category(("(missing)", "x"))

@@ -60,7 +60,8 @@ def _default(query: Query) -> str:
     """The public default of a question, in its own terms."""
     match query.kind:
         case QueryKind.CATEGORY:
-            return repr(query.cell_names[query.default])
+            name = query.cell_names[query.default]
+            return f"cell {name}" if name.isdecimal() else repr(name)  # a number names no value
         case QueryKind.PREDICATE:
             return "'yes'" if query.default else "'no'"
         case QueryKind.REAL:

@@ -42,8 +42,9 @@ def table_from_csv(
     constant, free text, numbers too large for any grid. What a field's name cannot hold is "_" in
     it, whatever the schema: "hours-per-week" is hours_per_week, and the result says so. A
     missing value ("" or "?") of a category is the label "(missing)", which an inferred category
-    has where it needs one. Other missing values and labels that a given schema does not know are
-    answered by a query's public default, and the result of a study says how many.
+    has where it needs one, the label to be predicted excepted. Other missing values and labels that
+    a given schema does not know are answered by a query's public default, and the result of a study
+    says how many.
 
     Args:
       held_out: the part of the rows that are nobody's and stay `unseen`, chosen by the seed.
@@ -118,6 +119,8 @@ def _infer(people: Table, label: str | None) -> Schema:
         values = [str(row[place]) for row in people.rows if not is_missing(row[place])]
         kind = Label(tuple(sorted(set(values)))) if column == label else _infer_field(values)
         some_missing = len(values) < len(people.rows)
+        if column == label:  # nobody is predicted to have no label
+            some_missing = False
         if isinstance(kind, Category) and some_missing and NOTHING not in kind.labels:
             kind = type(kind)((NOTHING, *kind.labels))
         if kind is not None:

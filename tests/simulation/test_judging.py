@@ -186,6 +186,17 @@ class TestRanges:
         assert verdict.error == pytest.approx(error)
         assert verdict.success is success
 
+    def test_all_of_them_together_are_all(self) -> None:
+        """Ten tenths summed as floats are less than 1, where every interval of all ends."""
+        schema = Schema("s", 1, n=Integer(0, 9))
+        people = Population.from_columns(schema, {"n": np.arange(10)})
+        values = (*[0.1] * 10, 0.0)
+        answer = Answer(values, values, values)
+        verdict = judge(
+            Ranges("n", tuple(range(11)), True, 16, (answer,)), ranges(schema, "n", 10, 16), people
+        )
+        assert verdict.truth[-1] == 1
+
 
 class TestMean:
     # The number that is missing is answered by the default, the middle of 0 .. 9/4.

@@ -184,16 +184,16 @@ def _(hypothesis: Quantiles, learner: Learner[Any], population: Population) -> V
 
 @judge.register
 def _(hypothesis: Ranges, learner: Learner[Any], population: Population) -> Verdict:
-    """All shares from the first cell up to another's end."""
+    """All shares from the first cell up to another's end: of whole numbers, so that all is 1."""
     if not isinstance(learner, NonAdaptive):
         return Verdict(None, None)
-    cells = _shares(learner.batch.questions[-1].query, population)[:-1]
+    cells = _counts(learner.batch.questions[-1].query, population)[:-1]
     told = [hypothesis.share(hypothesis.ends[0], end) for end in hypothesis.ends[1:]]
     return _covers(
         tuple(answer.value for answer in told),
         tuple(answer.low for answer in told),
         tuple(answer.high for answer in told),
-        tuple(np.cumsum(cells).tolist()),
+        tuple((np.cumsum(cells) / population.size).tolist()),
     )
 
 
@@ -253,10 +253,14 @@ def _wrong_share(
 
 
 def _shares(query: Query, population: Population) -> tuple[float, ...]:
+    return tuple((_counts(query, population) / population.size).tolist())
+
+
+def _counts(query: Query, population: Population) -> NDArray[np.int64]:
     counts = np.zeros(query.cells, np.int64)
     for values in _values(query, population):
         counts += np.bincount(values, minlength=query.cells)
-    return tuple(float(count) / population.size for count in counts)
+    return counts
 
 
 def _covers(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance.aggregator.curator.mechanisms.examples import BITS, check_bits, check_labels
-from askance.aggregator.curator.mechanisms.hypotheses import Mistakes, check_weights, lookup
+from askance.aggregator.curator.mechanisms.hypotheses import Mistakes, Weighs, check_weights, lookup
 from askance.aggregator.curator.parity import Parity
 from askance.client.errors import InvalidParameter
 
@@ -40,7 +40,7 @@ class Conjunction:
         return {"literals": [list(one) for one in self.literals]}
 
 
-class _OverBits(ABC):
+class _OverBits(Weighs):
     """What both classes share: examples as signed weights of the 2^d points of the cube."""
 
     labels = BITS
@@ -49,10 +49,6 @@ class _OverBits(ABC):
         if not 1 <= d <= most:
             raise InvalidParameter(f"d: expected 1 .. {most}, found {d}")
         self.d = d
-
-    def mistakes(self, x: NDArray[Any], y: NDArray[Any]) -> Mistakes:
-        """Each counts 1."""
-        return self.weighted_mistakes(x, y, np.ones(len(y), dtype=np.int64))
 
     def weighted_mistakes(
         self, x: NDArray[Any], y: NDArray[Any], weights: NDArray[np.int64]

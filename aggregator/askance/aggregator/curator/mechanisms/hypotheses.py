@@ -6,6 +6,7 @@ that is public but for the examples.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
@@ -67,7 +68,21 @@ class WeightedClass(FiniteClass, Protocol):
         ...
 
 
-class Listed:
+class Weighs(ABC):
+    """What weighs its mistakes counts them too."""
+
+    @abstractmethod
+    def weighted_mistakes(
+        self, x: NDArray[Any], y: NDArray[Any], weights: NDArray[np.int64]
+    ) -> Mistakes:
+        """As of `WeightedClass`."""
+
+    def mistakes(self, x: NDArray[Any], y: NDArray[Any]) -> Mistakes:
+        """Each counts 1."""
+        return self.weighted_mistakes(x, y, np.ones(len(y), dtype=np.int64))
+
+
+class Listed(Weighs):
     """The hypotheses of an iterable, each a function on arrays.
 
     Args:
@@ -92,10 +107,6 @@ class Listed:
     def hypothesis(self, number: int) -> Hypothesis:
         """One of them."""
         return self._all[number]
-
-    def mistakes(self, x: NDArray[Any], y: NDArray[Any]) -> Mistakes:
-        """Each counts 1."""
-        return self.weighted_mistakes(x, y, np.ones(len(y), dtype=np.int64))
 
     def weighted_mistakes(
         self, x: NDArray[Any], y: NDArray[Any], weights: NDArray[np.int64]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance.aggregator.curator.mechanisms.examples import SIGNS, check_features, check_labels
-from askance.aggregator.curator.mechanisms.hypotheses import Mistakes, check_weights, lookup
+from askance.aggregator.curator.mechanisms.hypotheses import Mistakes, Weighs, check_weights, lookup
 from askance.client.errors import InvalidParameter
 
 
@@ -39,7 +39,7 @@ class Stump:
         return {"feature": self.feature, "cut": self.cut, "above": self.sign, "below": -self.sign}
 
 
-class Stumps:
+class Stumps(Weighs):
     """Every stump of stated cuts, both signs of each; labels are 1 and -1.
 
     The cuts are public: from the schema, never from the data.
@@ -74,10 +74,6 @@ class Stumps:
     def hypothesis(self, number: int) -> Stump:
         """One of them."""
         return self._all[number]
-
-    def mistakes(self, x: NDArray[Any], y: NDArray[Any]) -> Mistakes:
-        """Each counts 1."""
-        return self.weighted_mistakes(x, y, np.ones(len(y), dtype=np.int64))
 
     def weighted_mistakes(
         self, x: NDArray[Any], y: NDArray[Any], weights: NDArray[np.int64]

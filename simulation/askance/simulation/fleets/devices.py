@@ -7,6 +7,7 @@ from collections.abc import Callable
 from askance.client.device import Device, Examiner, Policy
 from askance.client.ledger import MemoryLedger
 from askance.client.queries import EncodedColumns
+from askance.simulation.behaviour import PRESENT_AND_HONEST, Behaviour
 from askance.simulation.coins import SeededCoins
 from askance.simulation.populations import Population
 
@@ -21,6 +22,7 @@ class Devices:
       policy: what every owner allows.
       coins: the fleet's seeded coins.
       now_s: the injected clock, whole seconds.
+      behaviour: who stays away and who lies.
     """
 
     def __init__(
@@ -29,11 +31,13 @@ class Devices:
         policy: Policy,
         coins: SeededCoins,
         now_s: Callable[[], int],
+        behaviour: Behaviour = PRESENT_AND_HONEST,
     ) -> None:
         self.population = population
         self.policy = policy
         self.coins = coins
         self.now_s = now_s
+        self.behaviour = behaviour
         self._examiner = Examiner(capacity=4096)  # a round's requests, for the whole fleet
         self._made: dict[int, Device] = {}
         self._chunk: tuple[int, EncodedColumns] | None = None

@@ -31,6 +31,8 @@ class Population:
       unseen: so many more records of the same law, of people who are not users: what a hypothesis
         is judged by; None: there are none.
       notes: what a reader of results must know (bounds inferred, rows resampled).
+      drift: the same users' records in a round of a study, by its number, where they change;
+        None: they do not.
     """
 
     name: str
@@ -40,12 +42,17 @@ class Population:
     target: object | None = None
     unseen: Callable[[int], EncodedColumns] | None = None
     notes: tuple[str, ...] = field(default=())
+    drift: Callable[[int], Population] | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.size <= MAX_USERS:
             raise InvalidParameter(
                 f"population: expected 1 to {MAX_USERS} users, found {self.size}"
             )
+
+    def in_round(self, number: int) -> Population:
+        """Its users as they are in a round of a study."""
+        return self if self.drift is None else self.drift(number)
 
     @classmethod
     def generated(cls, name: str, users: int, *, seed: int = 0, **parameters: int) -> Population:

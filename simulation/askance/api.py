@@ -99,6 +99,7 @@ from askance.client.randomizers import (
 from askance.simulation.experiments import (
     Simulation,
     Trial,
+    design,
     local_oracle,
     named,
     run_trial,
@@ -246,6 +247,7 @@ def plan(
     data: Path | None = None,
     schema: Path | None = None,
     label: str | None = None,
+    randomizer: str = "best",
 ) -> StudyPlan:
     """How many users a learner needs, by its name; without a population, on its own schema.
 
@@ -254,7 +256,8 @@ def plan(
     """
     if population is None and data is None and schema is None and label is None:
         built = learners.find(learner).build(None, settings)
-        return Study(built, epsilon=epsilon, beta=beta).plan(users)
+        chosen_design = design(randomizer)
+        return Study(built, epsilon=epsilon, beta=beta, design=chosen_design).plan(users)
     size = 1 if users is None and data is None else users
     chosen = named(
         learner,
@@ -266,6 +269,7 @@ def plan(
         data=data,
         schema=schema,
         label=label,
+        randomizer=randomizer,
     )
     people = chosen.people(Seed.of(0))
     return chosen.study(people).plan(people.size if users is None and data is not None else users)

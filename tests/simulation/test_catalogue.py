@@ -9,7 +9,7 @@ import pytest
 
 import askance.api as ask
 from askance.aggregator.learners import Conjunction, MaskedParity, learners
-from askance.client.errors import AskanceError
+from askance.client.errors import AskanceError, InvalidParameter
 from askance.client.queries import Bits
 from askance.simulation.experiments import named
 from askance.simulation.populations import POPULATIONS
@@ -151,3 +151,12 @@ class TestPlans:
         found = ask.plan("masked-parity", epsilon=1, users=10)
         assert not found.feasible
         assert found.reason == f"the plan needs {found.users_needed:,} users, the population has 10"
+
+
+def test_a_randomizer_is_chosen_by_its_name() -> None:
+    made = named("frequency", epsilon=3, users=100, randomizer="k-ary-response")
+    people = made.people(Seed.of(0))
+    (planned,) = made.study(people).plan(100).rounds
+    assert planned.randomizers == ("k-ary-response(16)",)
+    with pytest.raises(InvalidParameter, match="expected one of best, k-ary-response"):
+        named("frequency", epsilon=3, users=100, randomizer="best-of-all")

@@ -34,6 +34,17 @@ def add_learner(parser: argparse.ArgumentParser, *, nargs: str | None = None) ->
         metavar="NAME=VALUE",
         help="a parameter of the learner or the population; may be repeated, the last one holds",
     )
+    parser.add_argument(
+        "--randomizer",
+        default="best",
+        metavar="NAME",
+        help="best (default), k-ary-response or subset-selection",
+    )
+    add_people(parser)
+
+
+def add_people(parser: argparse.ArgumentParser) -> None:
+    """Whom it asks."""
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--population", metavar="NAME", help="a generated population")
     source.add_argument(
@@ -64,6 +75,7 @@ def chosen(arguments: argparse.Namespace) -> dict[str, Any]:
         "data": arguments.data,
         "schema": arguments.schema,
         "label": arguments.label,
+        "randomizer": arguments.randomizer,
     }
 
 

@@ -1,6 +1,7 @@
 """Experiments: a study run on populations by a seed, once or many times, and judged."""
 
 from askance.simulation.experiments.catalogue import Named, named
+from askance.simulation.experiments.designs import DESIGNS, design
 from askance.simulation.experiments.judging import Verdict, judge
 from askance.simulation.experiments.trials import (
     Simulation,
@@ -12,11 +13,13 @@ from askance.simulation.experiments.trials import (
 from askance.simulation.experiments.verification import Check, verify
 
 __all__ = [
+    "DESIGNS",
     "Check",
     "Named",
     "Simulation",
     "Trial",
     "Verdict",
+    "design",
     "judge",
     "local_oracle",
     "named",

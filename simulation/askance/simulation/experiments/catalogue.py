@@ -11,6 +11,7 @@ from askance.aggregator.learners import find
 from askance.aggregator.study import Epsilon, Study
 from askance.client.errors import InvalidParameter
 from askance.client.records import schema_from_toml
+from askance.simulation.experiments.designs import BEST, design
 from askance.simulation.populations import Population, table_from_csv
 from askance.simulation.populations.registry import build, entry
 from askance.simulation.seeds import Seed
@@ -62,6 +63,7 @@ def named(
     data: Path | None = None,
     schema: Path | None = None,
     label: str | None = None,
+    randomizer: str = BEST,
 ) -> Named:
     """The study of a learner by its name.
 
@@ -73,11 +75,12 @@ def named(
       population: a generated population's name; None: the learner's own.
       data: a CSV file instead, its schema from the TOML file `schema` or inferred, `label` what is
         to be predicted.
+      randomizer: which one answers, by its name in `DESIGNS`.
 
     Raises:
       InvalidParameter: a name or a setting that there is none of, or no users.
     """
-    chosen = find(learner)
+    chosen, designed = find(learner), design(randomizer)
     given = dict(settings or {})
     people: Callable[[Seed], Population]
     if data is None and (schema is not None or label is not None):
@@ -97,7 +100,9 @@ def named(
 
     def study(population: Population) -> Study:
         made = chosen.build(population.schema, given)
-        return Study(made, population.schema, epsilon=epsilon, beta=beta, delta=delta)
+        return Study(
+            made, population.schema, epsilon=epsilon, beta=beta, delta=delta, design=designed
+        )
 
     return Named(study, people)
 

@@ -49,7 +49,7 @@ from askance.aggregator.oracles import ExactOracle, Oracle, learn
 from askance.aggregator.oracles.central import laplace_of, step_of, totals
 from askance.aggregator.planning import rehearse
 from askance.client.queries import Category, EncodedColumns, Integer, Label, Schema
-from askance.simulation.populations import Population, table_from_csv
+from askance.simulation.populations import Population, people_of, read_file
 from askance.simulation.seeds import Seed
 from askance.simulation.words import SeededWords
 
@@ -155,9 +155,9 @@ class EvenCurator:
         return tuple(answers)
 
 
-def people_of(path: Path, users: int) -> Population:
+def adults(path: Path, users: int) -> Population:
     """The users: all who are not held out, or so many drawn from them."""
-    return table_from_csv(path, SEED, schema=SCHEMA, size=users or None, held_out=HELD_OUT)
+    return people_of(read_file(path), SEED, schema=SCHEMA, size=users or None, held_out=HELD_OUT)
 
 
 def accuracy(hypothesis: Any, rows: EncodedColumns) -> float:
@@ -205,7 +205,7 @@ def measure(
     trials: int,
 ) -> Iterator[Row]:
     """A row a population, learner and epsilon; trials of the people themselves, else one."""
-    people = people_of(path, 0)
+    people = adults(path, 0)
     rows, unseen = people.columns(0, people.size), _unseen(people)
     label = np.asarray(unseen.values[LABEL])
     majority = float(max((label == 0).mean(), (label == 1).mean()))
@@ -217,7 +217,7 @@ def measure(
         for name in names
     }
     for size in users:
-        crowd = people_of(path, size)
+        crowd = adults(path, size)
         for name in names:
             for epsilon in epsilons:
                 repeats = trials if size == 0 else 1

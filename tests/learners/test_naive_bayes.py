@@ -22,7 +22,7 @@ from askance.aggregator.learners.shares import nearest_distribution
 from askance.aggregator.oracles import ExactOracle, learn
 from askance.client.errors import InvalidParameter
 from askance.client.queries import Bit, Category, Label, Schema
-from askance.simulation.populations import table_from_csv, traits
+from askance.simulation.populations import people_of, read_file, traits
 from askance.simulation.seeds import Seed
 
 SCHEMA = Schema("s", 1, sky=Category(["clear", "grey"]), dry=Bit(), rain=Label(["no", "yes"]))
@@ -169,7 +169,7 @@ def test_real_people_are_told_apart_as_by_scikit_learn() -> None:
     """
     from sklearn.naive_bayes import CategoricalNB
 
-    people = table_from_csv(ADULT, Seed.of(0), label="income", held_out=Fraction(1, 5))
+    people = people_of(read_file(ADULT), Seed.of(0), label="income", held_out=Fraction(1, 5))
     assert people.unseen is not None
     rows, unseen = people.columns(0, people.size), people.unseen(1 << 16)
     learner = naive_bayes(people.schema, smoothing=Fraction(1, people.size))

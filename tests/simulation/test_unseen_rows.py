@@ -41,8 +41,9 @@ from askance.simulation.populations import (
     decision_lists,
     disjunctions,
     numbers,
+    people_of,
     plane,
-    table_from_csv,
+    read_file,
     traits,
 )
 from askance.simulation.populations import (
@@ -137,29 +138,29 @@ class TestFiles:
         return tmp_path / "people.csv"
 
     def test_rows_held_out_are_nobody_s(self, path: Path) -> None:
-        people = table_from_csv(path, SEED, held_out=Fraction(1, 5))
+        people = people_of(read_file(path), SEED, held_out=Fraction(1, 5))
         assert people.unseen is not None
         users = np.asarray(people.columns(0, people.size).values["n"])
         aside = np.asarray(people.unseen(1000).values["n"])
         assert (len(users), len(aside), len(people.unseen(7))) == (80, 20, 7)
         assert sorted([*users, *aside]) == list(range(100))
         assert "20 of 100 rows are held out to measure the error" in people.notes
-        other = table_from_csv(path, Seed.of(6), held_out=Fraction(1, 5))
+        other = people_of(read_file(path), Seed.of(6), held_out=Fraction(1, 5))
         assert other.unseen is not None
         assert set(aside) != set(np.asarray(other.unseen(20).values["n"]))
 
     @pytest.mark.parametrize("size", [10, 500])
     def test_users_are_drawn_from_the_others(self, path: Path, size: int) -> None:
-        people = table_from_csv(path, SEED, size=size, held_out=Fraction(1, 5))
+        people = people_of(read_file(path), SEED, size=size, held_out=Fraction(1, 5))
         assert people.unseen is not None
         users = set(np.asarray(people.columns(0, size).values["n"]))
         assert not users & set(np.asarray(people.unseen(20).values["n"]))
 
     def test_nothing_is_held_out_unless_it_is_asked_for(self, path: Path) -> None:
-        assert table_from_csv(path, SEED).unseen is None
-        assert table_from_csv(path, SEED, held_out=Fraction(1, 1000)).unseen is None
+        assert people_of(read_file(path), SEED).unseen is None
+        assert people_of(read_file(path), SEED, held_out=Fraction(1, 1000)).unseen is None
         with pytest.raises(InvalidParameter, match=r"held_out expects a part in \[0, 1\)"):
-            table_from_csv(path, SEED, held_out=Fraction(1))
+            people_of(read_file(path), SEED, held_out=Fraction(1))
 
     def test_only_what_is_judged_by_such_rows_holds_them_out(self, path: Path) -> None:
         arguments: dict[str, Any] = {"epsilon": 1, "data": path, "label": "y"}

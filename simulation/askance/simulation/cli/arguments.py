@@ -50,8 +50,9 @@ def add_people(parser: argparse.ArgumentParser) -> None:
     source.add_argument(
         "--data",
         type=Path,
-        metavar="FILE.csv",
-        help="real users, one a row; header line first; an empty value or ? is a missing one",
+        metavar="FILE.csv|.parquet",
+        help="real users, one a row, in CSV (header line first) or Parquet; an empty value or ? is"
+        " a missing one",
     )
     parser.add_argument(
         "--schema",

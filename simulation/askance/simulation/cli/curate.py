@@ -27,7 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("learner", nargs="?", help="a learner's name (see --list)")
     parser.add_argument("--list", action="store_true", help="list learners, with parameters")
     parser.add_argument(
-        "--data", type=Path, metavar="FILE.csv", help="people, one a row; header line first"
+        "--data",
+        type=Path,
+        metavar="FILE.csv|.parquet",
+        help="people, one a row, in CSV (header line first) or Parquet",
     )
     parser.add_argument("--epsilon", metavar="E", help="the budget of the release, in nats")
     parser.add_argument("--label", metavar="COLUMN", help="the column that is to be predicted")

@@ -10,11 +10,11 @@ from askance.aggregator.composition import ACCOUNTANTS, Totals
 from askance.aggregator.curator.budgets import read_epsilon, read_number
 from askance.aggregator.curator.chance import SystemWords, Words
 from askance.client.errors import InvalidParameter
-from askance.client.records import read_csv, schema_from_toml
+from askance.client.records import schema_from_toml
 from askance.simulation.curation.registry import find
 from askance.simulation.curation.request import COMMON, Curated, Parameter, Request, Told, shown
 from askance.simulation.curation.sheet import Column, Labelled, Numeric, Sheet, columns_of
-from askance.simulation.populations import table_from_csv
+from askance.simulation.populations import people_of, read_file
 from askance.simulation.seeds import Seed
 from askance.simulation.words import SeededWords
 
@@ -31,7 +31,7 @@ def curate(
     settings: Mapping[str, str] | None = None,
     seed: int | None = None,
 ) -> Told:
-    """Runs a curator's learner on a CSV file.
+    """Runs a curator's learner on a CSV or Parquet file.
 
     Args:
       learner: a name of `LEARNERS`.
@@ -53,7 +53,7 @@ def curate(
     clip = chosen["outside"]
     if clip not in ("refuse", "clip"):
         raise InvalidParameter(f"outside: expected refuse or clip, found {clip!r}")
-    sheet = Sheet(read_csv(data), columns, label, clip == "clip")
+    sheet = Sheet(read_file(data), columns, label, clip == "clip")
     words: Words = SystemWords()
     if seed is not None:
         words = SeededWords(Seed.of(seed) / "curate" / learner)
@@ -90,7 +90,7 @@ def _columns(
     if chosen.get("bounds") == FROM_DATA:
         if schema is not None:
             raise InvalidParameter("bounds: expected --schema or bounds=from-data, found both")
-        found = columns_of(table_from_csv(data, Seed.of(0), label=label).schema)
+        found = columns_of(people_of(read_file(data), Seed.of(0), label=label).schema)
     else:
         found |= {name: _numeric(name, rest) for name, rest in _pairs(chosen, "bounds")}
     found |= {name: Labelled(tuple(rest.split("|"))) for name, rest in _pairs(chosen, "labels")}

@@ -12,7 +12,7 @@ from askance.aggregator.study import Epsilon, Study
 from askance.client.errors import InvalidParameter
 from askance.client.records import schema_from_toml
 from askance.simulation.experiments.designs import BEST, design
-from askance.simulation.populations import Population, table_from_csv
+from askance.simulation.populations import Population, people_of, read_file
 from askance.simulation.populations.registry import build, entry
 from askance.simulation.seeds import Seed
 
@@ -73,8 +73,8 @@ def named(
         which nobody was asked leaves a fifth of the rows out.
       settings: text by name, for the learner and for a generated population.
       population: a generated population's name; None: the learner's own.
-      data: a CSV file instead, its schema from the TOML file `schema` or inferred, `label` what is
-        to be predicted.
+      data: a CSV or Parquet file instead, its schema from the TOML file `schema` or inferred,
+        `label` what is to be predicted.
       randomizer: which one answers, by its name in `DESIGNS`.
 
     Raises:
@@ -93,7 +93,8 @@ def named(
         aside = _HELD_OUT if chosen.held_out else Fraction(0)
 
         def people(seed: Seed) -> Population:
-            return table_from_csv(path, seed, schema=known, label=label, size=users, held_out=aside)
+            table = read_file(path)
+            return people_of(table, seed, schema=known, label=label, size=users, held_out=aside)
 
     else:
         people = _generated(learner, population, users, given)

@@ -7,6 +7,7 @@ however it is asked for. What a learner should find out is its `target`, where t
 from askance.simulation.populations.categories import categories
 from askance.simulation.populations.clusters import clusters
 from askance.simulation.populations.conjunctions import conjunctions
+from askance.simulation.populations.files import read_file
 from askance.simulation.populations.halfspaces import halfspaces
 from askance.simulation.populations.labelled_bits import (
     decision_lists,
@@ -18,7 +19,7 @@ from askance.simulation.populations.numbers import numbers
 from askance.simulation.populations.plane import plane
 from askance.simulation.populations.population import Population
 from askance.simulation.populations.registry import POPULATIONS, PopulationEntry
-from askance.simulation.populations.tables import table_from_csv
+from askance.simulation.populations.tables import people_of
 from askance.simulation.populations.traits import traits
 from askance.simulation.populations.words import words
 
@@ -35,8 +36,9 @@ __all__ = [
     "literal_conjunctions",
     "masked_parity",
     "numbers",
+    "people_of",
     "plane",
-    "table_from_csv",
+    "read_file",
     "traits",
     "words",
 ]

@@ -83,10 +83,37 @@ class Population:
         users: int | None = None,
         seed: int = 0,
     ) -> Population:
-        """The people in a CSV file (see `tables.table_from_csv`)."""
-        from askance.simulation.populations.tables import table_from_csv
+        """The people in a CSV file (see `tables.people_of`).
 
-        return table_from_csv(Path(path), Seed.of(seed), schema=schema, label=label, size=users)
+        Raises:
+          InvalidRecord, InvalidParameter: the file or an argument is not of that form.
+        """
+        from askance.client.records import read_csv
+        from askance.simulation.populations.tables import people_of
+
+        table = read_csv(Path(path))
+        return people_of(table, Seed.of(seed), schema=schema, label=label, size=users)
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: str | Path,
+        schema: Schema | None = None,
+        *,
+        label: str | None = None,
+        users: int | None = None,
+        seed: int = 0,
+    ) -> Population:
+        """The people in a Parquet file: as in a CSV file of the same cells (`files.read_parquet`).
+
+        Raises:
+          InvalidRecord, InvalidParameter: as of `from_csv`; pyarrow is not installed.
+        """
+        from askance.simulation.populations.files import read_parquet
+        from askance.simulation.populations.tables import people_of
+
+        table = read_parquet(Path(path))
+        return people_of(table, Seed.of(seed), schema=schema, label=label, size=users)
 
 
 def draws(seed: Seed, start: int, stop: int, words: int) -> NDArray[np.uint64]:

@@ -1,20 +1,19 @@
-"""Real people: a CSV file, one a row."""
+"""Real people: a table from a file, one a row."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from askance.aggregator.session import Permutation
 from askance.client.errors import InvalidParameter, InvalidRecord
-from askance.client.queries import Category, Field, Integer, Label, Real, Schema
+from askance.client.queries import Bit, Category, Field, Integer, Label, Real, Schema
 from askance.client.queries.exact import exact_ratio
 from askance.client.queries.limits import MAX_FRAC, MAX_SPREAD
-from askance.client.records import NOTHING, Table, field_name, is_missing, read_csv
+from askance.client.records import NOTHING, Table, field_name, is_missing
 from askance.simulation.populations.population import Population, draws
 from askance.simulation.seeds import Seed
 
@@ -25,8 +24,8 @@ _FRAC_BITS = 16  # the grid of a number, unless its range asks for a finer or a 
 _MIN_STEPS = 1 << 16  # of the grid between a number's bounds
 
 
-def table_from_csv(
-    path: Path,
+def people_of(
+    people: Table,
     seed: Seed,
     *,
     schema: Schema | None = None,
@@ -34,30 +33,29 @@ def table_from_csv(
     size: int | None = None,
     held_out: Fraction = Fraction(0),
 ) -> Population:
-    """The people in a CSV file with a header line.
+    """The people in a table (see `files.read_file`).
 
     Without a schema one is inferred: whole numbers, then numbers, then categories, bounds and
-    labels taken from the file. Those are facts about the people in it, so the result says so; a
-    real study takes them from its own schema. A column with nothing to ask about is left out: a
-    constant, free text, numbers too large for any grid. What a field's name cannot hold is "_" in
-    it, whatever the schema: "hours-per-week" is hours_per_week, and the result says so. A
-    missing value ("" or "?") of a category is the label "(missing)", which an inferred category
-    has where it needs one, the label to be predicted excepted. Other missing values and labels that
-    a given schema does not know are answered by a query's public default, and the result of a study
-    says how many.
+    labels taken from the file; truth values of a Parquet file are bits. Those are facts about the
+    people in it, so the result says so; a real study takes them from its own schema. A column with
+    nothing to ask about is left out: a constant, free text, numbers too large for any grid. What a
+    field's name cannot hold is "_" in it, whatever the schema: "hours-per-week" is hours_per_week,
+    and the result says so. A missing value ("" or "?") of a category is the label "(missing)",
+    which an inferred category has where it needs one, the label to be predicted excepted. Other
+    missing values and labels that a given schema does not know are answered by a query's public
+    default, and the result of a study says how many.
 
     Args:
       held_out: the part of the rows that are nobody's and stay `unseen`, chosen by the seed.
       size: how many users; fewer than rows: a seeded sample without replacement; more: resampled
-        with replacement, and said so. None: one user a row that is not held out.
+        with replacement, by random access, and said so. None: one user a row that is not held out.
 
     Raises:
-      InvalidRecord: no file, no header, a short or long row, or a column that is not there.
+      InvalidRecord: a column that is not there, or nothing to ask about.
       InvalidParameter: no users, or no rows that are not held out.
     """
     if size is not None and size < 1:
         raise InvalidParameter(f"users: expected 1 or more, found {size}")
-    people = read_csv(path)
     notes = []
     if schema is None:
         schema = _infer(people, None if label is None else field_name(label))
@@ -73,16 +71,15 @@ def table_from_csv(
     aside, kept = _divided(len(people.rows), held_out, seed)
     if len(aside):
         notes.append(f"{len(aside)} of {len(people.rows)} rows are held out to measure the error")
-    rows = len(kept)
-    count = rows if size is None else size
-    if count > rows:
-        notes.append(f"{rows} rows were resampled with replacement to {count} users")
-    choice = kept[_choice(rows, count, seed)]
+    count = len(kept) if size is None else size
+    if count > len(kept):
+        notes.append(f"{len(kept)} rows were resampled with replacement to {count} users")
+    chosen = _chosen(kept, count, seed)
     return Population(
-        path.stem,
+        people.path.stem,
         schema,
         count,
-        lambda start, stop: table.take(choice[start:stop]),
+        lambda start, stop: table.take(chosen(start, stop)),
         unseen=(lambda most: table.take(aside[:most])) if len(aside) else None,
         notes=tuple(notes),
     )
@@ -99,13 +96,20 @@ def _divided(rows: int, held_out: Fraction, seed: Seed) -> tuple[Rows, Rows]:
     return aside, np.setdiff1d(np.arange(rows, dtype=np.int64), aside)
 
 
-def _choice(rows: int, size: int, seed: Seed) -> Rows:
-    if size == rows:
-        return np.arange(rows, dtype=np.int64)
+def _chosen(kept: Rows, size: int, seed: Seed) -> Callable[[int, int], Rows]:
+    """The rows of users start .. stop-1, whose memory does not grow with the users."""
+    rows = len(kept)
+    if size > rows:
+        people = seed / "resample"
+
+        def resampled(start: int, stop: int) -> Rows:
+            places = draws(people, start, stop, 1)[:, 0] % np.uint64(rows)
+            return kept[places.astype(np.int64)]
+
+        return resampled
     if size < rows:
-        return Permutation((seed / "sample").key, rows).ordinals(0, size)
-    words = draws(seed / "resample", 0, size, 1)[:, 0]
-    return (words % np.uint64(rows)).astype(np.int64)
+        kept = kept[Permutation((seed / "sample").key, rows).ordinals(0, size)]
+    return lambda start, stop: kept[start:stop]
 
 
 def _infer(people: Table, label: str | None) -> Schema:
@@ -116,8 +120,15 @@ def _infer(people: Table, label: str | None) -> Schema:
         )
     fields: dict[str, Field] = {}
     for place, column in enumerate(header):
-        values = [str(row[place]) for row in people.rows if not is_missing(row[place])]
-        kind = Label(tuple(sorted(set(values)))) if column == label else _infer_field(values)
+        values = [row[place] for row in people.rows if not is_missing(row[place])]
+        distinct = sorted({str(value) for value in values})
+        kind: Field | None
+        if column == label:
+            kind = Label(tuple(distinct))
+        elif values and all(isinstance(value, bool) for value in values):
+            kind = Bit() if len(distinct) > 1 else None
+        else:
+            kind = _infer_field(distinct)
         some_missing = len(values) < len(people.rows)
         if column == label:  # nobody is predicted to have no label
             some_missing = False
@@ -133,8 +144,7 @@ def _infer(people: Table, label: str | None) -> Schema:
     return Schema.of(name, 1, fields)
 
 
-def _infer_field(values: Sequence[str]) -> Field | None:
-    distinct = sorted(set(values))
+def _infer_field(distinct: Sequence[str]) -> Field | None:
     if len(distinct) < 2:
         return None
     ratios = [exact_ratio(value) for value in distinct]  # as the column will be encoded

@@ -45,10 +45,11 @@ class Behaviour(Protocol):
     def lie(
         self, request: bytes, ordinal: int, query: Query, randomizer: Randomizer, level: int
     ) -> bytes:
-        """What a liar sends in place of its report to a request (its digest).
+        """What a liar answers in place of its honest report to a request (its digest).
 
         A report of the alphabet, or nobody would count it. The liar's ledger is charged as if it
-        had told the truth. `level` is its true one.
+        had told the truth, and keeps the lie: asked the same question by another request, it says
+        again what it said to the first. `level` is its true one.
         """
         ...
 

@@ -1,0 +1,120 @@
+"""What liars send: strategies that were published, and the one that attains the influence bound.
+
+Each is a pure function of one occasion; every report is of the alphabet, so that no check can tell
+it from an honest one. How far m of them move an answer is bounded by m x `estimation.influence`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from askance.client.queries import Query, QueryKind
+from askance.client.randomizers import COIN_BITS, Randomizer
+from askance.simulation.behaviour.favouring import Weights, favour, uniform, words_for
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """A liar before a request.
+
+    Args:
+      query, randomizer: what it is asked.
+      targets: the levels that liars push, of those that the question has; may be empty.
+      key: what its coins come from: the behaviour's seed, the request and the ordinal.
+    """
+
+    query: Query
+    randomizer: Randomizer
+    targets: tuple[int, ...]
+    key: bytes
+
+    def words(self, count: int) -> tuple[int, ...]:
+        """The liar's coins, uniform in 0..2^64-1."""
+        stream = hashlib.shake_256(b"askance lie v1\0" + self.key).digest(8 * count)
+        return struct.unpack(f"<{count}Q", stream)
+
+    @property
+    def pushed(self) -> tuple[int, ...]:
+        """The targets; without any, the last level that says something: "yes", the last cell, the
+        greatest value, the minus of the last signed value."""
+        neutral = self.query.kind is QueryKind.SIGNED
+        return self.targets or (self.randomizer.levels - 1 - neutral,)
+
+
+Attack = Callable[[Occasion], bytes]
+
+
+def random_report(occasion: Occasion) -> bytes:
+    """Any report, all alike: no knowledge and no aim; it pulls every estimate towards the middle.
+
+    Source: Cao, Jia and Gong, arXiv:1911.02046, section 4.1 (RPA); the uniform message of Cheu,
+      Smith and Ullman, arXiv:1909.09630.
+    """
+    count = 1 + occasion.randomizer.coins
+    return uniform(occasion.randomizer, occasion.words(count))
+
+
+def random_item(occasion: Occasion) -> bytes:
+    """An honest report of a level that is not the liar's: one of the targets, or any at all.
+
+    Source: Cao, Jia and Gong, arXiv:1911.02046, section 4.1 (RIA); what Cheu, Smith and Ullman,
+      arXiv:1909.09630, call manipulation of the input. Deviation: without targets, any level.
+    """
+    randomizer = occasion.randomizer
+    levels = occasion.targets or range(randomizer.levels)
+    choice, *coins = occasion.words(1 + randomizer.coins)
+    return randomizer.randomize(levels[(choice * len(levels)) >> COIN_BITS], coins)
+
+
+def most_gain(occasion: Occasion) -> bytes:
+    """The report that favours the targets' shares together the most.
+
+    Subset selection: a set of the right size with all targets in it, filled up at random; k-ary
+    response: a target; a table: the symbol that is decoded to the most.
+
+    Source: Cao, Jia and Gong, arXiv:1911.02046, section 4.1 (MGA).
+    """
+    weights = tuple((level, 1) for level in sorted(occasion.pushed))
+    return _favouring(occasion, weights)
+
+
+def extreme_message(occasion: Occasion) -> bytes:
+    """The one message that moves one value of the answer up the most: it attains the influence.
+
+    The value is the first target's: its share, the mean, or the signed value, whose other cell is
+    kept out of the report. A target below the middle of a mean pushes it down.
+
+    Source: Cheu, Smith and Ullman, arXiv:1909.09630, section 3: a message of the greatest weight,
+      whatever the input.
+    """
+    return _favouring(occasion, _value(occasion))
+
+
+def _value(occasion: Occasion) -> Weights:
+    """The answer's value as weights of levels."""
+    target, levels = occasion.pushed[0], occasion.randomizer.levels
+    match occasion.query.kind:
+        case QueryKind.REAL:
+            sign = 1 if 2 * target >= levels - 1 else -1
+            return tuple((level, sign * level) for level in range(levels))
+        case QueryKind.SIGNED if target < levels - 1:
+            return tuple(sorted([(target, 1), (target ^ 1, -1)]))
+        case _:
+            return ((target, 1),)
+
+
+def _favouring(occasion: Occasion, weights: Weights) -> bytes:
+    randomizer = occasion.randomizer
+    return favour(randomizer, weights, occasion.words(words_for(randomizer)))
+
+
+ATTACKS: dict[str, Attack] = {
+    "rpa": random_report,
+    "ria": random_item,
+    "mga": most_gain,
+    "extreme": extreme_message,
+}
+"""The strategies by the names that a person gives."""

@@ -169,13 +169,19 @@ class Device:
 
     def _randomize(self, request: Request, digest: bytes) -> bytes:
         """The symbol: a pure function of the record's level and of coins."""
-        query, randomizer = request.query, request.randomizer
+        level, coins = self._level(request, digest)
+        return request.randomizer.randomize(level, coins)
+
+    def _level(self, request: Request, digest: bytes) -> tuple[int, list[int]]:
+        """The record's level, and the coins that randomize it."""
+        query = request.query
         coins = list(self._coins.words(digest, request.coins))
         level = query.evaluate(self._record)
         if query.kind is QueryKind.REAL:
             rounding = coins.pop()  # independent of the coins that randomize the level
-            level = round_to_levels(level, query.low, query.high, randomizer.levels, rounding)
-        return randomizer.randomize(level, coins)
+            levels = request.randomizer.levels
+            level = round_to_levels(level, query.low, query.high, levels, rounding)
+        return level, coins
 
     def _refuse(self, digest: bytes, study: ExaminedStudy | None, refusal: Refusal) -> bytes:
         spent = 0 if study is None else self._ledger.totals(study.digest, 0).study

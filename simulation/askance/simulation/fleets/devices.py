@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
 
 from askance.client.device import Device, Examiner, Policy
-from askance.client.ledger import MemoryLedger
-from askance.client.queries import EncodedColumns
+from askance.client.ledger import Ledger, MemoryLedger
+from askance.client.messages import Request
+from askance.client.queries import EncodedColumns, EncodedRecord
 from askance.simulation.behaviour import PRESENT_AND_HONEST, Behaviour
 from askance.simulation.coins import SeededCoins
 from askance.simulation.populations import Population
 
 _CHUNK = 1 << 14  # records encoded at a time while devices are made
+_CHUNKS = 16  # that are kept, for devices that are asked in any order
 
 
 class Devices:
@@ -40,7 +46,7 @@ class Devices:
         self.behaviour = behaviour
         self._examiner = Examiner(capacity=4096)  # a round's requests, for the whole fleet
         self._made: dict[int, Device] = {}
-        self._chunk: tuple[int, EncodedColumns] | None = None
+        self._chunk = lru_cache(maxsize=_CHUNKS)(self._encoded)
 
     def __len__(self) -> int:
         return self.population.size
@@ -48,21 +54,57 @@ class Devices:
     def __getitem__(self, ordinal: int) -> Device:
         device = self._made.get(ordinal)
         if device is None:
-            device = self._make(ordinal)
+            device = self.booted(ordinal, MemoryLedger())
             self._made[ordinal] = device
         return device
 
-    def _make(self, ordinal: int) -> Device:
-        start = ordinal - ordinal % _CHUNK
-        if self._chunk is None or self._chunk[0] != start:
-            stop = min(start + _CHUNK, self.population.size)
-            self._chunk = (start, self.population.columns(start, stop))
-        return Device(
-            schema=self.population.schema,
-            record=self._chunk[1].record(ordinal - start),
-            policy=self.policy,
-            ledger=MemoryLedger(),
-            coins=self.coins.at(ordinal),
-            now_s=self.now_s,
-            examiner=self._examiner,
-        )
+    def booted(self, ordinal: int, ledger: Ledger) -> Device:
+        """A user's device as it is when it starts: it knows what its ledger does, and no more."""
+        parts: dict[str, Any] = {
+            "schema": self.population.schema,
+            "record": self.record(ordinal, 0),
+            "policy": self.policy,
+            "ledger": ledger,
+            "coins": self.coins.at(ordinal),
+            "now_s": self.now_s,
+            "examiner": self._examiner,
+        }
+        if self.population.drift is None and not self._lies(ordinal):
+            return Device(**parts)
+        return _Unsteady(self, ordinal, parts)
+
+    def record(self, ordinal: int, round_number: int) -> EncodedRecord:
+        """A user's record as it is in a round of a study."""
+        number = 0 if self.population.drift is None else round_number
+        return self._chunk(number, ordinal // _CHUNK).record(ordinal % _CHUNK)
+
+    def _encoded(self, number: int, chunk: int) -> EncodedColumns:
+        start = chunk * _CHUNK
+        people = self.population.in_round(number)
+        return people.columns(start, min(start + _CHUNK, self.population.size))
+
+    def _lies(self, ordinal: int) -> bool:
+        """Asked one by one, and rarely: a device is made once."""
+        if not self.behaviour.lies:
+            return False
+        return bool(self.behaviour.lying(np.array([ordinal], np.int64))[0])
+
+
+class _Unsteady(Device):
+    """A device that lies, or whose record changes between rounds; else like any other."""
+
+    __slots__ = ("_among", "_lying", "_ordinal")
+
+    def __init__(self, among: Devices, ordinal: int, parts: dict[str, Any]) -> None:
+        super().__init__(**parts)
+        self._among = among
+        self._ordinal = ordinal
+        self._lying = among._lies(ordinal)
+
+    def _randomize(self, request: Request, digest: bytes) -> bytes:
+        self._record = self._among.record(self._ordinal, request.round)
+        if not self._lying:
+            return super()._randomize(request, digest)
+        level, _ = self._level(request, digest)
+        query, randomizer = request.query, request.randomizer
+        return self._among.behaviour.lie(digest, self._ordinal, query, randomizer, level)

@@ -1,5 +1,7 @@
 """Columns draw what devices draw: report by report, for every randomizer of the wire."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +9,9 @@ from hypothesis import strategies as st
 
 from askance.client.randomizers import (
     Channel,
+    HypercubeResponse,
     Randomizer,
+    hypercube_response,
     k_ary_response,
     randomized_response,
     subset_selection,
@@ -26,15 +30,29 @@ RANDOMIZERS: dict[str, Randomizer] = {
         f"{cells} cells at {nano}": subset_selection(cells, nano * 10**8)
         for cells, nano in ((2, 5), (3, 2), (8, 5), (9, 10), (17, 10), (17, 20), (129, 10))
     },
+    **{
+        f"patterns of {s} at {nano}": hypercube_response(s, nano * 10**8)
+        for s, nano in ((1, 5), (2, 20), (3, 10), (8, 20), (70, 30))
+    },
+    "patterns of 9, far likelier": HypercubeResponse(9, 6, 1 << 40),
 }
 EDGES = st.one_of(
     st.integers(0, ONE - 1), st.sampled_from([0, 1, HALF - 1, HALF, HALF + 1, ONE - 2, ONE - 1])
 )
 
 
+def column_of(randomizer: Randomizer, levels: list[int]) -> Any:
+    """Levels as columns have them: integers, or for patterns a sign a component."""
+    if not isinstance(randomizer, HypercubeResponse):
+        return np.array(levels, dtype=np.int64)
+    places = range(randomizer.components - 1, -1, -1)
+    signs = [[bool(level >> place & 1) for place in places] for level in levels]
+    return np.array(signs, dtype=np.bool_).reshape(-1, randomizer.components)
+
+
 def compared(randomizer: Randomizer, levels: list[int], coins: list[list[int]]) -> None:
     table = np.array(coins, dtype=np.uint64).reshape(len(levels), randomizer.coins)
-    drawn = draw(randomizer, np.array(levels, dtype=np.int64), table)
+    drawn = draw(randomizer, column_of(randomizer, levels), table)
     assert drawn.shape == (len(levels), randomizer.width)
     assert drawn.dtype == np.uint8
     one_by_one = [
@@ -46,7 +64,9 @@ def compared(randomizer: Randomizer, levels: list[int], coins: list[list[int]]) 
 @pytest.mark.parametrize("name", RANDOMIZERS)
 def test_random_coins_and_every_level(name: str) -> None:
     randomizer, generator = RANDOMIZERS[name], np.random.default_rng(4)
-    levels = [*range(randomizer.levels), *generator.integers(0, randomizer.levels, 500).tolist()]
+    highest = min(randomizer.levels, 1 << 62)
+    every = range(min(highest, 512))
+    levels = [*every, *generator.integers(0, highest, 500).tolist()]
     coins = generator.integers(0, ONE, (len(levels), randomizer.coins), dtype=np.uint64)
     compared(randomizer, levels, coins.tolist())
 

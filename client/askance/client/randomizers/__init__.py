@@ -3,9 +3,9 @@
 Rules of the room:
 
 - A randomizer is a finite table of integers (`Channel`), or a family of integer draws with a
-  closed-form loss (`KaryResponse`, `SubsetSelection`). The object states its probabilities,
-  samples, checks reports, counts them and de-biases the counts, so that the device and the
-  aggregator cannot drift apart.
+  closed-form loss (`KaryResponse`, `SubsetSelection`, `HypercubeResponse`). The object states its
+  probabilities, samples, checks reports, counts them and de-biases the counts, so that the device
+  and the aggregator cannot drift apart.
 - A draw is a pure function of the level and of a fixed number of 64-bit coins, which are passed in:
   the operating system's on a device, seeded ones in a simulation.
 - No float stands here. A loss is a ratio of integers, exact or bounded from above, and its charge
@@ -25,6 +25,11 @@ Source: KLNRS08 section 4.
 from askance.client.randomizers.channel import MAX_LEVELS, MAX_SYMBOLS, Channel
 from askance.client.randomizers.coins import COIN_BITS, COIN_SPACE, Coins, SystemCoins
 from askance.client.randomizers.design import best_for
+from askance.client.randomizers.hypercube_response import (
+    MAX_COMPONENTS,
+    HypercubeResponse,
+    hypercube_response,
+)
 from askance.client.randomizers.k_ary import MAX_CELLS, KaryResponse, k_ary_response
 from askance.client.randomizers.loss import PrivacyLoss
 from askance.client.randomizers.randomized_response import randomized_response
@@ -36,17 +41,20 @@ __all__ = [
     "COIN_BITS",
     "COIN_SPACE",
     "MAX_CELLS",
+    "MAX_COMPONENTS",
     "MAX_LEVELS",
     "MAX_SYMBOLS",
     "MISSING_BYTE",
     "Channel",
     "Coins",
+    "HypercubeResponse",
     "KaryResponse",
     "PrivacyLoss",
     "Randomizer",
     "SubsetSelection",
     "SystemCoins",
     "best_for",
+    "hypercube_response",
     "k_ary_response",
     "randomized_response",
     "round_to_levels",

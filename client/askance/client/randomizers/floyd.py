@@ -18,10 +18,9 @@ def draw_members(
     """Draws `size` of `cells` items, the own one with probability threshold / 2^coin_bits.
 
     coins[0] decides whether the own item is in. The others come from the cells - 1 remaining items
-    by Floyd's algorithm: for every j from cells - 1 - (how many) to cells - 2 draw
-    t = (U (j + 1)) >> coin_bits, which is in 0..j, and take t, or j if t is taken already. With the
-    own item in, one is needed fewer and coins[1] is ignored: the number of coins depends neither on
-    the level nor on chance. Among the remaining items the last stands under the own one's number.
+    (`draw_subset`). With the own item in, one is needed fewer and coins[1] is ignored: the number
+    of coins depends neither on the level nor on chance. Among the remaining items the last stands
+    under the own one's number.
 
     Args:
         cells: > size >= 1.
@@ -29,21 +28,38 @@ def draw_members(
         coins: size + 1 words below 2^coin_bits.
 
     Returns:
-        The set as bits: item v is bit cells - 1 - v. Its order of emission leaves no trace.
-
-    Source: Bentley and Floyd, Communications of the ACM 30 (1987).
+        The set as bits: item v is bit cells - 1 - v.
     """
     last = cells - 1
     own_in = coins[0] < threshold
-    unread = last - size - 1  # draw j takes coins[j - unread]
-    members = 0
-    for j in range(last - size + own_in, last):
-        bit = 1 << (last - ((coins[j - unread] * (j + 1)) >> coin_bits))
-        members |= bit if not members & bit else 1 << (last - j)
+    members = draw_subset(last, size - own_in, coins, coin_bits) << 1
     own_bit = 1 << (last - level)
     if members & own_bit:
         members ^= own_bit | 1  # bit 0 is the last item, which no draw yields
     return members | own_bit if own_in else members
+
+
+def draw_subset(items: int, size: int, coins: Sequence[int], coin_bits: int = COIN_BITS) -> int:
+    """Draws `size` of `items` items evenly, by Floyd's algorithm.
+
+    For every j from items - size to items - 1 draw t = (U (j + 1)) >> coin_bits, which is in 0..j,
+    and take t, or j if t is taken already.
+
+    Args:
+        items: >= size >= 0.
+        coins: at least `size` words below 2^coin_bits; the last `size` of them are read.
+
+    Returns:
+        The set as bits: item v is bit items - 1 - v. Its order of emission leaves no trace.
+
+    Source: Bentley and Floyd, Communications of the ACM 30 (1987).
+    """
+    unread = items - len(coins)  # draw j takes coins[j - unread]
+    members = 0
+    for j in range(items - size, items):
+        bit = 1 << (items - 1 - ((coins[j - unread] * (j + 1)) >> coin_bits))
+        members |= bit if not members & bit else 1 << (items - 1 - j)
+    return members
 
 
 def certified_ratio(

@@ -6,15 +6,25 @@ compares them report by report.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from functools import singledispatch
 
 import numpy as np
 from numpy.typing import NDArray
 
 from askance.client.errors import InvalidParameter
-from askance.client.randomizers import Channel, KaryResponse, Randomizer, SubsetSelection
+from askance.client.randomizers import (
+    Channel,
+    HypercubeResponse,
+    KaryResponse,
+    Randomizer,
+    SubsetSelection,
+)
+from askance.client.randomizers.hypercube_draws import patterns_within, rank_words
 
 Levels = NDArray[np.int64]
+Patterns = NDArray[np.bool_]
 Coins = NDArray[np.uint64]
 Reports = NDArray[np.uint8]
 
@@ -24,12 +34,12 @@ _LOW = np.uint64((1 << 32) - 1)
 
 
 @singledispatch
-def draw(randomizer: Randomizer, levels: Levels, coins: Coins) -> Reports:
+def draw(randomizer: Randomizer, levels: Levels | Patterns, coins: Coins) -> Reports:
     """Reports of users with these levels.
 
     Args:
       randomizer: one of the wire's.
-      levels: shape (n,).
+      levels: shape (n,); of sign patterns (n, components), true for +.
       coins: shape (n, randomizer.coins), as each device would draw them.
 
     Returns:
@@ -86,6 +96,73 @@ def _sets(randomizer: SubsetSelection, levels: Levels, coins: Coins) -> Reports:
     members[everyone[swapped], last] = True
     members[everyone, levels] = own_in
     return np.packbits(members, axis=1)
+
+
+@draw.register
+def _(randomizer: HypercubeResponse, levels: Patterns, coins: Coins) -> Reports:
+    rows = max(1, _CELLS_AT_ONCE // randomizer.components)
+    blocks = [
+        _patterns(randomizer, levels[start : start + rows], coins[start : start + rows])
+        for start in range(0, len(levels), rows)
+    ]
+    return np.concatenate(blocks) if blocks else np.zeros((0, randomizer.width), np.uint8)
+
+
+def _patterns(randomizer: HypercubeResponse, patterns: Patterns, coins: Coins) -> Reports:
+    """Signs that differ: so many by a rank, those by Floyd's algorithm, a draw at a time."""
+    components, half = randomizer.components, randomizer.components // 2
+    distances = _distances(randomizer, coins)
+    more = distances > components - distances  # of these the kept ones are drawn
+    sizes = np.where(more, components - distances, distances)
+    reported = np.zeros((len(patterns), 8 * randomizer.width), np.bool_)
+    flips = reported[:, 8 * randomizer.width - components :]  # after the bits to spare
+    for j in range(components - half, components):
+        rows = np.flatnonzero(sizes >= components - j)
+        drawn = _scaled(coins[rows, j - components], j + 1)
+        flips[rows, np.where(flips[rows, drawn], j, drawn)] = True
+    flips ^= more[:, np.newaxis]
+    flips ^= patterns
+    return np.packbits(reported, axis=1)
+
+
+def _distances(randomizer: HypercubeResponse, coins: Coins) -> Levels:
+    """How many signs of each differ (see `randomizers.hypercube_draws.draw_flips`)."""
+    near = coins[:, 0] < np.uint64(randomizer.threshold)
+    words, within = rank_words(randomizer.components), patterns_within(randomizer.components)
+    if not words:
+        return np.where(near, 0, 1)
+    first = randomizer.radius + 1
+    near_edges = _edges(within[:first], 0, words)
+    far_edges = _edges(within[first:], randomizer.near, words)
+    distances = np.zeros(len(coins), np.int64)
+    for side, edges, least in ((near, near_edges, 0), (~near, far_edges, first)):
+        rows = np.flatnonzero(side)
+        # An edge with the same first word is not told from the coins by that word alone.
+        heads = np.array([edge >> (64 * words - 64) for edge in edges], dtype=np.uint64)
+        below = heads.searchsorted(coins[rows, 1], side="left")
+        undecided = np.flatnonzero(heads.searchsorted(coins[rows, 1], side="right") > below)
+        for row in undecided.tolist():
+            below[row] = bisect_right(edges, _joined(coins[rows[row], 1 : 1 + words].tolist()))
+        distances[rows] = least + below
+    return distances
+
+
+def _edges(within: Sequence[int], before: int, words: int) -> list[int]:
+    """The least joined coins of every next distance: (U R) >> bits reaches t at ceil(t 2^bits / R).
+
+    Args:
+      within: how many patterns there are up to each distance of one side.
+      before: how many there are before this side.
+    """
+    patterns = within[-1] - before
+    return [-(-((reached - before) << (64 * words)) // patterns) for reached in within[:-1]]
+
+
+def _joined(words: list[int]) -> int:
+    joined = 0
+    for word in words:
+        joined = joined << 64 | word
+    return joined
 
 
 def _scaled(coins: Coins, outcomes: int) -> Levels:

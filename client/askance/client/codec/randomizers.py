@@ -6,6 +6,7 @@ from askance.client.errors import InvalidParameter, LocalProtocolError, RemotePr
 from askance.client.randomizers import (
     MAX_LEVELS,
     Channel,
+    HypercubeResponse,
     KaryResponse,
     Randomizer,
     SubsetSelection,
@@ -30,6 +31,9 @@ def encode_randomizer(randomizer: Randomizer) -> pb.Randomizer:
         case SubsetSelection(cells, size, threshold):
             family = pb.SubsetSelection(cells=cells, size=size, threshold=threshold)
             return pb.Randomizer(subset_selection=family)
+        case HypercubeResponse(components, radius, threshold):
+            cube = pb.HypercubeResponse(components=components, radius=radius, threshold=threshold)
+            return pb.Randomizer(hypercube_response=cube)
     raise LocalProtocolError(
         f"randomizer: expected a table or a family of the wire, found {type(randomizer).__name__}"
     )
@@ -50,6 +54,9 @@ def decode_randomizer(message: pb.Randomizer) -> Randomizer:
         case "subset_selection":
             family = message.subset_selection
             return SubsetSelection(family.cells, family.size, family.threshold)
+        case "hypercube_response":
+            cube = message.hypercube_response
+            return HypercubeResponse(cube.components, cube.radius, cube.threshold)
     raise RemoteProtocolError("randomizer: expected a family, found none")
 
 

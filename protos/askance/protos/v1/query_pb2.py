@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x61skance/protos/v1/query.proto\x12\x11\x61skance.protos.v1\"\x87\x01\n\x05Query\x12*\n\x04kind\x18\x01 \x01(\x0e\x32\x1c.askance.protos.v1.QueryKind\x12&\n\x05nodes\x18\x02 \x03(\x0b\x32\x17.askance.protos.v1.Node\x12\x0b\n\x03low\x18\x03 \x01(\x12\x12\x0c\n\x04high\x18\x04 \x01(\x12\x12\x0f\n\x07\x64\x65\x66\x61ult\x18\x05 \x01(\x12\"O\n\x04Node\x12\n\n\x02op\x18\x01 \x01(\r\x12\x0c\n\x04\x61rgs\x18\x02 \x03(\r\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x11\n\tconstants\x18\x04 \x03(\x12\x12\x0c\n\x04\x66rac\x18\x05 \x01(\x11*\x86\x01\n\tQueryKind\x12\x1a\n\x16QUERY_KIND_UNSPECIFIED\x10\x00\x12\x18\n\x14QUERY_KIND_PREDICATE\x10\x01\x12\x13\n\x0fQUERY_KIND_REAL\x10\x02\x12\x17\n\x13QUERY_KIND_CATEGORY\x10\x03\x12\x15\n\x11QUERY_KIND_SIGNED\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x61skance/protos/v1/query.proto\x12\x11\x61skance.protos.v1\"\x87\x01\n\x05Query\x12*\n\x04kind\x18\x01 \x01(\x0e\x32\x1c.askance.protos.v1.QueryKind\x12&\n\x05nodes\x18\x02 \x03(\x0b\x32\x17.askance.protos.v1.Node\x12\x0b\n\x03low\x18\x03 \x01(\x12\x12\x0c\n\x04high\x18\x04 \x01(\x12\x12\x0f\n\x07\x64\x65\x66\x61ult\x18\x05 \x01(\x12\"O\n\x04Node\x12\n\n\x02op\x18\x01 \x01(\r\x12\x0c\n\x04\x61rgs\x18\x02 \x03(\r\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x11\n\tconstants\x18\x04 \x03(\x12\x12\x0c\n\x04\x66rac\x18\x05 \x01(\x11*\x9d\x01\n\tQueryKind\x12\x1a\n\x16QUERY_KIND_UNSPECIFIED\x10\x00\x12\x18\n\x14QUERY_KIND_PREDICATE\x10\x01\x12\x13\n\x0fQUERY_KIND_REAL\x10\x02\x12\x17\n\x13QUERY_KIND_CATEGORY\x10\x03\x12\x15\n\x11QUERY_KIND_SIGNED\x10\x04\x12\x15\n\x11QUERY_KIND_VECTOR\x10\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,7 +32,7 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'askance.protos.v1.query_pb2
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_QUERYKIND']._serialized_start=272
-  _globals['_QUERYKIND']._serialized_end=406
+  _globals['_QUERYKIND']._serialized_end=429
   _globals['_QUERY']._serialized_start=53
   _globals['_QUERY']._serialized_end=188
   _globals['_NODE']._serialized_start=190

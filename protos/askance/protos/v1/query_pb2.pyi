@@ -31,6 +31,8 @@ class _QueryKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_QueryKind.V
     QUERY_KIND_CATEGORY: _QueryKind.ValueType  # 3
     QUERY_KIND_SIGNED: _QueryKind.ValueType  # 4
     """cell 2j is +1 at j, 2j+1 is -1 at j, the last is none"""
+    QUERY_KIND_VECTOR: _QueryKind.ValueType  # 5
+    """every component is in the one range, and has the one default"""
 
 class QueryKind(_QueryKind, metaclass=_QueryKindEnumTypeWrapper): ...
 
@@ -40,6 +42,8 @@ QUERY_KIND_REAL: QueryKind.ValueType  # 2
 QUERY_KIND_CATEGORY: QueryKind.ValueType  # 3
 QUERY_KIND_SIGNED: QueryKind.ValueType  # 4
 """cell 2j is +1 at j, 2j+1 is -1 at j, the last is none"""
+QUERY_KIND_VECTOR: QueryKind.ValueType  # 5
+"""every component is in the one range, and has the one default"""
 Global___QueryKind: _TypeAlias = QueryKind  # noqa: Y015
 
 @_typing.final

@@ -29,24 +29,28 @@ class Randomizer(_message.Message):
     TABLE_FIELD_NUMBER: _builtins.int
     K_ARY_RESPONSE_FIELD_NUMBER: _builtins.int
     SUBSET_SELECTION_FIELD_NUMBER: _builtins.int
+    HYPERCUBE_RESPONSE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def table(self) -> Global___Table: ...
     @_builtins.property
     def k_ary_response(self) -> Global___KaryResponse: ...
     @_builtins.property
     def subset_selection(self) -> Global___SubsetSelection: ...
+    @_builtins.property
+    def hypercube_response(self) -> Global___HypercubeResponse: ...
     def __init__(
         self,
         *,
         table: Global___Table | None = ...,
         k_ary_response: Global___KaryResponse | None = ...,
         subset_selection: Global___SubsetSelection | None = ...,
+        hypercube_response: Global___HypercubeResponse | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["family", b"family", "k_ary_response", b"k_ary_response", "subset_selection", b"subset_selection", "table", b"table"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["family", b"family", "hypercube_response", b"hypercube_response", "k_ary_response", b"k_ary_response", "subset_selection", b"subset_selection", "table", b"table"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["family", b"family", "k_ary_response", b"k_ary_response", "subset_selection", b"subset_selection", "table", b"table"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["family", b"family", "hypercube_response", b"hypercube_response", "k_ary_response", b"k_ary_response", "subset_selection", b"subset_selection", "table", b"table"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_family: _TypeAlias = _typing.Literal["table", "k_ary_response", "subset_selection"]  # noqa: Y015
+    _WhichOneofReturnType_family: _TypeAlias = _typing.Literal["table", "k_ary_response", "subset_selection", "hypercube_response"]  # noqa: Y015
     _WhichOneofArgType_family: _TypeAlias = _typing.Literal["family", b"family"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_family) -> _WhichOneofReturnType_family | None: ...
 
@@ -130,3 +134,32 @@ class SubsetSelection(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SubsetSelection: _TypeAlias = SubsetSelection  # noqa: Y015
+
+@_typing.final
+class HypercubeResponse(_message.Message):
+    """One of 2^components sign patterns, within `radius` differing signs of one's own with probability
+    threshold / 2^64.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COMPONENTS_FIELD_NUMBER: _builtins.int
+    RADIUS_FIELD_NUMBER: _builtins.int
+    THRESHOLD_FIELD_NUMBER: _builtins.int
+    components: _builtins.int
+    radius: _builtins.int
+    threshold: _builtins.int
+    def __init__(
+        self,
+        *,
+        components: _builtins.int = ...,
+        radius: _builtins.int = ...,
+        threshold: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["components", b"components", "radius", b"radius", "threshold", b"threshold"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HypercubeResponse: _TypeAlias = HypercubeResponse  # noqa: Y015

@@ -106,7 +106,7 @@ from askance.simulation.experiments import (
     simulate,
     verify,
 )
-from askance.simulation.populations import POPULATIONS, Population, masked_parity
+from askance.simulation.populations import CHANGES, POPULATIONS, Population, masked_parity
 from askance.simulation.seeds import Seed
 
 if TYPE_CHECKING:
@@ -276,7 +276,7 @@ def plan(
 
 
 def catalogue() -> dict[str, list[dict[str, Any]]]:
-    """The learners and the generated populations by name, with their parameters."""
+    """The learners, the generated populations and their changes by name, with their parameters."""
     return {
         "learners": [
             {
@@ -300,6 +300,14 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
                 ],
             }
             for people in POPULATIONS.values()
+        ],
+        "changes": [
+            {
+                "name": change.name,
+                "summary": change.summary,
+                "parameters": [{"name": change.name, "summary": "a chance", "default": "0"}],
+            }
+            for change in CHANGES
         ],
     }
 

@@ -32,7 +32,8 @@ def add_learner(parser: argparse.ArgumentParser, *, nargs: str | None = None) ->
         default=[],
         type=setting,
         metavar="NAME=VALUE",
-        help="a parameter of the learner or the population; may be repeated, the last one holds",
+        help="a parameter of the learner or the population, or a change of any population"
+        " (label-noise, drift; see: askance simulate --list); may be repeated, the last one holds",
     )
     parser.add_argument(
         "--randomizer",

@@ -12,7 +12,7 @@ from askance.aggregator.study import Epsilon, Study
 from askance.client.errors import InvalidParameter
 from askance.client.records import schema_from_toml
 from askance.simulation.experiments.designs import BEST, design
-from askance.simulation.populations import Population, people_of, read_file
+from askance.simulation.populations import CHANGES, Population, changed, people_of, read_file
 from askance.simulation.populations.registry import build, entry
 from askance.simulation.seeds import Seed
 
@@ -71,7 +71,8 @@ def named(
       delta: at which charges are composed, for the result; None: they are summed only.
       users: how many; None with `data`: one a row. A learner whose error is measured on rows of
         which nobody was asked leaves a fifth of the rows out.
-      settings: text by name, for the learner and for a generated population.
+      settings: text by name, for the learner and for a generated population; a rate by the name of
+        one of `CHANGES`, for any population.
       population: a generated population's name; None: the learner's own.
       data: a CSV or Parquet file instead, its schema from the TOML file `schema` or inferred,
         `label` what is to be predicted.
@@ -82,6 +83,7 @@ def named(
     """
     chosen, designed = find(learner), design(randomizer)
     given = dict(settings or {})
+    changes = {one.name: given.pop(one.name) for one in CHANGES if one.name in given}
     people: Callable[[Seed], Population]
     if data is None and (schema is not None or label is not None):
         raise InvalidParameter("expected a data file with a schema or a label, found none")
@@ -94,10 +96,14 @@ def named(
 
         def people(seed: Seed) -> Population:
             table = read_file(path)
-            return people_of(table, seed, schema=known, label=label, size=users, held_out=aside)
+            found = people_of(table, seed, schema=known, label=label, size=users, held_out=aside)
+            return changed(found, changes, seed, None)
 
     else:
-        people = _generated(learner, population, users, given)
+        home = _generated(learner, population, users, given)
+
+        def people(seed: Seed) -> Population:
+            return changed(home(seed), changes, seed, home)
 
     def study(population: Population) -> Study:
         made = chosen.build(population.schema, given)

@@ -2,12 +2,16 @@
 
 A population is columns by ordinal, in chunks of any size: the same ordinal has the same record
 however it is asked for. What a learner should find out is its `target`, where there is one.
+`changes` makes another population of one: labels that are wrong, records that drift.
 """
 
 from askance.simulation.populations.categories import categories
+from askance.simulation.populations.changes import CHANGES, Change, changed, label_noise, moving
 from askance.simulation.populations.clusters import clusters
 from askance.simulation.populations.conjunctions import conjunctions
+from askance.simulation.populations.correlated import correlated_bits, latent_classes
 from askance.simulation.populations.files import read_file
+from askance.simulation.populations.gaussians import gaussian_mixture
 from askance.simulation.populations.halfspaces import halfspaces
 from askance.simulation.populations.labelled_bits import (
     decision_lists,
@@ -16,6 +20,7 @@ from askance.simulation.populations.labelled_bits import (
 )
 from askance.simulation.populations.masked_parity import masked_parity
 from askance.simulation.populations.numbers import numbers
+from askance.simulation.populations.parities import parities
 from askance.simulation.populations.plane import plane
 from askance.simulation.populations.population import Population
 from askance.simulation.populations.registry import POPULATIONS, PopulationEntry
@@ -24,18 +29,27 @@ from askance.simulation.populations.traits import traits
 from askance.simulation.populations.words import words
 
 __all__ = [
+    "CHANGES",
     "POPULATIONS",
+    "Change",
     "Population",
     "PopulationEntry",
     "categories",
+    "changed",
     "clusters",
     "conjunctions",
+    "correlated_bits",
     "decision_lists",
     "disjunctions",
+    "gaussian_mixture",
     "halfspaces",
+    "label_noise",
+    "latent_classes",
     "literal_conjunctions",
     "masked_parity",
+    "moving",
     "numbers",
+    "parities",
     "people_of",
     "plane",
     "read_file",

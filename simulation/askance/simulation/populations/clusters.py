@@ -29,7 +29,7 @@ def clusters(size: int, seed: Seed, clumps: int = 3, d: int = 2) -> Population:
     if not 1 <= clumps <= 16:
         raise InvalidParameter(f"clusters: expected 1 to 16 clumps, found {clumps}")
     schema = clusters_schema(d)
-    centres = _apart(seed / "concept", clumps, d)
+    centres = apart(seed / "concept", clumps, d, 1 - _WIDTH)
     people = seed / "people"
 
     def columns(start: int, stop: int) -> EncodedColumns:
@@ -45,9 +45,13 @@ def clusters(size: int, seed: Seed, clumps: int = 3, d: int = 2) -> Population:
     )
 
 
-def _apart(seed: Seed, k: int, d: int) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+def apart(
+    seed: Seed, k: int, d: int, room: float
+) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """k points of d numbers in [-room, room], each the one of 32 that is farthest from the others
+    before it."""
     words = keystream(seed.key[:16], 0, k * _TRIES * d) >> np.uint64(11)
-    tries = (words.astype(np.float64) / (1 << 52) - 1).reshape(k, _TRIES, d) * (1 - _WIDTH)
+    tries = (words.astype(np.float64) / (1 << 52) - 1).reshape(k, _TRIES, d) * room
     chosen = [tries[0, 0]]
     for candidates in tries[1:]:
         gaps = np.linalg.norm(candidates[:, None, :] - np.array(chosen)[None], axis=2).min(axis=1)

@@ -8,7 +8,7 @@ from askance.aggregator.learners import halfspaces_schema
 from askance.client.errors import InvalidParameter
 from askance.client.queries import EncodedColumns
 from askance.simulation.coins import keystream
-from askance.simulation.populations.population import Population, columns_of, draws
+from askance.simulation.populations.population import Population, columns_of, draws, weighted
 from askance.simulation.seeds import Seed
 
 _BITS = 16
@@ -43,8 +43,9 @@ def halfspaces(size: int, seed: Seed, d: int = 3, gap: int = 10) -> Population:
     def columns(start: int, stop: int) -> EncodedColumns:
         drawn = draws(people, start, stop, d) >> np.uint64(11)
         x = (drawn.astype(np.float64) / (1 << 52) - 1) * inner
-        side = np.where(x @ normal + offset > 0, 1.0, -1.0)
-        short = np.clip(least - side * (x @ normal + offset), 0, None)
+        height = weighted(x, normal) + offset
+        side = np.where(height > 0, 1.0, -1.0)
+        short = np.clip(least - side * height, 0, None)
         x += (side * short / length)[:, None] * normal[None, :]
         grid = np.rint(np.ldexp(x, _BITS)).astype(np.int64)
         labels = (side > 0).astype(np.int64)

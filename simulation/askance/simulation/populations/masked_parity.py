@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from askance.aggregator.learners import MaskedParity, masked_parity_schema
 from askance.client.queries import EncodedColumns
-from askance.simulation.populations.population import Population, columns_of, draws, words_of_bits
+from askance.simulation.populations.population import (
+    Population,
+    columns_of,
+    draws,
+    parity_of,
+    words_of_bits,
+)
 from askance.simulation.seeds import Seed
 
 
@@ -40,16 +45,7 @@ def masked_parity(size: int, seed: Seed, d: int = 8) -> Population:
         last = words[:, -1]
         b = (last & np.uint64(1)).astype(np.int64)
         i = ((last >> np.uint64(1)) & np.uint64((1 << index_bits) - 1)).astype(np.int64)
-        minus = np.where(b == 1, answers[i], _parity(x, mask) ^ a)
+        minus = np.where(b == 1, answers[i], parity_of(x, mask) ^ a)
         return columns_of({"x": x, "i": i, "b": b, "y": minus})  # label 0 is +1, label 1 is -1
 
     return Population("masked-parity", schema, size, columns, target=MaskedParity(r, a))
-
-
-def _parity(words: tuple[NDArray[np.int64], ...], mask: NDArray[np.int64]) -> NDArray[np.int64]:
-    folded = np.zeros_like(words[0])
-    for word, kept in zip(words, mask, strict=True):
-        folded ^= word & kept
-    for shift in (16, 8, 4, 2, 1):
-        folded ^= folded >> shift
-    return folded & 1

@@ -7,7 +7,7 @@ import numpy as np
 from askance.aggregator.learners import plane_schema
 from askance.client.queries import EncodedColumns
 from askance.simulation.coins import keystream
-from askance.simulation.populations.population import Population, columns_of, draws
+from askance.simulation.populations.population import Population, columns_of, draws, weighted
 from askance.simulation.seeds import Seed
 
 _BITS = 16
@@ -32,7 +32,7 @@ def plane(size: int, seed: Seed, d: int = 3) -> Population:
         words = draws(people, start, stop, d + 2) >> np.uint64(11)
         uniform = words.astype(np.float64) / (1 << 52) - 1
         x = (uniform[:, :1] + uniform[:, 1 : d + 1]) / 2
-        y = x @ weights + uniform[:, -1] / 4
+        y = weighted(x, weights) + uniform[:, -1] / 4
         grid = {f"x{j}": np.rint(np.ldexp(x[:, j], _BITS)).astype(np.int64) for j in range(d)}
         return columns_of({**grid, "y": np.rint(np.ldexp(y, _BITS)).astype(np.int64)})
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from askance.aggregator.learners.rationals import Rational
 from askance.client.errors import InvalidParameter
 from askance.client.queries import EncodedColumns, Schema
 from askance.simulation.coins import keystream
@@ -53,6 +55,20 @@ class Population:
     def in_round(self, number: int) -> Population:
         """Its users as they are in a round of a study."""
         return self if self.drift is None else self.drift(number)
+
+    def with_label_noise(
+        self, rate: Rational, *, label: str | None = None, seed: int = 0
+    ) -> Population:
+        """The same users, each label another one with chance `rate` (see `changes.label_noise`)."""
+        from askance.simulation.populations.changes import label_noise
+
+        return label_noise(self, rate, Seed.of(seed) / "label-noise", label=label)
+
+    def moving_to(self, other: Population, rate: Rational, *, seed: int = 0) -> Population:
+        """Its users, who become those of `other` as rounds go by (see `changes.moving`)."""
+        from askance.simulation.populations.changes import moving
+
+        return moving(self, other, rate, Seed.of(seed) / "drift")
 
     @classmethod
     def generated(cls, name: str, users: int, *, seed: int = 0, **parameters: int) -> Population:
@@ -122,6 +138,16 @@ def draws(seed: Seed, start: int, stop: int, words: int) -> NDArray[np.uint64]:
     return stream.reshape(-1, words)
 
 
+def below(words: NDArray[np.uint64], chance: Fraction) -> NDArray[np.bool_]:
+    """Which of some uniform words are among the first `chance` of all, exact to 2^-64.
+
+    Who is among them at one chance is so at any greater one."""
+    threshold = round(chance * (1 << 64))
+    if threshold == 0:
+        return np.zeros(words.shape, np.bool_)
+    return words <= np.uint64(threshold - 1)  # the threshold itself may be 2^64
+
+
 def columns_of(
     values: Mapping[str, NDArray[np.int64] | tuple[NDArray[np.int64], ...]],
 ) -> EncodedColumns:
@@ -141,3 +167,25 @@ def words_of_bits(words: NDArray[np.uint64], width: int) -> tuple[NDArray[np.int
         kept = min(32, width - place)
         halves.append((half & np.uint64((1 << kept) - 1)).astype(np.int64))
     return tuple(halves)
+
+
+def parity_of(words: tuple[NDArray[np.int64], ...], mask: NDArray[np.int64]) -> NDArray[np.int64]:
+    """<mask, x> mod 2 of each user, from the words of a `Bits` field and those of the mask."""
+    folded = np.zeros_like(words[0])
+    for word, kept in zip(words, mask, strict=True):
+        folded ^= word & kept
+    for shift in (16, 8, 4, 2, 1):
+        folded ^= folded >> shift
+    return folded & 1
+
+
+def weighted(columns: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The sum of weights times columns, shape (n,), added up from the first column on.
+
+    Not a matrix product: that adds in an order that depends on the machine and on n, and a record
+    is to be the same in a chunk of any size.
+    """
+    total: NDArray[np.float64] = columns[:, 0] * weights[0]
+    for j in range(1, len(weights)):
+        total += columns[:, j] * weights[j]
+    return total

@@ -9,6 +9,8 @@ from askance.client.errors import InvalidParameter
 from askance.simulation.populations.categories import categories
 from askance.simulation.populations.clusters import clusters
 from askance.simulation.populations.conjunctions import conjunctions
+from askance.simulation.populations.correlated import correlated_bits, latent_classes
+from askance.simulation.populations.gaussians import gaussian_mixture
 from askance.simulation.populations.halfspaces import halfspaces
 from askance.simulation.populations.labelled_bits import (
     decision_lists,
@@ -17,6 +19,7 @@ from askance.simulation.populations.labelled_bits import (
 )
 from askance.simulation.populations.masked_parity import masked_parity
 from askance.simulation.populations.numbers import numbers
+from askance.simulation.populations.parities import parities
 from askance.simulation.populations.plane import plane
 from askance.simulation.populations.population import Population
 from askance.simulation.populations.traits import traits
@@ -51,7 +54,10 @@ POPULATIONS = {
             conjunctions,
         ),
         PopulationEntry(
-            "categories", "one category a user, by Zipf's law", (("cells", 16),), categories
+            "categories",
+            "one category a user, by Zipf's law, which may turn by cells from round to round",
+            (("cells", 16), ("turn", 0)),
+            categories,
         ),
         PopulationEntry(
             "literal-conjunctions",
@@ -89,6 +95,27 @@ POPULATIONS = {
             "one of a few words of many bits a user, by Zipf's law",
             (("width", 16), ("words", 64)),
             words,
+        ),
+        PopulationEntry(
+            "parities", "uniform bits labelled by a random parity", (("d", 8),), parities
+        ),
+        PopulationEntry(
+            "correlated-bits",
+            "a chain of bits, their neighbours' correlation and the share of ones in hundredths",
+            (("d", 8), ("correlation", 50), ("ones", 50)),
+            correlated_bits,
+        ),
+        PopulationEntry(
+            "latent-classes",
+            "bits that agree with one of two classes, the label; chances in hundredths",
+            (("d", 8), ("agreement", 80), ("second", 50)),
+            latent_classes,
+        ),
+        PopulationEntry(
+            "gaussian-mixture",
+            "numbers, Gaussian about centres that lie apart; their deviation in 512ths",
+            (("clumps", 3), ("d", 2), ("spread", 20)),
+            gaussian_mixture,
         ),
         PopulationEntry("numbers", "a bell-shaped number in [0, 1]", (), numbers),
     )

@@ -98,12 +98,14 @@ from askance.client.randomizers import (
 )
 from askance.simulation.experiments import (
     Simulation,
+    Sweep,
     Trial,
     design,
     local_oracle,
     named,
     run_trial,
     simulate,
+    sweep,
     verify,
 )
 from askance.simulation.populations import CHANGES, POPULATIONS, Population, masked_parity
@@ -159,6 +161,7 @@ __all__ = [
     "Simulation",
     "Study",
     "StudyPlan",
+    "Sweep",
     "SystemWords",
     "Trial",
     "WrongSideOracle",
@@ -202,6 +205,7 @@ __all__ = [
     "simulate",
     "study_from_toml",
     "subset_selection",
+    "sweep",
     "verify",
     "verify_export",
     "where",

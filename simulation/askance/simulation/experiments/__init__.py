@@ -3,6 +3,7 @@
 from askance.simulation.experiments.catalogue import Named, named
 from askance.simulation.experiments.designs import DESIGNS, design
 from askance.simulation.experiments.judging import Verdict, judge
+from askance.simulation.experiments.sweeps import Sweep, sweep
 from askance.simulation.experiments.trials import (
     Simulation,
     Trial,
@@ -17,6 +18,7 @@ __all__ = [
     "Check",
     "Named",
     "Simulation",
+    "Sweep",
     "Trial",
     "Verdict",
     "design",
@@ -25,5 +27,6 @@ __all__ = [
     "named",
     "run_trial",
     "simulate",
+    "sweep",
     "verify",
 ]

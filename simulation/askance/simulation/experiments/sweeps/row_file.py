@@ -1,0 +1,105 @@
+"""A file of rows that a killed process can be followed on: whole lines, each durable."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from askance.client.durable_files import sync
+from askance.client.errors import InvalidParameter
+
+Row = dict[str, Any]
+
+_OPENING = '{"cell": "'
+"""What every row begins with, so that a torn one is told from somebody's own text."""
+
+
+class RowFile:
+    """Rows in JSON, one a line, appended only; one process at a time has it open.
+
+    Args:
+      path: the file; descriptor: of it, open and locked.
+    """
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+        self.rows, whole = _parsed(path)
+        os.ftruncate(descriptor, whole)  # what a crash has torn off the last line
+
+    def append(self, row: Row) -> None:
+        """Writes a row; durable when this returns."""
+        line = (json.dumps(row, allow_nan=False) + "\n").encode()
+        while line:
+            line = line[os.write(self._descriptor, line) :]
+        os.fsync(self._descriptor)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[RowFile]:
+    """The file, made if there is none.
+
+    Raises:
+      InvalidParameter: a file of something else, or one that another process is writing.
+    """
+    new = not path.exists()
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InvalidParameter(f"{path}: another process is writing it") from None
+        if new:
+            sync(path.parent)
+        yield RowFile(path, descriptor)
+    finally:
+        if os.fstat(descriptor).st_size == 0:
+            path.unlink(missing_ok=True)  # nothing was run
+        os.close(descriptor)
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The whole rows of a file, which somebody may be writing.
+
+    Raises:
+      InvalidParameter: no such file, or one of something else.
+    """
+    if not path.is_file():
+        raise InvalidParameter(f"{path}: expected a file of rows, found none")
+    return _parsed(path)[0]
+
+
+def _parsed(path: Path) -> tuple[list[Row], int]:
+    """The rows, and the bytes that they take; after them there may be a torn one."""
+    data = path.read_bytes()
+    rows, whole = [], 0
+    for number, line in enumerate(data.splitlines(keepends=True), start=1):
+        row = _row(line)
+        if row is None:
+            rest = data[whole:]
+            if b"\n" not in rest and _torn(rest):
+                break
+            raise InvalidParameter(f"{path}: expected a sweep's row, found none on line {number}")
+        rows.append(row)
+        whole += len(line)
+    return rows, whole
+
+
+def _row(line: bytes) -> Row | None:
+    if not line.endswith(b"\n"):
+        return None
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and "cell" in found else None
+
+
+def _torn(rest: bytes) -> bool:
+    opening = _OPENING.encode()
+    return rest.startswith(opening) or opening.startswith(rest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from askance.client.errors import InvalidParameter
+from askance.client.errors import AskanceError, InvalidParameter
 from askance.simulation.experiments.sweeps import Sweep, row_file, running, sweep
 
 GRID = {"epsilon": [1, 2], "users": [50, 80]}
@@ -179,3 +180,22 @@ def test_parquet_is_written_from_the_rows_beside_it(tmp_path: Path) -> None:
     out.unlink()
     run(out, trials=1)
     assert parquet.read_table(out).to_pylist() == found.flat(), "without a trial run again"
+
+
+def test_a_worker_that_is_killed_is_told_of_and_what_was_done_is_kept(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out.with_name("fatal_learner.py").write_text(
+        "import multiprocessing, os\n"
+        "from askance.simulation.experiments import named\n"
+        "def fatal(cell):\n"
+        "    if cell.users == 80 and multiprocessing.parent_process() is not None:\n"
+        "        os._exit(9)\n"
+        "    return named('mean', epsilon=cell.epsilon, users=cell.users)\n"
+    )
+    monkeypatch.syspath_prepend(str(out.parent))
+    fatal = importlib.import_module("fatal_learner").fatal
+    grid = {"epsilon": 1, "users": [50, 80]}
+    with pytest.raises(AskanceError, match="a worker was killed"):
+        sweep(fatal, grid, trials=1, out=out, workers=2)
+    assert {row["users"] for row in sweep(fatal, grid, trials=1, out=out).rows} == {50, 80}

@@ -13,8 +13,8 @@ Rules of the room:
 
 from askance.simulation.experiments.sweeps.bands import Band, CellSummary
 from askance.simulation.experiments.sweeps.cells import Cell, Grid, Making
+from askance.simulation.experiments.sweeps.results import Summary, Sweep
 from askance.simulation.experiments.sweeps.running import Advance, sweep
-from askance.simulation.experiments.sweeps.sweep import Summary, Sweep
 
 __all__ = [
     "Advance",

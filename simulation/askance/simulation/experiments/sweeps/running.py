@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +19,9 @@ from askance.simulation.experiments.sweeps.cells import (
     cells_of,
 )
 from askance.simulation.experiments.sweeps.jobs import Job, Planned, planned, run_job
+from askance.simulation.experiments.sweeps.processes import at_once
+from askance.simulation.experiments.sweeps.results import Sweep
 from askance.simulation.experiments.sweeps.row_file import Row, RowFile, opened
-from askance.simulation.experiments.sweeps.sweep import Sweep
 from askance.simulation.fleets import FLEETS
 from askance.simulation.seeds import Seed
 
@@ -198,7 +195,7 @@ class _Counted:
 
 def _run(jobs: Sequence[Job], workers: int, file: RowFile | None, counted: _Counted) -> list[Row]:
     rows = []
-    for job, row in _one_by_one(jobs) if workers == 1 else _at_once(jobs, workers):
+    for job, row in _one_by_one(jobs) if workers == 1 else at_once(jobs, workers):
         if file is not None:
             file.append(row)
         rows.append(row)
@@ -209,27 +206,3 @@ def _run(jobs: Sequence[Job], workers: int, file: RowFile | None, counted: _Coun
 def _one_by_one(jobs: Sequence[Job]) -> Iterator[tuple[Job, Row]]:
     for job in jobs:
         yield job, run_job(job)
-
-
-def _at_once(jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, Row]]:
-    """In the order in which they end. Processes are spawned, not forked: fleets have threads."""
-    spawn = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=_end_with_parent)
-    try:
-        waiting = {pool.submit(run_job, job): job for job in jobs}
-        for future in as_completed(waiting):
-            yield waiting[future], future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _end_with_parent() -> None:
-    """A worker whose parent was killed would wait for work for ever."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None, "a worker has a parent"
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()

@@ -21,11 +21,23 @@ from askance.aggregator.session import LocalOracle, Outcome, Session, Transcript
 from askance.aggregator.study import Study
 from askance.client.device import Policy
 from askance.client.errors import InvalidParameter
+from askance.simulation.behaviour import PRESENT_AND_HONEST, Behaviour
 from askance.simulation.coins import SeededCoins
 from askance.simulation.experiments.absences import absences
+from askance.simulation.experiments.disturbances import (
+    MakeBehaviour,
+    MakeFates,
+    check_disturbed,
+    disturbed,
+    lied,
+    stayed_away,
+    went_wrong,
+)
 from askance.simulation.experiments.judging import Verdict, judge
 from askance.simulation.experiments.plots import plot
 from askance.simulation.experiments.records import rows_of, write_rows
+from askance.simulation.faults import Witness
+from askance.simulation.faults.invariants import check_replay
 from askance.simulation.fleets import FLEETS, Devices, FleetMaker, Progress
 from askance.simulation.populations import Population
 from askance.simulation.seeds import Seed
@@ -43,6 +55,7 @@ class Trial:
     population: Population
     transcript: Transcript
     seconds: float
+    notes: tuple[str, ...] = ()  # who stayed away, who lied, what went wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +105,8 @@ class Simulation:
         """What a reader of trial 0 must know besides its numbers."""
         first = self.trials[0]
         silent = ("nobody answered: the hypothesis is empty",) if not first.outcome.answers else ()
-        return (*silent, *first.population.notes, *absences(first.transcript, first.population))
+        people = first.population
+        return (*silent, *first.notes, *people.notes, *absences(first.transcript, people))
 
     @property
     def epsilon_spent(self) -> EpsilonSpent:
@@ -172,6 +186,8 @@ def simulate(
     fleet: str = "objects",
     seed: int = 0,
     trials: int = 1,
+    behaviour: MakeBehaviour | None = None,
+    faults: MakeFates | None = None,
     progress: Progress | None = None,
     watch: Callable[[int, RoundPlan], None] | None = None,
 ) -> Simulation:
@@ -185,16 +201,21 @@ def simulate(
       fleet: "objects", "grpc" or "columns"; transcripts are the same.
       seed: trial t runs on a seed derived from (seed, t).
       trials: how many.
+      behaviour: who stays away and who lies (`Misbehaviour`); None: nobody.
+      faults: what goes wrong between devices and the service (`Faults`), on the fleet "grpc" only;
+        it changes no transcript. None: nothing.
       progress: told how many more reports have come in.
       watch: told of each round's plan as it opens.
 
     Raises:
       PlanRefused: too few users or too little epsilon; nobody was asked.
+      BrokenInvariant: after faults, something does not hold that must.
     """
     if fleet not in FLEETS:
         raise InvalidParameter(f"fleet: expected one of {', '.join(FLEETS)}, found {fleet!r}")
     if trials < 1:
         raise InvalidParameter(f"trials: expected 1 or more, found {trials}")
+    check_disturbed(fleet, faults)
     began = time.perf_counter()
     done = []
     for number in range(trials):
@@ -202,7 +223,16 @@ def simulate(
         population = people if isinstance(people, Population) else people(root / "population")
         chosen = study if isinstance(study, Study) else study(population)
         done.append(
-            run_trial(chosen, population, fleet=fleet, seed=root, progress=progress, watch=watch)
+            run_trial(
+                chosen,
+                population,
+                fleet=fleet,
+                seed=root,
+                behaviour=behaviour,
+                faults=faults,
+                progress=progress,
+                watch=watch,
+            )
         )
     return Simulation(
         study=chosen,
@@ -219,21 +249,35 @@ def run_trial(
     *,
     fleet: str | FleetMaker,
     seed: Seed,
+    behaviour: MakeBehaviour | None = None,
+    faults: MakeFates | None = None,
     progress: Progress | None = None,
     watch: Callable[[int, RoundPlan], None] | None = None,
 ) -> Trial:
-    """One trial: keys, coins, cohorts and devices from `seed`."""
+    """One trial: keys, coins, cohorts, devices and what they do wrong from `seed`."""
     began = time.perf_counter()
+    witness = Witness()
+    maker = disturbed(fleet, faults, seed, witness)
+    manners = PRESENT_AND_HONEST if behaviour is None else behaviour(seed / "behaviour")
     with _session(
-        study, population, fleet=fleet, seed=seed, progress=progress, watch=watch
+        study,
+        population,
+        fleet=maker,
+        seed=seed,
+        behaviour=manners,
+        progress=progress,
+        watch=watch,
     ) as session:
         outcome = session.run()
+        if faults is not None:
+            check_replay(session, outcome)
     return Trial(
         outcome=outcome,
         verdict=_judged(outcome, study, population),
         population=population,
         transcript=session.transcript,
         seconds=time.perf_counter() - began,
+        notes=(*stayed_away(outcome), *lied(manners, population), *went_wrong(faults, witness)),
     )
 
 
@@ -251,7 +295,8 @@ def local_oracle(
     Raises:
       PlanRefused: too few users or too little epsilon; nobody was asked.
     """
-    with _session(study, population, fleet=fleet, seed=seed) as session:
+    maker = FLEETS[fleet] if isinstance(fleet, str) else fleet
+    with _session(study, population, fleet=maker, seed=seed) as session:
         yield session.oracle()
 
 
@@ -260,8 +305,9 @@ def _session(
     study: Study,
     population: Population,
     *,
-    fleet: str | FleetMaker,
+    fleet: FleetMaker,
     seed: Seed,
+    behaviour: Behaviour = PRESENT_AND_HONEST,
     progress: Progress | None = None,
     watch: Callable[[int, RoundPlan], None] | None = None,
 ) -> Iterator[Session[Any]]:
@@ -275,8 +321,8 @@ def _session(
     signed = study.sign(key, nonce=(seed / "nonce").key[:16], expires_unix_s=EPOCH_S + _LIFETIME_S)
     policy = Policy(analysts=frozenset((signed.public_key,)), life_nano_nats=study.nano_nats)
     coins = SeededCoins(seed / "coins")
-    devices = Devices(population, policy, coins, lambda: EPOCH_S)
-    with (FLEETS[fleet] if isinstance(fleet, str) else fleet)(devices, progress) as opened:
+    devices = Devices(population, policy, coins, lambda: EPOCH_S, behaviour)
+    with fleet(devices, progress) as opened:
         yield Session(
             study=signed,
             learner=study.learner,

@@ -1,0 +1,90 @@
+"""Who stayed away, who lied and what went wrong: a result must say so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from askance.aggregator.session import Outcome
+from askance.client.errors import InvalidParameter
+from askance.simulation.behaviour import Behaviour, Misbehaving
+from askance.simulation.faults import Fates, Witness
+from askance.simulation.fleets import FLEETS, FleetMaker
+from askance.simulation.populations import Population
+from askance.simulation.seeds import Seed
+
+MakeBehaviour = Callable[[Seed], Behaviour]
+"""From a trial's seed, who stays away and who lies (see `Misbehaviour`)."""
+
+MakeFates = Callable[[Seed], Fates]
+"""From a trial's seed, what goes wrong on the way (see `Faults`)."""
+
+_CHUNK = 1 << 16
+_MOST = 5  # rounds that have a line each
+
+
+def check_disturbed(fleet: str | FleetMaker, faults: MakeFates | None) -> None:
+    """Refuses faults where there is no way for them to happen.
+
+    Raises:
+      InvalidParameter: another fleet than the one over gRPC.
+    """
+    if faults is not None and fleet != "grpc":
+        raise InvalidParameter(
+            "faults: expected the fleet 'grpc', where messages can be lost, found"
+            f" {fleet if isinstance(fleet, str) else 'a fleet of your own'!r}"
+        )
+
+
+def disturbed(
+    fleet: str | FleetMaker, faults: MakeFates | None, seed: Seed, witness: Witness
+) -> FleetMaker:
+    """The fleet, with what goes wrong in it.
+
+    Raises:
+      InvalidParameter: see `check_disturbed`.
+    """
+    check_disturbed(fleet, faults)
+    if faults is not None:
+        from askance.simulation.fleets.grpc import grpc_fleet  # gRPC is imported when it is used
+
+        return partial(grpc_fleet, fates=faults(seed / "faults"), witness=witness)
+    return FLEETS[fleet] if isinstance(fleet, str) else fleet
+
+
+def stayed_away(outcome: Outcome[object]) -> tuple[str, ...]:
+    """A line for each round that somebody was not there for."""
+    notes = []
+    for number, tallies in enumerate(outcome.tallies):
+        asked = sum(tally.asked for tally in tallies)
+        came = sum(tally.answered + sum(n for _, n in tally.refusals) for tally in tallies)
+        if came < asked:
+            notes.append(
+                f"round {number}: of {asked:,} requests {asked - came:,} found nobody there"
+            )
+    more = len(notes) - _MOST
+    return (*notes[:_MOST], f"and so in {more:,} more rounds") if more > 0 else tuple(notes)
+
+
+def lied(behaviour: Behaviour, population: Population) -> tuple[str, ...]:
+    """How many users lie, if any may: then no interval and no error bound holds."""
+    if not behaviour.lies:
+        return ()
+    liars = 0
+    for start in range(0, population.size, _CHUNK):
+        chunk = np.arange(start, min(start + _CHUNK, population.size), dtype=np.int64)
+        liars += int(np.count_nonzero(behaviour.lying(chunk)))
+    attack = f" ({behaviour.spec.attack})" if isinstance(behaviour, Misbehaving) else ""
+    return (
+        f"{liars:,} of {population.size:,} users lie{attack}: intervals and error bounds hold for"
+        " honest answers only",
+    )
+
+
+def went_wrong(faults: MakeFates | None, witness: Witness) -> tuple[str, ...]:
+    """What went wrong, and that it did no harm."""
+    if faults is None:
+        return ()
+    return (f"faults: {witness.told()}; each report was counted once, and a replay agrees",)

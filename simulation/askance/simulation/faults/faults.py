@@ -1,0 +1,141 @@
+"""What goes wrong between devices and their aggregator, by rates and a seed, or one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from fractions import Fraction
+from typing import Protocol
+
+from askance.aggregator.learners.rationals import Rational, rational
+from askance.client.errors import InvalidParameter
+from askance.simulation.coins import keystream
+from askance.simulation.seeds import Seed
+
+_LEAST_PASSING = Fraction(1, 10)
+_PER_DEVICE = 1 << 20  # exchanges whose fates are drawn apart from the next device's
+
+
+class Fault(Enum):
+    """What becomes of one exchange: something that a device says, and what it hears next."""
+
+    NONE = "passes"
+    LOST_REQUEST = "lost on the way there"
+    LOST_RESPONSE = "lost on the way back"
+    TWICE = "delivered twice"
+    HELD = "kept by the network until a later one has passed"
+    SLOW = "sent late"
+    DIES_BEFORE_COMMIT = "the device dies before its charge is durable"
+    DIES_AFTER_COMMIT = "the device dies between its charge and its report"
+    DIES_AFTER_SEND = "the device dies before the acknowledgement"
+
+
+class Fates(Protocol):
+    """What becomes of each exchange of each device."""
+
+    def fate(self, ordinal: int, exchange: int) -> Fault:
+        """Of the device's exchange of this number, over all its lives; a pure function."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """How much goes wrong; called with a seed, what.
+
+    An exchange has at most one fault. A lost one is lost on either way, a crash falls before the
+    commit, after it, or after the report was sent, each alike often. Everybody comes back and tries
+    again until it is acknowledged, so that faults change no transcript.
+
+    Args:
+      lost, duplicate, reorder, slow, crash: chances an exchange.
+
+    Raises:
+      InvalidParameter: a chance outside [0, 1]; or fewer than a tenth of all exchanges would pass.
+    """
+
+    lost: Rational = 0
+    duplicate: Rational = 0
+    reorder: Rational = 0
+    slow: Rational = 0
+    crash: Rational = 0
+
+    def __post_init__(self) -> None:
+        for name in (one.name for one in fields(self)):
+            chance = rational(getattr(self, name), name)
+            if not 0 <= chance <= 1:
+                raise InvalidParameter(
+                    f"{name}: expected a chance from 0 to 1, found {float(chance):g}"
+                )
+            object.__setattr__(self, name, chance)
+        chances = [Fraction(getattr(self, one.name)) for one in fields(self)]
+        fails = sum((Fraction(self.lost), Fraction(self.reorder), Fraction(self.crash)))
+        if sum(chances) > 1 or 1 - fails < _LEAST_PASSING:
+            raise InvalidParameter(
+                "faults: expected chances that sum to at most 1, and of lost, reorder and crash to"
+                f" at most {1 - _LEAST_PASSING}, found {float(sum(chances)):g} and {float(fails):g}"
+            )
+
+    def __call__(self, seed: Seed) -> Fates:
+        """What becomes of which exchange."""
+        return _Drawn(self._shares(), seed)
+
+    def _shares(self) -> tuple[tuple[Fault, Fraction], ...]:
+        lost, crash = Fraction(self.lost) / 2, Fraction(self.crash) / 3
+        return (
+            (Fault.LOST_REQUEST, lost),
+            (Fault.LOST_RESPONSE, lost),
+            (Fault.TWICE, Fraction(self.duplicate)),
+            (Fault.HELD, Fraction(self.reorder)),
+            (Fault.SLOW, Fraction(self.slow)),
+            (Fault.DIES_BEFORE_COMMIT, crash),
+            (Fault.DIES_AFTER_COMMIT, crash),
+            (Fault.DIES_AFTER_SEND, crash),
+        )
+
+    @classmethod
+    def named(cls, chances: Mapping[str, Rational]) -> Faults:
+        """From chances by name, as a person gives them.
+
+        Raises:
+          InvalidParameter: a name that there is none of.
+        """
+        known = [one.name for one in fields(cls)]
+        for name in chances:
+            if name not in known:
+                raise InvalidParameter(
+                    f"faults: expected one of {', '.join(known)}, found {name!r}"
+                )
+        return cls(**chances)
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """Fates by chance: a word an exchange, by random access."""
+
+    shares: tuple[tuple[Fault, Fraction], ...]
+    seed: Seed
+
+    def fate(self, ordinal: int, exchange: int) -> Fault:
+        place = ordinal * _PER_DEVICE + exchange % _PER_DEVICE
+        left = Fraction(int(keystream(self.seed.key[:16], place, 1)[0]), 1 << 64)
+        for fault, share in self.shares:
+            if left < share:
+                return fault
+            left -= share
+        return Fault.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """Chosen faults, the rest passes: (ordinal, exchange) -> what becomes of it."""
+
+    faults: Mapping[tuple[int, int], Fault] = field(default_factory=dict)
+
+    def __call__(self, seed: Seed) -> Fates:
+        """Itself: nothing here is left to chance."""
+        return self
+
+    def fate(self, ordinal: int, exchange: int) -> Fault:
+        """As chosen."""
+        return self.faults.get((ordinal, exchange), Fault.NONE)

@@ -1,0 +1,149 @@
+"""What holds whatever went wrong, told from what is durable and from what was said.
+
+No report is counted twice; no device is past its budget, or charged twice for a request; an answer
+is that of the reports that arrived, which are the devices' own, byte for byte; and the transcript
+alone leads to the same result again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+from askance.aggregator.session import Outcome, Session, Tally, Transcript
+from askance.aggregator.session.transcript import Asked, AskedGroup, Closed
+from askance.aggregator.store import Store
+from askance.client.codec import decode_report, decode_request, decode_study, digest_of
+from askance.client.errors import AskanceError
+from askance.client.ledger import Entry, Ledger
+from askance.client.messages import Refusal, Report
+from askance.client.queries import Schema
+from askance.client.randomizers import Randomizer
+
+T = TypeVar("T")
+
+
+class BrokenInvariant(AskanceError):
+    """Something does not hold that must, whatever goes wrong: a defect of this system."""
+
+
+def check_store(
+    store: Store, ledger: Callable[[int], Ledger], accepted: Mapping[tuple[int, bytes], int]
+) -> None:
+    """Everything about the studies of a store and the ledgers of those who answered.
+
+    Args:
+      store: the aggregator's.
+      ledger: of a user, by ordinal.
+      accepted: how often each device was told that its report to a request was accepted.
+
+    Raises:
+      BrokenInvariant: the first thing that does not hold.
+    """
+    check_accepted_once(accepted)
+    budgets = {}
+    answered: set[int] = set()
+    for digest, signed in store.studies().items():
+        terms = decode_study(signed.study)
+        budgets[digest] = terms.budget_nano_nats
+        asked, closed = events(store, digest)
+        for number, end in closed.items():
+            for group, tally in zip(asked[number].groups, end.tallies, strict=True):
+                check_counted(store, group, tally, terms.schema)
+                answered |= check_same_bytes(store, group, ledger)
+    for ordinal in sorted(answered):
+        check_charges(ordinal, ledger(ordinal).history(), budgets)
+
+
+def check_accepted_once(accepted: Mapping[tuple[int, bytes], int]) -> None:
+    """A report is accepted once; every later delivery is a duplicate."""
+    for (ordinal, digest), times in accepted.items():
+        if times > 1:
+            raise _broken(f"device {ordinal}, request {digest.hex()[:8]}", "accepted once", times)
+
+
+def check_charges(ordinal: int, history: Iterable[Entry], budgets: Mapping[bytes, int]) -> None:
+    """Nobody is charged twice for a request, nor above a study's budget.
+
+    Args:
+      history: the device's ledger.
+      budgets: of the studies, by digest.
+    """
+    requests: set[bytes] = set()
+    spent: Counter[bytes] = Counter()
+    for entry in history:
+        if entry.request_digest in requests:
+            raise _broken(f"device {ordinal}", "one charge a request", "two")
+        requests.add(entry.request_digest)
+        spent[entry.study_digest] += entry.nano_nats
+    for study, nano_nats in spent.items():
+        if nano_nats > budgets[study]:
+            raise _broken(f"device {ordinal}", f"at most {budgets[study]} nano-nats", nano_nats)
+
+
+def check_counted(store: Store, group: AskedGroup, tally: Tally, schema: Schema) -> None:
+    """A closed round's tally is that of the stored reports, each once; none is in conflict."""
+    digest = digest_of(group.payload)
+    where = f"request {digest.hex()[:8]}"
+    if any(True for _ in store.evidence(digest)):
+        raise _broken(where, "no two different reports of one device", "some")
+    randomizer = decode_request(group.payload, schema).randomizer
+    stored = list(store.reports(digest))
+    if len({ordinal for ordinal, _ in stored}) < len(stored):
+        raise _broken(where, "one report a device", "more")
+    outcomes = [decode_report(data).outcome for _, data in stored]
+    symbols = [outcome for outcome in outcomes if isinstance(outcome, bytes)]
+    refusals = Counter(one.reason for one in outcomes if isinstance(one, Refusal))
+    if tally.answered != len(symbols):
+        raise _broken(where, f"{len(symbols)} answers counted", tally.answered)
+    if tally.counts != tallied(randomizer, symbols):
+        raise _broken(where, "the counts of the stored reports", "others")
+    if dict(tally.refusals) != dict(refusals):
+        raise _broken(where, f"{refusals.total()} refusals counted", dict(tally.refusals))
+
+
+def check_same_bytes(store: Store, group: AskedGroup, ledger: Callable[[int], Ledger]) -> set[int]:
+    """A stored answer is the one that its device's ledger holds; who answered."""
+    digest = digest_of(group.payload)
+    answered = set()
+    for ordinal, data in store.reports(digest):
+        report: Report = decode_report(data)
+        if isinstance(report.outcome, Refusal):
+            continue  # a refusal spent nothing and is not kept
+        if ledger(ordinal).stored(digest) != data:
+            raise _broken(f"device {ordinal}", "the bytes that its ledger holds", "others")
+        answered.add(ordinal)
+    return answered
+
+
+def check_replay(session: Session[T], outcome: Outcome[T]) -> None:
+    """The transcript alone, and what is stored, lead to the same result again; nobody is asked.
+
+    Raises:
+      BrokenInvariant: to another one.
+    """
+    if session.run() != outcome:
+        raise _broken("replay", "the same result as the study had", "another")
+
+
+def events(store: Store, study: bytes) -> tuple[dict[int, Asked], dict[int, Closed]]:
+    """What a study's transcript records as asked and as closed, by round."""
+    recorded = Transcript(store.log(study)).recorded
+    asked = {event.round: event for event in recorded if isinstance(event, Asked)}
+    closed = {event.round: event for event in recorded if isinstance(event, Closed)}
+    if len(asked) + len(closed) + 1 != max(len(recorded), 1):
+        raise _broken("transcript", "every round asked once and closed once", "more")
+    return asked, closed
+
+
+def tallied(randomizer: Randomizer, symbols: list[bytes]) -> tuple[int, ...]:
+    """The tally of these symbols."""
+    sheet = np.frombuffer(b"".join(symbols), np.uint8).reshape(len(symbols), randomizer.width)
+    return tuple(int(count) for count in randomizer.tally(sheet))
+
+
+def _broken(where: str, expected: str, found: Any) -> BrokenInvariant:
+    return BrokenInvariant(f"{where}: expected {expected}, found {found}")

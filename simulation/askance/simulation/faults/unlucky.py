@@ -1,0 +1,215 @@
+"""A device that things happen to: its process dies and starts again, its messages go astray.
+
+The connection is a real one; between it and the device's runtime stands a line that does to each
+exchange what its fate is. What outlives the process is the ledger, and what the network has kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import grpc
+from grpc import aio
+
+from askance.client.device import Device
+from askance.client.errors import StoreError
+from askance.client.ledger import Ledger
+from askance.client.service import (
+    SERVICE,
+    DeviceRunner,
+    Identity,
+    decode_check_in,
+    decode_response,
+    encode_check_in,
+)
+from askance.simulation.faults.faults import Fates, Fault
+from askance.simulation.faults.mortality import Life, mortal
+from askance.simulation.faults.witness import Witness
+
+_SLOW_S = 0.05
+_HURRY = 50  # waits between two tries are so many times shorter than on a real device
+_CALL_TIMEOUT_S = 60
+_CUT = aio.AioRpcError(
+    grpc.StatusCode.UNAVAILABLE, aio.Metadata(), aio.Metadata(), "the network was cut"
+)
+_DYING = {Fault.DIES_BEFORE_COMMIT: False, Fault.DIES_AFTER_COMMIT: True}
+_AT_ONCE = frozenset({Fault.LOST_REQUEST, Fault.TWICE, Fault.HELD, Fault.SLOW})
+
+Boot = Callable[[int, Ledger], Device]
+
+
+class Line:
+    """One device's connection (what `DeviceRunner` uses of gRPC's channel) through all its lives.
+
+    Args:
+      ordinal: whose it is.
+      channel: the real one.
+      identity: the device's; what the network kept is delivered under it.
+      fates: what becomes of its exchanges.
+      witness: told of what happened.
+    """
+
+    def __init__(
+        self, ordinal: int, channel: aio.Channel, identity: Identity, fates: Fates, witness: Witness
+    ) -> None:
+        self.ordinal = ordinal
+        self.witness = witness
+        self.life = Life()
+        self._channel = channel
+        self._identity = identity
+        self._fates = fates
+        self._exchanges = 0
+        self._cause = Fault.NONE
+        self._held: list[bytes] = []
+
+    def start(self) -> Life:
+        """The device starts: a new life, whose end may be near."""
+        self.life = Life()
+        self._arm()
+        return self.life
+
+    def unary_unary(self, method: str) -> Any:
+        """CheckIn; nothing goes wrong with it."""
+        return self._channel.unary_unary(method)
+
+    def stream_stream(self, method: str) -> Callable[[], Stream]:
+        """Participate."""
+        dial: Callable[[], Any] = self._channel.stream_stream(method)
+        return lambda: Stream(dial(), self)
+
+    def next_fate(self) -> Fault:
+        """What becomes of the exchange that begins now."""
+        fate = self._fates.fate(self.ordinal, self._exchanges)
+        self._exchanges += 1
+        self._arm()
+        return fate
+
+    def happens(self, fault: Fault) -> None:
+        """A fault takes effect."""
+        self.witness.happened[fault] += 1
+
+    def kill(self, fault: Fault) -> StoreError:
+        """The process dies, now."""
+        self._cause = fault
+        self.life.end()
+        return StoreError("the process is dead")
+
+    def died(self) -> None:
+        """The process is dead, at a commit or by `kill`."""
+        self.happens(self._cause)
+
+    def keep(self, data: bytes) -> None:
+        """The network keeps a message."""
+        self._held.append(data)
+
+    async def deliver_kept(self) -> None:
+        """What it kept arrives after all, the latest first."""
+        held, self._held = self._held, []
+        for data in reversed(held):
+            await self.deliver(data)
+
+    async def deliver(self, data: bytes) -> None:
+        """A message arrives by itself; the device hears nothing of it."""
+        message = replace(
+            decode_check_in(data), device_id=self._identity.device_id, token=self._identity.token
+        )
+        call: Any = self._channel.unary_unary(f"/{SERVICE}/CheckIn")
+        with suppress(aio.AioRpcError):
+            answer = await call(encode_check_in(message), timeout=_CALL_TIMEOUT_S)
+            self.witness.heard(self.ordinal, decode_response(answer).acks)
+
+    def _arm(self) -> None:
+        """A process that is to die at its next commit will."""
+        fate = self._fates.fate(self.ordinal, self._exchanges)
+        if fate in _DYING:
+            self._cause = fate
+            self.life.end_at(0, kept=_DYING[fate])
+
+
+class Stream:
+    """One stream of a line."""
+
+    def __init__(self, call: Any, line: Line) -> None:
+        self._call = call
+        self._line = line
+        self._greeted = False
+        self._awaiting = Fault.NONE
+
+    async def write(self, data: bytes) -> None:
+        """The device says something; its fate befalls it."""
+        fate = self._line.next_fate()
+        greeting, self._greeted = not self._greeted, True
+        if fate in _AT_ONCE:
+            self._line.happens(fate)
+        if fate is Fault.SLOW:
+            await asyncio.sleep(_SLOW_S)
+        if fate is Fault.HELD:
+            self._line.keep(data)
+        if fate in (Fault.LOST_REQUEST, Fault.HELD):
+            raise self._cut()
+        await self._call.write(data)
+        if fate is Fault.TWICE:
+            await (self._line.deliver(data) if greeting else self._call.write(data))
+        if fate in (Fault.LOST_RESPONSE, Fault.DIES_AFTER_SEND):
+            self._awaiting = fate
+        await self._line.deliver_kept()
+
+    async def read(self) -> Any:
+        """What the aggregator says next."""
+        data = await self._call.read()
+        if isinstance(data, bytes):
+            self._line.witness.heard(self._line.ordinal, decode_response(data).acks)
+            if self._awaiting is Fault.LOST_RESPONSE:
+                self._line.happens(Fault.LOST_RESPONSE)
+                raise self._cut()
+            if self._awaiting is Fault.DIES_AFTER_SEND:
+                raise self._line.kill(Fault.DIES_AFTER_SEND)
+        return data
+
+    def cancel(self) -> None:
+        """The device hangs up."""
+        self._call.cancel()
+
+    def _cut(self) -> aio.AioRpcError:
+        self._call.cancel()
+        return _CUT
+
+
+class Unlucky:
+    """One device at work, whatever happens to it; after each death it starts anew.
+
+    Args:
+      line: its connection; boot: makes its device on a ledger; ledger: what outlives it.
+    """
+
+    def __init__(self, line: Line, identity: Identity, boot: Boot, ledger: Ledger) -> None:
+        self._line = line
+        self._identity = identity
+        self._boot = boot
+        self._ledger = ledger
+
+    async def participate(self) -> None:
+        """Holds a stream open for ever, through deaths and restarts.
+
+        Raises:
+          StoreError: the ledger cannot be used, and not because the process died.
+        """
+        while True:
+            life = self._line.start()
+            device = self._boot(self._line.ordinal, mortal(self._ledger, life))
+            channel: Any = self._line
+            runner = DeviceRunner(device, self._identity, channel, sleep=_soon)
+            try:
+                await runner.participate()
+            except StoreError:
+                if not life.ended:
+                    raise
+                self._line.died()
+
+
+async def _soon(milliseconds: int) -> None:
+    await asyncio.sleep(milliseconds / 1000 / _HURRY)

@@ -1,0 +1,123 @@
+"""Every device's runtime over gRPC, in the service's event loop.
+
+In one loop with the service, because grpc.aio serves all loops of a process from one queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from typing import Protocol
+
+from grpc import aio
+
+from askance.aggregator.service import AggregatorServer
+from askance.client.errors import LocalProtocolError
+from askance.client.service import NO_PROXY, channel_options
+
+_DIALLING = 64  # devices that dial between two turns of the loop
+_STOP_S = 30.0
+
+
+class Runtime(Protocol):
+    """One device at work."""
+
+    async def participate(self) -> None:
+        """Holds a stream open for ever."""
+        ...
+
+
+MakeRuntime = Callable[[int, aio.Channel], Runtime]
+"""From an ordinal and a connection, which many share."""
+
+
+class Runners:
+    """The devices of a fleet: who is there holds a stream open.
+
+    Args:
+      make: makes a device's runtime, once.
+      server: what they dial in to.
+      connections: over how many connections their streams are spread.
+      order: of ordinals, in which they dial in.
+
+    Nobody dials in before `attend` says who is there.
+    """
+
+    def __init__(
+        self,
+        make: MakeRuntime,
+        server: AggregatorServer,
+        connections: int,
+        order: Sequence[int],
+    ) -> None:
+        self._make = make
+        self._server = server
+        self._connections = connections
+        self._order = order
+        self._channels: list[aio.Channel] = []
+        self._runtimes: dict[int, Runtime] = {}
+        self._streaming: dict[int, asyncio.Task[None]] = {}
+        self._failure: BaseException | None = None
+        self._serving = asyncio.run_coroutine_threadsafe(self._serve(), server.loop)
+
+    def check(self) -> None:
+        """Raises what a device's runtime ended with."""
+        if self._failure is not None:
+            raise LocalProtocolError("devices: expected them to run on, found one ended") from (
+                self._failure
+            )
+
+    def attend(self, away: Collection[int]) -> None:
+        """These are not there from now on, and everybody else is.
+
+        Returns when those who are not have hung up; from another thread than the service's."""
+        attending = self._attend(frozenset(away))
+        asyncio.run_coroutine_threadsafe(attending, self._server.loop).result()
+
+    def stop(self) -> None:
+        """Hangs up."""
+        self._serving.cancel()
+        with suppress(CancelledError):
+            self._serving.result(_STOP_S)
+
+    async def _serve(self) -> None:
+        self._channels = [
+            aio.insecure_channel(
+                self._server.address, options=[*channel_options(own_connection=True), NO_PROXY]
+            )
+            for _ in range(self._connections)
+        ]
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await self._hang_up(list(self._streaming))
+            for channel in self._channels:
+                await channel.close()
+
+    async def _attend(self, away: frozenset[int]) -> None:
+        await self._hang_up([ordinal for ordinal in self._streaming if ordinal in away])
+        for place, ordinal in enumerate(self._order):
+            if ordinal in away or ordinal in self._streaming:
+                continue
+            if ordinal not in self._runtimes:
+                channel = self._channels[place % len(self._channels)]
+                self._runtimes[ordinal] = self._make(ordinal, channel)
+            runtime = self._runtimes[ordinal]
+            self._streaming[ordinal] = asyncio.ensure_future(self._participate(runtime))
+            if place % _DIALLING == 0:
+                await asyncio.sleep(0)  # so that who stops while they dial is heard
+
+    async def _hang_up(self, ordinals: Sequence[int]) -> None:
+        leaving = [self._streaming.pop(ordinal) for ordinal in ordinals]
+        for task in leaving:
+            task.cancel()
+        await asyncio.gather(*leaving, return_exceptions=True)
+
+    async def _participate(self, runtime: Runtime) -> None:
+        try:
+            await runtime.participate()
+        except Exception as error:
+            self._failure = error
+            await self._server.hub.stop()  # whoever waits for a round would wait for ever

@@ -124,6 +124,7 @@ def test_what_is_listed_is_what_there_is() -> None:
     listed = ask.catalogue()
     assert [item["name"] for item in listed["learners"]] == [e.name for e in learners()]
     assert {item["name"] for item in listed["populations"]} == set(POPULATIONS)
+    assert [item["name"] for item in listed["changes"]] == ["label-noise", "drift"]
     for item in listed["learners"]:
         known = {parameter["name"] for parameter in item["parameters"]}
         assert len(known) == len(item["parameters"])

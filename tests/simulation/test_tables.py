@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from askance.client.errors import AskanceError, InvalidRecord
@@ -161,6 +163,21 @@ class TestSizes:
         assert people.notes == (
             INFERRED,
             f"{ROWS} rows were resampled with replacement to 1000 users",
+        )
+
+    def test_a_billion_users_take_the_memory_of_the_rows(self, numbered: Path) -> None:
+        tracemalloc.start()
+        people = Population.from_csv(numbered, users=10**9, seed=1)
+        last = people.columns(10**9 - 1000, 10**9)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert most < 1 << 20
+        found = {last.record(place).values["number"] for place in range(1000)}
+        assert found == set(range(ROWS))  # one is never drawn with probability 1.7e-9
+        fewer = Population.from_csv(numbered, users=1000, seed=1).columns(0, 1000)
+        first = people.columns(0, 1000)
+        assert np.array_equal(
+            np.asarray(first.values["number"]), np.asarray(fewer.values["number"])
         )
 
     @pytest.mark.parametrize("users", [20, ROWS, 1000])

@@ -1,0 +1,96 @@
+"""Black-box audits of serialised reports: what the bytes that leave a device tell about a record.
+
+`askance verify` decides losses exactly, by a randomizer's integers, and so believes the code that
+stands between those integers and the wire. An audit believes none of it. It asks real devices,
+takes apart the bytes of their reports by the wire format's rules, and looks for
+
+- **losses**: an event that is likelier under one record than under another by a factor of more than
+  e^eps. The bound is statistical and holds from below: ln(p_low / p_high) with Clopper-Pearson's
+  bounds of the two probabilities, each at its share of alpha over all events tried (Bonferroni).
+  Events (a symbol, a byte, a bit, the first bit set, a length, thresholds of a likelihood ratio)
+  are chosen and learned in one half of the reports and tested on the other, so that choosing costs
+  nothing. Two records that answer alike may tell nothing at all: their eps is 0;
+- **departures**: a symbol or a cell that is reported more or less often than is stated (never, for
+  example), by exact binomial tails. Randomizers that tell less than they charge depart too;
+- **broken promises**, in which there is no chance: bytes around the symbol that differ between
+  reports, a charge that is not the announced one, other bytes when a device is asked again or
+  restarted, another symbol or another charge when a question comes back in another study, and
+  a report that no coins change.
+
+What an audit cannot show: that nothing is told. Finding nothing says that no event of those tried
+told more than eps by so much that n reports prove it; `detectable` says how much that is, in an
+event as frequent as the best one found. A loss between records that were not asked, in events that
+were not tried, or of a chance below about 1/n is not seen. The proof is `verify`; an audit is
+evidence that what it proves is what runs.
+
+Rules of the room: reports come from devices whose coins are fresh at every call; no decoder, table
+or counter of the trusted base reads them; an alarm is a line for people, false with a chance of at
+most alpha. `audit` takes any function that returns bytes; `audit_devices` puts devices behind it.
+
+Source: Clopper and Pearson, Biometrika 26 (1934); Ding, Wang, Wang, Zhang and Kifer, StatDP, 2018
+(arXiv:1805.10559): hypothesis tests on events chosen from other samples; Bichsel, Steffen,
+Bogunovic and Vechev, DP-Sniper, 2021: events from a learned likelihood ratio.
+"""
+
+from askance.simulation.audit.audit import (
+    DEFAULT_ALPHA,
+    DEFAULT_EPSILONS,
+    DEFAULT_REPORTS,
+    Audit,
+    Refused,
+    audit,
+    audit_devices,
+    audit_families,
+    subjects,
+)
+from askance.simulation.audit.bench import (
+    Answerer,
+    Bench,
+    Case,
+    Maker,
+    StreamCoins,
+    Subject,
+    of_a_number,
+    of_cells,
+)
+from askance.simulation.audit.ledgers import FileLedgers, Ledgers, MemoryLedgers
+from askance.simulation.audit.losses import Exposure, Pair, exposures
+from askance.simulation.audit.messages import Message, messages
+from askance.simulation.audit.promises import Broken, certainties, repeats
+from askance.simulation.audit.statements import Departure, Goodness, Statements, compare, stated
+
+__all__ = [
+    "DEFAULT_ALPHA",
+    "DEFAULT_EPSILONS",
+    "DEFAULT_REPORTS",
+    "Answerer",
+    "Audit",
+    "Bench",
+    "Broken",
+    "Case",
+    "Departure",
+    "Exposure",
+    "FileLedgers",
+    "Goodness",
+    "Ledgers",
+    "Maker",
+    "MemoryLedgers",
+    "Message",
+    "Pair",
+    "Refused",
+    "Statements",
+    "StreamCoins",
+    "Subject",
+    "audit",
+    "audit_devices",
+    "audit_families",
+    "certainties",
+    "compare",
+    "exposures",
+    "messages",
+    "of_a_number",
+    "of_cells",
+    "repeats",
+    "stated",
+    "subjects",
+]

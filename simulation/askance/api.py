@@ -14,9 +14,10 @@ are first used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from askance.aggregator import learners
@@ -118,6 +119,7 @@ if TYPE_CHECKING:
         StudyDefinition,
         Verification,
     )
+    from askance.simulation.audit import Audit, Refused
     from askance.simulation.curation import Told
     from askance.simulation.reproduce import Reproduction
 
@@ -168,6 +170,7 @@ __all__ = [
     "__version__",
     "absolute",
     "adaptive",
+    "audit",
     "best_for",
     "bucketize",
     "catalogue",
@@ -212,6 +215,36 @@ __all__ = [
 ]
 
 _WRITERS = {".parquet": "pyarrow", ".png": "matplotlib", ".svg": "matplotlib"}
+
+
+def audit(
+    epsilons: Iterable[Epsilon] = (), *, reports: int | None = None
+) -> Iterator[Audit | Refused]:
+    """Asks real devices and looks, in the bytes of their reports, for what tells too much.
+
+    Ledgers of devices that are restarted are files in a temporary folder; coins are the operating
+    system's. An absence of alarms is no proof: `verify` is.
+
+    Args:
+        epsilons: nats; none: 1 and 4. reports: of each record asked, 2 or more; None: enough to be
+            done within a minute.
+
+    Raises:
+        InvalidParameter: an epsilon that is none, or too few reports.
+    """
+    from askance.simulation.audit import (
+        DEFAULT_EPSILONS,
+        DEFAULT_REPORTS,
+        FileLedgers,
+        audit_families,
+    )
+
+    with TemporaryDirectory() as folder, FileLedgers(Path(folder)) as ledgers:
+        yield from audit_families(
+            tuple(epsilons) or DEFAULT_EPSILONS,
+            ledgers=ledgers,
+            reports=DEFAULT_REPORTS if reports is None else reports,
+        )
 
 
 def demo(

@@ -5,28 +5,46 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from askance.simulation.cli.output import print_json, screen
+from askance.simulation.cli.arguments import count
+from askance.simulation.cli.output import Failure, counted, print_json, screen
 
 NAME = "verify"
 SUMMARY = "every randomizer's exact privacy loss against epsilon, by integers"
 DESCRIPTION = (
     "Makes every randomizer at every epsilon and compares its exact privacy loss, in integers, "
-    "with what it may cost. Exits with 1 when one costs more."
+    "with what it may cost. With --audit, asks devices instead and looks for losses in the bytes "
+    "of their reports. Exits with 1 when one costs more, or an audit raises an alarm."
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which epsilons."""
+    """Which epsilons; exactly, or by looking at reports."""
     parser.add_argument(
         "--epsilon",
         action="append",
         metavar="E",
-        help="an epsilon in nats; may be repeated (default: a range from 0.01 to 20)",
+        help="an epsilon in nats; may be repeated (default: a range from 0.01 to 20; of audits"
+        " 1 and 4)",
+    )
+    parser.add_argument(
+        "--audit",
+        action="store_true",
+        help="bound losses from below by the serialised reports of real devices",
+    )
+    parser.add_argument(
+        "--reports",
+        type=count,
+        metavar="N",
+        help="with --audit: reports of each record that is asked (default: 5,000)",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Checks and prints."""
+    """Checks or audits, and prints."""
+    if arguments.audit:
+        return _audit(arguments)
+    if arguments.reports is not None:
+        raise Failure(2, "usage", "--reports goes with --audit")
     import askance.api as ask
 
     checks = list(ask.verify(arguments.epsilon) if arguments.epsilon else ask.verify())
@@ -36,6 +54,56 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _tell([check.to_json() for check in checks], violations)
     return 1 if violations else 0
+
+
+def _audit(arguments: argparse.Namespace) -> int:
+    import askance.api as ask
+
+    audits = list(ask.audit(arguments.epsilon or (), reports=arguments.reports))
+    rows = [audit.to_json() for audit in audits]
+    alarms = sum(len(audit.alarms) for audit in audits)
+    if arguments.json:
+        print_json({"audited": rows, "alarms": alarms})
+    else:
+        _tell_audits(rows, alarms)
+    return 1 if alarms else 0
+
+
+def _tell_audits(rows: list[dict[str, Any]], alarms: int) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = screen()
+    table = Table(box=None, padding=(0, 2))
+    for head in ("randomizer", "epsilon", "loss at least", "found if over", "reports", "events"):
+        table.add_column(head, justify="left" if head == "randomizer" else "right")
+    table.add_column("alarms")
+    for row in rows:
+        if "refused" in row:
+            table.add_row(row["randomizer"], f"{row['epsilon']:g}", *"----", "refused")
+            continue
+        worst = row["pairs"][0]
+        table.add_row(
+            row["randomizer"],
+            f"{row['epsilon']:g}",
+            _nats(row["loss_at_least"]),
+            _nats(worst["detectable"]),
+            f"{row['reports']:,}",
+            str(sum(pair["events"] for pair in row["pairs"])),
+            f"[red]{counted(len(row['alarms']), 'alarm')}[/red]" if row["alarms"] else "none",
+        )
+    console.print(table)
+    for row in rows:
+        for alarm in row["alarms"]:
+            console.print(f"{row['randomizer']}, epsilon {row['epsilon']:g}: {escape(alarm)}")
+    console.print(
+        f"{len(rows)} audited, {counted(alarms, 'alarm')}. The absence of an alarm is no proof;"
+        " askance verify is."
+    )
+
+
+def _nats(number: float | None) -> str:
+    return "-" if number is None else f"{number:.3f}"
 
 
 def _tell(rows: list[dict[str, Any]], violations: int) -> None:

@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 from tests.desk.conftest import RunIn
 from tests.faults.deployment import Deployment
-from tests.faults.mortality import WRITES
-from tests.faults.network import Fault
 from tests.faults.people import PARITY, PEOPLE, PUBLIC, undisturbed
 
 from askance.aggregator.analyst import StudyExport, VerificationFailed, verify
@@ -28,6 +26,8 @@ from askance.aggregator.store import StudyState
 from askance.client.codec import digest_of
 from askance.client.errors import InvalidAnswer, NondeterminismError
 from askance.client.messages import StudyTerms
+from askance.simulation.faults import Fault
+from askance.simulation.faults.mortality import WRITES
 
 OTHER = bytes(32)
 

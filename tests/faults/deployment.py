@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from grpc import aio
-from tests.faults.mortality import Life, mortal
 from tests.faults.network import Link, Witness
 from tests.faults.people import NOW_S, PUBLIC, Setup
 
@@ -25,6 +24,7 @@ from askance.client.codec import digest_of
 from askance.client.errors import StoreError
 from askance.client.ledger import Ledger, LedgerFile, MemoryLedger
 from askance.client.service import DeviceRunner, Identity, token_digest
+from askance.simulation.faults.mortality import Life, mortal
 
 _TURNS = 40  # of the loop, in which everything that waits for no thread has happened
 _LOOK_EVERY_S = 0.0003

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from typing import Any
 
-import numpy as np
 from tests.faults.deployment import Deployment
 from tests.faults.people import undisturbed
 
@@ -14,11 +13,15 @@ from askance.aggregator.desk import cohort_seed
 from askance.aggregator.desk.results import figures
 from askance.aggregator.learners import hypothesis_json
 from askance.aggregator.session import Accounts, MemoryLog, Round, Session, Tally, Transcript
-from askance.aggregator.session.transcript import Asked, Closed
 from askance.aggregator.store import StudyState
 from askance.client.codec import decode_report, decode_study, digest_of
-from askance.client.messages import AckStatus, Refusal
-from askance.client.randomizers import Randomizer
+from askance.client.messages import AckStatus
+from askance.simulation.faults.invariants import (
+    check_accepted_once,
+    check_charges,
+    events,
+)
+from askance.simulation.faults.invariants import check_counted as stored_and_counted
 
 _ROUNDS = 12  # of check-ins by everybody, after which every study has come to an end
 
@@ -73,7 +76,7 @@ def check_said(deployment: Deployment) -> None:
             accepted[ordinal, digest] += status is AckStatus.ACCEPTED
             if status is not AckStatus.LATE:
                 assert store.report(digest, ordinal) is not None
-    assert max(accepted.values(), default=0) <= 1
+    check_accepted_once(accepted)
 
 
 def check_ledgers(deployment: Deployment) -> None:
@@ -84,12 +87,8 @@ def check_ledgers(deployment: Deployment) -> None:
     }
     for phone in deployment.phones:
         entries = list(deployment.disk.ledger(phone.ordinal).history())
-        assert len({entry.request_digest for entry in entries}) == len(entries)
+        check_charges(phone.ordinal, entries, budgets)
         assert sum(entry.nano_nats for entry in entries) <= deployment.setup.life * 10**9
-        spent: Counter[bytes] = Counter()
-        for entry in entries:
-            spent[entry.study_digest] += entry.nano_nats
-        assert all(spent[digest] <= budgets[digest] for digest in spent)
     check_frozen(deployment)
 
 
@@ -115,21 +114,13 @@ def check_frozen(deployment: Deployment) -> None:
 def check_counted(deployment: Deployment, digest: bytes) -> None:
     """A closed round's tallies are the stored reports, each once; nothing is in conflict."""
     store = deployment.disk.store
-    asked, closed = _events(deployment, digest)
+    asked, closed = events(store, digest)
     for event in asked.values():
         for group in event.groups:
             assert list(store.evidence(digest_of(group.payload))) == []
     for number, end in closed.items():
         for group, tally in zip(asked[number].groups, end.tallies, strict=True):
-            request = deployment.setup.request(group.payload)
-            outcomes = [
-                decode_report(data).outcome for _, data in store.reports(digest_of(group.payload))
-            ]
-            symbols = [outcome for outcome in outcomes if isinstance(outcome, bytes)]
-            refusals = Counter(o.reason for o in outcomes if isinstance(o, Refusal))
-            assert tally.answered == len(symbols)
-            assert tally.counts == tuple(_tally(request.randomizer, symbols))
-            assert dict(tally.refusals) == dict(refusals)
+            stored_and_counted(store, group, tally, deployment.setup.schema)
 
 
 def check_accounts(deployment: Deployment, digest: bytes) -> None:
@@ -177,11 +168,6 @@ def check_result(deployment: Deployment, place: int) -> None:
         assert result["transcript"] == expected.transcript
 
 
-def _tally(randomizer: Randomizer, symbols: list[bytes]) -> list[int]:
-    sheet = np.frombuffer(b"".join(symbols), np.uint8).reshape(len(symbols), randomizer.width)
-    return [int(count) for count in randomizer.tally(sheet)]
-
-
 class _Recorded:
     """Nobody is asked: everything is in the transcript."""
 
@@ -197,7 +183,7 @@ class _Recorded:
 
 def _all_came(deployment: Deployment, digest: bytes) -> bool:
     """Whether every round closed with an answer or a refusal of everybody."""
-    asked, closed = _events(deployment, digest)
+    asked, closed = events(deployment.disk.store, digest)
     return asked.keys() == closed.keys() and all(
         tally.answered + sum(count for _, count in tally.refusals) == tally.asked
         for event in closed.values()
@@ -205,18 +191,10 @@ def _all_came(deployment: Deployment, digest: bytes) -> bool:
     )
 
 
-def _events(deployment: Deployment, digest: bytes) -> tuple[dict[int, Asked], dict[int, Closed]]:
-    recorded = Transcript(deployment.disk.store.log(digest)).recorded
-    asked = {event.round: event for event in recorded if isinstance(event, Asked)}
-    closed = {event.round: event for event in recorded if isinstance(event, Closed)}
-    assert len(asked) + len(closed) + 1 == max(len(recorded), 1)
-    return asked, closed
-
-
 def _payload(deployment: Deployment, request_digest: bytes) -> bytes:
     store = deployment.disk.store
     for digest in store.studies():
-        for event in _events(deployment, digest)[0].values():
+        for event in events(store, digest)[0].values():
             for group in event.groups:
                 if digest_of(group.payload) == request_digest:
                     return group.payload

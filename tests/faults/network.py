@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from enum import Enum
 from typing import Any, NoReturn
 
 import grpc
@@ -17,6 +16,7 @@ from grpc import aio
 
 from askance.aggregator.service.servicer import DevicesServicer
 from askance.client.service import Response, decode_response
+from askance.simulation.faults import Fault
 
 CUT = aio.AioRpcError(
     grpc.StatusCode.UNAVAILABLE, aio.Metadata(), aio.Metadata(), "the network was cut"
@@ -24,14 +24,8 @@ CUT = aio.AioRpcError(
 _END = object()
 
 
-class Fault(Enum):
-    """What becomes of one exchange."""
-
-    NONE = "passes"
-    LOST_REQUEST = "lost on the way there"
-    LOST_RESPONSE = "lost on the way back"
-    TWICE = "delivered twice"
-    HELD = "kept for later"
+ON_THE_WAY = (Fault.NONE, Fault.LOST_REQUEST, Fault.LOST_RESPONSE, Fault.TWICE, Fault.HELD)
+"""What may become of an exchange with a network like this one."""
 
 
 class Witness:

@@ -9,8 +9,10 @@ from typing import Protocol
 from grpc import aio
 from hypothesis import strategies as st
 from tests.faults.deployment import Deployment, Phone
-from tests.faults.network import Fault
+from tests.faults.network import ON_THE_WAY
 from tests.faults.people import WEEK_S, Setup
+
+from askance.simulation.faults import Fault
 
 
 class Operation(Protocol):
@@ -163,7 +165,7 @@ class Pass:
 def operations(setup: Setup) -> st.SearchStrategy[Operation]:
     """What may happen to a deployment of this setup."""
     device = st.integers(0, setup.users - 1)
-    faults = st.lists(st.sampled_from(Fault), max_size=3).map(tuple)
+    faults = st.lists(st.sampled_from(ON_THE_WAY), max_size=3).map(tuple)
     check_ins = st.builds(CheckIn, device, faults)
     plan = st.integers(1, len(setup.plans) - 1)
     return st.one_of(

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from tests.faults.deployment import Deployment
 from tests.faults.invariants import check, finish
-from tests.faults.network import Fault
 from tests.faults.operations import (
     Cancel,
     CheckIn,
@@ -30,6 +29,7 @@ from tests.faults.people import PARITY, PEOPLE, WEEK_S, Setup
 from tests.faults.runs import happens
 
 from askance.client.messages import AckStatus, Reason
+from askance.simulation.faults import Fault
 
 TIMED = replace(PEOPLE, deadline_s=60)
 History = tuple[Setup, list[Operation]]

@@ -267,6 +267,7 @@ def test_kinds_have_frozen_numbers() -> None:
         "REAL": 2,
         "CATEGORY": 3,
         "SIGNED": 4,
+        "VECTOR": 5,
     }
 
 

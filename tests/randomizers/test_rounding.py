@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from askance.client.errors import InvalidParameter
 from askance.client.randomizers import COIN_SPACE, round_to_levels
+from askance.client.randomizers.rounding import sign_pattern
 
 
 @st.composite
@@ -93,3 +94,21 @@ def test_a_message_does_not_tell_the_value() -> None:
 def test_columns_of_another_form_are_refused(value: Any, coin: Any) -> None:
     with pytest.raises(InvalidParameter):
         round_to_levels(value, 0, 4, 2, coin)
+
+
+def test_a_sign_pattern_is_every_component_rounded_to_an_end() -> None:
+    coins = [0, COIN_SPACE // 2, COIN_SPACE - 1, 1, 7, 0, 0, 0, COIN_SPACE // 4]
+    values = [-4, 0, 4, 4, -4, 3, -3, 0, -2]
+    signs = [round_to_levels(v, -4, 4, 2, coin) for v, coin in zip(values, coins, strict=True)]
+    assert signs == [0, 0, 1, 1, 0, 1, 1, 1, 0]
+    assert sign_pattern(values, -4, 4, coins) == 0b001101110
+    assert sign_pattern([4], -4, 4, [9]) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "coins"),
+    [([], []), ([1], [1, 2]), ([5], [0]), ([-5], [0]), ([1], [COIN_SPACE]), ([1], [-1])],
+)
+def test_a_sign_pattern_of_something_else_is_refused(values: list[int], coins: list[int]) -> None:
+    with pytest.raises(InvalidParameter):
+        sign_pattern(values, -4, 4, coins)

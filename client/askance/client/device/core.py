@@ -11,7 +11,8 @@ from askance.client.errors import RemoteProtocolError
 from askance.client.ledger import MAX_ANSWERS, Charge, Ledger, Limits, Overrun
 from askance.client.messages import Reason, Refusal, Report, Request, SignedStudy
 from askance.client.queries import EncodedRecord, QueryKind, Schema
-from askance.client.randomizers import Coins, round_to_levels
+from askance.client.randomizers import Coins
+from askance.client.randomizers.rounding import round_to_levels, sign_pattern
 
 _SECONDS_A_DAY = 86_400
 _MAX_STUDIES = 256  # known at a time; an analyst could sign studies without end
@@ -172,15 +173,17 @@ class Device:
         level, coins = self._level(request, digest)
         return request.randomizer.randomize(level, coins)
 
-    def _level(self, request: Request, digest: bytes) -> tuple[int, list[int]]:
-        """The record's level, and the coins that randomize it."""
-        query = request.query
-        coins = list(self._coins.words(digest, request.coins))
+    def _level(self, request: Request, digest: bytes) -> tuple[int, tuple[int, ...]]:
+        """The record's level, and the coins that randomize it: others than those that round."""
+        query, randomizer = request.query, request.randomizer
+        words = self._coins.words(digest, request.coins)
+        coins, rounding = words[: randomizer.coins], words[randomizer.coins :]
+        if query.kind is QueryKind.VECTOR:
+            components = query.evaluate_vector(self._record)
+            return sign_pattern(components, query.low, query.high, rounding), coins
         level = query.evaluate(self._record)
         if query.kind is QueryKind.REAL:
-            rounding = coins.pop()  # independent of the coins that randomize the level
-            levels = request.randomizer.levels
-            level = round_to_levels(level, query.low, query.high, levels, rounding)
+            level = round_to_levels(level, query.low, query.high, randomizer.levels, rounding[0])
         return level, coins
 
     def _refuse(self, digest: bytes, study: ExaminedStudy | None, refusal: Refusal) -> bytes:

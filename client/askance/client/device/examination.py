@@ -15,7 +15,8 @@ from typing import Generic, TypeVar
 from askance.client.codec import decode_request, decode_study, digest_of, verify_study
 from askance.client.errors import AskanceError, InvalidParameter, InvalidQuery
 from askance.client.messages import Reason, Refusal, Request, SignedStudy, StudyTerms
-from askance.client.queries import QueryKind
+from askance.client.queries import Query, QueryKind
+from askance.client.randomizers import HypercubeResponse, Randomizer
 
 _MAX_BYTES = 2 << 20
 
@@ -135,14 +136,26 @@ def _examine_request(
     if request.study_digest != study.digest:
         return Refusal(Reason.UNKNOWN_STUDY, "expected a request of this study, found another's")
     query, randomizer = request.query, request.randomizer
-    if query.kind is not QueryKind.REAL and randomizer.levels != query.cells:
-        return Refusal(
-            Reason.LEVELS_MISMATCH,
-            f"expected a randomizer of {query.cells} levels, found {randomizer.levels}",
-        )
+    mismatch = _mismatch(query, randomizer)
+    if mismatch is not None:
+        return Refusal(Reason.LEVELS_MISMATCH, mismatch)
     return ExaminedRequest(
         digest=digest,
         request=request,
         nano_nats=randomizer.loss.nano_nats,
         question=hashlib.sha256(query.digest(schema) + randomizer.canonical).digest(),
     )
+
+
+def _mismatch(query: Query, randomizer: Randomizer) -> str | None:
+    """Why the query's values are not the randomizer's levels; None if they are."""
+    if query.kind is QueryKind.VECTOR:
+        if not isinstance(randomizer, HypercubeResponse):
+            return f"expected a randomizer of sign patterns, found {randomizer.name}"
+        if randomizer.components != query.components:
+            return f"expected {query.components} components, found {randomizer.components}"
+    elif isinstance(randomizer, HypercubeResponse):
+        return f"expected a randomizer of levels, found {randomizer.name}, of sign patterns"
+    elif query.kind is not QueryKind.REAL and randomizer.levels != query.cells:
+        return f"expected a randomizer of {query.cells} levels, found {randomizer.levels}"
+    return None

@@ -47,17 +47,19 @@ from askance.client.queries.functions import (
     where,
 )
 from askance.client.queries.kinds import Kind, Op
-from askance.client.queries.limits import MAX_NODES
+from askance.client.queries.limits import MAX_COMPONENTS, MAX_NODES
 from askance.client.queries.program import Node, Program, canonical_bytes, flatten, rebuild
 from askance.client.queries.query import (
     Query,
     QueryKind,
     as_query,
+    block_of,
     category,
     merge_disjoint,
     predicate,
     real,
     signed,
+    vector,
 )
 from askance.client.queries.schema import (
     Encoded,
@@ -69,6 +71,7 @@ from askance.client.queries.schema import (
 from askance.client.queries.sigmoid import SIGMOID_FRAC, sigmoid_table
 
 __all__ = [
+    "MAX_COMPONENTS",
     "MAX_NODES",
     "SIGMOID_FRAC",
     "Bit",
@@ -94,6 +97,7 @@ __all__ = [
     "ValueType",
     "absolute",
     "as_query",
+    "block_of",
     "bucketize",
     "canonical_bytes",
     "category",
@@ -115,6 +119,7 @@ __all__ = [
     "sigmoid",
     "sigmoid_table",
     "signed",
+    "vector",
     "where",
     "within_a_step",
 ]

@@ -16,8 +16,8 @@ def within_a_step(recorded: Query, asked: Query) -> bool:
     """Whether the two differ at most in rounded constants, each by at most one grid step.
 
     A constant on the grid of integers was never rounded (it may be a label's index), so it must
-    be equal. Bounds and default of a REAL query are constants too; where they follow from the
-    expression on both sides they are not compared, for they move by more than the constants.
+    be equal. Bounds and default of a REAL or VECTOR query are constants too; where they follow from
+    the expression on both sides they are not compared, for they move by more than the constants.
     """
     if recorded == asked:
         return True
@@ -28,7 +28,7 @@ def within_a_step(recorded: Query, asked: Query) -> bool:
         return False
     if not all(_close_nodes(a, b) for a, b in zip(ours, theirs, strict=True)):
         return False
-    if recorded.kind != QueryKind.REAL:
+    if recorded.kind not in (QueryKind.REAL, QueryKind.VECTOR):
         bounds = (recorded.high, recorded.default)
         return bounds == (asked.high, asked.default)
     return all(

@@ -25,7 +25,7 @@ from askance.client.queries.limits import WORD
 from askance.client.queries.program import postorder
 from askance.client.queries.sigmoid import sigmoid_table
 
-# A slot holds an int, an int64 array, or a tuple of either (the words of BITS): by construction
+# A slot holds an int, an int64 array, or a tuple of either (of BITS and VECTOR): by construction
 # one of them throughout an evaluation, which the type system cannot say.
 Slots = list[Any]
 Step = tuple[Callable[..., Any], tuple[Any, ...]]
@@ -41,12 +41,14 @@ class Compiled:
     Args:
         names: the fields that it reads, in the order of the first slots.
         steps: what fills the slots after them, one each.
-        result: the slot that holds the value.
+        result: the slot that holds the value (of VECTOR: the tuple of its components).
+        reads: for VECTOR, which of the names each component depends on: bit i stands for name i.
     """
 
     names: tuple[str, ...]
     steps: tuple[Step, ...]
     result: int
+    reads: tuple[int, ...] = ()
 
     def run(self, slots: Slots) -> Any:
         """The value, given the fields' values; `slots` is used up."""
@@ -62,7 +64,23 @@ def compile_expression(expression: Expression) -> Compiled:
     compiler = _Compiler(names)
     for node in ordered:
         compiler.add(node)
-    return Compiled(names, tuple(compiler.steps), compiler.slot(expression))
+    result = compiler.slot(expression)
+    return Compiled(names, tuple(compiler.steps), result, _reads(ordered, names))
+
+
+def _reads(ordered: tuple[Expression, ...], names: tuple[str, ...]) -> tuple[int, ...]:
+    """What each component of a vector depends on."""
+    root = ordered[-1]
+    if root.op != Op.VECTOR:
+        return ()
+    bits = {name: 1 << position for position, name in enumerate(names)}
+    read: dict[bytes, int] = {}
+    for node in ordered:
+        mask = bits.get(node.name, 0)
+        for arg in node.args:
+            mask |= read[arg.digest]
+        read[node.digest] = mask
+    return tuple(read[arg.digest] for arg in root.args)
 
 
 class _Compiler:
@@ -233,6 +251,10 @@ def _first(slots: Slots, predicates: tuple[int, ...]) -> Any:
     return index
 
 
+def _vector(slots: Slots, components: tuple[int, ...]) -> Any:
+    return tuple(slots[i] for i in components)
+
+
 def _sigmoid(slots: Slots, i: int) -> Any:
     """The value is on the table's grid of 1/256, moved to start at 0."""
     index = slots[i]
@@ -309,6 +331,10 @@ def _compile_first(compiler: _Compiler, node: Expression) -> int:
     return compiler.emit(_first, tuple(compiler.slot(arg) for arg in node.args))
 
 
+def _compile_vector(compiler: _Compiler, node: Expression) -> int:
+    return compiler.emit(_vector, tuple(compiler.aligned(arg, node.grid) for arg in node.args))
+
+
 _ALIGNED: dict[Op, Callable[..., Any]] = {
     Op.ADD: _add,
     Op.SUBTRACT: _subtract,
@@ -346,4 +372,5 @@ _SPECIAL: dict[Op, Callable[[_Compiler, Expression], int]] = {
     Op.DOT: _compile_dot,
     Op.BUCKETIZE: _compile_bucketize,
     Op.FIRST: _compile_first,
+    Op.VECTOR: _compile_vector,
 }

@@ -47,10 +47,10 @@ class ValueType:
     Args:
         kind: what it is.
         frac: it is an integer over 2^frac.
-        low: it is never below this integer (for BITS: each component).
+        low: it is never below this integer (for BITS and VECTOR: each component).
         high: it is never above this integer.
         labels: the names of a category's indices, where it has any.
-        width: the number of components of BITS.
+        width: the number of components of BITS and VECTOR.
     """
 
     kind: Kind

@@ -125,3 +125,17 @@ def _cell(category: Expression) -> Expression:
     if index.kind == Kind.BITS or index.frac or index.low < 0:
         raise InvalidQuery("cross expects categories, predicates or integers from 0")
     return index
+
+
+def vector(components: Iterable[Any], frac_bits: int | None = None) -> Expression:
+    """Several numbers as one value, which a VECTOR query asks; nothing else takes it.
+
+    Args:
+        components: 1..1024 numbers.
+        frac_bits: their common grid; the finest of theirs if None.
+    """
+    args = tuple(operand(component) for component in components)
+    grid = max((arg.frac for arg in args), default=0) if frac_bits is None else frac_bits
+    if not is_integral(grid):
+        raise InvalidQuery(f"vector expects integer frac_bits, found {type(frac_bits).__name__}")
+    return build(Op.VECTOR, args, grid=int(grid))

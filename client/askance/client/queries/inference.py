@@ -17,6 +17,7 @@ from askance.client.queries.fields import ValueType
 from askance.client.queries.kinds import Kind, Op
 from askance.client.queries.limits import (
     MAX_BITS,
+    MAX_COMPONENTS,
     MAX_FRAC,
     MAX_MAGNITUDE,
     MAX_NODES,
@@ -313,6 +314,17 @@ def _index(parts: Parts) -> ValueType:
     return ValueType(Kind.NUMBER, 0, category.low, category.high)
 
 
+def _vector(parts: Parts) -> ValueType:
+    frac, _ = _numbers(parts)
+    if parts.grid < frac:
+        raise InvalidQuery(
+            f"VECTOR expects a grid of at least its components' {frac} bits, found {parts.grid}"
+        )
+    bounds = _aligned(parts.op, parts.grid, *parts.args)
+    low, high = min(pair[0] for pair in bounds), max(pair[1] for pair in bounds)
+    return ValueType(Kind.VECTOR, parts.grid, low, high, width=len(parts.args))
+
+
 _MANY = (1, MAX_NODES - 1)
 SHAPES: dict[Op, Shape] = {
     Op.CONSTANT: Shape(_constant, (0, 0), (1, 1), states_grid=True),
@@ -339,4 +351,5 @@ SHAPES: dict[Op, Shape] = {
     Op.MAXIMUM: Shape(_maximum, (2, 2)),
     Op.ABSOLUTE: Shape(_absolute, (1, 1)),
     Op.INDEX: Shape(_index, (1, 1)),
+    Op.VECTOR: Shape(_vector, (1, MAX_COMPONENTS), states_grid=True),
 }

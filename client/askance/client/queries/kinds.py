@@ -12,6 +12,7 @@ class Kind(IntEnum):
     NUMBER = 2
     CATEGORY = 3  # an index, compared for equality only
     BITS = 4  # a vector; its components are BOOLEAN
+    VECTOR = 5  # numbers on one grid; no operation takes it, a query may ask it
 
 
 class Op(IntEnum):
@@ -42,3 +43,4 @@ class Op(IntEnum):
     MAXIMUM = 23
     ABSOLUTE = 24
     INDEX = 25
+    VECTOR = 26

@@ -18,4 +18,5 @@ MAX_LABELS = 1 << 16
 MAX_LABEL_BYTES = 1024
 MAX_FIELDS = 4096
 MAX_CELLS = 1 << 16
-MAX_SPREAD = 1 << 31  # high - low of a real query, in grid units (random rounding needs it)
+MAX_COMPONENTS = 1024  # of a vector query
+MAX_SPREAD = 1 << 31  # high - low of a real query or a vector, in grid units (for random rounding)

@@ -6,25 +6,33 @@ evaluated (a field is missing or unreadable), so whether it could be is not reve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from hashlib import sha256
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from askance.client.errors import InvalidQuery, InvalidRecord
+from askance.client.errors import InvalidQuery
 from askance.client.queries.canonical import i64, u8
 from askance.client.queries.evaluate import Compiled, compile_expression
 from askance.client.queries.exact import exact_ratio, is_integral, to_grid
 from askance.client.queries.expressions import Expression
 from askance.client.queries.functions import first
+from askance.client.queries.functions import vector as vector_of
 from askance.client.queries.kinds import Kind
 from askance.client.queries.limits import MAX_CELLS, MAX_MAGNITUDE, MAX_SPREAD
 from askance.client.queries.program import Node, Program, rebuild
 from askance.client.queries.schema import Encoded, EncodedColumns, EncodedRecord, Schema
+from askance.client.queries.vectors import (
+    Bounds,
+    check_fields,
+    slots_of,
+    vector_of_record,
+    vectors_of_columns,
+)
 
 _FORMAT = b"askance/query/1"
 _CHUNK = 1 << 14  # rows evaluated together: a program's intermediate columns stay in the cache
@@ -37,6 +45,7 @@ class QueryKind(IntEnum):
     REAL = 2
     CATEGORY = 3
     SIGNED = 4
+    VECTOR = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,11 +54,11 @@ class Query:
 
     Args:
         kind: PREDICATE (0/1), REAL (a clamped mantissa), CATEGORY (a cell), or SIGNED (a cell:
-            2j is +1 at j, 2j+1 is -1 at j, the last is "none").
+            2j is +1 at j, 2j+1 is -1 at j, the last is "none"), or VECTOR (clamped mantissas).
         expression: what is computed.
-        low: the least value, over 2^frac; 0 but for REAL.
+        low: the least value, over 2^frac; 0 but for REAL and VECTOR, where each component has it.
         high: the greatest value.
-        default: the value where a field that is used is not present.
+        default: the value (of VECTOR: the component) where a field that it uses is not present.
 
     Raises:
         InvalidQuery: the parts do not fit together.
@@ -111,7 +120,7 @@ class Query:
 
     @property
     def frac(self) -> int:
-        """The value is an integer over 2^frac; 0 but for REAL."""
+        """The value is an integer over 2^frac; 0 but for REAL and VECTOR."""
         return self.expression.frac
 
     @property
@@ -119,11 +128,22 @@ class Query:
         """The number of values of a PREDICATE, CATEGORY or SIGNED query.
 
         Raises:
-            InvalidQuery: a REAL query has no cells.
+            InvalidQuery: a REAL or VECTOR query has no cells.
         """
-        if self.kind == QueryKind.REAL:
-            raise InvalidQuery("a REAL query has no cells")
+        if self.kind in (QueryKind.REAL, QueryKind.VECTOR):
+            raise InvalidQuery(f"a {self.kind.name} query has no cells")
         return self.high + 1
+
+    @property
+    def components(self) -> int:
+        """The number of components of a VECTOR query.
+
+        Raises:
+            InvalidQuery: a query of another kind.
+        """
+        if self.kind != QueryKind.VECTOR:
+            raise InvalidQuery(f"components expects a VECTOR query, found {self.kind.name}")
+        return self.expression.width
 
     @property
     def signed_cells(self) -> int:
@@ -168,14 +188,41 @@ class Query:
             An int for a record; for columns an int64 array, shape (rows,), of the same integers.
 
         Raises:
+            InvalidQuery: a VECTOR query, which has several values: `evaluate_vector`.
             InvalidRecord: encoded by a schema without a field that is used.
         """
-        for name in self._compiled.names:
-            if name not in encoded.present:
-                raise InvalidRecord(f"the query uses field {name}, which the record's schema lacks")
+        if self.kind == QueryKind.VECTOR:
+            raise InvalidQuery("a VECTOR query has several values: evaluate_vector gives them")
+        check_fields(self._compiled, encoded)
         if isinstance(encoded, EncodedRecord):
             return self._evaluate_record(encoded)
         return self._evaluate_columns(encoded)
+
+    @overload
+    def evaluate_vector(self, encoded: EncodedRecord) -> tuple[int, ...]: ...
+
+    @overload
+    def evaluate_vector(self, encoded: EncodedColumns) -> NDArray[np.int64]: ...
+
+    def evaluate_vector(self, encoded: Encoded) -> tuple[int, ...] | NDArray[np.int64]:
+        """The components on the grid, each in [low, high]; the default where a field that a
+        component depends on is not present.
+
+        Returns:
+            A tuple for a record; for columns an int64 array, shape (rows, components), of the same
+            integers.
+
+        Raises:
+            InvalidQuery: a query of another kind.
+            InvalidRecord: encoded by a schema without a field that is used.
+        """
+        if self.kind != QueryKind.VECTOR:
+            raise InvalidQuery(f"evaluate_vector expects a VECTOR query, found {self.kind.name}")
+        check_fields(self._compiled, encoded)
+        bounds = Bounds(self.low, self.high, self.default)
+        if isinstance(encoded, EncodedRecord):
+            return vector_of_record(self._compiled, bounds, encoded)
+        return vectors_of_columns(self._compiled, bounds, encoded)
 
     def _evaluate_record(self, record: EncodedRecord) -> int:
         names = self._compiled.names
@@ -188,12 +235,7 @@ class Query:
         values = np.empty(columns.rows, dtype=np.int64)
         for start in range(0, columns.rows, _CHUNK):
             chunk = slice(start, start + _CHUNK)
-            slots: list[Any] = []
-            for name in self._compiled.names:
-                column = columns.values[name]
-                words = isinstance(column, tuple)
-                slots.append(tuple(word[chunk] for word in column) if words else column[chunk])
-            values[chunk] = self._compiled.run(slots)
+            values[chunk] = self._compiled.run(slots_of(self._compiled, columns, chunk))
         np.clip(values, self.low, self.high, out=values)
         for name in self._compiled.names:
             values[~columns.present[name]] = self.default
@@ -220,17 +262,7 @@ def real(
         InvalidQuery: not a number, low >= high, 2^31 grid units or more between them, or the
             default is not between them.
     """
-    own = _typed(expression)
-    least = own.low if low is None else _on_own_grid("low", low, own)
-    most = own.high if high is None else _on_own_grid("high", high, own)
-    middle = (least + most) // 2
-    return Query(
-        QueryKind.REAL,
-        expression,
-        least,
-        most,
-        middle if default is None else _on_own_grid("default", default, own),
-    )
+    return _bounded(QueryKind.REAL, _typed(expression), low, high, default)
 
 
 def category(expression: Expression, default: int = 0) -> Query:
@@ -261,6 +293,41 @@ def signed(expression: Expression, default: int | None = None) -> Query:
     return Query(QueryKind.SIGNED, expression, 0, high, cell)
 
 
+def vector(
+    components: Iterable[object],
+    low: object = None,
+    high: object = None,
+    default: object = None,
+    frac_bits: int | None = None,
+) -> Query:
+    """Several values of one record, each clamped to the one range [low, high].
+
+    Args:
+        components: 1..1024 numbers or booleans.
+        low: in real units, rounded half to even to the grid; the least of all bounds if None.
+        high: likewise; the greatest.
+        default: of every component; the midpoint (rounded down) if None.
+        frac_bits: the grid; the finest of the components' if None.
+
+    Raises:
+        InvalidQuery: not numbers, low >= high, 2^31 grid units or more between them, or the
+            default is not between them.
+    """
+    return _bounded(QueryKind.VECTOR, vector_of(components, frac_bits), low, high, default)
+
+
+def block_of(query: Query, start: int, stop: int) -> Query:
+    """The components start .. stop-1 of a VECTOR query, asked alone: same grid, range, default.
+
+    Raises:
+        InvalidQuery: a query of another kind, or there are no such components.
+    """
+    if not 0 <= start < stop <= query.components:
+        raise InvalidQuery(f"a block lies within 0..{query.components}, found {start}..{stop}")
+    part = vector_of(query.expression.args[start:stop], query.frac)
+    return Query(QueryKind.VECTOR, part, query.low, query.high, query.default)
+
+
 def merge_disjoint(predicates: Sequence[Expression]) -> Query:
     """d disjoint predicates as one categorical query of d + 1 cells; the last is "none".
 
@@ -272,13 +339,26 @@ def merge_disjoint(predicates: Sequence[Expression]) -> Query:
 
 
 def as_query(question: Expression | Query) -> Query:
-    """A query as it is; an expression by its kind: predicate, category or real."""
+    """A query as it is; an expression by its kind: predicate, category, real or vector."""
     if isinstance(question, Query):
         return question
     kind = _typed(question).kind
     if kind == Kind.BOOLEAN:
         return predicate(question)
+    if kind == Kind.VECTOR:
+        return _bounded(QueryKind.VECTOR, question, None, None, None)
     return category(question) if kind == Kind.CATEGORY else real(question)
+
+
+def _bounded(
+    kind: QueryKind, expression: Expression, low: object, high: object, default: object
+) -> Query:
+    """A REAL or VECTOR query; what is None follows from the expression."""
+    least = expression.low if low is None else _on_own_grid("low", low, expression)
+    most = expression.high if high is None else _on_own_grid("high", high, expression)
+    middle = (least + most) // 2
+    public = middle if default is None else _on_own_grid("default", default, expression)
+    return Query(kind, expression, least, most, public)
 
 
 def _typed(expression: object) -> Expression:
@@ -309,12 +389,14 @@ def _check_query(query: Query) -> None:
         value = getattr(query, what)
         if not isinstance(value, int) or isinstance(value, bool) or abs(value) >= MAX_MAGNITUDE:
             raise InvalidQuery(f"a {name} query expects an integer below 2^62 as {what}")
-    if query.kind == QueryKind.REAL:
-        if kind not in (Kind.BOOLEAN, Kind.NUMBER):
-            raise InvalidQuery(f"a REAL query expects a number, found {kind.name}")
+    if query.kind in (QueryKind.REAL, QueryKind.VECTOR):
+        vector = query.kind == QueryKind.VECTOR
+        if kind not in ((Kind.VECTOR,) if vector else (Kind.BOOLEAN, Kind.NUMBER)):
+            expected = "a vector" if vector else "a number"
+            raise InvalidQuery(f"a {name} query expects {expected}, found {kind.name}")
         if not 0 < query.high - query.low < MAX_SPREAD:
             raise InvalidQuery(
-                "a REAL query expects 0 < high - low < 2^31 grid units, found "
+                f"a {name} query expects 0 < high - low < 2^31 grid units, found "
                 f"{query.high - query.low} units of 2^-{query.frac}; "
                 "round_to a coarser grid or give closer bounds"
             )
@@ -329,7 +411,8 @@ def _check_query(query: Query) -> None:
 
 def _check_cells(query: Query, name: str) -> None:
     expression = query.expression
-    if expression.kind == Kind.BITS or expression.frac or expression.low < 0:
+    cells = expression.kind not in (Kind.BITS, Kind.VECTOR)
+    if not cells or expression.frac or expression.low < 0:
         raise InvalidQuery(
             f"a {name} query expects integers from 0, found {expression.kind.name} "
             f"from {expression.low} on a grid of 2^-{expression.frac}"

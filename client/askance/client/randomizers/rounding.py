@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import index
 from typing import Any, overload
 
@@ -68,6 +69,34 @@ def round_to_levels(value: Any, low: int, high: int, levels: int, coin: Any) -> 
     head, tail = coin >> 32, coin & _WORD
     up = (head < first) | ((head == first) & (tail < second))
     return below + up
+
+
+def sign_pattern(values: Sequence[int], low: int, high: int, coins: Sequence[int]) -> int:
+    """Rounds every component to one of the two ends: the pattern that is + where it is the high.
+
+    Privacy: as of `round_to_levels`: a mixture of the patterns' rows.
+
+    Args:
+        values: one a component, each in low..high.
+        low: the end of - of every component.
+        high: the end of +.
+        coins: one a component.
+
+    Returns:
+        Bit s-1-j stands for component j of s.
+
+    Raises:
+        InvalidParameter: an argument is not of that form.
+    """
+    if not len(values) == len(coins) > 0:
+        raise InvalidParameter(f"{len(values)} components have as many coins, found {len(coins)}")
+    try:
+        column, words = np.array(values, dtype=np.int64), np.array(coins, dtype=np.uint64)
+    except (OverflowError, TypeError, ValueError):
+        raise InvalidParameter("components and their coins are integers of 64 bits") from None
+    signs = round_to_levels(column, low, high, 2, words)
+    spare = -len(values) % 8
+    return int.from_bytes(np.packbits(signs.astype(np.bool_)).tobytes(), "big") >> spare
 
 
 def _checked_scalars(value: Any, low: int, high: int, coin: Any) -> tuple[int, int]:

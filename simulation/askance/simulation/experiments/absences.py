@@ -64,7 +64,7 @@ def _default(query: Query) -> str:
             return f"cell {name}" if name.isdecimal() else repr(name)  # a number names no value
         case QueryKind.PREDICATE:
             return "'yes'" if query.default else "'no'"
-        case QueryKind.REAL:
+        case QueryKind.REAL | QueryKind.VECTOR:
             return f"{query.default / (1 << query.frac):g}"
         case QueryKind.SIGNED:
             return "the question's public default"

@@ -11,8 +11,11 @@ import pytest
 from askance.client.randomizers import (
     COIN_SPACE,
     Channel,
+    HadamardSign,
     KaryResponse,
+    LinearHashing,
     Randomizer,
+    SignedSubsetSelection,
     SubsetSelection,
 )
 
@@ -25,12 +28,28 @@ def breakpoints(randomizer: Randomizer, level: int) -> list[list[int]]:
         return [[0, *accumulate(randomizer.table[level])]]
     if isinstance(randomizer, KaryResponse):
         return [[0, *range(randomizer.own, COIN_SPACE + 1, randomizer.other)]]
-    assert isinstance(randomizer, SubsetSelection)
-    points = [[0, randomizer.threshold, COIN_SPACE]]
-    for count in range(randomizer.cells - randomizer.size, randomizer.cells):
-        # (U count) >> 64 reaches t at U = ceil(t 2^64 / count)
-        points.append([-(-t * COIN_SPACE // count) for t in range(count + 1)])
-    return points
+    if isinstance(randomizer, LinearHashing):
+        value = [0, *range(randomizer.own, COIN_SPACE + 1, randomizer.other)]
+        return [scaled(randomizer.vectors - 1), value]
+    if isinstance(randomizer, HadamardSign):
+        kept = randomizer.threshold
+        sign = sorted({0, kept, COIN_SPACE // 2, COIN_SPACE - kept, COIN_SPACE})
+        return [scaled(1 << randomizer.row_bits), sign]
+    if isinstance(randomizer, SignedSubsetSelection):
+        _, plus, either = randomizer.own_coins(level)
+        items, ends = randomizer.values, {0, plus, either, COIN_SPACE}
+        signs = [scaled(1 << randomizer.values)]
+    else:
+        assert isinstance(randomizer, SubsetSelection)
+        items, ends = randomizer.cells, {0, randomizer.threshold, COIN_SPACE}
+        signs = []
+    members = [scaled(max(count, 1)) for count in range(items - randomizer.size, items)]
+    return [sorted(ends), *members, *signs]
+
+
+def scaled(count: int) -> list[int]:
+    """(U count) >> 64 reaches t at U = ceil(t 2^64 / count)."""
+    return [-(-t * COIN_SPACE // count) for t in range(count + 1)]
 
 
 def enumerate_law(randomizer: Randomizer, level: int) -> Counter[bytes]:

@@ -15,11 +15,18 @@ from askance.client.errors import InvalidParameter
 from askance.client.randomizers import (
     COIN_SPACE,
     Channel,
+    HadamardSign,
     KaryResponse,
+    LinearHashing,
     Randomizer,
+    SignedRandomizer,
+    SignedSubsetSelection,
     SubsetSelection,
+    hadamard_sign,
     k_ary_response,
+    linear_hashing,
     randomized_response,
+    signed_subset_selection,
     subset_selection,
 )
 
@@ -50,8 +57,32 @@ SMALL: list[Randomizer] = [
     SubsetSelection(6, 3, M // 5),  # the own cell is the rarer one
     SubsetSelection(8, 7, M - M // 10),
     subset_selection(9, NAT // 2),
+    LinearHashing(3, 2, M // 3),
+    LinearHashing(3, 2, 2 * (M // 3)),  # the own value is the rarer one
+    LinearHashing(4, 2, 1),
+    LinearHashing(9, 3, M // 4 + 5),
+    LinearHashing(16, 5, M // 10),
+    linear_hashing(7, NAT // 2),
+    linear_hashing(11, NAT),
+    HadamardSign(1, M - 1),
+    HadamardSign(3, M // 3),  # the own sign is the rarer one
+    hadamard_sign(2, NAT),
+    hadamard_sign(5, 3 * NAT),
+    SignedSubsetSelection(1, 1, M - M // 9),
+    SignedSubsetSelection(2, 1, M // 7),  # the own sign is the rarer one
+    SignedSubsetSelection(2, 2, 3 * (M // 4)),
+    SignedSubsetSelection(3, 2, M - 1000),
+    SignedSubsetSelection(4, 3, M // 2),
+    signed_subset_selection(3, 2 * NAT),
+    signed_subset_selection(4, 3 * NAT),
 ]
-LARGE: list[Randomizer] = [k_ary_response(255, NAT), k_ary_response(256, NAT)]
+LARGE: list[Randomizer] = [
+    k_ary_response(255, NAT),
+    k_ary_response(256, NAT),
+    LinearHashing(65, 2, M // 3),  # the last report would be all ones in one byte
+    hadamard_sign(64, NAT),  # 256 reports: two bytes
+    signed_subset_selection(7, 2 * NAT),
+]
 ALL = SMALL + LARGE
 
 
@@ -69,6 +100,20 @@ every_small = pytest.mark.parametrize("randomizer", SMALL, ids=label)
 
 def some_levels(randomizer: Randomizer) -> list[int]:
     return sorted({0, 1, randomizer.levels // 2, randomizer.levels - 1})
+
+
+def estimated(randomizer: Randomizer, counts: Any, n: int) -> tuple[Fraction, ...]:
+    """Shares of levels, or signed values where only these are told."""
+    if isinstance(randomizer, SignedRandomizer):
+        return randomizer.signed_values(counts, n)
+    return randomizer.frequencies(counts, n)
+
+
+def truth(randomizer: Randomizer, level: int) -> list[int]:
+    """What is estimated, for a population at one level."""
+    if isinstance(randomizer, SignedRandomizer):
+        return [(level // 2 == j) * (1 - 2 * (level % 2)) for j in range(randomizer.values)]
+    return [int(v == level) for v in range(randomizer.levels)]
 
 
 @every
@@ -106,8 +151,10 @@ def test_every_report_is_emitted_and_no_other(randomizer: Randomizer, law: Law) 
 def test_the_coins_follow_the_stated_probabilities(randomizer: Randomizer, law: Law) -> None:
     """Exactly for tables; for subsets up to the bias that their loss includes."""
     slack = Fraction()
-    if isinstance(randomizer, SubsetSelection):
+    if isinstance(randomizer, SubsetSelection | LinearHashing):
         slack = Fraction(randomizer.cells**2, M)
+    elif isinstance(randomizer, SignedSubsetSelection):
+        slack = Fraction(randomizer.values**2, M)
     for level in range(randomizer.levels):
         for report, coins in law(randomizer, level).items():
             stated = randomizer.probability(level, report)
@@ -125,7 +172,7 @@ def test_the_loss_bounds_the_serialised_reports_and_is_tight(
     )
     stated = Fraction(randomizer.loss.numerator, randomizer.loss.denominator)
     assert worst <= stated
-    if isinstance(randomizer, SubsetSelection):
+    if isinstance(randomizer, SubsetSelection | SignedSubsetSelection):
         assert stated <= worst * (1 + Fraction(1, 10**15))
     else:
         assert stated == worst
@@ -135,7 +182,7 @@ def test_the_loss_bounds_the_serialised_reports_and_is_tight(
 def test_frequencies_are_unbiased(randomizer: Randomizer) -> None:
     """sum_y Pr[y | x] estimate(y) is the x-th unit vector: linear, so it holds for n users."""
     estimates = {
-        report: randomizer.frequencies(randomizer.tally(columns(report)), 1)
+        report: estimated(randomizer, randomizer.tally(columns(report)), 1)
         for report in randomizer.alphabet()
     }
     for level in some_levels(randomizer):
@@ -144,21 +191,26 @@ def test_frequencies_are_unbiased(randomizer: Randomizer) -> None:
                 randomizer.probability(level, report) * shares[v]
                 for report, shares in estimates.items()
             )
-            for v in range(randomizer.levels)
+            for v in range(len(truth(randomizer, level)))
         ]
-        assert expected == [int(v == level) for v in range(randomizer.levels)]
+        assert expected == truth(randomizer, level)
 
 
 @every_small
-def test_frequency_variance_is_that_of_the_estimates(randomizer: Randomizer) -> None:
+def test_the_stated_variance_is_that_of_the_estimates(randomizer: Randomizer) -> None:
+    """Averaged over cells, or over values for a user at one of them."""
     averages = []
     for level in range(randomizer.levels):
         squares = Fraction()
         for report in randomizer.alphabet():
-            shares = randomizer.frequencies(randomizer.tally(columns(report)), 1)
+            shares = estimated(randomizer, randomizer.tally(columns(report)), 1)
             squares += randomizer.probability(level, report) * sum(f * f for f in shares)
-        averages.append((squares - 1) * Fraction(1, randomizer.levels))
-    assert randomizer.frequency_variance() == max(averages)
+        averages.append((squares - 1) * Fraction(1, len(truth(randomizer, level))))
+    if isinstance(randomizer, SignedRandomizer):
+        averages.pop()  # the neutral level's
+        assert randomizer.value_variance() == max(averages)
+    else:
+        assert randomizer.frequency_variance() == max(averages)
     if randomizer is not UNEVEN and randomizer is not SMALL[2]:
         assert len(set(averages)) == 1
 
@@ -187,9 +239,12 @@ def test_a_tally_refuses_what_is_outside_the_alphabet(randomizer: Randomizer) ->
 @every
 def test_an_estimate_refuses_what_is_no_tally(randomizer: Randomizer) -> None:
     counts = [int(c) for c in randomizer.tally(columns(*list(randomizer.alphabet())[:2]))]
-    for bad, n in [(counts, 0), (counts[:-1], 2), (counts, 3), ([-1, *counts[1:]], 2)]:
+    bads = [(counts, 0), (counts[:-1], 2), ([-1, *counts[1:]], 2), ([3, *counts[1:]], 2)]
+    if not isinstance(randomizer, LinearHashing | HadamardSign):  # theirs have no fixed sum
+        bads.append((counts, 3))
+    for bad, n in bads:
         with pytest.raises(InvalidParameter):
-            randomizer.frequencies(bad, n)
+            estimated(randomizer, bad, n)
 
 
 @every
@@ -219,8 +274,8 @@ def test_fixed_width_integers_do_not_wrap_around(randomizer: Randomizer) -> None
         assert randomizer.randomize(int(np.int16(level)), narrow) == expected
     report = next(randomizer.alphabet())
     counts = randomizer.tally(columns(report)) * 2**61
-    shares = randomizer.frequencies(counts, 2**61)
-    assert shares == randomizer.frequencies(randomizer.tally(columns(report)), 1)
+    shares = estimated(randomizer, counts, 2**61)
+    assert shares == estimated(randomizer, randomizer.tally(columns(report)), 1)
 
 
 def test_canonical_bytes_tell_all_apart() -> None:
@@ -233,6 +288,9 @@ def test_canonical_bytes_tell_all_apart() -> None:
         KaryResponse(2, 3),
         SubsetSelection(3, 2, 1),
         SubsetSelection(3, 1, 2),
+        LinearHashing(9, 3, 1),
+        SignedSubsetSelection(9, 3, 1 << 63),
+        SubsetSelection(9, 3, 1 << 63),
     ]
     everyone = ALL + more
     assert len({randomizer.canonical for randomizer in everyone}) == len(everyone)
@@ -246,6 +304,16 @@ def test_canonical_bytes_stay_as_they_are() -> None:
     )
     assert SubsetSelection(9, 4, 2**63).canonical.hex() == (
         "107375627365742d73656c656374696f6e00000003000000000000000900000000000000048000000000000000"
+    )
+    assert LinearHashing(9, 3, 2**60).canonical.hex() == (
+        "0e6c696e6561722d68617368696e6700000003000000000000000900000000000000031000000000000000"
+    )
+    assert HadamardSign(5, 2**63 + 1).canonical.hex() == (
+        "0d686164616d6172642d7369676e0000000200000000000000058000000000000001"
+    )
+    assert SignedSubsetSelection(9, 4, 2**62).canonical.hex() == (
+        "177369676e65642d7375627365742d73656c656374696f6e"
+        "00000003000000000000000900000000000000044000000000000000"
     )
     assert Channel(((M // 2, M // 2), (M // 4, 3 * (M // 4)))).canonical.hex() == (
         "076368616e6e656c"

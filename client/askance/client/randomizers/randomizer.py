@@ -171,15 +171,25 @@ def check_integer(name: str, number: int) -> None:
 
 def check_counts(counts: Sequence[int] | Counts, n: int, symbols: int, total: int) -> list[int]:
     """A tally as plain ints, refused unless it is one of n reports that sums to `total`."""
+    plain = check_each_count(counts, n, symbols)
+    if sum(plain) != total:
+        raise InvalidParameter(
+            f"a tally of {n} reports has counts in 0..{n} that sum to {total}, "
+            f"found a sum of {sum(plain)}"
+        )
+    return plain
+
+
+def check_each_count(counts: Sequence[int] | Counts, n: int, symbols: int) -> list[int]:
+    """A tally as plain ints, refused unless it has `symbols` counts of n reports each."""
     if n <= 0:
         raise InvalidParameter(f"an estimate needs at least one report, found n = {n}")
     # int(): a fixed-width integer inside a Fraction would wrap around.
     plain = [int(count) for count in counts]
     if len(plain) != symbols:
         raise InvalidParameter(f"a tally has {symbols} counts, found {len(plain)}")
-    if min(plain) < 0 or max(plain) > n or sum(plain) != total:
+    if min(plain) < 0 or max(plain) > n:
         raise InvalidParameter(
-            f"a tally of {n} reports has counts in 0..{n} that sum to {total}, "
-            f"found a sum of {sum(plain)}"
+            f"a tally of {n} reports has counts in 0..{n}, found {min(plain)} to {max(plain)}"
         )
     return plain

@@ -1,0 +1,79 @@
+"""How many hashed reports support each cell, by integer sums over one digit after another."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.int64]
+
+
+def digits_of(cells: int, modulus: int) -> int:
+    """t: the least number of digits to base q that tell so many cells apart."""
+    digits = 1
+    while modulus**digits < cells:
+        digits += 1
+    return digits
+
+
+def sums_taken(cells: int, modulus: int) -> int:
+    """How many additions `supports` makes beside those for each report."""
+    digits = digits_of(cells, modulus)
+    each = ((digits - 2) * modulus + 1) * int(modulus**digits)
+    return _leading(cells, modulus, digits) * each
+
+
+def supports(codes: Numbers, cells: int, modulus: int) -> Numbers:
+    """For each cell x, how many reports (a, c) have a.x = c modulo q.
+
+    A report is one number to base q: the digits of a, the most significant first, then c. For the
+    leading digit of x each value v is taken in turn: with c - a_1 v in place of c the reports are
+    counted by what is left of a, and c. From there the table itself is summed, a digit at a time:
+
+        N'[.., x_i, .., c] = sum over a_i of N[.., a_i, .., c + a_i x_i]
+
+    and of the last digit's sums only those with c = 0 are wanted. All sums are of integers, so
+    neither order nor shards of reports change them.
+
+    Args:
+        codes: shape (n,), each below q^(t + 1).
+        cells: more than the modulus.
+        modulus: q, a prime.
+
+    Returns:
+        Shape (cells,).
+    """
+    q, digits = modulus, digits_of(cells, modulus)
+    lead, rest = np.divmod(codes, np.int64(q**digits))
+    left, value = np.divmod(rest, np.int64(q))
+    left *= q
+    blocks = []
+    for _ in range(_leading(cells, q, digits)):
+        table = np.bincount(left + value, minlength=q**digits).astype(np.int64)
+        blocks.append(_summed(table, q, digits - 1))
+        value -= lead
+        value += q * (value < 0)
+    return np.concatenate(blocks)[:cells]
+
+
+def _leading(cells: int, modulus: int, digits: int) -> int:
+    """How many values the leading digit of a cell takes."""
+    return -(-cells // int(modulus ** (digits - 1)))
+
+
+def _summed(table: Numbers, q: int, digits: int) -> Numbers:
+    """The sums over all of a's digits that are left, for c = 0; shape (q^digits,)."""
+    done = 1  # how many leading parts of x there are, each with its own table
+    for later in range(digits - 1, 0, -1):
+        table = table.reshape(done, q, q**later, q)
+        twice = np.concatenate((table, table), axis=-1)  # c + a x needs no remainder
+        summed = np.zeros_like(table)
+        for x in range(q):
+            for a in range(q):
+                shift = a * x % q
+                summed[:, x] += twice[:, a, :, shift : shift + q]
+        table, done = summed, done * q
+    places = np.arange(q, dtype=np.int64)
+    table = table.reshape(done, q * q)
+    last = [table[:, places * q + places * x % q].sum(axis=1) for x in range(q)]
+    return np.stack(last, axis=1).reshape(-1)

@@ -97,6 +97,7 @@ from askance.client.randomizers import (
     randomized_response,
     subset_selection,
 )
+from askance.simulation.behaviour import Misbehaviour
 from askance.simulation.experiments import (
     Simulation,
     Sweep,
@@ -109,6 +110,7 @@ from askance.simulation.experiments import (
     sweep,
     verify,
 )
+from askance.simulation.faults import Faults
 from askance.simulation.populations import CHANGES, POPULATIONS, Population, masked_parity
 from askance.simulation.seeds import Seed
 
@@ -141,6 +143,7 @@ __all__ = [
     "EmpiricalOracle",
     "ExactOracle",
     "Expression",
+    "Faults",
     "Integer",
     "InvalidAnswer",
     "InvalidParameter",
@@ -150,6 +153,7 @@ __all__ = [
     "LazyOracle",
     "Learner",
     "Learning",
+    "Misbehaviour",
     "NonAdaptive",
     "Oracle",
     "PlanRefused",

@@ -12,8 +12,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from askance.client.queries import Query, QueryKind
-from askance.client.randomizers import COIN_BITS, Randomizer
-from askance.simulation.behaviour.favouring import Weights, favour, uniform, words_for
+from askance.client.randomizers import Randomizer
+from askance.simulation.behaviour.favouring import (
+    Weights,
+    favour,
+    index,
+    uniform,
+    words_below,
+    words_for,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +60,9 @@ def random_report(occasion: Occasion) -> bytes:
     Source: Cao, Jia and Gong, arXiv:1911.02046, section 4.1 (RPA); the uniform message of Cheu,
       Smith and Ullman, arXiv:1909.09630.
     """
-    count = 1 + occasion.randomizer.coins
-    return uniform(occasion.randomizer, occasion.words(count))
+    randomizer = occasion.randomizer
+    count = words_below(randomizer.levels) + randomizer.coins
+    return uniform(randomizer, occasion.words(count))
 
 
 def random_item(occasion: Occasion) -> bytes:
@@ -64,9 +72,12 @@ def random_item(occasion: Occasion) -> bytes:
       arXiv:1909.09630, call manipulation of the input. Deviation: without targets, any level.
     """
     randomizer = occasion.randomizer
-    levels = occasion.targets or range(randomizer.levels)
-    choice, *coins = occasion.words(1 + randomizer.coins)
-    return randomizer.randomize(levels[(choice * len(levels)) >> COIN_BITS], coins)
+    targets = occasion.targets
+    size = len(targets) or randomizer.levels
+    first = words_below(size)
+    words = occasion.words(first + randomizer.coins)
+    place = index(words, size)
+    return randomizer.randomize(targets[place] if targets else place, words[first:])
 
 
 def most_gain(occasion: Occasion) -> bytes:

@@ -42,7 +42,7 @@ def favour(randomizer: Randomizer, weights: Weights, words: Sequence[int]) -> by
     """
     best = _best(randomizer, weights)
     if best is not None:
-        return best[_index(words[0], len(best))]
+        return best[index(words, len(best))]
     heaviest, _ = max(weights, key=lambda pair: pair[1])
     size = randomizer.coins
     tries = [
@@ -59,7 +59,7 @@ def _(randomizer: KaryResponse, weights: Weights, words: Sequence[int]) -> bytes
     if most <= 0 and len(weights) < randomizer.cells:  # a cell that weighs nothing is better
         given = dict(weights)
         cells = [cell for cell in range(randomizer.cells) if not given.get(cell, 0)]
-    return cells[_index(words[0], len(cells))].to_bytes(randomizer.width, "big")
+    return cells[index(words, len(cells))].to_bytes(randomizer.width, "big")
 
 
 @favour.register
@@ -95,9 +95,10 @@ def uniform(randomizer: Randomizer, words: Sequence[int]) -> bytes:
     """
     reports = _reports(randomizer)
     if reports is not None:
-        return reports[_index(words[0], len(reports))]
-    level = _index(words[0], randomizer.levels)
-    return randomizer.randomize(level, words[1 : 1 + randomizer.coins])
+        return reports[index(words, len(reports))]
+    first = words_below(randomizer.levels)
+    level = index(words, randomizer.levels)
+    return randomizer.randomize(level, words[first : first + randomizer.coins])
 
 
 @lru_cache(maxsize=64)
@@ -132,9 +133,18 @@ def _likelihood(randomizer: Randomizer, weights: Weights, report: bytes) -> Frac
     )
 
 
-def _index(word: int, size: int) -> int:
-    """A place below `size`, from a uniform word."""
-    return (word * size) >> COIN_BITS
+def index(words: Sequence[int], size: int) -> int:
+    """A place below `size`, however large, from uniform words (see `words_below`)."""
+    needed = words_below(size)
+    number = 0
+    for word in words[:needed]:
+        number = number << COIN_BITS | word
+    return (number * size) >> (COIN_BITS * needed)
+
+
+def words_below(size: int) -> int:
+    """How many words `index` takes: a few places share 64 bits, all sign patterns need more."""
+    return 1 + (size.bit_length() - 1) // COIN_BITS
 
 
 def _some(items: Sequence[int], size: int, words: Sequence[int]) -> list[int]:
@@ -143,6 +153,6 @@ def _some(items: Sequence[int], size: int, words: Sequence[int]) -> list[int]:
         return list(items)
     mixed = list(items)
     for place in range(size):
-        other = place + _index(words[place], len(mixed) - place)
+        other = place + index(words[place:], len(mixed) - place)
         mixed[place], mixed[other] = mixed[other], mixed[place]
     return mixed[:size]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from askance.simulation.cli.arguments import add_learner, chosen, count, required, seed
+from askance.simulation.cli.disturbances import add_disturbances, behaviour_of, faults_of
 from askance.simulation.cli.hypotheses import tell_hypothesis
 from askance.simulation.cli.output import counted, print_json, progress, screen
 
@@ -41,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="a row a trial: .jsonl or .parquet"
     )
+    add_disturbances(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -54,6 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         required(arguments, "users")
     ask.check_output(arguments.plot, (".png", ".svg"))
     ask.check_output(arguments.out, (".jsonl", ".parquet"))
+    behaviour, faults = behaviour_of(arguments), faults_of(arguments)
     named = ask.named(arguments.learner, delta=arguments.delta, **chosen(arguments))
     with progress() as bar:
         result = ask.simulate(
@@ -62,6 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
             fleet=arguments.fleet,
             seed=arguments.seed,
             trials=arguments.trials,
+            behaviour=behaviour,
+            faults=faults,
             progress=bar.advance,
             watch=bar.round_opened,
         )

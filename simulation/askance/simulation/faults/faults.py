@@ -24,11 +24,11 @@ class Fault(Enum):
     LOST_REQUEST = "lost on the way there"
     LOST_RESPONSE = "lost on the way back"
     TWICE = "delivered twice"
-    HELD = "kept by the network until a later one has passed"
+    HELD = "overtaken by a later one"
     SLOW = "sent late"
-    DIES_BEFORE_COMMIT = "the device dies before its charge is durable"
-    DIES_AFTER_COMMIT = "the device dies between its charge and its report"
-    DIES_AFTER_SEND = "the device dies before the acknowledgement"
+    DIES_BEFORE_COMMIT = "killed before the charge was durable"
+    DIES_AFTER_COMMIT = "killed between charge and report"
+    DIES_AFTER_SEND = "killed before the acknowledgement"
 
 
 class Fates(Protocol):

@@ -4,14 +4,51 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from askance.aggregator.learners import hypothesis_json
+from askance.aggregator.planning import RoundPlan
+from askance.aggregator.session import Tally
 from askance.client.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from askance.simulation.experiments.trials import Simulation
+
+
+@dataclass(frozen=True, slots=True)
+class RoundTaken:
+    """A round as it was carried out.
+
+    Args:
+      queries: how many questions it had; users: who were asked.
+      answers: the reports that came, one a user and question asked of that user.
+      tau: the least tolerance among its questions.
+      nano_nats: what it charged a user at most.
+    """
+
+    queries: int
+    users: int
+    answers: int
+    tau: float
+    nano_nats: int
+
+
+def rounds_taken(
+    plans: Sequence[RoundPlan], tallies: Sequence[Sequence[Tally]]
+) -> tuple[RoundTaken, ...]:
+    """What became of each round's plan."""
+    return tuple(
+        RoundTaken(
+            plan.queries,
+            plan.users,
+            sum(tally.answered for tally in round_),
+            plan.tau,
+            plan.nano_nats,
+        )
+        for plan, round_ in zip(plans, tallies, strict=True)
+    )
 
 
 def rows_of(simulation: Simulation) -> list[dict[str, Any]]:

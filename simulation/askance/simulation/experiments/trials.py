@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -33,14 +33,17 @@ from askance.simulation.experiments.disturbances import (
     stayed_away,
     went_wrong,
 )
+from askance.simulation.experiments.frames import to_arrow, to_pandas
 from askance.simulation.experiments.judging import Verdict, judge
-from askance.simulation.experiments.plots import plot
-from askance.simulation.experiments.records import rows_of, write_rows
+from askance.simulation.experiments.records import RoundTaken, rounds_taken, rows_of, write_rows
 from askance.simulation.faults import Witness
 from askance.simulation.faults.invariants import check_replay
 from askance.simulation.fleets import FLEETS, Devices, FleetMaker, Progress
 from askance.simulation.populations import Population
 from askance.simulation.seeds import Seed
+
+if TYPE_CHECKING:
+    from askance.simulation.experiments.plots import Picture
 
 EPOCH_S = 1_767_225_600  # 2026-01-01, where the clock of every simulation stands
 _LIFETIME_S = 365 * 86_400
@@ -55,6 +58,7 @@ class Trial:
     population: Population
     transcript: Transcript
     seconds: float
+    rounds: tuple[RoundTaken, ...]
     notes: tuple[str, ...] = ()  # who stayed away, who lied, what went wrong
 
 
@@ -141,9 +145,23 @@ class Simulation:
         """Writes a row a trial to a .jsonl or .parquet file."""
         write_rows(rows_of(self), Path(path))
 
-    def plot(self, path: str | Path) -> None:
-        """Draws the result to a .png or .svg file."""
-        plot(self, Path(path))
+    def to_arrow(self) -> Any:
+        """A `pyarrow.Table`, a row a trial."""
+        return to_arrow(rows_of(self))
+
+    def to_pandas(self) -> Any:
+        """A `pandas.DataFrame`, a row a trial."""
+        return to_pandas(rows_of(self))
+
+    def picture(self, kind: str = "result") -> Picture:
+        """The "result", the users' "spending", or the study's "rounds" (see `plots.picture`)."""
+        from askance.simulation.experiments.plots import picture
+
+        return picture(self, kind)
+
+    def plot(self, path: str | Path, kind: str = "result") -> None:
+        """Writes `picture` to a .png or .svg file."""
+        self.picture(kind).save(path)
 
     def to_json(self) -> dict[str, Any]:
         """The result as the command line prints it; counts and details are trial 0's."""
@@ -258,6 +276,13 @@ def run_trial(
     began = time.perf_counter()
     witness = Witness()
     maker = disturbed(fleet, faults, seed, witness)
+    opened: list[RoundPlan] = []
+
+    def seen(number: int, plan: RoundPlan) -> None:
+        opened.append(plan)
+        if watch is not None:
+            watch(number, plan)
+
     manners = PRESENT_AND_HONEST if behaviour is None else behaviour(seed / "behaviour")
     with _session(
         study,
@@ -266,7 +291,7 @@ def run_trial(
         seed=seed,
         behaviour=manners,
         progress=progress,
-        watch=watch,
+        watch=seen,
     ) as session:
         outcome = session.run()
         if faults is not None:
@@ -277,6 +302,7 @@ def run_trial(
         population=population,
         transcript=session.transcript,
         seconds=time.perf_counter() - began,
+        rounds=rounds_taken(opened, outcome.tallies),
         notes=(*stayed_away(outcome), *lied(manners, population), *went_wrong(faults, witness)),
     )
 

@@ -19,7 +19,7 @@ from askance.simulation.experiments.catalogue import Named, named
 from askance.simulation.experiments.designs import BEST
 
 Value = str | int | float | Decimal | Fraction
-Grid = Mapping[str, Value | Iterable[Value]]
+Grid = Mapping[str, Any]
 """By name, one value or several: `epsilon`, `users`, `beta`, `randomizer`, and parameters."""
 
 _SEED_BYTES = 8  # less the top bit, so that tables of 64-bit numbers can hold it

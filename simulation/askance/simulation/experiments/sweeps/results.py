@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from askance.client.errors import InvalidParameter
 from askance.simulation.experiments import frames
 from askance.simulation.experiments.sweeps.bands import CellSummary, summarise
 from askance.simulation.experiments.sweeps.row_file import Row, read_rows
+
+if TYPE_CHECKING:
+    from askance.simulation.experiments.plots import Picture
 
 _AXES = ("learner", "population", "randomizer", "beta", "epsilon", "users")
 Level = str | float | None
@@ -138,6 +141,39 @@ class Sweep:
         )
         return Summary(tuple(summaries), confidence, self.axes)
 
+    def picture(self, x: str | None = None, y: str = "error", confidence: float = 0.95) -> Picture:
+        """One measure against one axis, a line for every value of the others.
+
+        Args:
+          x: an axis with numbers; None: users if they vary, else epsilon, else a setting that does.
+          y: "error", "success" or "users": how many are needed (see `needs`).
+          confidence: of the bands.
+
+        Raises:
+          InvalidParameter: no such axis or measure, or more than can be drawn.
+        """
+        from askance.simulation.experiments.plots import curves, needs
+
+        summary = self.summary(confidence)
+        if y == "users":
+            return needs(summary, x or self._first_axis(("epsilon",), besides="users"))
+        return curves(summary, x or self._first_axis(("users", "epsilon")), y)
+
+    def plot(self, path: Path | str, x: str | None = None, y: str = "error") -> None:
+        """Writes `picture` to a .png or .svg file."""
+        self.picture(x, y).save(path)
+
+    def _first_axis(self, wanted: tuple[str, ...], besides: str | None = None) -> str:
+        numbers = [
+            name
+            for name in self.axes
+            if name != besides
+            and all(isinstance(self._at(row, name), int | float) for row in self._rows)
+        ]
+        if not numbers:
+            raise InvalidParameter("plot: expected an axis with two numbers or more, found none")
+        return next((name for name in wanted if name in numbers), numbers[0])
+
     def flat(self) -> list[Row]:
         """The rows as a table has them (see `frames.flat`)."""
         return frames.flat(self._rows)
@@ -151,9 +187,10 @@ class Sweep:
         return frames.to_pandas(self._rows)
 
     def _point(self, row: Row) -> tuple[Level, ...]:
-        return tuple(
-            level(row[name] if name in _AXES else row["settings"].get(name)) for name in self._names
-        )
+        return tuple(self._at(row, name) for name in self._names)
+
+    def _at(self, row: Row, name: str) -> Level:
+        return level(row[name] if name in _AXES else row["settings"].get(name))
 
 
 def level(value: object) -> Level:

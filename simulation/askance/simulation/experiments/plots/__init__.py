@@ -1,0 +1,18 @@
+"""Pictures of simulations and sweeps.
+
+Rules of the room:
+
+- A picture is made from rows and from nothing else, and is the same bytes for the same rows.
+- Colours are told apart by everybody: Okabe and Ito's for names, viridis for numbers, and every
+  line has a marker of its own beside its colour. Bands say what they are, below the picture.
+- An axis is logarithmic where its values are positive and span more than a factor of four, and
+  says so by its ticks. Errors of zero have no place on such an axis, so then it is linear.
+- matplotlib is imported when something is drawn.
+"""
+
+from askance.simulation.experiments.plots.curves import curves
+from askance.simulation.experiments.plots.needs import needs
+from askance.simulation.experiments.plots.picture import Picture
+from askance.simulation.experiments.plots.simulated import PICTURES, picture
+
+__all__ = ["PICTURES", "Picture", "curves", "needs", "picture"]

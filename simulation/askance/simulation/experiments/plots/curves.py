@@ -1,0 +1,193 @@
+"""Error or success against one axis of a sweep, a line for every value of another."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log
+from typing import Any
+
+from askance.client.errors import InvalidParameter
+from askance.simulation.experiments.plots import ink
+from askance.simulation.experiments.plots.picture import Picture, new_figure
+from askance.simulation.experiments.sweeps.bands import Band, CellSummary
+from askance.simulation.experiments.sweeps.results import Summary, shown
+
+MEASURES = ("error", "success")
+NAMES = {"epsilon": "ε, nats a user", "users": "users"}
+_FITS = 0.12  # how far a fitted slope may be from -1/2 for the reference line to be drawn
+_LOWEST = 0.3  # of the least mean error: where a band that reaches 0 ends on a logarithmic axis
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What is drawn for one value of the other axes."""
+
+    label: str
+    level: object
+    points: tuple[tuple[float, Band], ...]
+
+
+def curves(summary: Summary, x: str, y: str = "error") -> Picture:
+    """A measure with its bands.
+
+    Args:
+      x: an axis with numbers, as `users` or `epsilon`.
+      y: "error" (the mean over a cell's trials) or "success" (the part that was right).
+
+    Raises:
+      InvalidParameter: no such axis or measure, nothing to draw, or too many lines.
+    """
+    lines = _lines(summary, x, y)
+    figure = new_figure()
+    axes = figure.add_subplot()
+    marks = zip(lines, ink.colours([line.level for line in lines]), ink.MARKERS, strict=False)
+    for line, colour, marker in marks:
+        _draw(axes, line, colour, marker)
+    places = sorted({place for line in lines for place, _ in line.points})
+    ink.plain(axes, title=_title(summary, x), across=NAMES.get(x, x), up=_UP[y])
+    _scale(axes, lines, places, y)
+    if len(lines) > 1 or axes.get_legend_handles_labels()[1][1:]:
+        ink.legend_beside(axes, ", ".join(other_axes(summary, x)) or None)
+    ink.caption(figure, _caption(summary, y))
+    return Picture(figure)
+
+
+_UP = {"error": "mean error", "success": "part of the trials that is right"}
+
+
+def other_axes(summary: Summary, x: str) -> tuple[str, ...]:
+    """The names in which lines differ."""
+    return tuple(name for name in summary.axes if name != x)
+
+
+def numbers_on(summary: Summary, x: str) -> None:
+    """Refuses an axis that has no numbers."""
+    known = tuple(summary.cells[0].at)
+    if x not in known:
+        raise InvalidParameter(f"plot: expected an axis of {', '.join(known)}, found {x!r}")
+    if not all(isinstance(cell.at[x], int | float) for cell in summary):
+        raise InvalidParameter(f"plot: expected an axis of numbers, found {x!r}")
+
+
+def grouped(
+    summary: Summary, names: Sequence[str], cells: Sequence[CellSummary]
+) -> dict[tuple[Any, ...], list[CellSummary]]:
+    """Cells by their values of these names, in order; no more than can be told apart."""
+    groups: defaultdict[tuple[Any, ...], list[CellSummary]] = defaultdict(list)
+    for cell in cells:
+        groups[tuple(cell.at[name] for name in names)].append(cell)
+    if len(groups) > ink.MOST_LINES:
+        raise InvalidParameter(
+            f"plot: expected at most {ink.MOST_LINES} lines, found {len(groups)} for"
+            f" {', '.join(names)}; draw a part of the sweep"
+        )
+    return groups
+
+
+def _lines(summary: Summary, x: str, y: str) -> list[Line]:
+    numbers_on(summary, x)
+    if y not in MEASURES:
+        raise InvalidParameter(f"plot: expected one of {', '.join(MEASURES)}, found {y!r}")
+    cells = [cell for cell in summary if getattr(cell, y) is not None]
+    if not cells:
+        raise InvalidParameter(f"plot: expected a trial with a measured {y}, found none")
+    lines = []
+    for levels, members in grouped(summary, other_axes(summary, x), cells).items():
+        points = sorted((float(cell.at[x]), getattr(cell, y)) for cell in members)
+        label = ", ".join(map(shown, levels))
+        level = levels[0] if len(levels) == 1 else label
+        lines.append(Line(label, level, tuple(points)))
+    return lines
+
+
+def _draw(axes: Any, line: Line, colour: Any, marker: str) -> None:
+    places = [place for place, _ in line.points]
+    values = [band.value for _, band in line.points]
+    axes.plot(places, values, color=colour, marker=marker, markersize=5, label=line.label or None)
+    banded = [(place, band) for place, band in line.points if band.low is not None]
+    if len(banded) > 1:
+        axes.fill_between(
+            [place for place, _ in banded],
+            [band.low for _, band in banded],
+            [band.high for _, band in banded],
+            color=colour,
+            alpha=0.15,
+            linewidth=0,
+        )
+    for place, band in banded:  # a band of one point is no area, and ends are read off bars
+        axes.vlines(place, band.low, band.high, color=colour, alpha=0.5, linewidth=1.2)
+
+
+def _scale(axes: Any, lines: Sequence[Line], places: Sequence[float], y: str) -> None:
+    values = [band.value for line in lines for _, band in line.points]
+    if len(places) > 1 and ink.wide(places):
+        axes.set_xscale("log")
+    ink.across(axes.xaxis, places)
+    if y == "success":
+        axes.set_ylim(-0.03, 1.03)
+        return
+    if not ink.wide(values):
+        axes.set_ylim(bottom=0 if max(values) > 0 else -0.02, top=None if max(values) > 0 else 1)
+        return
+    axes.set_yscale("log")
+    axes.set_ylim(bottom=_LOWEST * min(values))
+    _reference(axes, lines)
+    ink.logarithmic(axes.yaxis)
+
+
+def _reference(axes: Any, lines: Sequence[Line]) -> None:
+    """n to the -1/2, below the lines, if that is how they fall."""
+    if axes.get_xscale() != "log" or axes.get_xlabel() != NAMES["users"]:
+        return
+    slopes = [slope(line.points) for line in lines if len(line.points) > 1]
+    if not slopes or abs(sum(slopes) / len(slopes) + 0.5) > _FITS:
+        return
+    lowest = min(lines, key=lambda line: line.points[-1][1].value)
+    start, end = lowest.points[0][0], lowest.points[-1][0]
+    height = 0.7 * min(band.value * (place / start) ** 0.5 for place, band in lowest.points)
+    axes.plot(
+        [start, end],
+        [height, height * (start / end) ** 0.5],
+        color=ink.QUIET,
+        linestyle=":",
+        label="$n^{-1/2}$",
+    )
+
+
+def slope(points: Sequence[tuple[float, Band]]) -> float:
+    """Of the straight line that is nearest on logarithmic axes, by least squares."""
+    across = [log(place) for place, _ in points]
+    up = [log(band.value) for _, band in points]
+    middle, height = sum(across) / len(across), sum(up) / len(up)
+    spread = sum((one - middle) ** 2 for one in across)
+    both = sum((a - middle) * (b - height) for a, b in zip(across, up, strict=True))
+    return both / spread
+
+
+def _title(summary: Summary, x: str) -> str:
+    """What does not vary."""
+    at = summary.cells[0].at
+    fixed = [name for name in ("epsilon", "users") if name not in (x, *summary.axes)]
+    told = [f"{'ε' if name == 'epsilon' else name} = {shown(at[name])}" for name in fixed]
+    own = [
+        f"{name} = {shown(value)}"
+        for name, value in at.items()
+        if name not in ("learner", "population", "randomizer", "beta", "epsilon", "users")
+        and name not in summary.axes
+        and value is not None
+    ]
+    name = "" if "learner" in summary.axes else f"{at['learner']}"
+    return ", ".join(part for part in (name, *told, *own) if part)
+
+
+def _caption(summary: Summary, y: str) -> str:
+    kind = "Student's t, approximate" if y == "error" else "Clopper-Pearson"
+    counts = sorted({cell.trials - cell.refused for cell in summary if cell.trials > cell.refused})
+    trials = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    refused = sum(cell.refused == cell.trials for cell in summary)
+    told = f"{trials} trials a point; bands: {summary.confidence:.0%}, {kind}, each point's own"
+    if refused:
+        told += f"; of {len(summary)} cells {refused} are missing: their plan was refused"
+    return told

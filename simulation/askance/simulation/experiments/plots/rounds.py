@@ -1,0 +1,46 @@
+"""A study round by round: users, answers, and how exactly they were asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from askance.simulation.experiments.plots import ink
+from askance.simulation.experiments.plots.picture import Picture, new_figure
+from askance.simulation.experiments.records import RoundTaken
+
+_LABELLED = 12  # rounds; bars of more are too narrow for numbers
+
+
+def rounds(taken: Sequence[RoundTaken], title: str) -> Picture:
+    """Users and answers of every round, and the tolerance of its answers below."""
+    figure = new_figure(height=5.0)
+    above, below = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": [3, 2]})
+    places = [number + 1 for number in range(len(taken))]
+    width = 0.38
+    for shift, name, colour in (
+        (-width / 2, "users", ink.QUIET),
+        (width / 2, "answers", ink.ACCENT),
+    ):
+        heights = [getattr(one, name) for one in taken]
+        bars = above.bar([at + shift for at in places], heights, width, color=colour, label=name)
+        if len(taken) <= _LABELLED:
+            above.bar_label(bars, [ink.short(height) for height in heights], fontsize=8, padding=2)
+    ink.plain(above, title=title, across="", up="users, answers")
+    above.margins(y=0.15)
+    above.yaxis.set_major_formatter(lambda value, _: ink.short(value))
+    ink.legend_beside(above)
+    below.plot(places, [one.tau for one in taken], "o-", color=ink.BAD, markersize=5)
+    ink.plain(below, title="", across="round", up="tolerance τ")
+    if ink.wide([one.tau for one in taken]):
+        below.set_yscale("log")
+        ink.logarithmic(below.yaxis)
+    else:
+        below.set_ylim(bottom=0)
+    if len(taken) <= _LABELLED:
+        counts = [f"{at}\n{one.queries:,} q." for at, one in zip(places, taken, strict=True)]
+        below.set_xticks(places, counts)
+        below.set_xlabel("round, and how many queries it had")
+    else:
+        below.xaxis.get_major_locator().set_params(integer=True)
+    below.set_xlim(0.4, len(taken) + 0.6)
+    return Picture(figure)

@@ -1,0 +1,70 @@
+"""What users were asked to spend, as a histogram."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from askance.aggregator.session import Transcript
+from askance.aggregator.session.transcript import Asked, Header
+from askance.client.accounting import NANO_NATS_PER_NAT
+from askance.simulation.experiments.plots import ink
+from askance.simulation.experiments.plots.picture import Picture, new_figure
+
+_MOST_BARS = 12
+_BINS = 30
+
+
+def spending(transcript: Transcript, budget: float, title: str) -> Picture:
+    """How many users were asked for how much of their epsilon.
+
+    By the transcript: what a device spent is that at most, and less where it did not answer or
+    had answered the same before.
+
+    Args:
+      transcript: of the study; budget: each user's, in nats.
+      title: above the picture.
+    """
+    figure = new_figure(height=3.6)
+    axes = figure.add_subplot()
+    users = asked_for(transcript)
+    levels = sorted(users)
+    if len(levels) <= _MOST_BARS:
+        places = list(range(len(levels)))
+        bars = axes.bar(places, [users[level] for level in levels], color=ink.ACCENT, width=0.6)
+        axes.set_xticks(places, [f"{level / NANO_NATS_PER_NAT:.4g}" for level in levels])
+        axes.bar_label(bars, [f"{users[level]:,}" for level in levels], fontsize=9, padding=2)
+        axes.set_xlim(-0.8, max(len(levels) - 0.2, 1.8))
+    else:
+        spent = [level / NANO_NATS_PER_NAT for level in levels]
+        axes.hist(spent, _BINS, weights=[users[level] for level in levels], color=ink.ACCENT)
+        axes.axvline(budget, color=ink.INK, linestyle="--", linewidth=1)
+    across = f"ε that a user was asked to spend (budget: {budget:.4g})"
+    ink.plain(axes, title=title, across=across, up="users")
+    axes.margins(y=0.12)
+    axes.yaxis.set_major_formatter(lambda value, _: ink.short(value))
+    return Picture(figure)
+
+
+def asked_for(transcript: Transcript) -> dict[int, int]:
+    """How many users were asked for how many nano-nats, with those who were asked for none."""
+    steps: Counter[int] = Counter()
+    population = 0
+    for event in transcript.recorded:
+        if isinstance(event, Header):
+            population = event.population
+        if isinstance(event, Asked):
+            for group in event.groups:
+                steps[group.start] += group.nano_nats
+                steps[group.stop] -= group.nano_nats
+    return _levels(steps, population)
+
+
+def _levels(steps: Counter[int], population: int) -> dict[int, int]:
+    """Positions by what is charged to them: charges begin and end at the steps."""
+    users: Counter[int] = Counter()
+    charged, before = 0, 0
+    for place in sorted(steps):
+        users[charged] += place - before
+        charged, before = charged + steps[place], place
+    users[charged] += population - before
+    return {level: count for level, count in users.items() if count}

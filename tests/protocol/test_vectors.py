@@ -37,7 +37,15 @@ from askance.client.device import Device, Examiner, Policy
 from askance.client.ledger import MemoryLedger
 from askance.client.messages import Reason, Refusal, Report, Request, SignedStudy, StudyTerms
 from askance.client.queries import Bit, Bits, Category, Field, Integer, Label, Query, Real, Schema
-from askance.client.randomizers import Channel, KaryResponse, Randomizer, SubsetSelection
+from askance.client.randomizers import (
+    Channel,
+    HadamardSign,
+    KaryResponse,
+    LinearHashing,
+    Randomizer,
+    SignedSubsetSelection,
+    SubsetSelection,
+)
 from askance.client.service import (
     CheckIn,
     Response,
@@ -131,6 +139,13 @@ def describe_randomizer(value: Randomizer) -> dict[str, Any]:
             said = {"family": "k-ary", "cells": cells, "other": str(other)}
         case SubsetSelection(cells, size, threshold):
             said = {"family": "subset", "cells": cells, "size": size, "threshold": str(threshold)}
+        case LinearHashing(cells, modulus, other):
+            said = {"family": "hashing", "cells": cells, "modulus": modulus, "other": str(other)}
+        case HadamardSign(values, threshold):
+            said = {"family": "sign", "values": values, "threshold": str(threshold)}
+        case SignedSubsetSelection(values, size, threshold):
+            said = {"family": "signed subset", "values": values, "size": size}
+            said |= {"threshold": str(threshold)}
     return said | {
         "levels": value.levels,
         "coins": value.coins,

@@ -301,4 +301,46 @@ def _families() -> Cases:
         case("subset: all cells", subset(4, 4, half), PARAMETER, "a size in 1..3, found 4"),
         case("subset: no cell", subset(4, 0, half), PARAMETER, "a size in 1..3, found 0"),
         case("subset: oneself never", subset(4, 2, 0), PARAMETER, "a threshold lies in 1..2^64-1"),
+        *_later_families(),
+    ]
+
+
+def _later_families() -> Cases:
+    pb = randomizer_pb2
+    half, most = 1 << 63, (1 << 32) - 1
+
+    def hashing(cells: int, modulus: int, other: int) -> bytes:
+        family = pb.LinearHashing(cells=cells, modulus=modulus, other=other)
+        return pb.Randomizer(linear_hashing=family).SerializeToString()
+
+    def sign(values: int, threshold: int) -> bytes:
+        family = pb.HadamardSign(values=values, threshold=threshold)
+        return pb.Randomizer(hadamard_sign=family).SerializeToString()
+
+    def signed(values: int, size: int, threshold: int) -> bytes:
+        family = pb.SignedSubsetSelection(values=values, size=size, threshold=threshold)
+        return pb.Randomizer(signed_subset_selection=family).SerializeToString()
+
+    prime = "a modulus is a prime in 2..4093"
+    return [
+        case("hashing: no cell", hashing(0, 3, 1), PARAMETER, "3..65536 cells, found 0"),
+        case("hashing: too many cells", hashing(65537, 3, 1), PARAMETER, "found 65537"),
+        case("hashing: no prime", hashing(100, 9, 1), PARAMETER, prime),
+        case("hashing: modulus 0", hashing(100, 0, 1), PARAMETER, prime),
+        case("hashing: modulus 1", hashing(100, 1, 1), PARAMETER, prime),
+        case("hashing: a great modulus", hashing(100, most, 1), PARAMETER, prime),
+        case(
+            "hashing: as many values as cells", hashing(7, 7, 1), PARAMETER, "less than the cells"
+        ),
+        case("hashing: the others never", hashing(100, 3, 0), PARAMETER, "found other = 0"),
+        case("hashing: oneself never", hashing(100, 3, half), PARAMETER, "found other = "),
+        case("sign: no value", sign(0, half), PARAMETER, "1..32767 signed values, found 0"),
+        case("sign: too many values", sign(32768, half), PARAMETER, "found 32768"),
+        case("sign: a lie always", sign(5, 0), PARAMETER, "a threshold lies in 1..2^64-1"),
+        case("signed: no value", signed(0, 0, half), PARAMETER, "found 0"),
+        case("signed: too many values", signed(most, 1, half), PARAMETER, f"found {most}"),
+        case("signed: an empty set", signed(5, 0, half), PARAMETER, "a size in 1..5, found 0"),
+        case("signed: a set too large", signed(5, 6, half), PARAMETER, "a size in 1..5, found 6"),
+        case("signed: oneself never", signed(5, 2, 0), PARAMETER, "a threshold lies in"),
+        case("signed: the others never", signed(5, 2, 2 * half - 1), PARAMETER, "is infinite"),
     ]

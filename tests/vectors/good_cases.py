@@ -53,8 +53,11 @@ from askance.client.queries import (
 )
 from askance.client.randomizers import (
     Channel,
+    HadamardSign,
     KaryResponse,
+    LinearHashing,
     Randomizer,
+    SignedSubsetSelection,
     SubsetSelection,
     k_ary_response,
     randomized_response,
@@ -193,6 +196,26 @@ def randomizers() -> Cases:
             "subset selection, 3 of 20",
             SubsetSelection(20, 3, 1 << 63),
             {"family": "subset", "cells": 20, "size": 3, "threshold": str(1 << 63)},
+        ),
+        (
+            "linear hashing",
+            LinearHashing(300, 7, 1 << 60),
+            {"family": "hashing", "cells": 300, "modulus": 7, "other": str(1 << 60)},
+        ),
+        (
+            "linear hashing, the most cells",
+            LinearHashing(65536, 2, (1 << 62) + 5),
+            {"family": "hashing", "cells": 65536, "modulus": 2},
+        ),
+        (
+            "Hadamard sign, two bytes",
+            HadamardSign(100, 3 << 62),
+            {"family": "sign", "values": 100, "threshold": str(3 << 62)},
+        ),
+        (
+            "signed subset selection",
+            SignedSubsetSelection(9, 4, (1 << 63) + 1),
+            {"family": "signed subset", "values": 9, "size": 4, "threshold": str((1 << 63) + 1)},
         ),
     ]
     return [_randomizer(name, randomizer, fields) for name, randomizer, fields in listed]

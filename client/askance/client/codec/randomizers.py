@@ -6,9 +6,12 @@ from askance.client.errors import InvalidParameter, LocalProtocolError, RemotePr
 from askance.client.randomizers import (
     MAX_LEVELS,
     Channel,
+    HadamardSign,
     HypercubeResponse,
     KaryResponse,
+    LinearHashing,
     Randomizer,
+    SignedSubsetSelection,
     SubsetSelection,
 )
 from askance.protos.v1 import randomizer_pb2 as pb
@@ -31,6 +34,15 @@ def encode_randomizer(randomizer: Randomizer) -> pb.Randomizer:
         case SubsetSelection(cells, size, threshold):
             family = pb.SubsetSelection(cells=cells, size=size, threshold=threshold)
             return pb.Randomizer(subset_selection=family)
+        case LinearHashing(cells, modulus, other):
+            hashing = pb.LinearHashing(cells=cells, modulus=modulus, other=other)
+            return pb.Randomizer(linear_hashing=hashing)
+        case HadamardSign(values, threshold):
+            sign = pb.HadamardSign(values=values, threshold=threshold)
+            return pb.Randomizer(hadamard_sign=sign)
+        case SignedSubsetSelection(values, size, threshold):
+            signed = pb.SignedSubsetSelection(values=values, size=size, threshold=threshold)
+            return pb.Randomizer(signed_subset_selection=signed)
         case HypercubeResponse(components, radius, threshold):
             cube = pb.HypercubeResponse(components=components, radius=radius, threshold=threshold)
             return pb.Randomizer(hypercube_response=cube)
@@ -54,6 +66,14 @@ def decode_randomizer(message: pb.Randomizer) -> Randomizer:
         case "subset_selection":
             family = message.subset_selection
             return SubsetSelection(family.cells, family.size, family.threshold)
+        case "linear_hashing":
+            hashing = message.linear_hashing
+            return LinearHashing(hashing.cells, hashing.modulus, hashing.other)
+        case "hadamard_sign":
+            return HadamardSign(message.hadamard_sign.values, message.hadamard_sign.threshold)
+        case "signed_subset_selection":
+            signed = message.signed_subset_selection
+            return SignedSubsetSelection(signed.values, signed.size, signed.threshold)
         case "hypercube_response":
             cube = message.hypercube_response
             return HypercubeResponse(cube.components, cube.radius, cube.threshold)

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"askance/protos/v1/randomizer.proto\x12\x11\x61skance.protos.v1\"\x80\x02\n\nRandomizer\x12)\n\x05table\x18\x01 \x01(\x0b\x32\x18.askance.protos.v1.TableH\x00\x12\x39\n\x0ek_ary_response\x18\x02 \x01(\x0b\x32\x1f.askance.protos.v1.KaryResponseH\x00\x12>\n\x10subset_selection\x18\x03 \x01(\x0b\x32\".askance.protos.v1.SubsetSelectionH\x00\x12\x42\n\x12hypercube_response\x18\x07 \x01(\x0b\x32$.askance.protos.v1.HypercubeResponseH\x00\x42\x08\n\x06\x66\x61mily\"9\n\x05Table\x12\x0e\n\x06levels\x18\x01 \x01(\r\x12\x0f\n\x07symbols\x18\x02 \x01(\r\x12\x0f\n\x07\x65ntries\x18\x03 \x03(\x04\",\n\x0cKaryResponse\x12\r\n\x05\x63\x65lls\x18\x01 \x01(\r\x12\r\n\x05other\x18\x02 \x01(\x04\"A\n\x0fSubsetSelection\x12\r\n\x05\x63\x65lls\x18\x01 \x01(\r\x12\x0c\n\x04size\x18\x02 \x01(\r\x12\x11\n\tthreshold\x18\x03 \x01(\x04\"J\n\x11HypercubeResponse\x12\x12\n\ncomponents\x18\x01 \x01(\r\x12\x0e\n\x06radius\x18\x02 \x01(\r\x12\x11\n\tthreshold\x18\x03 \x01(\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"askance/protos/v1/randomizer.proto\x12\x11\x61skance.protos.v1\"\xc3\x03\n\nRandomizer\x12)\n\x05table\x18\x01 \x01(\x0b\x32\x18.askance.protos.v1.TableH\x00\x12\x39\n\x0ek_ary_response\x18\x02 \x01(\x0b\x32\x1f.askance.protos.v1.KaryResponseH\x00\x12>\n\x10subset_selection\x18\x03 \x01(\x0b\x32\".askance.protos.v1.SubsetSelectionH\x00\x12:\n\x0elinear_hashing\x18\x04 \x01(\x0b\x32 .askance.protos.v1.LinearHashingH\x00\x12\x38\n\rhadamard_sign\x18\x05 \x01(\x0b\x32\x1f.askance.protos.v1.HadamardSignH\x00\x12K\n\x17signed_subset_selection\x18\x06 \x01(\x0b\x32(.askance.protos.v1.SignedSubsetSelectionH\x00\x12\x42\n\x12hypercube_response\x18\x07 \x01(\x0b\x32$.askance.protos.v1.HypercubeResponseH\x00\x42\x08\n\x06\x66\x61mily\"9\n\x05Table\x12\x0e\n\x06levels\x18\x01 \x01(\r\x12\x0f\n\x07symbols\x18\x02 \x01(\r\x12\x0f\n\x07\x65ntries\x18\x03 \x03(\x04\",\n\x0cKaryResponse\x12\r\n\x05\x63\x65lls\x18\x01 \x01(\r\x12\r\n\x05other\x18\x02 \x01(\x04\"A\n\x0fSubsetSelection\x12\r\n\x05\x63\x65lls\x18\x01 \x01(\r\x12\x0c\n\x04size\x18\x02 \x01(\r\x12\x11\n\tthreshold\x18\x03 \x01(\x04\"J\n\x11HypercubeResponse\x12\x12\n\ncomponents\x18\x01 \x01(\r\x12\x0e\n\x06radius\x18\x02 \x01(\r\x12\x11\n\tthreshold\x18\x03 \x01(\x04\">\n\rLinearHashing\x12\r\n\x05\x63\x65lls\x18\x01 \x01(\r\x12\x0f\n\x07modulus\x18\x02 \x01(\r\x12\r\n\x05other\x18\x03 \x01(\x04\"1\n\x0cHadamardSign\x12\x0e\n\x06values\x18\x01 \x01(\r\x12\x11\n\tthreshold\x18\x02 \x01(\x04\"H\n\x15SignedSubsetSelection\x12\x0e\n\x06values\x18\x01 \x01(\r\x12\x0c\n\x04size\x18\x02 \x01(\r\x12\x11\n\tthreshold\x18\x03 \x01(\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,13 +32,19 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'askance.protos.v1.randomize
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_RANDOMIZER']._serialized_start=58
-  _globals['_RANDOMIZER']._serialized_end=314
-  _globals['_TABLE']._serialized_start=316
-  _globals['_TABLE']._serialized_end=373
-  _globals['_KARYRESPONSE']._serialized_start=375
-  _globals['_KARYRESPONSE']._serialized_end=419
-  _globals['_SUBSETSELECTION']._serialized_start=421
-  _globals['_SUBSETSELECTION']._serialized_end=486
-  _globals['_HYPERCUBERESPONSE']._serialized_start=488
-  _globals['_HYPERCUBERESPONSE']._serialized_end=562
+  _globals['_RANDOMIZER']._serialized_end=509
+  _globals['_TABLE']._serialized_start=511
+  _globals['_TABLE']._serialized_end=568
+  _globals['_KARYRESPONSE']._serialized_start=570
+  _globals['_KARYRESPONSE']._serialized_end=614
+  _globals['_SUBSETSELECTION']._serialized_start=616
+  _globals['_SUBSETSELECTION']._serialized_end=681
+  _globals['_HYPERCUBERESPONSE']._serialized_start=683
+  _globals['_HYPERCUBERESPONSE']._serialized_end=757
+  _globals['_LINEARHASHING']._serialized_start=759
+  _globals['_LINEARHASHING']._serialized_end=821
+  _globals['_HADAMARDSIGN']._serialized_start=823
+  _globals['_HADAMARDSIGN']._serialized_end=872
+  _globals['_SIGNEDSUBSETSELECTION']._serialized_start=874
+  _globals['_SIGNEDSUBSETSELECTION']._serialized_end=946
 # @@protoc_insertion_point(module_scope)

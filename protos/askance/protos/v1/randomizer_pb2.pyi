@@ -29,6 +29,9 @@ class Randomizer(_message.Message):
     TABLE_FIELD_NUMBER: _builtins.int
     K_ARY_RESPONSE_FIELD_NUMBER: _builtins.int
     SUBSET_SELECTION_FIELD_NUMBER: _builtins.int
+    LINEAR_HASHING_FIELD_NUMBER: _builtins.int
+    HADAMARD_SIGN_FIELD_NUMBER: _builtins.int
+    SIGNED_SUBSET_SELECTION_FIELD_NUMBER: _builtins.int
     HYPERCUBE_RESPONSE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def table(self) -> Global___Table: ...
@@ -37,6 +40,12 @@ class Randomizer(_message.Message):
     @_builtins.property
     def subset_selection(self) -> Global___SubsetSelection: ...
     @_builtins.property
+    def linear_hashing(self) -> Global___LinearHashing: ...
+    @_builtins.property
+    def hadamard_sign(self) -> Global___HadamardSign: ...
+    @_builtins.property
+    def signed_subset_selection(self) -> Global___SignedSubsetSelection: ...
+    @_builtins.property
     def hypercube_response(self) -> Global___HypercubeResponse: ...
     def __init__(
         self,
@@ -44,13 +53,16 @@ class Randomizer(_message.Message):
         table: Global___Table | None = ...,
         k_ary_response: Global___KaryResponse | None = ...,
         subset_selection: Global___SubsetSelection | None = ...,
+        linear_hashing: Global___LinearHashing | None = ...,
+        hadamard_sign: Global___HadamardSign | None = ...,
+        signed_subset_selection: Global___SignedSubsetSelection | None = ...,
         hypercube_response: Global___HypercubeResponse | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["family", b"family", "hypercube_response", b"hypercube_response", "k_ary_response", b"k_ary_response", "subset_selection", b"subset_selection", "table", b"table"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["family", b"family", "hadamard_sign", b"hadamard_sign", "hypercube_response", b"hypercube_response", "k_ary_response", b"k_ary_response", "linear_hashing", b"linear_hashing", "signed_subset_selection", b"signed_subset_selection", "subset_selection", b"subset_selection", "table", b"table"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["family", b"family", "hypercube_response", b"hypercube_response", "k_ary_response", b"k_ary_response", "subset_selection", b"subset_selection", "table", b"table"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["family", b"family", "hadamard_sign", b"hadamard_sign", "hypercube_response", b"hypercube_response", "k_ary_response", b"k_ary_response", "linear_hashing", b"linear_hashing", "signed_subset_selection", b"signed_subset_selection", "subset_selection", b"subset_selection", "table", b"table"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_family: _TypeAlias = _typing.Literal["table", "k_ary_response", "subset_selection", "hypercube_response"]  # noqa: Y015
+    _WhichOneofReturnType_family: _TypeAlias = _typing.Literal["table", "k_ary_response", "subset_selection", "linear_hashing", "hadamard_sign", "signed_subset_selection", "hypercube_response"]  # noqa: Y015
     _WhichOneofArgType_family: _TypeAlias = _typing.Literal["family", b"family"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_family) -> _WhichOneofReturnType_family | None: ...
 
@@ -163,3 +175,87 @@ class HypercubeResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___HypercubeResponse: _TypeAlias = HypercubeResponse  # noqa: Y015
+
+@_typing.final
+class LinearHashing(_message.Message):
+    """A random linear hash of the cell, modulo a prime, and every value of it but one's own with
+    probability other / 2^64.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CELLS_FIELD_NUMBER: _builtins.int
+    MODULUS_FIELD_NUMBER: _builtins.int
+    OTHER_FIELD_NUMBER: _builtins.int
+    cells: _builtins.int
+    modulus: _builtins.int
+    other: _builtins.int
+    def __init__(
+        self,
+        *,
+        cells: _builtins.int = ...,
+        modulus: _builtins.int = ...,
+        other: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cells", b"cells", "modulus", b"modulus", "other", b"other"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LinearHashing: _TypeAlias = LinearHashing  # noqa: Y015
+
+@_typing.final
+class HadamardSign(_message.Message):
+    """Of signed values (2 x values + 1 levels): a random row of a Hadamard matrix, and the sign there,
+    kept with probability threshold / 2^64.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VALUES_FIELD_NUMBER: _builtins.int
+    THRESHOLD_FIELD_NUMBER: _builtins.int
+    values: _builtins.int
+    threshold: _builtins.int
+    def __init__(
+        self,
+        *,
+        values: _builtins.int = ...,
+        threshold: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["threshold", b"threshold", "values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HadamardSign: _TypeAlias = HadamardSign  # noqa: Y015
+
+@_typing.final
+class SignedSubsetSelection(_message.Message):
+    """`size` of the signed values, one's own among them with its sign with probability
+    threshold / 2^64.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VALUES_FIELD_NUMBER: _builtins.int
+    SIZE_FIELD_NUMBER: _builtins.int
+    THRESHOLD_FIELD_NUMBER: _builtins.int
+    values: _builtins.int
+    size: _builtins.int
+    threshold: _builtins.int
+    def __init__(
+        self,
+        *,
+        values: _builtins.int = ...,
+        size: _builtins.int = ...,
+        threshold: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["size", b"size", "threshold", b"threshold", "values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SignedSubsetSelection: _TypeAlias = SignedSubsetSelection  # noqa: Y015

@@ -1,0 +1,175 @@
+"""What the scripts of all peers share: the same people, clock and reckoning of errors.
+
+A peer's script runs in an environment that has neither askance nor anything else of this repository
+but this folder, so only the standard library and numpy stand here. It is started in `benchmarks/`
+as a module (`python -m peers.NAME.speed`) and prints one JSON object.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+CELLS = 1024  # of the frequency question whose speed is measured
+SEED = 20080  # of everybody's records
+YES = 0.3  # of the people, when one predicate is asked
+ROUNDS = 3
+EPSILONS = {"full": (0.5, 1.0, 2.0, 3.0, 4.0), "quick": (1.0,)}
+SIZES = {"full": (64, 1024), "quick": (16,)}
+
+Shares = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """How long one simulated question took: randomized, aggregated and decoded.
+
+    Args:
+      question: "predicate" or "frequency".
+      protocol: the peer's own name of what it did.
+      users: how many answered.
+      seconds: the best of three rounds, inside the peer's process, imports and data excluded.
+      error: the greatest distance of a share from the truth in the last round; what is far off was
+        not the same question.
+    """
+
+    question: str
+    protocol: str
+    users: int
+    seconds: float
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """How wrong one protocol's estimates are.
+
+    Args:
+      question: "frequency", or "mean" of numbers in [-1, 1].
+      protocol: the peer's own name of it.
+      estimate: what the peer makes of it: "raw", or how it was made to look like a distribution.
+      eps: nats a user.
+      k: cells; None for a mean.
+      n: users in a repetition.
+      repetitions: with the same records, coins anew.
+      n_mse: n times the mean squared error about these people's truth, averaged over cells.
+      n_mse_se: its standard error over the repetitions.
+      bias: the mean signed error of a cell that nobody is in; of the mean itself.
+      bias_se: its standard error over the repetitions.
+    """
+
+    question: str
+    protocol: str
+    estimate: str
+    eps: float
+    k: int | None
+    n: int
+    repetitions: int
+    n_mse: float
+    n_mse_se: float
+    bias: float
+    bias_se: float
+
+
+def cells(users: int, k: int) -> NDArray[np.int64]:
+    """Everybody's cell: 1/rank over the first half of the cells, and nobody in the others."""
+    weights = np.zeros(k)
+    weights[: k // 2] = 1 / np.arange(1, k // 2 + 1)
+    return np.random.default_rng(SEED).choice(k, size=users, p=weights / weights.sum())
+
+
+def bits(users: int) -> NDArray[np.int64]:
+    """Everybody's answer to one predicate."""
+    return (np.random.default_rng(SEED).random(users) < YES).astype(np.int64)
+
+
+def numbers(users: int) -> Shares:
+    """Everybody's number in [-1, 1]: skewed, with a mean near -3/7."""
+    return np.random.default_rng(SEED).beta(2, 5, users) * 2 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How many users in a repetition, and how many repetitions."""
+
+    n: int
+    repetitions: int
+
+    def of(self, effort: str) -> Size:
+        """All of it, or, where it is quick, about a fiftieth."""
+        if effort == "full":
+            return self
+        return Size(max(self.n // 10, 50), max(self.repetitions // 5, 3))
+
+
+def shares(values: NDArray[np.int64], k: int) -> Shares:
+    """The truth: the share of each cell."""
+    return np.bincount(values, minlength=k) / len(values)
+
+
+def speed(
+    question: str,
+    protocol: str,
+    values: NDArray[np.int64],
+    work: Callable[[list[int]], Sequence[float] | Shares],
+) -> Speed:
+    """Times `work` on a list of everybody's cells; it answers with the share of each cell.
+
+    Where it answers with one number, that is the share of cell 1.
+    """
+    given: list[int] = values.tolist()
+    best, found = float("inf"), np.zeros(1)
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        answer = work(given)
+        best = min(best, time.perf_counter() - began)
+        found = np.asarray(answer, float)
+    truth = np.mean(values == 1) if len(found) == 1 else shares(values, len(found))
+    return Speed(question, protocol, len(values), best, float(np.abs(found - truth).max()))
+
+
+def accuracy(
+    protocol: str,
+    eps: float,
+    values: NDArray[np.int64],
+    k: int,
+    estimates: Sequence[dict[str, Shares]],
+) -> list[Accuracy]:
+    """The rows of one protocol: of each repetition, the shares by kind of estimate."""
+    truth = shares(values, k)
+    found = []
+    for kind in estimates[0]:
+        errors = np.array([one[kind] for one in estimates]) - truth
+        n_mse, n_mse_se = _mean_and_se(len(values) * (errors**2).mean(axis=1))
+        bias, bias_se = _mean_and_se(errors[:, truth == 0].mean(axis=1))
+        told = ("frequency", protocol, kind, eps, k, len(values), len(errors))
+        found.append(Accuracy(*told, n_mse, n_mse_se, bias, bias_se))
+    return found
+
+
+def accuracy_of_mean(
+    protocol: str, eps: float, values: Shares, estimates: Sequence[float]
+) -> Accuracy:
+    """The row of one mechanism for the mean of everybody's numbers."""
+    errors = np.array(estimates) - values.mean()
+    n_mse, n_mse_se = _mean_and_se(len(values) * errors**2)
+    bias, bias_se = _mean_and_se(errors)
+    told = ("mean", protocol, "raw", eps, None, len(values), len(errors))
+    return Accuracy(*told, n_mse, n_mse_se, bias, bias_se)
+
+
+def _mean_and_se(each: Shares) -> tuple[float, float]:
+    return float(each.mean()), float(each.std(ddof=1) / np.sqrt(len(each)))
+
+
+def tell(distribution: str, rows: Iterable[Speed | Accuracy]) -> None:
+    """Prints what a script found, with the version of the peer that is installed."""
+    told: dict[str, Any] = {"version": version(distribution), "rows": [asdict(r) for r in rows]}
+    print(json.dumps(told))

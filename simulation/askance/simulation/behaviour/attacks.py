@@ -19,7 +19,6 @@ from askance.simulation.behaviour.favouring import (
     index,
     uniform,
     words_below,
-    words_for,
 )
 
 
@@ -46,9 +45,9 @@ class Occasion:
     @property
     def pushed(self) -> tuple[int, ...]:
         """The targets; without any, the last level that says something: "yes", the last cell, the
-        greatest value, the minus of the last signed value."""
+        greatest value, the plus of the last signed value, + at every component."""
         neutral = self.query.kind is QueryKind.SIGNED
-        return self.targets or (self.randomizer.levels - 1 - neutral,)
+        return self.targets or (self.randomizer.levels - 1 - 2 * neutral,)
 
 
 Attack = Callable[[Occasion], bytes]
@@ -93,10 +92,10 @@ def most_gain(occasion: Occasion) -> bytes:
 
 
 def extreme_message(occasion: Occasion) -> bytes:
-    """The one message that moves one value of the answer up the most: it attains the influence.
+    """The one message that moves one value of the answer the most: it attains the influence.
 
     The value is the first target's: its share, the mean, or the signed value, whose other cell is
-    kept out of the report. A target below the middle of a mean pushes it down.
+    kept out of the report. It goes up; down for a target below the middle of a mean, or a minus.
 
     Source: Cheu, Smith and Ullman, arXiv:1909.09630, section 3: a message of the greatest weight,
       whatever the input.
@@ -118,8 +117,7 @@ def _value(occasion: Occasion) -> Weights:
 
 
 def _favouring(occasion: Occasion, weights: Weights) -> bytes:
-    randomizer = occasion.randomizer
-    return favour(randomizer, weights, occasion.words(words_for(randomizer)))
+    return favour(occasion.randomizer, weights, occasion.words)
 
 
 ATTACKS: dict[str, Attack] = {

@@ -11,25 +11,36 @@ one by one; every other goes through the general one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache, singledispatch
 from itertools import islice
 
 import numpy as np
 
-from askance.client.randomizers import COIN_BITS, KaryResponse, Randomizer, SubsetSelection
+from askance.client.randomizers import (
+    COIN_BITS,
+    Channel,
+    HypercubeResponse,
+    KaryResponse,
+    LinearHashing,
+    Randomizer,
+    SignedSubsetSelection,
+    SubsetSelection,
+)
 
 Weights = tuple[tuple[int, int], ...]
 """(level, weight) in the order of levels; other levels weigh 0."""
 
+Draw = Callable[[int], Sequence[int]]
+"""So many uniform words."""
+
 _FEW = 4096  # reports of an alphabet that is searched
-_DECODED = 64  # levels up to which each report is decoded; beyond, the likeliest one is taken
 _TRIES = 64  # honest reports of which the best is taken, where the alphabet is larger
 
 
 @singledispatch
-def favour(randomizer: Randomizer, weights: Weights, words: Sequence[int]) -> bytes:
+def favour(randomizer: Randomizer, weights: Weights, draw: Draw) -> bytes:
     """The report that moves the weighted sum of shares up the most; by chance where several do.
 
     Utility: the best of all reports for an alphabet of at most 4096. For a larger one of a family
@@ -38,13 +49,14 @@ def favour(randomizer: Randomizer, weights: Weights, words: Sequence[int]) -> by
 
     Args:
       weights: not empty; levels that the randomizer has.
-      words: `words_for(randomizer)` of them, uniform in 0..2^64-1.
+      draw: gives so many words, uniform in 0..2^64-1; it is asked once.
     """
     best = _best(randomizer, weights)
     if best is not None:
-        return best[index(words, len(best))]
+        return best[index(draw(words_below(len(best))), len(best))]
     heaviest, _ = max(weights, key=lambda pair: pair[1])
     size = randomizer.coins
+    words = draw(_TRIES * size)
     tries = [
         randomizer.randomize(heaviest, words[start : start + size])
         for start in range(0, _TRIES * size, size)
@@ -53,38 +65,64 @@ def favour(randomizer: Randomizer, weights: Weights, words: Sequence[int]) -> by
 
 
 @favour.register
-def _(randomizer: KaryResponse, weights: Weights, words: Sequence[int]) -> bytes:
+def _(randomizer: KaryResponse, weights: Weights, draw: Draw) -> bytes:
     most = max(weight for _, weight in weights)
     cells = [level for level, weight in weights if weight == most]
     if most <= 0 and len(weights) < randomizer.cells:  # a cell that weighs nothing is better
-        given = dict(weights)
-        cells = [cell for cell in range(randomizer.cells) if not given.get(cell, 0)]
-    return cells[index(words, len(cells))].to_bytes(randomizer.width, "big")
+        cells = _others(range(randomizer.cells), weights)
+    return cells[index(draw(1), len(cells))].to_bytes(randomizer.width, "big")
 
 
 @favour.register
-def _(randomizer: SubsetSelection, weights: Weights, words: Sequence[int]) -> bytes:
+def _(randomizer: SubsetSelection, weights: Weights, draw: Draw) -> bytes:
     """The heaviest cells that fit; among equals, and to fill up, by a shuffle."""
-    given = dict(weights)
-    members: list[int] = []
-    for weight in sorted({0, *given.values()}, reverse=True):
-        if len(members) == randomizer.size:
-            break
-        if weight:
-            equals = [level for level, its in weights if its == weight]
-        else:
-            equals = [cell for cell in range(randomizer.cells) if not given.get(cell, 0)]
-        taken = min(len(equals), randomizer.size - len(members))
-        members += _some(equals, taken, words[len(members) :])
-    bitmap = bytearray(randomizer.width)
-    for cell in members:
-        bitmap[cell >> 3] |= 128 >> (cell & 7)
-    return bytes(bitmap)
+    everything = range(randomizer.cells)
+    members = _heaviest(everything, weights, randomizer.size, draw(randomizer.size))
+    return _bitmap(members, randomizer.width)
 
 
-def words_for(randomizer: Randomizer) -> int:
-    """How many words `favour` takes at the most."""
-    return max(1, _TRIES * randomizer.coins if _reports(randomizer) is None else randomizer.coins)
+@favour.register
+def _(randomizer: SignedSubsetSelection, weights: Weights, draw: Draw) -> bytes:
+    """The same with the better sign of each value, either where both are alike."""
+    given, size = dict(weights), randomizer.size
+    signs = {
+        level // 2: (given.get(level, 0), given.get(level ^ 1, 0), level)
+        for level, _ in weights
+        if level < 2 * randomizer.values
+    }
+    best = tuple(sorted((value, max(one, two)) for value, (one, two, _) in signs.items()))
+    words = draw(2 * size)
+    members = []
+    for value, word in zip(
+        _heaviest(range(randomizer.values), best, size, words), words[size:], strict=True
+    ):
+        one, two, level = signs.get(value, (0, 0, 2 * value))
+        other = (word >> (COIN_BITS - 1)) if one == two else one < two
+        members.append(level ^ int(other))
+    return _bitmap(members, randomizer.width)
+
+
+@favour.register
+def _(randomizer: LinearHashing, weights: Weights, draw: Draw) -> bytes:
+    """Of 64 hashes the one that puts the most weight on one value, and that value."""
+    q, best = randomizer.modulus, (-1, b"")
+    for word in draw(_TRIES):
+        hashing = 1 + index([word], randomizer.vectors - 1)
+        sums = [0] * q
+        for cell, weight in weights:
+            sums[randomizer.hash_value(hashing, cell)] += weight
+        value = max(range(q), key=sums.__getitem__)
+        if not best[1] or sums[value] > best[0]:
+            best = (sums[value], (hashing * q + value).to_bytes(randomizer.width, "big"))
+    return best[1]
+
+
+@favour.register
+def _(randomizer: HypercubeResponse, weights: Weights, draw: Draw) -> bytes:
+    """The heaviest pattern itself."""
+    most = max(weight for _, weight in weights)
+    patterns = [level for level, weight in weights if weight == most]
+    return patterns[index(draw(1), len(patterns))].to_bytes(randomizer.width, "big")
 
 
 def uniform(randomizer: Randomizer, words: Sequence[int]) -> bytes:
@@ -114,7 +152,7 @@ def _best(randomizer: Randomizer, weights: Weights) -> tuple[bytes, ...] | None:
     reports = _reports(randomizer)
     if reports is None:
         return None
-    measure = _gain if randomizer.levels <= _DECODED else _likelihood
+    measure = _gain if isinstance(randomizer, Channel) else _likelihood
     gains = [measure(randomizer, weights, report) for report in reports]
     most = max(gains)
     return tuple(report for report, gain in zip(reports, gains, strict=True) if gain == most)
@@ -128,6 +166,7 @@ def _gain(randomizer: Randomizer, weights: Weights, report: bytes) -> Fraction:
 
 
 def _likelihood(randomizer: Randomizer, weights: Weights, report: bytes) -> Fraction:
+    """As good as decoding, for a family that treats all levels alike."""
     return sum(
         (weight * randomizer.probability(level, report) for level, weight in weights), Fraction()
     )
@@ -153,6 +192,31 @@ def _some(items: Sequence[int], size: int, words: Sequence[int]) -> list[int]:
         return list(items)
     mixed = list(items)
     for place in range(size):
-        other = place + index(words[place:], len(mixed) - place)
+        other = place + index([words[place]], len(mixed) - place)
         mixed[place], mixed[other] = mixed[other], mixed[place]
     return mixed[:size]
+
+
+def _heaviest(items: range, weights: Weights, size: int, words: Sequence[int]) -> list[int]:
+    """`size` of the items, the heaviest first; among equals all choices are alike."""
+    found: list[int] = []
+    for weight in sorted({0, *(weight for _, weight in weights)}, reverse=True):
+        if len(found) == size:
+            break
+        equals = [level for level, its in weights if its == weight] if weight else None
+        equals = _others(items, weights) if equals is None else equals
+        found += _some(equals, min(len(equals), size - len(found)), words[len(found) :])
+    return found
+
+
+def _others(items: range, weights: Weights) -> list[int]:
+    """The items that weigh nothing."""
+    heavy = {level for level, weight in weights if weight}
+    return [item for item in items if item not in heavy]
+
+
+def _bitmap(items: Sequence[int], width: int) -> bytes:
+    bitmap = bytearray(width)
+    for item in items:
+        bitmap[item >> 3] |= 128 >> (item & 7)
+    return bytes(bitmap)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -39,7 +41,7 @@ S = Schema(
     "s", 1, b=Bit(), v=Bits(3), i=Integer(-3, 4), r=Real(-1, 1, 8), q=Real(-1, 1, 4),
     c=Category(["x", "y"]),
 )  # fmt: skip
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"b": 1, "v": "101", "i": 2, "r": 0.5, "q": -0.25, "c": "x"},
     {"b": 0, "v": "010", "i": -3, "r": -1, "q": 1, "c": "y"},
     {"b": 1, "v": "111", "i": 4, "r": None, "q": 0.5, "c": "x"},

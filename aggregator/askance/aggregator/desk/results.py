@@ -15,7 +15,7 @@ from askance.aggregator.session import Accounts, Outcome, Tally, Transcript
 from askance.aggregator.session.transcript import Asked, Closed, Header
 from askance.aggregator.store import Conclusion, StudyState
 from askance.client.accounting import format_nats
-from askance.client.codec import decode_request, query_from_bytes
+from askance.client.codec import decode_request
 from askance.client.messages import StudyTerms
 from askance.client.queries import Schema
 
@@ -130,8 +130,8 @@ def population_of(transcript: Transcript) -> int:
 def _influences(asked: Asked, tallies: Sequence[Tally], schema: Schema) -> Iterator[dict[str, Any]]:
     for group, tally in zip(asked.groups, tallies, strict=True):
         if tally.answered:
-            question = Question(query_from_bytes(asked.questions[group.question], schema))
-            randomizer = decode_request(group.payload, schema).randomizer
+            request = decode_request(group.payload, schema)
+            question, randomizer = Question(request.query), request.randomizer
             yield {
                 "round": asked.round,
                 "question": group.question,

@@ -18,6 +18,7 @@ from askance.client.queries import (
     maximum,
     minimum,
     predicate,
+    real,
     round_to,
 )
 
@@ -85,10 +86,9 @@ def _parts(question: Question) -> _Parts:
     if query.kind is QueryKind.PREDICATE:
         return _Parts((question,), ((Fraction(0), (Fraction(1),)),))
     if query.kind is QueryKind.REAL:
-        digits = digits_of(query, tau / 2)
-        each = (tau - digits.rest) / sum(digits.weights)
-        asked = tuple(Question(one, min(each, Fraction(1))) for one in digits.predicates)
-        return _Parts(asked, ((digits.offset, digits.weights),))
+        return _number_parts(query, tau)
+    if query.kind is QueryKind.VECTOR:
+        return _vector_parts(query, tau)
     index = query.expression
     if index.kind is Kind.CATEGORY:
         index = index_of(index)
@@ -108,6 +108,34 @@ def _parts(question: Question) -> _Parts:
     return _Parts(
         asked, tuple((none, tuple(Fraction(c == v) for c in range(used))) for v in range(used))
     )
+
+
+def _number_parts(query: Query, tau: Fraction) -> _Parts:
+    digits = digits_of(query, tau / 2)
+    each = (tau - digits.rest) / sum(digits.weights)
+    asked = tuple(Question(one, min(each, Fraction(1))) for one in digits.predicates)
+    return _Parts(asked, ((digits.offset, digits.weights),))
+
+
+def _vector_parts(query: Query, tau: Fraction) -> _Parts:
+    """Each component as a number of its own, by weights that are zero at the others' digits."""
+    ends = [Fraction(end, 1 << query.frac) for end in (query.low, query.high, query.default)]
+    numbers = [
+        _number_parts(real(_on_grid(one, query.frac), *ends), tau) for one in query.expression.args
+    ]
+    asked = tuple(question for number in numbers for question in number.asked)
+    none, sums, before = Fraction(0), [], 0
+    for number in numbers:
+        ((offset, weights),) = number.sums
+        after = len(asked) - before - len(weights)
+        sums.append((offset, (none,) * before + weights + (none,) * after))
+        before += len(weights)
+    return _Parts(asked, tuple(sums))
+
+
+def _on_grid(expression: Expression, frac: int) -> Expression:
+    """The same number on a grid that is at least as fine."""
+    return expression if expression.frac == frac else expression + constant(0, frac)
 
 
 def digits_of(query: Query, rest: Fraction) -> Digits:

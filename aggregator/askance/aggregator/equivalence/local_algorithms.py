@@ -26,7 +26,7 @@ class LocalCall:
         randomizer: from levels to reports; transparent, as every randomizer here is.
 
     Raises:
-        InvalidQuery: the query is a number.
+        InvalidQuery: the query is a number or a vector.
         InvalidParameter: the randomizer has other levels, or says the same whatever the level.
 
     Source: KLNRS08 Definitions 4.3, 4.4 and 4.7.
@@ -39,8 +39,9 @@ class LocalCall:
     def __post_init__(self) -> None:
         if self.user < 0:
             raise InvalidParameter(f"a local call expects a user from 0 on, found {self.user}")
-        if self.query.kind is QueryKind.REAL:
-            raise InvalidQuery("a local call expects a query with cells, found a REAL one")
+        if self.query.kind in (QueryKind.REAL, QueryKind.VECTOR):
+            kind = self.query.kind.name
+            raise InvalidQuery(f"a local call expects a query with cells, found a {kind} one")
         if self.query.cells != self.randomizer.levels:
             raise InvalidParameter(
                 f"a local call expects a randomizer of {self.query.cells} levels,"

@@ -10,6 +10,7 @@ Rules of the room:
 """
 
 from askance.aggregator.estimation.answers import estimate
+from askance.aggregator.estimation.blocks import alpha_of, joined
 from askance.aggregator.estimation.influence import influence
 from askance.aggregator.estimation.intervals import clopper_pearson, hoeffding
 from askance.aggregator.estimation.statistics import (
@@ -23,12 +24,14 @@ from askance.aggregator.estimation.statistics import (
 
 __all__ = [
     "Inclusion",
+    "alpha_of",
     "check_suits",
     "clopper_pearson",
     "estimate",
     "hoeffding",
     "inclusion",
     "influence",
+    "joined",
     "levels_of",
     "scores",
     "share_scores",

@@ -69,17 +69,20 @@ class Question:
 
     @property
     def values(self) -> int:
-        """How many values its answer has: one, or one a cell (SIGNED: one a signed pair)."""
+        """How many values its answer has: one, or one a cell (SIGNED: one a signed pair; VECTOR:
+        one a component)."""
         if self.query.kind is QueryKind.CATEGORY:
             return int(self.query.cells)
         if self.query.kind is QueryKind.SIGNED:
             return int(self.query.signed_cells)
+        if self.query.kind is QueryKind.VECTOR:
+            return int(self.query.components)
         return 1
 
     @property
     def bounds(self) -> tuple[Fraction, Fraction]:
         """The least and the greatest that a value of its answer can be, in real units."""
-        if self.query.kind is QueryKind.REAL:
+        if self.query.kind in (QueryKind.REAL, QueryKind.VECTOR):
             scale = 1 << self.query.frac
             return Fraction(self.query.low, scale), Fraction(self.query.high, scale)
         return Fraction(-1 if self.query.kind is QueryKind.SIGNED else 0), Fraction(1)
@@ -135,8 +138,9 @@ class Answer:
     """The answer to one question: an estimate for each of its values, with an interval.
 
     PREDICATE and REAL have one value (REAL in real units), CATEGORY the share of each cell,
-    SIGNED E[sign * 1[pair = j]] for each j. The estimates are raw: unbiased, so a share may lie a
-    little outside [0, 1] (and then outside its interval, which is clipped to what is possible).
+    SIGNED E[sign * 1[pair = j]] for each j, VECTOR each component's mean in real units. The
+    estimates are raw: unbiased, so a share may lie a little outside [0, 1] (and then outside its
+    interval, which is clipped to what is possible).
     """
 
     values: tuple[float, ...]

@@ -159,7 +159,7 @@ def usual_thresholds(question: Question) -> tuple[float, ...]:
     For a number, which begins nowhere, the middle of its range.
     """
     low, high = question.bounds
-    if question.query.kind is QueryKind.REAL:
+    if question.query.kind in (QueryKind.REAL, QueryKind.VECTOR):
         threshold = (low + high) / 2
     else:
         threshold = Fraction(0) if low < 0 else question.working_tau

@@ -122,6 +122,8 @@ class CentralOracle:
 
 def totals(question: Question, rows: EncodedColumns) -> NDArray[np.int64]:
     """What is released of a part before the draw: whole numbers, one a value of the answer."""
+    if question.query.kind is QueryKind.VECTOR:
+        return np.asarray(question.query.evaluate_vector(rows).sum(axis=0), dtype=np.int64)
     levels = question.query.evaluate(rows)
     if question.query.kind is QueryKind.CATEGORY:
         return np.bincount(levels, minlength=question.values).astype(np.int64)
@@ -134,17 +136,19 @@ def totals(question: Question, rows: EncodedColumns) -> NDArray[np.int64]:
 def laplace_of(question: Question, epsilon: Fraction) -> Laplace:
     """What is drawn for a question: replacing a row moves its totals by its range, or by 2 in L1.
 
-    (Of a histogram one cell loses and another gains; a signed row may turn from + to -.)
+    (Of a histogram one cell loses and another gains; a signed row may turn from + to -. Each
+    component of a vector may move by the range.)
     """
     query = question.query
-    one_number = query.kind in (QueryKind.PREDICATE, QueryKind.REAL)
-    return Laplace(epsilon, query.high - query.low if one_number else 2)
+    if query.kind in (QueryKind.CATEGORY, QueryKind.SIGNED):
+        return Laplace(epsilon, 2)
+    return Laplace(epsilon, (query.high - query.low) * question.values)
 
 
 def step_of(question: Question) -> Fraction:
     """What a total's unit is worth, in real units of the answer."""
     query = question.query
-    return Fraction(1, 1 << query.frac) if query.kind is QueryKind.REAL else Fraction(1)
+    return Fraction(1, 1 << query.frac)
 
 
 def central_rows(question: Question, epsilon: Fraction, share: float) -> int:

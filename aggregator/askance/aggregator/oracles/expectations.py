@@ -31,6 +31,8 @@ def expectations(
         InvalidParameter: there is no row, or the weights are none.
     """
     query = question.query
+    if query.kind is QueryKind.VECTOR:
+        return _means(query, columns, weights)
     levels, rows = _levels(query, columns)
     if weights is None:
         masses = np.bincount(rows, minlength=len(levels))
@@ -50,6 +52,20 @@ def expectations(
         )
     scale = 1 << query.frac if query.kind is QueryKind.REAL else 1
     return (Fraction(sum(level * part for level, part in mass.items()), total * scale),)
+
+
+def _means(query: Query, columns: EncodedColumns, weights: Weights | None) -> tuple[Fraction, ...]:
+    """Each component's mean."""
+    found = query.evaluate_vector(columns)
+    above = found - query.low  # below 2^31, so that 2^32 rows add up in int64
+    if weights is None:
+        sums, total = above.sum(axis=0), len(found)
+    else:
+        counts = _checked(weights, len(found))
+        sums, total = counts.astype(object) @ above.astype(object), int(counts.sum())
+    if total == 0:
+        raise InvalidParameter("an expectation needs a population, found no rows of any weight")
+    return tuple(Fraction(int(one) + total * query.low, total << query.frac) for one in sums)
 
 
 def _levels(query: Query, columns: EncodedColumns) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

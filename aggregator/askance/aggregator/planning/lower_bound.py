@@ -50,7 +50,7 @@ def least_users(question: Question, tau: float, nats: float, beta: float) -> int
     nats = min(nats, _LARGE_NATS)
     if question.query.kind is QueryKind.SIGNED:
         return _signed_users(tau, mass, nats, beta)
-    if question.query.kind is QueryKind.REAL:
+    if question.query.kind in (QueryKind.REAL, QueryKind.VECTOR):
         tau, mass = tau / float(question.spread), 1.0
     if 2 * tau > mass:
         return 0

@@ -18,7 +18,7 @@ class GroupPlan:
 
     Args:
         question: its index in the batch.
-        query: what is asked.
+        query: what is asked; of a vector perhaps a block only.
         randomizer: what answers.
         users: how many.
         cohort: groups with the same number are the same users; all others are disjoint.
@@ -39,7 +39,8 @@ class RoundPlan:
         queries: how many questions it has.
         users: how many users it takes in all, each of them once.
         allocation: FRESH or SPLIT; of a single question, FRESH.
-        groups: one a question, in the batch's order.
+        groups: one a question, in the batch's order; of a vector one a block, in the order of its
+            components.
         tau: the least tolerance among its questions: what was asked for, or, for a question that
             leaves it open, what its users allow.
         n_variance: n times the variance of an answer, the greatest among its questions

@@ -1,0 +1,96 @@
+"""How wrong OpenDP's local mechanisms are: one JSON object on stdout; argv is "full" or "quick".
+
+Run in an environment of its own as `peers.opendp.accuracy` (see `peers.measuring`). OpenDP draws
+from the operating system, so the figures differ a little from run to run.
+
+Frequencies: k-ary randomized response, decoded here, and randomized response on bit vectors, with
+its own decoding. Means of numbers in [-1, 1]: the Laplace mechanism on each single number, of
+sensitivity 2, which is what it has for that; a vector's entries have draws of their own, so one
+call serves everybody.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from peers.measuring import (
+    EPSILONS,
+    SIZES,
+    Accuracy,
+    Shares,
+    Size,
+    accuracy,
+    accuracy_of_mean,
+    cells,
+    numbers,
+    tell,
+)
+
+SMALL, LARGE, MEANS = Size(500, 40), Size(500, 8), Size(500, 1_000)
+Estimate = Callable[[list[int]], Shares]
+
+
+def main(effort: str) -> Iterator[Accuracy]:
+    """Every mechanism at every epsilon."""
+    dp: Any = importlib.import_module("opendp.prelude")
+    dp.enable_features("contrib")
+    for eps in EPSILONS[effort]:
+        for k in SIZES[effort]:
+            size = (LARGE if k > 100 else SMALL).of(effort)
+            values = cells(size.n, k)
+            for name, made in (
+                ("randomized_response", categorical),
+                ("randomized_response_bitvec", bit_vector),
+            ):
+                estimate = made(dp, eps, k)
+                found = [{"raw": estimate(values.tolist())} for _ in range(size.repetitions)]
+                yield from accuracy(name, eps, values, k, found)
+        yield mean(dp, eps, MEANS.of(effort))
+
+
+def categorical(dp: Any, eps: float, k: int) -> Estimate:
+    """k-ary randomized response."""
+    truthful = math.exp(eps) / (k - 1 + math.exp(eps))
+    other = (1 - truthful) / (k - 1)
+    measurement = dp.m.make_randomized_response(list(range(k)), truthful)
+
+    def estimate(values: list[int]) -> Shares:
+        told = np.bincount([measurement(value) for value in values], minlength=k)
+        return (told / len(values) - other) / (truthful - other)
+
+    return estimate
+
+
+def bit_vector(dp: Any, eps: float, k: int) -> Estimate:
+    """Symmetric unary encoding: one bit of k is set, and each is flipped with probability f / 2."""
+    f = 2 / (math.exp(eps / 2) + 1)
+    domain = dp.bitvector_domain(max_weight=1)
+    measurement = dp.m.make_randomized_response_bitvec(domain, dp.discrete_distance(), f=f)
+    own = [np.packbits(row).tobytes() for row in np.eye(k, dtype=np.uint8)]
+
+    def estimate(values: list[int]) -> Shares:
+        reports = [measurement(own[value]) for value in values]
+        told: NDArray[np.float64] = np.array(dp.m.debias_randomized_response_bitvec(reports, f))
+        return told[:k] / len(values)
+
+    return estimate
+
+
+def mean(dp: Any, eps: float, size: Size) -> Accuracy:
+    """Laplace on everybody's single number."""
+    values = numbers(size.n)
+    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False))
+    measurement = dp.m.make_laplace(domain, dp.l1_distance(T=float), scale=2 / eps)
+    given = values.tolist()
+    found = [float(np.mean(measurement(given))) for _ in range(size.repetitions)]
+    return accuracy_of_mean("laplace, of each value", eps, values, found)
+
+
+if __name__ == "__main__":
+    tell("opendp", main(sys.argv[1]))

@@ -24,8 +24,8 @@ from askance.simulation.experiments.verification import FAMILIES
 DEFAULT_EPSILONS = ("1", "4")
 DEFAULT_REPORTS = 5_000
 DEFAULT_ALPHA = 1e-6
-_REPEATED = 500  # devices a case that are asked again, with ledgers in memory
-_RESTARTED = 2  # and with those that were passed in, which may be files
+_REPEATED = 200  # devices a case that are asked again, with ledgers in memory
+_RESTARTED = 1  # and with those that were passed in, which may be files
 LEAST_REPORTS = 2  # one to learn from, one to test on
 
 Answer = Callable[[Case, int], list[bytes]]

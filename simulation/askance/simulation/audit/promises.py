@@ -63,18 +63,20 @@ def repeats(bench: Bench, cases: Iterable[Case], n: int, ledgers: Ledgers) -> li
 
 def _broken_by_one(bench: Bench, case: Case, ledgers: Ledgers) -> Iterator[str]:
     device = bench.device(case, ledgers.fresh())
-    first = device.answer(bench.request)
-    if device.answer(bench.request) != first:
-        yield AGAIN
-    symbol = Message.of(first).symbol
     bench.introduce_other(device)
-    for payload in (bench.next_round, bench.other_study):
-        later = Message.of(device.answer(payload))
-        if later.symbol != symbol:
+    asked = (bench.request, bench.next_round, bench.other_study)
+    first, *others = reports = [device.answer(payload) for payload in asked]
+    if [device.answer(payload) for payload in asked] != reports:
+        yield AGAIN
+    for later in map(Message.of, others):
+        if later.symbol != Message.of(first).symbol:
             yield FROZEN
         if later.charged != 0:
             yield FREE
-    if bench.device(case, ledgers.reopened()).answer(bench.request) != first:
+    restarted = bench.device(case, ledgers.reopened())
+    bench.introduce_other(restarted)
+    # The last one first: its charge of nothing is lost with the ledger, whatever is drawn anew.
+    if [restarted.answer(payload) for payload in reversed(asked)] != reports[::-1]:
         yield RESTARTED
 
 

@@ -29,10 +29,11 @@ import numpy as np
 import uvloop
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from grpc import aio
+from numpy.typing import NDArray
 from service_load import token
 
 from askance.aggregator.service import AggregatorServer, Settings
-from askance.aggregator.session import Accounts, Group, Round
+from askance.aggregator.session import Accounts, Cohort, Group, Permutation, Round
 from askance.aggregator.store import SqliteStore
 from askance.client.codec import digest_of, encode_request, sign_study
 from askance.client.messages import AckStatus, Request, SignedStudy, StudyTerms
@@ -51,6 +52,16 @@ CONNECT_S = 300.0
 NAME = "load"
 
 
+class InOrder(Permutation):
+    """Users in the order of their ordinals: "the first so many" can be asked."""
+
+    def positions(self, ordinals: NDArray[np.int64]) -> NDArray[np.int64]:
+        return ordinals
+
+    def ordinals(self, start: int, stop: int) -> NDArray[np.int64]:
+        return np.arange(start, stop, dtype=np.int64)
+
+
 class Questions:
     """A study of so many predicates, and its rounds."""
 
@@ -65,6 +76,7 @@ class Questions:
     def round(self, number: int, members: int) -> Round:
         """Round `number`: the first `members` devices are asked every question."""
         randomizer = randomized_response(COST)
+        asked = Cohort(InOrder(b"", self._devices), 0, members)
         groups = []
         for place in range(self._questions):
             mask = [int(bit == place) for bit in range(self._questions)]
@@ -77,8 +89,7 @@ class Questions:
                     query,
                     randomizer,
                     COST,
-                    np.arange(members),
-                    self._devices,
+                    asked,
                 )
             )
         return Round(number, self.study, self._digest, tuple(groups))
@@ -116,7 +127,6 @@ class Durable:
         settings = Settings(max_streams=max(50_000, devices), max_check_ins=10_000)
         self._server = AggregatorServer.start(self._store, settings=settings)
         self.address = self._server.address
-        self._accounts = Accounts(devices, 1 << 62)
         self._executor = ThreadPoolExecutor(1)
 
     def wait_connected(self, count: int) -> float:
@@ -131,14 +141,16 @@ class Durable:
         """Seconds for rounds `first` and on, made before."""
         made = [self._questions.round(first + place, members) for place in range(count)]
         began = time.perf_counter()
+        accounts = Accounts(self._devices, 1 << 62)
         for round_ in made:
-            self._server.fleet.ask(round_, self._accounts)
+            self._server.fleet.ask(round_, accounts)
         return time.perf_counter() - began
 
     def open(self) -> None:
         """Leaves a round open, for check-ins to answer."""
         asked = self._questions.round(1 << 20, self._devices)
-        self._executor.submit(self._server.fleet.ask, asked, self._accounts)
+        accounts = Accounts(self._devices, 1 << 62)
+        self._executor.submit(self._server.fleet.ask, asked, accounts)
         while not self._server.hub.outstanding:
             time.sleep(0.01)
 

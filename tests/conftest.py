@@ -3,12 +3,40 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from askance.aggregator.session import Cohort, Permutation
 from askance.client.sqlite_file import SqliteFile
+
+
+class Listed(Permutation):
+    """An order that begins with users of one's choice; the others follow by their ordinals."""
+
+    def __init__(self, members: Iterable[int], size: int) -> None:
+        first = np.array(sorted(members), np.int64)
+        super().__init__(b"listed" + first.tobytes(), size)
+        others = np.ones(size, np.bool_)
+        others[first] = False
+        self._order = np.concatenate([first, np.flatnonzero(others)])
+
+    def positions(self, ordinals: NDArray[np.int64]) -> NDArray[np.int64]:
+        inverse = np.empty(self.size, np.int64)
+        inverse[self._order] = np.arange(self.size)
+        return inverse[ordinals]
+
+    def ordinals(self, start: int, stop: int) -> NDArray[np.int64]:
+        return np.sort(self._order[start:stop])
+
+
+def cohort_of(members: Collection[int], size: int) -> Cohort:
+    """The cohort of these users among `size`, whom no seed would choose together."""
+    return Cohort(Listed(members, size), 0, len(members))
+
 
 BreakDisk = Callable[[SqliteFile, set[str]], set[str]]
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -17,9 +16,11 @@ from askance.aggregator.service import Admission, Hub, Settings
 from askance.aggregator.service.servicer import DevicesServicer
 from askance.aggregator.session import (
     Accounts,
+    Cohort,
     Group,
     MemoryLog,
     Outcome,
+    Permutation,
     Round,
     Session,
     Tally,
@@ -37,6 +38,7 @@ from askance.simulation.seeds import Seed
 NOW_S = 1_767_225_600
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 PEOPLE = 2_100
+EVERYBODY = Cohort(Permutation(b"", 3), 0, 3)
 SCHEMA = ask.Schema("people", 1, smokes=ask.Bit(), height=ask.Real(0, 1))
 
 
@@ -195,8 +197,8 @@ def test_a_session_whose_fleet_failed_goes_on_when_it_is_run_again() -> None:
 
 def test_devices_that_lie_about_what_they_spent_do_not_overflow_the_account() -> None:
     accounts = Accounts(3, 10**9)
-    for ordinal in range(3):
-        accounts.confirm(ordinal, 0, 1 << 62)
+    for place in range(3):
+        accounts.of(EVERYBODY).confirm(place, 0, 1 << 62)
     assert accounts.spending().total_spent == 3 << 62
     assert accounts.spending().overspent == 3
 
@@ -238,8 +240,7 @@ def test_a_report_that_is_acknowledged_while_its_round_is_closed_is_counted() ->
     fleet, digest = devices(study), digest_of(study.study)
     query, randomizer = ask.predicate(SCHEMA.smokes == 1), ask.randomized_response(10**9)
     payload = encode_request(Request(digest, 0, 0, query, randomizer))
-    members = np.arange(3)
-    group = Group(payload, digest_of(payload), query, randomizer, 10**9, members, 3)
+    group = Group(payload, digest_of(payload), query, randomizer, 10**9, EVERYBODY)
     for ordinal in range(3):
         fleet[ordinal].introduce(study)
     reports = [fleet[ordinal].answer(payload) for ordinal in range(3)]

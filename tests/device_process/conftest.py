@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance.aggregator.operation.certificates import self_made
 from askance.aggregator.operation.tokens import EnrolmentTokens
 from askance.aggregator.service import AggregatorServer, Parts, Settings
-from askance.aggregator.session import Accounts, Group, Round, Tally
+from askance.aggregator.session import Accounts, Cohort, Group, Permutation, Round, Tally
 from askance.aggregator.store import MemoryStore
 from askance.client.accounting import parse_epsilon
 from askance.client.codec import digest_of, encode_request, sign_study
@@ -65,8 +64,7 @@ class Aggregator:
             query,
             randomizer,
             randomizer.loss.nano_nats,
-            np.arange(users, dtype=np.int64),
-            users,
+            Cohort(Permutation(b"", users), 0, users),
         )
         return Round(number, self.study, study, (group,))
 

@@ -163,7 +163,7 @@ class _AtHand:
     def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
         intake = Intake(round_, accounts)
         for group in round_.groups:
-            for ordinal in group.members.tolist():
+            for ordinal in group.cohort.members.tolist():
                 self._devices[ordinal].introduce(round_.study)
                 arrival = intake.examine(ordinal, self._devices[ordinal].answer(group.payload))
                 assert isinstance(arrival, Arrival)

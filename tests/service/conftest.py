@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from grpc import aio
+from tests.conftest import cohort_of
 
 from askance.aggregator.service import AggregatorServer, Settings
 from askance.aggregator.session import Accounts, Group, Intake, Round, Tally
@@ -107,8 +107,7 @@ class World:
             query,
             randomizer,
             randomizer.loss.nano_nats,
-            np.array(sorted(members), np.int64),
-            population,
+            cohort_of(members, population),
         )
 
     def round(self, count: int, *, number: int = 0, study: SignedStudy | None = None) -> Round:
@@ -142,7 +141,7 @@ class World:
         """What the round's tallies are without any service in between."""
         intake = Intake(round_, self.accounts(len(devices)))
         for group in round_.groups:
-            for ordinal in group.members.tolist():
+            for ordinal in group.cohort.members.tolist():
                 devices[ordinal].introduce(round_.study)
                 arrival = intake.examine(ordinal, devices[ordinal].answer(group.payload))
                 assert isinstance(arrival, Arrival)

@@ -62,7 +62,7 @@ class Deployment:
 
     def report(self, ordinal: int, device: Device | None = None) -> bytes:
         """What this user answers."""
-        (group,) = [group for group in self.round.groups if ordinal in group.members]
+        (group,) = [group for group in self.round.groups if ordinal in group.cohort.members]
         return (device or self.devices[ordinal]).answer(group.payload)
 
     @asynccontextmanager

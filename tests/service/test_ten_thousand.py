@@ -29,7 +29,7 @@ def test_ten_thousand_devices_answer_a_broadcast(world: World, tmp_path: Path) -
     devices = world.devices(USERS)
     rounds = [world.broadcast(USERS, number=number) for number in range(2)]
     accounts = world.accounts(USERS)
-    accounts.reserve(rounds[0].groups[0].members, rounds[0].groups[0].nano_nats)
+    accounts.reserve(rounds[0].groups[0].cohort, rounds[0].groups[0].nano_nats)
 
     async def scenario(server: AggregatorServer) -> list[tuple[Tally, ...]]:
         channels = [

@@ -7,13 +7,14 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from tests.conftest import cohort_of
 
 from askance.aggregator.learners import masked_parity
 from askance.aggregator.session import (
     Accounts,
+    Cohort,
     Fleet,
     Group,
     MemoryLog,
@@ -111,12 +112,12 @@ class Breaking(Recorded):
     def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
         if round_.number != self._number:
             return super().ask(round_, accounts)
-        groups = tuple(
-            replace(group, members=group.members[: int(len(group.members) * self._part)])
-            for group in round_.groups
-        )
-        super().ask(replace(round_, groups=groups), accounts)
+        groups = tuple(replace(group, cohort=self._some(group.cohort)) for group in round_.groups)
+        super().ask(replace(round_, groups=groups), Accounts(self.population, BUDGET))
         raise Interrupted
+
+    def _some(self, cohort: Cohort) -> Cohort:
+        return replace(cohort, stop=cohort.start + int(cohort.size * self._part))
 
 
 class World:
@@ -191,8 +192,7 @@ class World:
             query,
             randomizer,
             randomizer.loss.nano_nats,
-            np.array(sorted(members), np.int64),
-            population,
+            cohort_of(members, population),
         )
 
     def round(self, *groups: Group) -> Round:

@@ -21,16 +21,16 @@ NO = Refusal(Reason.OVER_LIFE_BUDGET, "expected less")
 
 @pytest.fixture
 def round_(world: World) -> Round:
-    """Users 0 and 1 are asked one thing, users 1 and 3 another; user 2 nothing."""
+    """Users 0 and 1 are asked one thing and another, users 2 and 3 nothing."""
     other = predicate(world.schema["b"] == 0)
-    return world.round(world.group([0, 1], USERS), world.group([1, 3], USERS, place=1, query=other))
+    return world.round(world.group([0, 1], USERS), world.group([0, 1], USERS, place=1, query=other))
 
 
 @pytest.fixture
 def accounts(world: World, round_: Round) -> Accounts:
     accounts = Accounts(USERS, world.budget)
     for group in round_.groups:
-        accounts.reserve(group.members, group.nano_nats)
+        accounts.reserve(group.cohort, group.nano_nats)
     return accounts
 
 
@@ -69,7 +69,7 @@ def test_a_round_is_complete_when_everybody_answered_or_refused(
     enter(intake, 1, report(round_, b"\x00"))
     enter(intake, 1, report(round_, NO, group=1, spent=round_.groups[0].nano_nats))
     assert (intake.open, intake.complete) == (1, False)
-    enter(intake, 3, report(round_, group=1))
+    enter(intake, 0, report(round_, group=1, spent=2 * round_.groups[0].nano_nats))
     assert (intake.open, intake.complete) == (0, True)
     one, other = intake.tallies()
     assert (one.counts, one.answered, one.refusals) == ((1, 1), 2, ())
@@ -87,7 +87,7 @@ def test_examining_enters_nothing(intake: Intake, round_: Round, accounts: Accou
 
 def test_what_a_user_owes_shrinks_as_it_answers(intake: Intake, round_: Round) -> None:
     one, other = round_.groups
-    assert [intake.owes(user) for user in range(USERS)] == [[one], [one, other], [], [other]]
+    assert [intake.owes(user) for user in range(USERS)] == [[one, other], [one, other], [], []]
     enter(intake, 1, report(round_))
     assert intake.owes(1) == [other]
     enter(intake, 1, report(round_, NO, group=1, spent=one.nano_nats))

@@ -101,8 +101,8 @@ def test_requests_keep_their_digests_and_closed_rounds_are_not_asked_again(
     assert [round_.number for round_ in again.asked] == list(range(number, 2))
     for before, after in zip(whole.asked, [*again.recalled, *again.asked], strict=True):
         assert [g.digest for g in before.groups] == [g.digest for g in after.groups]
-        assert [g.members.tolist() for g in before.groups] == [
-            g.members.tolist() for g in after.groups
+        assert [g.cohort.members.tolist() for g in before.groups] == [
+            g.cohort.members.tolist() for g in after.groups
         ]
 
 

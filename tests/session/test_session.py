@@ -88,7 +88,7 @@ class TestOutcome:
 class TestOrder:
     def test_a_round_is_recorded_and_charged_before_anybody_is_asked(self, world: World) -> None:
         log = MemoryLog()
-        seen: list[tuple[list[type], list[int]]] = []
+        seen: list[tuple[list[type], int]] = []
 
         def before(round_: Round, accounts: Accounts) -> None:
             (group,) = round_.groups
@@ -96,14 +96,12 @@ class TestOrder:
             assert isinstance(recorded[-1], Asked)
             assert recorded[-1].groups[0].payload == group.payload
             assert len(list(log.lines())) == len(recorded)
-            seen.append(
-                ([type(event) for event in recorded], accounts.left(group.members).tolist())
-            )
+            seen.append(([type(event) for event in recorded], accounts.left(group.cohort)))
 
         session = world.session(world.recorded(ObjectFleet(world.devices()), before), log)
         session.run()
         assert [kinds for kinds, _ in seen] == [[Header, Asked], [Header, Asked, Closed, Asked]]
-        assert {left for _, lefts in seen for left in lefts} == {0}
+        assert {left for _, left in seen} == {0}
 
     def test_the_transcript_says_who_was_asked_what(self, world: World) -> None:
         fleet = world.recorded(ObjectFleet(world.devices()))
@@ -123,7 +121,7 @@ class TestOrder:
             assert closed.tallies == outcome.tallies[number]
             for recorded, group in zip(asked.groups, round_.groups, strict=True):
                 assert np.array_equal(
-                    group.members, cohorts.ordinals(recorded.start, recorded.stop)
+                    group.cohort.members, cohorts.ordinals(recorded.start, recorded.stop)
                 )
                 request = decode_request(recorded.payload, world.schema)
                 assert (request.study_digest, request.round) == (study, number)
@@ -132,7 +130,7 @@ class TestOrder:
     def test_fresh_cohorts_in_every_round(self, world: World) -> None:
         fleet = world.recorded(ObjectFleet(world.devices()))
         world.run(fleet)
-        asked = [user for round_ in fleet.asked for g in round_.groups for user in g.members]
+        asked = [user for round_ in fleet.asked for g in round_.groups for user in g.cohort.members]
         assert len(asked) == len(set(asked))
 
 
@@ -141,7 +139,7 @@ class TestAllocations:
         fleet = world.recorded(ObjectFleet(world.devices()))
         outcome = world.run(fleet, learner=asks(world, Allocation.FRESH))
         (round_,) = fleet.asked
-        users = [user for group in round_.groups for user in group.members]
+        users = [user for group in round_.groups for user in group.cohort.members]
         assert len(users) == len(set(users)) == outcome.users_used == outcome.answers == 110
         assert {group.nano_nats for group in round_.groups} == {world.budget}
         assert (outcome.rounds, outcome.queries) == (1, 3)
@@ -152,7 +150,7 @@ class TestAllocations:
         outcome = world.run(fleet, learner=asks(world, Allocation.SPLIT))
         (round_,) = fleet.asked
         for group in round_.groups:
-            assert np.array_equal(group.members, np.arange(110))
+            assert np.array_equal(group.cohort.members, np.arange(110))
         assert outcome.users_used == 110
         assert outcome.answers == 330
         for ledger in devices.history():

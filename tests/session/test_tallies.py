@@ -29,7 +29,7 @@ def sha(data: bytes) -> bytes:
 def entered(world: World, symbols: dict[int, bytes], population: int, order: list[int]) -> Tally:
     """The tally of these ordinals' symbols, one byte each, written in this order."""
     group = world.group(sorted(symbols), population)
-    sheet, places = SymbolSheet(group), Places(group.members)
+    sheet, places = SymbolSheet(group), Places(group.cohort.members)
     for ordinal in order:
         index = places.of(ordinal)
         assert index is not None
@@ -156,7 +156,7 @@ class TestSymbolSheet:
 
     def test_it_knows_its_members_and_who_is_still_out(self, world: World) -> None:
         group = world.group([2, 4, 9], 10)
-        sheet, places = SymbolSheet(group), Places(group.members)
+        sheet, places = SymbolSheet(group), Places(group.cohort.members)
         assert [places.of(ordinal) for ordinal in range(10)] == [
             None, None, 0, None, 1, None, None, None, None, 2,
         ]  # fmt: skip

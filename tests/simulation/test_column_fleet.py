@@ -9,6 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.conftest import cohort_of
 
 from askance.aggregator.learners import mean
 from askance.aggregator.session import Accounts, Group, Round
@@ -72,8 +73,7 @@ def round_of(number: int, ask: Ask, signed: SignedStudy | None = None) -> Round:
         query,
         randomizer,
         randomizer.loss.nano_nats,
-        np.array(ask.members, np.int64),
-        USERS,
+        cohort_of(ask.members, USERS),
     )
     return Round(number, study, digest, (group,))
 

@@ -53,7 +53,7 @@ class OpenRound:
     @property
     def asked(self) -> int:
         """How many answers it asks for in all."""
-        return sum(len(group.members) for group in self._round.groups)
+        return sum(group.cohort.size for group in self._round.groups)
 
     def examine(self, ordinal: int, data: bytes) -> Arrival | AckStatus:
         """Checks a report (see `Intake.examine`)."""
@@ -129,8 +129,8 @@ class OpenRound:
         """Which of these users are asked anything."""
         connected = np.fromiter(ordinals, np.int64)
         asked = np.zeros(len(connected), np.bool_)
-        for group in self._round.groups:
-            asked |= np.isin(connected, group.members)
+        for cohort in {group.cohort for group in self._round.groups}:
+            asked |= cohort.holds(connected)
         return iter(connected[asked].tolist())
 
     def _arrived(self, committed: asyncio.Future[Statuses]) -> None:

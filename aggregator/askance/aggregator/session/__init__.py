@@ -9,7 +9,7 @@ a crash the learner is run again over the recorded counts and goes on.
 """
 
 from askance.aggregator.session.accounts import Accounts, Spending
-from askance.aggregator.session.cohorts import Permutation
+from askance.aggregator.session.cohorts import Cohort, Permutation
 from askance.aggregator.session.composed import charges_asked, composed
 from askance.aggregator.session.fleet import Fleet
 from askance.aggregator.session.intake import Intake
@@ -22,6 +22,7 @@ from askance.aggregator.session.transcript import MemoryLog, Transcript, Transcr
 __all__ = [
     "MISSING",
     "Accounts",
+    "Cohort",
     "Fleet",
     "Group",
     "Intake",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +31,7 @@ class Permutation:
     def __init__(self, seed: bytes, size: int) -> None:
         if not 1 <= size <= 1 << 62:
             raise InvalidParameter(f"cohorts: expected 1 to 2^62 users, found {size}")
+        self.seed = seed
         self.size = size
         half = max(1, ((size - 1).bit_length() + 1) // 2)
         self._half = np.uint64(half)
@@ -37,6 +40,16 @@ class Permutation:
             np.frombuffer(hashlib.sha256(b"askance cohort" + bytes([r]) + seed).digest()[:8], "<u8")
             for r in range(_ROUNDS)
         ]
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Permutation)
+            and type(self) is type(other)
+            and (self.seed, self.size) == (other.seed, other.size)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.seed, self.size))
 
     def positions(self, ordinals: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where each of these users stands in the permuted order."""
@@ -76,3 +89,53 @@ class Permutation:
         for factor in _MULTIPLY:
             mixed = (mixed ^ (mixed >> _SHIFT)) * factor  # wraps modulo 2^64, as is meant
         return (mixed ^ (mixed >> _SHIFT)) & self._mask
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """The users at positions start .. stop-1 of a permutation; nobody is listed before it is asked.
+
+    Raises:
+      InvalidParameter: no range of the permutation's positions.
+    """
+
+    permutation: Permutation
+    start: int
+    stop: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start <= self.stop <= self.permutation.size:
+            raise InvalidParameter(
+                f"cohorts: expected a range within 0..{self.permutation.size},"
+                f" found {self.start}..{self.stop}"
+            )
+
+    @property
+    def size(self) -> int:
+        """How many users it has."""
+        return self.stop - self.start
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is everybody."""
+        return self.size == self.permutation.size
+
+    def holds(self, ordinals: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these users are in it; users that the permutation does not have are not."""
+        known: NDArray[np.bool_] = (ordinals >= 0) & (ordinals < self.permutation.size)
+        if self.whole:
+            return known
+        positions = self.permutation.positions(np.where(known, ordinals, 0))
+        return known & (positions >= self.start) & (positions < self.stop)
+
+    def within(self, first: int, last: int) -> NDArray[np.int64]:
+        """Its members among the users first .. last-1, sorted."""
+        ordinals = np.arange(first, last, dtype=np.int64)
+        return ordinals[self.holds(ordinals)]
+
+    @cached_property
+    def members(self) -> NDArray[np.int64]:
+        """All of them, sorted, shape (size,): for those who ask them one by one."""
+        if self.whole:
+            return np.arange(self.size, dtype=np.int64)
+        return self.permutation.ordinals(self.start, self.stop)

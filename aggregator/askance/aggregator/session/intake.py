@@ -33,10 +33,11 @@ class Intake:
 
     def __init__(self, round_: Round, accounts: Accounts) -> None:
         self._round = round_
-        self._accounts = accounts
         self._sheets = tuple(SymbolSheet(group) for group in round_.groups)
-        shared = {id(group.members): Places(group.members) for group in round_.groups}
-        self._places = tuple(shared[id(group.members)] for group in round_.groups)
+        cohorts = {group.cohort for group in round_.groups}
+        places = {cohort: Places(cohort.members) for cohort in cohorts}
+        self._places = tuple(places[group.cohort] for group in round_.groups)
+        self._accounts = tuple(accounts.of(group.cohort) for group in round_.groups)
         self._open = sum(sheet.open for sheet in self._sheets)
         self._groups = {group.digest: number for number, group in enumerate(round_.groups)}
 
@@ -94,7 +95,8 @@ class Intake:
         else:
             sheet.write(arrival.place, report.outcome)
         self._open -= 1
-        self._accounts.confirm(arrival.ordinal, report.charged_nano_nats, report.spent_nano_nats)
+        account = self._accounts[arrival.group]
+        account.confirm(arrival.place, report.charged_nano_nats, report.spent_nano_nats)
 
     def tallies(self) -> tuple[Tally, ...]:
         """Closes the round."""

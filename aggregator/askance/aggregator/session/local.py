@@ -12,13 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from askance.aggregator.estimation import estimate
 from askance.aggregator.learners import Answers, Batch, Question
 from askance.aggregator.planning import Design, RoundPlan, StudyPlan, plan_batch
 from askance.aggregator.session.accounts import Accounts
-from askance.aggregator.session.cohorts import Permutation
+from askance.aggregator.session.cohorts import Cohort, Permutation
 from askance.aggregator.session.fleet import Fleet
 from askance.aggregator.session.rounds import Group, Round
 from askance.aggregator.session.tallies import Tally
@@ -90,7 +89,7 @@ class LocalOracle:
         self._alpha = float(1 - header.confidence)
         self._design = design
         self._watch = watch
-        self._cohorts = Permutation(header.cohort_seed, header.population)
+        self._permutation = Permutation(header.cohort_seed, header.population)
         self._next = 0  # the first position of the permutation that no round has used
         self._tallies: list[tuple[Tally, ...]] = []
         self._queries = 0
@@ -159,7 +158,7 @@ class LocalOracle:
 
     def _record(self, number: int, batch: Batch) -> Asked:
         """Allocates users to a batch and makes it durable, before anybody is asked."""
-        left = self._cohorts.size - self._next
+        left = self._permutation.size - self._next
         round_plan = plan_batch(
             batch,
             self._terms.budget_nano_nats,
@@ -197,13 +196,13 @@ class LocalOracle:
 
     def _close(self, number: int, asked: Asked, closed: Closed | None) -> Closed:
         """Charges the accounts and, unless the round is closed already, asks the fleet."""
-        cohorts = {(group.start, group.stop) for group in asked.groups}
-        members = {cohort: self._cohorts.ordinals(*cohort) for cohort in cohorts}
+        ranges = {(group.start, group.stop) for group in asked.groups}
+        cohorts = {range_: Cohort(self._permutation, *range_) for range_ in ranges}
         groups = tuple(
-            self._group(group, members[group.start, group.stop]) for group in asked.groups
+            self._group(group, cohorts[group.start, group.stop]) for group in asked.groups
         )
         for group in groups:
-            self._accounts.reserve(group.members, group.nano_nats)
+            self._accounts.reserve(group.cohort, group.nano_nats)
         self._next = max(self._next, *(group.stop for group in asked.groups))
         round_ = Round(number, self._study, self._digest, groups)
         if closed is not None:
@@ -223,7 +222,7 @@ class LocalOracle:
                 f" found {fewest}"
             )
 
-    def _group(self, asked: AskedGroup, members: NDArray[np.int64]) -> Group:
+    def _group(self, asked: AskedGroup, cohort: Cohort) -> Group:
         request = decode_request(asked.payload, self._terms.schema)
         return Group(
             payload=asked.payload,
@@ -231,8 +230,7 @@ class LocalOracle:
             query=request.query,
             randomizer=request.randomizer,
             nano_nats=asked.nano_nats,
-            members=members,
-            population=self._cohorts.size,
+            cohort=cohort,
         )
 
     def _estimate(self, batch: Batch, asked: Asked, closed: Closed) -> Answers:

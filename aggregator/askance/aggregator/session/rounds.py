@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from askance.aggregator.session.cohorts import Cohort
 from askance.client.messages import SignedStudy
 from askance.client.queries import Query
 from askance.client.randomizers import Randomizer
@@ -16,8 +14,8 @@ from askance.client.randomizers import Randomizer
 class Group:
     """One request and the users it goes to.
 
-    `payload` is what travels, `digest` its name; `members` are the ordinals asked, sorted,
-    shape (n,), dtype int64; `population` is how many users there are in all.
+    `payload` is what travels, `digest` its name. Groups whose users are asked more than one thing
+    share their cohort.
     """
 
     payload: bytes
@@ -25,8 +23,12 @@ class Group:
     query: Query
     randomizer: Randomizer
     nano_nats: int
-    members: NDArray[np.int64]
-    population: int
+    cohort: Cohort
+
+    @property
+    def population(self) -> int:
+        """How many users there are in all."""
+        return self.cohort.permutation.size
 
 
 @dataclass(frozen=True, slots=True, eq=False)

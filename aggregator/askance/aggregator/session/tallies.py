@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
 
 import numpy as np
@@ -60,7 +61,7 @@ class SymbolSheet:
     """The symbols of one group, in ordinal order, as they arrive in any order."""
 
     def __init__(self, group: Group) -> None:
-        members, width = len(group.members), group.randomizer.width
+        members, width = group.cohort.size, group.randomizer.width
         self._group = group
         self._symbols = np.full((members, width), MISSING, np.uint8)
         self._answered = np.zeros(members, np.bool_)
@@ -105,7 +106,7 @@ class SymbolSheet:
         return Tally(
             counts=tuple(int(count) for count in group.randomizer.tally(received)),
             answered=len(received),
-            asked=len(group.members),
+            asked=group.cohort.size,
             root=merkle_root(_leaves(group, self._symbols)),
             refusals=tuple(sorted(self._refusals.items())),
         )
@@ -113,7 +114,7 @@ class SymbolSheet:
 
 def _leaves(group: Group, symbols: NDArray[np.uint8]) -> Iterable[bytes]:
     edges = np.arange(0, group.population + CHUNK, CHUNK, dtype=np.int64)
-    cuts = group.members.searchsorted(edges)
+    cuts = group.cohort.members.searchsorted(edges)
     for chunk, (start, stop) in enumerate(pairwise(cuts)):
         yield leaf(chunk, symbols[start:stop].tobytes())
 
@@ -125,15 +126,41 @@ def leaf(chunk: int, symbols: bytes) -> bytes:
     return hashlib.sha256(b"\0" + chunk.to_bytes(8, "big") + symbols).digest()
 
 
+class MerkleTree:
+    """A binary tree over leaves as they come in order; an odd one is carried up as it is.
+
+    Only the roots of the full subtrees so far are kept, one for each 1 in the number of leaves.
+    """
+
+    def __init__(self) -> None:
+        self._leaves = 0
+        self._roots: list[bytes] = []
+
+    def add(self, leaf: bytes) -> None:
+        """Adds the next leaf."""
+        self._leaves += 1
+        self._roots.append(leaf)
+        full = self._leaves
+        while full % 2 == 0:  # two subtrees of equal height are one
+            right = self._roots.pop()
+            self._roots.append(_inner(self._roots.pop(), right))
+            full //= 2
+
+    @property
+    def root(self) -> bytes:
+        """The root over the leaves so far."""
+        if not self._roots:
+            return hashlib.sha256(b"\2").digest()
+        return reduce(lambda right, left: _inner(left, right), reversed(self._roots))
+
+
+def _inner(left: bytes, right: bytes) -> bytes:
+    return hashlib.sha256(b"\1" + left + right).digest()
+
+
 def merkle_root(leaves: Iterable[bytes]) -> bytes:
-    """The root over the leaves in order; an odd one is carried up as it is."""
-    level: Sequence[bytes] = list(leaves)
-    if not level:
-        return hashlib.sha256(b"\2").digest()
-    while len(level) > 1:
-        pairs = [
-            hashlib.sha256(b"\1" + level[i] + level[i + 1]).digest()
-            for i in range(0, len(level) - 1, 2)
-        ]
-        level = [*pairs, level[-1]] if len(level) % 2 else pairs
-    return level[0]
+    """The root over the leaves in order."""
+    tree = MerkleTree()
+    for each in leaves:
+        tree.add(each)
+    return tree.root

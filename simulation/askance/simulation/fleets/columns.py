@@ -75,7 +75,7 @@ class ColumnFleet:
         for group in round_.groups:
             refused = self._settle(round_, group)
             for refusal in refused:
-                accounts.confirm_all(refusal.members, 0, refusal.spent)
+                _confirm(group, accounts, refusal.members, 0, refusal.spent)
             self._confirm(group, accounts)
             tallies.append(self._tally(group, refused))
         return tuple(tallies)
@@ -86,14 +86,14 @@ class ColumnFleet:
 
     def _confirm(self, group: Group, accounts: Accounts) -> None:
         for part in self._answered.get(group.digest, ()):
-            accounts.confirm_all(part.members, part.charged, part.spent)
+            _confirm(group, accounts, part.members, part.charged, part.spent)
 
     def _settle(self, round_: Round, group: Group) -> list[_Refused]:
         """Decides who answers, and charges them, as each device's core and ledger would.
 
         Who has answered this request before does so again; the others are asked anew."""
         answered = self._answered.setdefault(group.digest, [])
-        members = group.members
+        members = group.cohort.members
         for part in answered:
             members = np.setdiff1d(members, part.members, assume_unique=True)
         study = self._study(round_)
@@ -166,7 +166,7 @@ class ColumnFleet:
         parts = self._answered[group.digest]
         counts = group.randomizer.tally(np.zeros((0, group.randomizer.width), np.uint8))
         leaves = []
-        for chunk, members in _chunks(group.members, group.population):
+        for chunk, members in _chunks(group.cohort.members, group.population):
             symbols = np.full((len(members), group.randomizer.width), MISSING, np.uint8)
             answered = np.zeros(len(members), np.bool_)
             for part in parts:
@@ -183,7 +183,7 @@ class ColumnFleet:
         return Tally(
             counts=tuple(int(count) for count in counts),
             answered=sum(len(part.members) for part in parts),
-            asked=len(group.members),
+            asked=len(group.cohort.members),
             root=merkle_root(leaves),
             refusals=tuple(sorted((one.reason, len(one.members)) for one in refused)),
         )
@@ -203,6 +203,17 @@ class ColumnFleet:
             levels = round_to_levels(levels, query.low, query.high, randomizer.levels, rounding)
             words = words[:, :-1]
         return draw(randomizer, levels, words)
+
+
+def _confirm(
+    group: Group, accounts: Accounts, members: Ordinals, charged: int, spent: NDArray[np.int64]
+) -> None:
+    """Enters what these members say, one by one."""
+    account = accounts.of(group.cohort)
+    for place, total in zip(
+        group.cohort.members.searchsorted(members).tolist(), spent.tolist(), strict=True
+    ):
+        account.confirm(place, charged, total)
 
 
 def _refused(reason: Reason, members: Ordinals, spent: NDArray[np.int64]) -> list[_Refused]:

@@ -111,7 +111,7 @@ class _Watched:
         return self._fleet.population
 
     def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
-        asked = sum(len(group.members) for group in round_.groups)
+        asked = sum(group.cohort.size for group in round_.groups)
         try:
             with self._reporting(asked):
                 return self._fleet.ask(round_, accounts)

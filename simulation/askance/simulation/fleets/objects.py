@@ -30,7 +30,7 @@ class ObjectFleet:
     def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
         intake = Intake(round_, accounts)
         for group in round_.groups:
-            for done, ordinal in enumerate(group.members.tolist(), start=1):
+            for done, ordinal in enumerate(group.cohort.members.tolist(), start=1):
                 device = self._devices[ordinal]
                 if not device.knows(round_.study_digest):
                     device.introduce(round_.study)
@@ -38,13 +38,13 @@ class ObjectFleet:
                 if self._progress is not None and done % _TICK == 0:
                     self._progress(_TICK)
             if self._progress is not None:
-                self._progress(len(group.members) % _TICK)
+                self._progress(group.cohort.size % _TICK)
         return intake.tallies()
 
     def recall(self, round_: Round, accounts: Accounts) -> None:
         intake = Intake(round_, accounts)
         for group in round_.groups:
-            for ordinal in group.members.tolist():
+            for ordinal in group.cohort.members.tolist():
                 report = self._devices[ordinal].ledger.stored(group.digest)
                 if report is not None:  # a refusal spent nothing and is not kept
                     _enter(intake, ordinal, report)

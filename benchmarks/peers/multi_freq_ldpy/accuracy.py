@@ -16,6 +16,7 @@ import numpy as np
 from peers.measuring import EPSILONS, SEED, SIZES, Accuracy, Shares, Size, accuracy, cells, tell
 
 SMALL, LARGE, SLOW, HASHED = Size(10_000, 50), Size(10_000, 8), Size(2_000, 10), Size(1_000, 5)
+SLOW_SMALL = Size(2_000, 40)
 ORACLES = ("GRR", "UE", "SS", "LH", "HE")
 Draw = Callable[[int, int, float], Any]
 Decode = Callable[[Any, int, float], Any]
@@ -78,7 +79,7 @@ def protocols() -> dict[str, tuple[Draw, Decode]]:
 
 def _size(name: str, k: int) -> Size:
     if k <= 100:
-        return SLOW if name in ("SS", "BLH", "OLH") else SMALL
+        return SLOW_SMALL if name in ("SS", "BLH", "OLH") else SMALL
     return HASHED if name in ("BLH", "OLH") else SLOW if name in ("SS", "THE") else LARGE
 
 

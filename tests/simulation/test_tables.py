@@ -13,7 +13,9 @@ import pytest
 
 from askance.client.errors import AskanceError, InvalidRecord
 from askance.client.queries import Category, Integer, Label, Real, Schema, category
+from askance.client.queries.exact import exact_ratio
 from askance.simulation.populations import Population
+from askance.simulation.populations.tables import _ends
 
 PEOPLE = """age, work, pay, income
 17, none, 1.5, <=50K
@@ -89,6 +91,13 @@ class TestInference:
     ) -> None:
         with pytest.raises(AskanceError, match="expected a column of numbers"):
             Population.from_csv(written(tmp_path, "a\n1\n1e999999999\n"))
+
+    @pytest.mark.parametrize("ends", [("1", "1.00000000000000000001"), ("-1e30", "1e-30")])
+    def test_bounds_are_exact_where_floats_are_equal(self, ends: tuple[str, str]) -> None:
+        low, high = (Fraction(end) for end in ends)
+        for order in (ends, ends[::-1]):
+            distinct = [exact_ratio(text) for text in order]
+            assert _ends([one for one in distinct if one is not None]) == (low, high)
 
     def test_columns_that_a_schema_does_not_have_are_left_out(self, tmp_path: Path) -> None:
         schema = Schema("known", 1, age=Integer(0, 99))

@@ -10,7 +10,17 @@ from numpy.typing import NDArray
 
 from askance.aggregator.session import Permutation
 from askance.client.errors import InvalidParameter, InvalidRecord
-from askance.client.queries import Bit, Category, Field, Integer, Label, Real, Schema
+from askance.client.queries import (
+    Bit,
+    Category,
+    EncodedColumns,
+    Field,
+    Integer,
+    Label,
+    Real,
+    Schema,
+)
+from askance.client.queries.columns import ColumnValue, encode_column
 from askance.client.queries.exact import exact_ratio
 from askance.client.queries.limits import MAX_FRAC, MAX_SPREAD
 from askance.client.records import NOTHING, Table, field_name, is_missing
@@ -60,9 +70,7 @@ def people_of(
     if schema is None:
         schema = _infer(people, None if label is None else field_name(label))
         notes.append("bounds and labels were inferred from the data file")
-    table = schema.encode_columns(
-        {name: people.column(name, kind) for name, kind in schema.fields.items()}
-    )
+    table = _encoded(people, schema)
     notes += [
         f"the column {before!r} is called {after}"
         for before, after in zip(people.written, people.names, strict=True)
@@ -83,6 +91,22 @@ def people_of(
         unseen=(lambda most: table.take(aside[:most])) if len(aside) else None,
         notes=tuple(notes),
     )
+
+
+def _encoded(people: Table, schema: Schema) -> EncodedColumns:
+    """Everybody's record on the schema's grid; what many share is put there once."""
+    values: dict[str, ColumnValue] = {}
+    present: dict[str, NDArray[np.bool_]] = {}
+    for name, kind in schema.fields.items():
+        column = people.column(name, kind)
+        places = {cell: place for place, cell in enumerate(dict.fromkeys(column))}
+        chosen = np.fromiter(map(places.__getitem__, column), np.int64, len(column))
+        found, known = encode_column(name, kind, list(places))
+        present[name] = known[chosen]
+        values[name] = (
+            tuple(word[chosen] for word in found) if isinstance(found, tuple) else found[chosen]
+        )
+    return EncodedColumns(values, present, len(people.rows))
 
 
 def _divided(rows: int, held_out: Fraction, seed: Seed) -> tuple[Rows, Rows]:
@@ -120,7 +144,8 @@ def _infer(people: Table, label: str | None) -> Schema:
         )
     fields: dict[str, Field] = {}
     for place, column in enumerate(header):
-        values = [row[place] for row in people.rows if not is_missing(row[place])]
+        cells = {row[place] for row in people.rows}
+        values = [cell for cell in cells if not is_missing(cell)]
         distinct = sorted({str(value) for value in values})
         kind: Field | None
         if column == label:
@@ -129,7 +154,7 @@ def _infer(people: Table, label: str | None) -> Schema:
             kind = Bit() if len(distinct) > 1 else None
         else:
             kind = _infer_field(distinct)
-        some_missing = len(values) < len(people.rows)
+        some_missing = len(values) < len(cells)
         if column == label:  # nobody is predicted to have no label
             some_missing = False
         if isinstance(kind, Category) and some_missing and NOTHING not in kind.labels:
@@ -148,15 +173,26 @@ def _infer_field(distinct: Sequence[str]) -> Field | None:
     if len(distinct) < 2:
         return None
     ratios = [exact_ratio(value) for value in distinct]  # as the column will be encoded
-    numbers = [Fraction(*ratio) for ratio in ratios if ratio is not None]
+    numbers = [ratio for ratio in ratios if ratio is not None]
     try:
         if len(numbers) < len(distinct):
             return Category(tuple(distinct)) if len(distinct) <= _MAX_LABELS else None
-        if all(number.denominator == 1 for number in numbers):
-            return Integer(int(min(numbers)), int(max(numbers)))
-        return _real(min(numbers), max(numbers))
+        low, high = _ends(numbers)
+        if all(denominator == 1 for _, denominator in numbers):
+            return Integer(int(low), int(high))
+        return _real(low, high)
     except InvalidParameter:  # labels too long, numbers too large
         return None
+
+
+def _ends(ratios: Sequence[tuple[int, int]]) -> tuple[Fraction, Fraction]:
+    """The least and the greatest, exactly: floats, which keep their order, tell who they may be."""
+    near = [numerator / denominator for numerator, denominator in ratios]
+    lows, highs = (
+        [Fraction(*ratio) for ratio, place in zip(ratios, near, strict=True) if place == end]
+        for end in (min(near), max(near))
+    )
+    return min(lows), max(highs)
 
 
 def _real(low: Fraction, high: Fraction) -> Real:

@@ -28,8 +28,11 @@ from askance.client.queries import (
 from askance.client.randomizers import (
     COIN_SPACE,
     Channel,
+    HadamardSign,
     KaryResponse,
+    LinearHashing,
     Randomizer,
+    SignedSubsetSelection,
     SubsetSelection,
     best_for,
     randomized_response,
@@ -41,6 +44,7 @@ TWO_CELLS = Question(category(bucketize(SCHEMA["n"], [1])))
 THREE_CELLS = Question(category(SCHEMA["n"]))
 FOUR_CELLS = Question(category(SCHEMA["k"]))
 SIGNED = Question(signed(SCHEMA["n"]))
+TWO_SIGNED = Question(signed(Schema("s", 1, k=Integer(0, 4))["k"]))
 REAL = Question(real(SCHEMA["t"]))
 
 WARNER = randomized_response(1_000_000_000)
@@ -49,6 +53,10 @@ FLIPPING = Channel(((Q, 3 * Q), (3 * Q, Q)))  # says the opposite, mostly: a neg
 LOPSIDED = Channel(((Q, 3 * Q), (3 * Q - 5, Q + 5)))
 KARY = KaryResponse(3, COIN_SPACE // 5)
 SUBSETS = SubsetSelection(4, 2, 3 * Q)
+HASHES = LinearHashing(4, 2, Q)
+SIGN = HadamardSign(1, 3 * Q)
+CONTRARY = HadamardSign(1, Q)  # says the opposite sign, mostly
+SIGNED_SETS = SignedSubsetSelection(1, 1, 3 * Q)
 TABLE = Channel(((2 * Q, Q, Q), (Q, 2 * Q, Q), (Q, Q, 2 * Q)))
 WIDE = Channel(((2 * Q, Q, Q), (Q, Q, 2 * Q)))
 
@@ -61,7 +69,13 @@ CASES = [
     pytest.param(THREE_CELLS, KARY, id="cells-k-ary"),
     pytest.param(THREE_CELLS, TABLE, id="cells-table"),
     pytest.param(FOUR_CELLS, SUBSETS, id="cells-subsets"),
+    pytest.param(FOUR_CELLS, HASHES, id="cells-hashes"),
     pytest.param(SIGNED, KARY, id="signed-k-ary"),
+    pytest.param(SIGNED, SIGN, id="signed-sign"),
+    pytest.param(SIGNED, CONTRARY, id="signed-contrary"),
+    pytest.param(SIGNED, SIGNED_SETS, id="signed-sets"),
+    pytest.param(TWO_SIGNED, HadamardSign(2, 3 * Q), id="two-signed-sign"),
+    pytest.param(TWO_SIGNED, SignedSubsetSelection(2, 1, 3 * Q), id="two-signed-sets"),
     pytest.param(SIGNED, TABLE, id="signed-table"),
     pytest.param(REAL, WARNER, id="real-warner"),
     pytest.param(REAL, LOPSIDED, id="real-lopsided"),
@@ -73,8 +87,8 @@ Shares = Sequence[Fraction]
 
 def truth(question: Question, shares: Shares) -> list[Fraction]:
     """The values of the answer for a population with these shares of the randomizer's levels."""
-    if question is SIGNED:
-        return [shares[0] - shares[1]]
+    if question in (SIGNED, TWO_SIGNED):
+        return [shares[2 * j] - shares[2 * j + 1] for j in range(question.values)]
     if question is REAL:  # levels are equally spaced
         low, spread, last = question.bounds[0], question.spread, len(shares) - 1
         return [sum((low + spread * x / last) * f for x, f in enumerate(shares))]  # type: ignore[list-item]  # a sum of Fractions
@@ -113,7 +127,7 @@ def test_values_are_unbiased_and_intervals_cover_jointly(
 ) -> None:
     """Enumerated: every tally of n reports, for corners and inner points of the populations."""
     alpha = 0.2
-    for n in (1, 8):
+    for n in (1, 8 if len(list(randomizer.alphabet())) <= 4 else 4):
         for shares in populations(randomizer.levels):
             expected = truth(question, shares)
             mean = [Fraction()] * len(expected)
@@ -264,6 +278,10 @@ def test_alpha_is_a_probability(alpha: float) -> None:
         (PREDICATE.query, KARY, [1, 1, 0], 2),
         (THREE_CELLS.query, WARNER, [1, 1], 2),
         (REAL.query, KARY, [1, 1, 0], 2),
+        (THREE_CELLS.query, SIGN, [1], 2),
+        (SIGNED.query, SIGN, [3], 2),
+        (SIGNED.query, SIGN, [1, 1], 2),
+        (SIGNED.query, SIGNED_SETS, [1, 0], 2),
         (PREDICATE.query, WARNER, [1, 1], 3),
         (PREDICATE.query, WARNER, [1, 1, 1], 3),
         (PREDICATE.query, WARNER, [-1, 3], 2),

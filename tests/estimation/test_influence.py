@@ -26,8 +26,11 @@ from askance.client.queries import (
 from askance.client.queries import signed as signed_query
 from askance.client.randomizers import (
     Randomizer,
+    hadamard_sign,
     k_ary_response,
+    linear_hashing,
     randomized_response,
+    signed_subset_selection,
     subset_selection,
 )
 
@@ -56,8 +59,14 @@ def answers(query: Query, randomizer: Randomizer, reports: list[bytes]) -> tuple
         (category(SCHEMA.colour), subset_selection(4, ONE)),
         (signed_query(SCHEMA.side), k_ary_response(5, ONE)),
         (signed_query(SCHEMA.side), subset_selection(5, ONE)),
+        (category(SCHEMA.colour), linear_hashing(4, ONE)),
+        (signed_query(SCHEMA.side), hadamard_sign(2, ONE)),
+        (signed_query(SCHEMA.side), signed_subset_selection(2, ONE)),
     ],
-    ids=["predicate", "real", "k-ary", "subsets", "signed-k-ary", "signed-subsets"],
+    ids=[
+        *["predicate", "real", "k-ary", "subsets", "signed-k-ary", "signed-subsets"],
+        *["hashes", "sign", "signed-sets"],
+    ],
 )
 def test_it_is_attained_and_never_passed(query: Query, randomizer: Randomizer) -> None:
     alphabet = list(randomizer.alphabet())

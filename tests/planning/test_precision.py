@@ -8,16 +8,21 @@ import pytest
 
 from askance.aggregator.learners import Question
 from askance.aggregator.planning import Binomial, Bounded, Ternary, n_variance, tail_of
-from askance.aggregator.planning.precision import design_for, randomizer_text
+from askance.aggregator.planning.precision import candidates, randomizer_text
 from askance.client.errors import InvalidParameter
 from askance.client.queries import Integer, Real, Schema, category, predicate, real, signed
 from askance.client.randomizers import (
     COIN_SPACE,
     Channel,
     KaryResponse,
+    LinearHashing,
+    SignedSubsetSelection,
     SubsetSelection,
     best_for,
+    hadamard_sign,
     randomized_response,
+    signed_subset_selection,
+    subset_selection,
 )
 
 SCHEMA = Schema("s", 1, n=Integer(0, 63), t=Real(-4, 12), k=Integer(0, 2), pairs=Integer(0, 4096))
@@ -30,7 +35,7 @@ TABLE = Channel(((2 * Q, Q, Q), (Q, 2 * Q, Q), (Q, Q, 2 * Q)))
 
 
 def variance(question: Question, epsilon: float) -> float:
-    return float(n_variance(question, design_for(question, int(epsilon * 10**9), best_for)))
+    return float(n_variance(question, candidates(question, int(epsilon * 10**9), best_for)[0]))
 
 
 @pytest.mark.parametrize(
@@ -48,8 +53,28 @@ def test_n_variance_is_as_tabulated(question: Question, expected: dict[float, fl
 
 
 def test_many_signed_values_have_twice_the_variance_of_a_share() -> None:
-    """Two one-hot columns: 1.44 at eps = 2."""
-    assert variance(Question(signed(SCHEMA["pairs"])), 2) == pytest.approx(1.44, rel=0.01)
+    """Two one-hot columns: 1.44 at eps = 2; hashed, 3 % more. One sign: C^2; signed sets: 1.25."""
+    question = Question(signed(SCHEMA["pairs"]))
+    assert variance(question, 2) == pytest.approx(1.44, rel=0.03)
+    assert float(n_variance(question, subset_selection(4097, 2 * 10**9))) == pytest.approx(
+        1.44, rel=0.01
+    )
+    sign = hadamard_sign(2048, 2 * 10**9)
+    assert float(n_variance(question, sign)) == pytest.approx(1.724, rel=0.002)
+    sets = signed_subset_selection(2048, 2 * 10**9)
+    assert float(n_variance(question, sets)) == pytest.approx(1.252, rel=0.002)
+
+
+def test_signed_values_have_their_own_candidates() -> None:
+    """A design of one's own is the only candidate, and so is what answers another question."""
+    question, nat = Question(signed(SCHEMA["k"])), 10**9
+    usual = candidates(question, nat, best_for)
+    assert usual == (best_for(3, nat), hadamard_sign(1, nat), signed_subset_selection(1, nat))
+    assert candidates(question, nat, subset_selection) == (subset_selection(3, nat),)
+    assert candidates(CELLS, nat, best_for) == (best_for(64, nat),)
+    many = Schema("s", 1, pairs=Integer(0, 4096))
+    found = candidates(Question(signed(many["pairs"])), nat, best_for)
+    assert [randomizer.name for randomizer in found] == ["linear-hashing", "hadamard-sign"]
 
 
 def test_a_signed_value_has_the_variance_of_its_law() -> None:
@@ -92,6 +117,8 @@ def test_any_other_table_has_a_hoeffding_tail() -> None:
 def test_a_randomizer_suits_its_question() -> None:
     with pytest.raises(InvalidParameter, match="the question has 64 levels, the randomizer 2"):
         tail_of(CELLS, randomized_response(10**9))
+    with pytest.raises(InvalidParameter, match="expects a question of signed values"):
+        tail_of(THREE, hadamard_sign(1, 10**9))
     with pytest.raises(InvalidParameter, match="a real value expects a table"):
         tail_of(MEAN, KaryResponse(3, Q))
 
@@ -102,6 +129,9 @@ def test_a_randomizer_suits_its_question() -> None:
         (randomized_response(10**9), "randomized-response"),
         (SubsetSelection(17, 2, Q), "subset-selection(17, 2)"),
         (KaryResponse(5, Q // 2), "k-ary-response(5)"),
+        (LinearHashing(300, 7, Q // 4), "linear-hashing(300, 7)"),
+        (hadamard_sign(9, 10**9), "hadamard-sign(9)"),
+        (SignedSubsetSelection(9, 4, 2 * Q), "signed-subset-selection(9, 4)"),
         (TABLE, "channel(3, 3)"),
         (Channel(((Q, 3 * Q), (2 * Q, 2 * Q))), "channel(2, 2)"),
     ],

@@ -14,7 +14,16 @@ from scipy.stats import binom
 from askance.aggregator.planning import Binomial, Bounded, Tail, Ternary
 from askance.aggregator.planning.precision import pair_rates
 from askance.client.errors import InvalidParameter
-from askance.client.randomizers import KaryResponse, SubsetSelection, best_for
+from askance.client.randomizers import (
+    COIN_SPACE,
+    KaryResponse,
+    LinearHashing,
+    Randomizer,
+    SubsetSelection,
+    best_for,
+    hadamard_sign,
+    signed_subset_selection,
+)
 
 probabilities = st.floats(0.01, 0.99)
 
@@ -66,13 +75,16 @@ RATES = [
     pytest.param(best_for(9, 1_000_000_000), id="eps-1"),
     pytest.param(best_for(17, 2_000_000_000), id="eps-2"),
     pytest.param(best_for(9, 4_000_000_000), id="eps-4"),
+    pytest.param(best_for(301, 1_000_000_000), id="hashed"),
+    pytest.param(hadamard_sign(8, 1_000_000_000), id="sign"),
+    pytest.param(signed_subset_selection(8, 2_000_000_000), id="signed-sets"),
 ]
 
 
 @pytest.mark.parametrize("mass", [0.1, 0.5, 1.0])
 @pytest.mark.parametrize("randomizer", RATES)
 def test_planned_signs_fail_seldom_enough_for_all_masses_allowed(
-    randomizer: KaryResponse | SubsetSelection, mass: float
+    randomizer: Randomizer, mass: float
 ) -> None:
     rates = pair_rates(randomizer)
     hit, miss, stray = map(float, rates)
@@ -134,6 +146,46 @@ def test_pair_rates_are_those_of_the_alphabet(randomizer: KaryResponse | SubsetS
         ]
         expected.append(sum(chances, Fraction()))
     assert list(pair_rates(randomizer)) == expected
+
+
+@pytest.mark.parametrize(("cells", "modulus"), [(5, 2), (8, 2), (9, 3), (20, 3), (27, 5)])
+def test_pair_rates_of_hashes_are_the_worst_over_cells(cells: int, modulus: int) -> None:
+    """Proportional vectors and independent ones: enumerated for every third cell."""
+    randomizer = LinearHashing(cells, modulus, COIN_SPACE // (modulus + 3))
+    rates = pair_rates(randomizer)
+    holds = [
+        randomizer.tally(np.frombuffer(report, dtype=np.uint8).reshape(1, -1)).astype(bool)
+        for report in randomizer.alphabet()
+    ]
+    strays = set()
+    for plus, minus in ((0, 1), (1, 2), (3, 4)):
+        for level in range(cells):
+            chance = sum(
+                (
+                    randomizer.probability(level, report)
+                    for report, in_ in zip(randomizer.alphabet(), holds, strict=True)
+                    if in_[plus] and not in_[minus]
+                ),
+                Fraction(),
+            )
+            if level == plus:
+                assert chance == rates.hit
+            elif level == minus:
+                assert chance == rates.miss
+            else:
+                strays.add(chance)
+    assert max(strays) == rates.stray
+
+
+def test_a_sign_has_the_tail_of_its_coin() -> None:
+    """Every report points to + or -: a binomial count, whose exponent is the same."""
+    sign = hadamard_sign(8, 10**9)
+    hit, miss, stray = map(float, pair_rates(sign))
+    for mass in (1 / 16, 1.0):
+        tail = Ternary(hit, miss, stray, mass)
+        coin = Binomial(0.5 - mass * (hit - 0.5), 0.5 + mass * (hit - 0.5), hit - 0.5)
+        for tau in (0.01, 1 / 16, 0.3):
+            assert tail.users(tau, 0.01) == pytest.approx(coin.users(tau, 0.01), rel=1e-6, abs=1)
 
 
 def test_bounded_terms_take_what_hoeffding_says() -> None:

@@ -13,7 +13,7 @@ from askance.aggregator.estimation.statistics import check_suits, inclusion, sco
 from askance.aggregator.learners import Answer, Question, neutral_answer
 from askance.client.errors import InvalidParameter
 from askance.client.queries import QueryKind
-from askance.client.randomizers import Channel, Randomizer
+from askance.client.randomizers import Channel, HadamardSign, Randomizer, SignedRandomizer
 
 Counts = Sequence[int] | NDArray[np.int64]
 Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -28,8 +28,9 @@ def estimate(
     projected onto the simplex, so a share may leave [0, 1]. With probability at least 1 - alpha
     all intervals contain the population's values; alpha is divided by their number. They are
     Clopper-Pearson intervals of the counts, put through the exact decoding (for a signed value,
-    the difference of its two cells' intervals at half the alpha each), or Hoeffding intervals for
-    tables other than 2 x 2; clipped to what is possible. Nothing that was promised about the
+    the difference of its two cells' intervals at half the alpha each; where every report points to
+    + or to -, that of the one count), or Hoeffding intervals for tables other than 2 x 2; clipped
+    to what is possible. Nothing that was promised about the
     population (`cell_mass`) is relied on.
 
     Args:
@@ -49,6 +50,8 @@ def estimate(
     check_suits(question, randomizer)
     if n == 0:
         return neutral_answer(question)
+    if isinstance(randomizer, SignedRandomizer):
+        return _by_signs(question, randomizer, counts, n, float(alpha) / question.values)
     shares = randomizer.frequencies(counts, n)  # refuses what is not a tally, too
     if inclusion(randomizer, 0) is None:
         return _by_scores(question, randomizer, counts, n, float(alpha))
@@ -67,11 +70,31 @@ def estimate(
         cells = list(range(question.values))
         ends = _share_intervals(randomizer, counts, n, cells, each)
         return _answer(shares, ends, question)
-    # One bit: the predicate's, or that of a real value rounded at random onto its two ends.
+    # Bits: the predicate's, or those of numbers rounded at random onto the two ends.
+    cells = list(range(question.values)) if kind is QueryKind.VECTOR else [1]
     low, spread = question.bounds[0], question.spread
-    lows, highs = _share_intervals(randomizer, counts, n, [1], each)
+    lows, highs = _share_intervals(randomizer, counts, n, cells, each)
     ends = (float(low) + float(spread) * lows, float(low) + float(spread) * highs)
-    return _answer([low + spread * shares[1]], ends, question)
+    return _answer([low + spread * shares[cell] for cell in cells], ends, question)
+
+
+def _by_signs(
+    question: Question, randomizer: SignedRandomizer, counts: Counts, n: int, each: float
+) -> Answer:
+    """What points to + less what points to -, each value at alpha `each`."""
+    values = randomizer.signed_values(counts, n)  # refuses what is not a tally, too
+    plus, minus = (
+        np.asarray(pointing, dtype=np.int64) for pointing in randomizer.pointing(counts, n)
+    )
+    if isinstance(randomizer, HadamardSign):  # all that do not point to + point to -
+        one = clopper_pearson(plus, n, each)
+        low, high = 2 * one[0] - 1, 2 * one[1] - 1
+    else:
+        one, two = clopper_pearson(plus, n, each / 2), clopper_pearson(minus, n, each / 2)
+        low, high = one[0] - two[1], one[1] - two[0]
+    gap = float(randomizer.sign_gap)
+    low, high = low / gap, high / gap
+    return _answer(values, (np.minimum(low, high), np.maximum(low, high)), question)
 
 
 def _share_intervals(

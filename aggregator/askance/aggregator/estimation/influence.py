@@ -8,7 +8,7 @@ from askance.aggregator.estimation.statistics import check_suits, inclusion, sco
 from askance.aggregator.learners import Question
 from askance.client.errors import InvalidParameter
 from askance.client.queries import QueryKind
-from askance.client.randomizers import Channel, Randomizer
+from askance.client.randomizers import Channel, Randomizer, SignedRandomizer
 
 
 def influence(question: Question, randomizer: Randomizer, answered: int) -> Fraction:
@@ -35,12 +35,15 @@ def influence(question: Question, randomizer: Randomizer, answered: int) -> Frac
 
 def _range(question: Question, randomizer: Randomizer) -> Fraction:
     """The distance of the two reports that move a value the most."""
+    if isinstance(randomizer, SignedRandomizer):
+        return 2 / abs(randomizer.sign_gap)  # from + to -
     rates = inclusion(randomizer, 0)
     if rates is not None:
         one = 1 / abs(rates.own - rates.other)
         if question.query.kind is QueryKind.SIGNED:
             return 2 * one  # from the pair's one cell to its other
-        return question.spread * one if question.query.kind is QueryKind.REAL else one
+        numbers = question.query.kind in (QueryKind.REAL, QueryKind.VECTOR)
+        return question.spread * one if numbers else one
     if not isinstance(randomizer, Channel):
         raise InvalidParameter(f"no influence is known for the family {randomizer.name}")
     every = [scores(question, randomizer, value) for value in range(question.values)]

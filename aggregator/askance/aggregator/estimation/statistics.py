@@ -2,8 +2,9 @@
 
 For the symmetric families and for a table of two levels and two symbols the value is read off one
 count: each report contains the cell with probability `own` for a user at the cell and `other` for
-any other user, so the count is binomial (`inclusion`). For any other table a value is the mean of
-a score a report (`scores`), exactly unbiased by the table's left inverse.
+any other user, so the count is binomial (`inclusion`). A randomizer of signed values points to +,
+to - or to neither (`SignedRandomizer.pointing`). For any other table a value is the mean of a score
+a report (`scores`), exactly unbiased by the table's left inverse.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ from askance.client.queries import QueryKind
 from askance.client.randomizers import (
     COIN_SPACE,
     Channel,
+    HypercubeResponse,
     KaryResponse,
+    LinearHashing,
     Randomizer,
+    SignedRandomizer,
     SubsetSelection,
 )
 
@@ -34,9 +38,14 @@ class Inclusion(NamedTuple):
 
 
 def levels_of(question: Question) -> int | None:
-    """How many levels a randomizer for the question has; None: any number (a real value)."""
+    """How many levels a randomizer for the question has; None: any number (a real value).
+
+    A vector's are its sign patterns.
+    """
     if question.query.kind is QueryKind.REAL:
         return None
+    if question.query.kind is QueryKind.VECTOR:
+        return 1 << question.query.components
     return int(question.query.cells)
 
 
@@ -44,9 +53,21 @@ def check_suits(question: Question, randomizer: Randomizer) -> None:
     """Refuses a randomizer whose levels are not the question's.
 
     Raises:
-        InvalidParameter: they differ, or a real value meets a randomizer without equal steps.
+        InvalidParameter: they differ, a real value meets a randomizer without equal steps, or one
+            that tells signed values only meets another question.
     """
     expected = levels_of(question)
+    if isinstance(randomizer, SignedRandomizer) and question.query.kind is not QueryKind.SIGNED:
+        raise InvalidParameter(
+            f"{randomizer.name} expects a question of signed values, "
+            f"found one of kind {question.query.kind.name}"
+        )
+    patterns = isinstance(randomizer, HypercubeResponse)
+    if patterns != (question.query.kind is QueryKind.VECTOR):
+        raise InvalidParameter(
+            f"sign patterns answer vectors and nothing else: found {randomizer.name} for a question"
+            f" of {question.values} values"
+        )
     if expected is None:
         if not isinstance(randomizer, Channel):
             raise InvalidParameter(f"a real value expects a table, found {randomizer.name}")
@@ -57,8 +78,11 @@ def check_suits(question: Question, randomizer: Randomizer) -> None:
 
 
 def inclusion(randomizer: Randomizer, level: int) -> Inclusion | None:
-    """The two rates of the count that shows a level's share; None where no one count does."""
-    if isinstance(randomizer, KaryResponse | SubsetSelection):
+    """The two rates of the count that shows a level's share; None where no one count does.
+
+    Of sign patterns: the count of reports with a component at +, by those at + and the others.
+    """
+    if isinstance(randomizer, KaryResponse | SubsetSelection | LinearHashing | HypercubeResponse):
         rates = randomizer.rates
         return Inclusion(rates.own, rates.other)
     if isinstance(randomizer, Channel) and randomizer.levels == randomizer.symbols == 2:

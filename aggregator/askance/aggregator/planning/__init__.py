@@ -9,8 +9,9 @@ Rules of the room:
 - What cannot work is refused before anybody is asked.
 
 Theory of operation: `plan` rehearses the learner to see its batches, gives each of the T values
-of all answers beta/T, and sizes each batch (`sizing`): a randomizer a question (`best_for`), a tail
-bound a question (`precision`), fresh groups or one cohort that splits its budget. A running study
+of all answers beta/T, and sizes each batch (`sizing`): a tail bound for each randomizer that a
+question could have (`precision.candidates`), the randomizer that needs the fewest users, fresh
+groups or one cohort that splits its budget. A running study
 plans each real batch by `plan_batch`, with what `StudyPlan.allowance` lets it take.
 """
 
@@ -19,7 +20,7 @@ from askance.aggregator.planning.planner import plan, plan_batch, rehearse
 from askance.aggregator.planning.plans import GroupPlan, RoundPlan, StudyPlan
 from askance.aggregator.planning.precision import (
     Design,
-    design_for,
+    candidates,
     n_variance,
     randomizer_text,
     tail_of,
@@ -35,7 +36,7 @@ __all__ = [
     "StudyPlan",
     "Tail",
     "Ternary",
-    "design_for",
+    "candidates",
     "least_users",
     "n_variance",
     "plan",

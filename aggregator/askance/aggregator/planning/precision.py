@@ -5,42 +5,52 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
 
 from askance.aggregator.estimation import check_suits, inclusion, levels_of, scores
 from askance.aggregator.learners import Question
 from askance.aggregator.planning.tails import Binomial, Bounded, Tail, Ternary
 from askance.client.errors import InvalidParameter
 from askance.client.queries import QueryKind
-from askance.client.randomizers import Channel, KaryResponse, Randomizer, SubsetSelection
+from askance.client.randomizers import (
+    COIN_SPACE,
+    Channel,
+    HadamardSign,
+    HypercubeResponse,
+    KaryResponse,
+    LinearHashing,
+    Randomizer,
+    SignedRandomizer,
+    SignedSubsetSelection,
+    SignRates,
+    SubsetSelection,
+    best_for,
+    hypercube_response,
+    signed_for,
+)
 
 Design = Callable[[int, int], Randomizer]
 """The randomizer for a number of levels and a budget in nano-nats."""
 
 
-class PairRates(NamedTuple):
-    """P[one given cell of a pair is in the report and the other is not].
+def candidates(question: Question, nano_nats: int, design: Design) -> tuple[Randomizer, ...]:
+    """The randomizers that a plan may choose from for a question; it takes the least need.
 
-    Args:
-        hit: the given cell is the user's own.
-        miss: the other cell is the user's own.
-        stray: neither is.
+    A design of one's own is taken at its word: it is the only one. The usual one, `best_for`, knows
+    levels only; signed values may be answered by randomizers made for them too (`signed_for`). A
+    real value takes one bit (Duchi), and a vector a hypercube response, whatever the design: no
+    table holds its patterns.
     """
-
-    hit: Fraction
-    miss: Fraction
-    stray: Fraction
-
-
-def design_for(question: Question, nano_nats: int, design: Design) -> Randomizer:
-    """The randomizer that answers a question at a budget; a real value takes one bit (Duchi)."""
+    if question.query.kind is QueryKind.VECTOR:
+        return (hypercube_response(question.query.components, nano_nats),)
     randomizer = design(levels_of(question) or 2, nano_nats)
     if not isinstance(randomizer, Randomizer):
         raise InvalidParameter(
             f"a design expects to return a randomizer, found {type(randomizer).__name__}"
         )
     check_suits(question, randomizer)
-    return randomizer
+    if design is best_for and question.query.kind is QueryKind.SIGNED:
+        return (randomizer, *signed_for(question.values, nano_nats))
+    return (randomizer,)
 
 
 def tail_of(question: Question, randomizer: Randomizer) -> Tail:
@@ -48,12 +58,12 @@ def tail_of(question: Question, randomizer: Randomizer) -> Tail:
     check_suits(question, randomizer)
     mass = question.cell_mass if question.cell_mass is not None else Fraction(1)
     rates = inclusion(randomizer, 1)
-    if rates is None:
+    if rates is None and not isinstance(randomizer, SignedRandomizer):
         return Bounded(_widest_scores(question, randomizer))
-    if question.query.kind is QueryKind.SIGNED:
+    if rates is None or question.query.kind is QueryKind.SIGNED:
         pair = pair_rates(randomizer)
         return Ternary(float(pair.hit), float(pair.miss), float(pair.stray), float(mass))
-    if question.query.kind is QueryKind.REAL:
+    if question.query.kind in (QueryKind.REAL, QueryKind.VECTOR):
         mass = Fraction(1)  # no cells, so no promise about them
     gap = rates.own - rates.other
     ends = sorted((rates.other, rates.other + mass * gap))
@@ -61,15 +71,22 @@ def tail_of(question: Question, randomizer: Randomizer) -> Tail:
 
 
 @lru_cache(maxsize=64)
-def pair_rates(randomizer: Randomizer) -> PairRates:
-    """How two cells of one report differ.
+def pair_rates(randomizer: Randomizer) -> SignRates:
+    """P[one given cell of a pair is in the report and the other is not].
+
+    "Elsewhere" is any third cell; where that is not the same for all (linear hashing), the greatest
+    chance counts, which is the worst for a tail (`Ternary`).
 
     Raises:
-        InvalidParameter: the family is neither k-ary response nor subset selection.
+        InvalidParameter: no such rates are known of the family.
     """
+    if isinstance(randomizer, SignedRandomizer):
+        return randomizer.sign_rates
     if isinstance(randomizer, KaryResponse):
         own, other = randomizer.rates.own, randomizer.rates.other
-        return PairRates(own, other, other)
+        return SignRates(own, other, other)
+    if isinstance(randomizer, LinearHashing):
+        return _hashed_pair_rates(randomizer)
     if not isinstance(randomizer, SubsetSelection):
         raise InvalidParameter(f"no pairs are known for the family {randomizer.name}")
     own, size, rest = randomizer.rates.own, randomizer.size, randomizer.cells - 1
@@ -78,26 +95,45 @@ def pair_rates(randomizer: Randomizer) -> PairRates:
     stray = own * with_own * (1 - Fraction(size - 2, rest - 1)) + (1 - own) * without * (
         1 - Fraction(size - 1, rest - 1)
     )
-    return PairRates(own * (1 - with_own), (1 - own) * without, stray)
+    return SignRates(own * (1 - with_own), (1 - own) * without, stray)
+
+
+def _hashed_pair_rates(randomizer: LinearHashing) -> SignRates:
+    """With p the own value's chance, r each other's, and s the chance of a collision.
+
+    The user at u reports value a.u + d, d = 0 with chance p. It supports + if a.(x - u) = d, and -
+    if a.(y - u) = d. If x - u and y - u are independent vectors, both hold for q^(t-2) - 1 hashes
+    at d = 0 and q^(t-2) at each other d; if they are proportional, for q^(t-1) - 1 at d = 0 only.
+    """
+    own, other = Fraction(randomizer.own, COIN_SPACE), Fraction(randomizer.other, COIN_SPACE)
+    q, vectors, collide = randomizer.modulus, randomizer.vectors, randomizer.collisions
+    one = randomizer.rates.other
+    both = own * (vectors // (q * q) - 1) + (q - 1) * other * (vectors // (q * q))
+    stray = max(one - both / (vectors - 1), one - own * collide)
+    return SignRates(own * (1 - collide), other * (1 - collide), stray)
 
 
 def n_variance(question: Question, randomizer: Randomizer) -> Fraction:
     """n times the variance of one value of the answer, n the users asked this question.
 
-    A real value, scaled to [-1, 1]: the worst second moment (what counts for a population; C^2 for
-    one bit). A predicate, in [0, 1], and the shares of cells: conditional on the users at hand,
-    averaged over cells, where it is the same for every truth. Signed values: the same, averaged
-    over the pairs, for users each of whom is in a signed cell.
+    A real value, or a component of a vector, scaled to [-1, 1]: the worst second moment (what
+    counts for a population; C^2 for one bit). A predicate, in [0, 1], and the shares of cells:
+    conditional on the users at hand, averaged over cells, where it is the same for every truth.
+    Signed values: the same, averaged over the pairs, for users each of whom is in a signed cell.
     """
     kind = question.query.kind
     if kind is QueryKind.REAL and isinstance(randomizer, Channel):
         low, half = question.bounds[0], question.spread / 2
         values = [(score - low) / half - 1 for score in scores(question, randomizer, 0)]
         return max(randomizer.second_moment(level, values) for level in range(randomizer.levels))
+    if isinstance(randomizer, HypercubeResponse):
+        return 1 / randomizer.agreement**2
     if kind is not QueryKind.SIGNED:
         return randomizer.frequency_variance()
     if isinstance(randomizer, Channel):
         return _signed_table_variance(question, randomizer)
+    if isinstance(randomizer, SignedRandomizer):
+        return randomizer.value_variance()
     pair = pair_rates(randomizer)
     gap = pair.hit - pair.miss
     at_pair = pair.hit + pair.miss - gap * gap
@@ -110,6 +146,14 @@ def randomizer_text(randomizer: Randomizer) -> str:
         return f"k-ary-response({randomizer.cells})"
     if isinstance(randomizer, SubsetSelection):
         return f"subset-selection({randomizer.cells}, {randomizer.size})"
+    if isinstance(randomizer, LinearHashing):
+        return f"linear-hashing({randomizer.cells}, {randomizer.modulus})"
+    if isinstance(randomizer, HadamardSign):
+        return f"hadamard-sign({randomizer.values})"
+    if isinstance(randomizer, SignedSubsetSelection):
+        return f"signed-subset-selection({randomizer.values}, {randomizer.size})"
+    if isinstance(randomizer, HypercubeResponse):
+        return f"hypercube({randomizer.components}, {randomizer.radius})"
     if isinstance(randomizer, Channel):
         table = randomizer.table
         if randomizer.levels == randomizer.symbols == 2 and table[0] == table[1][::-1]:

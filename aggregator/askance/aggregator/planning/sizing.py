@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import count
 from math import ceil, log, tanh
 
 from askance.aggregator.learners import Allocation, Batch, Question
+from askance.aggregator.planning.blocks import blocks_of
 from askance.aggregator.planning.lower_bound import least_users
 from askance.aggregator.planning.plans import GroupPlan, RoundPlan
-from askance.aggregator.planning.precision import Design, design_for, n_variance, tail_of
+from askance.aggregator.planning.precision import Design, candidates, n_variance, tail_of
 from askance.client.accounting import NANO_NATS_PER_NAT
 from askance.client.errors import InvalidParameter
 from askance.client.randomizers import Randomizer
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A question, or one block of a vector's components: what one group is asked.
+
+    Args:
+        question: what is asked of it.
+        randomizer: what answers.
+        need: users; for an open tolerance those for 1/20 of its range.
+    """
+
+    question: Question
+    randomizer: Randomizer
+    need: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,18 +40,21 @@ class Sizing:
     Args:
         batch: what is asked.
         allocation: who answers.
-        randomizers: one a question.
-        needs: users a question; for an open tolerance those for 1/20 of its range.
+        parts: for each question one, or one a block.
         nano_nats: each user's budget for the batch.
         beta: the probability of failure for each value.
     """
 
     batch: Batch
     allocation: Allocation
-    randomizers: tuple[Randomizer, ...]
-    needs: tuple[int, ...]
+    parts: tuple[tuple[Part, ...], ...]
     nano_nats: int
     beta: float
+
+    @property
+    def needs(self) -> tuple[int, ...]:
+        """Users a question, in all its blocks."""
+        return tuple(sum(part.need for part in parts) for parts in self.parts)
 
     @property
     def total(self) -> int:
@@ -59,29 +81,33 @@ class Sizing:
 
     def planned(self, n_users: int | None) -> RoundPlan:
         """The round, when it may take n_users (None: any number)."""
-        users = self._users(n_users)
+        users = [
+            proportional(number, [part.need for part in parts])
+            for number, parts in zip(self._users(n_users), self.parts, strict=True)
+        ]
         split = self.allocation is Allocation.SPLIT
-        questions = self.batch.questions
+        cohorts = count(0)
         groups = tuple(
-            GroupPlan(index, question.query, randomizer, count, 0 if split else index)
-            for index, (question, randomizer, count) in enumerate(
-                zip(questions, self.randomizers, users, strict=True)
+            GroupPlan(
+                index, part.question.query, part.randomizer, number, 0 if split else next(cohorts)
             )
+            for index, (parts, numbers) in enumerate(zip(self.parts, users, strict=True))
+            for part, number in zip(parts, numbers, strict=True)
         )
-        taus = [self._tau(index, count) for index, count in enumerate(users)]
+        taus = [self._tau(index, numbers) for index, numbers in enumerate(users)]
         nats = self.nano_nats / NANO_NATS_PER_NAT
-        pairs = list(zip(questions, taus, strict=True))
+        pairs = list(zip(self.batch.questions, taus, strict=True))
         # Whoever gets the batch right with this probability of failure gets each value right.
         joint = self.beta * self.batch.values
         return RoundPlan(
-            queries=len(questions),
-            users=max(users) if split else sum(users),
+            queries=len(pairs),
+            users=(max if split else sum)(sum(numbers) for numbers in users),
             allocation=self.allocation,
             groups=groups,
             tau=min(taus),
             n_variance=max(
-                float(n_variance(question, randomizer))
-                for question, randomizer in zip(questions, self.randomizers, strict=True)
+                _n_variance(parts, numbers)
+                for parts, numbers in zip(self.parts, users, strict=True)
             ),
             hoeffding_users=sum(
                 printed_users(question, tau, nats, self.beta) for question, tau in pairs
@@ -103,11 +129,14 @@ class Sizing:
             for is_open, need in zip(open_tau, self.needs, strict=True)
         ]
 
-    def _tau(self, index: int, users: int) -> float:
+    def _tau(self, index: int, users: Sequence[int]) -> float:
         question = self.batch.questions[index]
         if question.tau is not None:
             return float(question.tau)
-        reached = tail_of(question, self.randomizers[index]).tolerance(users, self.beta)
+        reached = max(
+            tail_of(part.question, part.randomizer).tolerance(number, self.beta)
+            for part, number in zip(self.parts[index], users, strict=True)
+        )
         return min(reached, float(question.spread))
 
 
@@ -117,21 +146,25 @@ def size_batch(batch: Batch, nano_nats: int, beta: float, design: Design) -> Siz
     Raises:
         InvalidParameter: no randomizer spends such a budget.
     """
-    count = len(batch.questions)
+    questions = len(batch.questions)
 
     def sized(allocation: Allocation, budget: int) -> Sizing:
-        designs = tuple(design_for(question, budget, design) for question in batch.questions)
-        needs = tuple(
-            need(question, randomizer, beta)
-            for question, randomizer in zip(batch.questions, designs, strict=True)
+        # One cohort that answers everything answers a vector at once.
+        fresh = allocation is Allocation.FRESH
+        parts = tuple(
+            tuple(
+                _part(block, budget, beta, design)
+                for block in (blocks_of(question, budget) if fresh else (question,))
+            )
+            for question in batch.questions
         )
-        return Sizing(batch, allocation, designs, needs, nano_nats, beta)
+        return Sizing(batch, allocation, parts, nano_nats, beta)
 
-    allowed = (Allocation.FRESH, Allocation.SPLIT) if count > 1 else (Allocation.FRESH,)
+    allowed = (Allocation.FRESH, Allocation.SPLIT) if questions > 1 else (Allocation.FRESH,)
     options: list[Sizing] = []
     refusals: list[InvalidParameter] = []
     for allocation in allowed if batch.allocation is None else (batch.allocation,):
-        budget = nano_nats if allocation is Allocation.FRESH else nano_nats // count
+        budget = nano_nats if allocation is Allocation.FRESH else nano_nats // questions
         try:
             options.append(sized(allocation, budget))
         except InvalidParameter as refusal:
@@ -144,6 +177,24 @@ def size_batch(batch: Batch, nano_nats: int, beta: float, design: Design) -> Siz
 def need(question: Question, randomizer: Randomizer, beta: float) -> int:
     """Users for one question: its tolerance, or the stand-in for an open one."""
     return tail_of(question, randomizer).users(float(question.working_tau), beta)
+
+
+def _part(question: Question, nano_nats: int, beta: float, design: Design) -> Part:
+    """Of the candidates the one that takes the fewest users; the first of equals."""
+    parts = [
+        Part(question, randomizer, need(question, randomizer, beta))
+        for randomizer in candidates(question, nano_nats, design)
+    ]
+    return min(parts, key=lambda part: part.need)
+
+
+def _n_variance(parts: Sequence[Part], users: Sequence[int]) -> float:
+    """n times the variance of a value, n the users of all parts, of the part where it is most."""
+    total = sum(users)
+    return max(
+        float(n_variance(part.question, part.randomizer) * Fraction(total, number))
+        for part, number in zip(parts, users, strict=True)
+    )
 
 
 def printed_users(question: Question, tau: float, nats: float, beta: float) -> int:
@@ -161,3 +212,11 @@ def even(total: int, parts: int) -> list[int]:
     """A number divided evenly; the first parts are one greater."""
     share, extra = divmod(total, parts)
     return [share + (part < extra) for part in range(parts)]
+
+
+def proportional(total: int, weights: Sequence[int]) -> list[int]:
+    """A number divided in proportion to weights, each part at least 1; the first ones round up."""
+    whole = sum(weights)
+    parts = [max(total * weight // whole, 1) for weight in weights]
+    spare = total - sum(parts)
+    return [part + (place < spare) for place, part in enumerate(parts)]

@@ -10,10 +10,13 @@ from hypothesis import strategies as st
 from askance.client.randomizers import (
     Channel,
     HypercubeResponse,
+    LinearHashing,
     Randomizer,
+    hadamard_sign,
     hypercube_response,
     k_ary_response,
     randomized_response,
+    signed_subset_selection,
     subset_selection,
 )
 from askance.simulation.fleets.column_draws import draw
@@ -26,6 +29,16 @@ RANDOMIZERS: dict[str, Randomizer] = {
     "table": THREE,
     "k-ary, a byte": k_ary_response(5, 10**9),
     "k-ary, two bytes": k_ary_response(300, 3 * 10**9),
+    **{
+        f"{cells} cells hashed by {modulus}": LinearHashing(cells, modulus, ONE // (modulus + 2))
+        for cells, modulus in ((3, 2), (300, 2), (700, 3), (65536, 3), (65536, 53), (900, 7))
+    },
+    "many values hashed": LinearHashing(60_000, 4093, ONE // 5000),
+    **{f"sign of {values}": hadamard_sign(values, 10**9) for values in (1, 2, 5, 64, 3000)},
+    **{
+        f"{values} signed values at {nano}": signed_subset_selection(values, nano * 10**8)
+        for values, nano in ((1, 5), (2, 5), (3, 20), (9, 10), (64, 20), (70, 15))
+    },
     **{
         f"{cells} cells at {nano}": subset_selection(cells, nano * 10**8)
         for cells, nano in ((2, 5), (3, 2), (8, 5), (9, 10), (17, 10), (17, 20), (129, 10))

@@ -15,13 +15,19 @@ from numpy.typing import NDArray
 
 from askance.client.errors import InvalidParameter
 from askance.client.randomizers import (
+    COIN_BITS,
+    COIN_SPACE,
     Channel,
+    HadamardSign,
     HypercubeResponse,
     KaryResponse,
+    LinearHashing,
     Randomizer,
+    SignedSubsetSelection,
     SubsetSelection,
 )
 from askance.client.randomizers.hypercube_draws import patterns_within, rank_words
+from askance.simulation.fleets.linear_hashes import hash_values
 
 Levels = NDArray[np.int64]
 Patterns = NDArray[np.bool_]
@@ -63,12 +69,72 @@ def _(randomizer: Channel, levels: Levels, coins: Coins) -> Reports:
 
 @draw.register
 def _(randomizer: KaryResponse, levels: Levels, coins: Coins) -> Reports:
-    coin, own = coins[:, 0], np.uint64(randomizer.own)
-    rank = ((coin - own) // np.uint64(randomizer.other)).astype(np.int64)  # garbage where own
-    cells = np.where(coin < own, levels, rank + (rank >= levels))
-    if randomizer.width == 1:
-        return cells.astype(np.uint8)[:, np.newaxis]
-    return cells.astype(">u2").view(np.uint8).reshape(-1, 2)
+    cells = _responses(randomizer, levels, coins[:, 0])
+    return _big_endian(cells, randomizer.width)
+
+
+def _responses(
+    randomizer: KaryResponse | LinearHashing, own: Levels, coin: NDArray[np.uint64]
+) -> Levels:
+    """k-ary response about each user's own value."""
+    kept = np.uint64(randomizer.own)
+    rank = ((coin - kept) // np.uint64(randomizer.other)).astype(np.int64)  # garbage where own
+    return np.where(coin < kept, own, rank + (rank >= own))
+
+
+@draw.register
+def _(randomizer: LinearHashing, levels: Levels, coins: Coins) -> Reports:
+    vectors = randomizer.vectors
+    hashes = _scaled(coins[:, 0], vectors - 1) + 1
+    own = hash_values(randomizer.modulus, vectors, hashes, levels)
+    codes = hashes * randomizer.modulus + _responses(randomizer, own, coins[:, 1])
+    return _big_endian(codes, randomizer.width)
+
+
+@draw.register
+def _(randomizer: HadamardSign, levels: Levels, coins: Coins) -> Reports:
+    rows = np.zeros(len(levels), np.int64)
+    if randomizer.row_bits:
+        rows = (coins[:, 0] >> np.uint64(COIN_BITS - randomizer.row_bits)).astype(np.int64)
+    minus = (np.bitwise_count(rows & (levels >> 1)) ^ levels) & 1
+    kept = np.uint64(randomizer.threshold)
+    plus = np.array([kept, COIN_SPACE - randomizer.threshold], dtype=np.uint64)[minus]
+    plus[levels == 2 * randomizer.values] = COIN_SPACE // 2
+    return _big_endian(2 * rows + (coins[:, 1] >= plus), randomizer.width)
+
+
+@draw.register
+def _(randomizer: SignedSubsetSelection, levels: Levels, coins: Coins) -> Reports:
+    width = 2 * randomizer.values
+    items = np.zeros((len(levels), randomizer.width * 8), np.bool_)
+    neutral = levels == width
+    for rows, level in ((np.flatnonzero(neutral), width), (np.flatnonzero(~neutral), 0)):
+        if not len(rows):
+            continue
+        _, plus, either = randomizer.own_coins(level)
+        own, drawn = np.where(neutral, 0, levels >> 1)[rows], coins[rows]
+        members = _values_in(randomizer, either, own, drawn[:, : 1 + randomizer.size])
+        words = drawn[:, 1 + randomizer.size :].astype(">u8").view(np.uint8)
+        signs = np.unpackbits(words.reshape(len(rows), -1), axis=1)[:, : randomizer.values] == 1
+        # own_coins' last may be 2^64, one more than a coin can be compared to
+        own_in = np.flatnonzero(drawn[:, 0] <= np.uint64(either - 1))
+        kept = drawn[own_in, 0] < np.uint64(plus)
+        signs[own_in, own[own_in]] = kept != (levels[rows[own_in]] & 1 == 1)
+        items[rows, 0:width:2] = members & signs
+        items[rows, 1:width:2] = members & ~signs
+    return np.packbits(items, axis=1)
+
+
+def _values_in(
+    randomizer: SignedSubsetSelection, either: int, own: Levels, coins: Coins
+) -> NDArray[np.bool_]:
+    """Which values are in each user's set: those of a subset selection, signs aside."""
+    values, size = randomizer.values, randomizer.size
+    if size == values:
+        return np.ones((len(own), values), np.bool_)
+    sets = draw(SubsetSelection(values, size, either), own, coins)
+    members: NDArray[np.bool_] = np.unpackbits(sets, axis=1)[:, :values] == 1
+    return members
 
 
 @draw.register
@@ -170,3 +236,13 @@ def _scaled(coins: Coins, outcomes: int) -> Levels:
     factor = np.uint64(outcomes)
     carried = ((coins & _LOW) * factor) >> _HALF
     return (((coins >> _HALF) * factor + carried) >> _HALF).astype(np.int64)
+
+
+def _big_endian(codes: Levels, width: int) -> Reports:
+    """Each number as `width` bytes."""
+    if width == 1:
+        return codes.astype(np.uint8)[:, np.newaxis]
+    if width == 2:
+        return codes.astype(">u2").view(np.uint8).reshape(-1, 2)
+    octets = codes.astype(">u8").view(np.uint8).reshape(-1, 8)
+    return np.ascontiguousarray(octets[:, 8 - width :])

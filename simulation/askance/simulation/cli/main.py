@@ -20,12 +20,25 @@ from askance.simulation.cli import (
     reproduce,
     simulate,
     study,
+    sweep,
     verify,
     version,
 )
 from askance.simulation.cli.output import Failure, fail
 
-COMMANDS = (demo, simulate, plan, verify, reproduce, curate, aggregator, study, device, version)
+COMMANDS = (
+    demo,
+    simulate,
+    sweep,
+    plan,
+    verify,
+    reproduce,
+    curate,
+    aggregator,
+    study,
+    device,
+    version,
+)
 
 _EPILOG = "Every command has its own --help. Start with: askance demo"
 

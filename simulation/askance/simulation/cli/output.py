@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +12,10 @@ from askance.client.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress, ProgressColumn, TaskID
 
     from askance.aggregator.planning import RoundPlan
+    from askance.simulation.experiments.sweeps import Advance
 
 _WIDTH = 140
 _TO_IES = ("ry", "dy")  # of query and study, but not of day
@@ -82,17 +83,25 @@ def screen() -> Console:
 
 
 class Bar:
-    """A progress bar over the reports of a study's rounds."""
+    """A progress bar over the reports of a study's rounds, and of as many trials as it has."""
 
-    def __init__(self, bar: Progress, task: TaskID) -> None:
+    def __init__(self, bar: Progress, task: TaskID, trials: int) -> None:
         self._bar = bar
         self._task = task
+        self._trials = trials
+        self._trial = 0
         self._expected = 0
 
     def round_opened(self, number: int, plan: RoundPlan) -> None:
-        """Reports of one more round are on their way."""
+        """Reports of one more round are on their way; later trials will take about as many."""
+        if number == 0:
+            self._trial += 1
         self._expected += sum(group.users for group in plan.groups)
-        self._bar.update(self._task, total=self._expected, description=f"round {number + 1}")
+        told = f"round {number + 1}"
+        if self._trials > 1:
+            told = f"trial {self._trial} of {self._trials}, {told}"
+        total = max(self._expected * self._trials // self._trial, self._expected)
+        self._bar.update(self._task, total=total, description=told)
 
     def round_stands(self, number: int, asked: int, answered: int) -> None:
         """A round is open, and so many of those asked have answered."""
@@ -106,27 +115,66 @@ class Bar:
 
 
 @contextmanager
-def progress() -> Iterator[Bar]:
+def progress(trials: int = 1) -> Iterator[Bar]:
     """A bar on stderr, if a person is watching: reports, their rate, the time left."""
+    from rich.progress import MofNCompleteColumn
+
+    with _shown(MofNCompleteColumn()) as bar:
+        yield Bar(bar, bar.add_task("dialling in", total=None), trials)
+
+
+@contextmanager
+def sweep_progress() -> Iterator[Callable[[Advance], None]]:
+    """A bar on stderr, if a person is watching: trials, answers a second, the time left.
+
+    The time left goes by the users met, for trials with few are soon done."""
+    with _shown() as bar:
+        task = bar.add_task("planning", total=None, answers=0)
+
+        def told(stands: Advance) -> None:
+            bar.update(
+                task,
+                description=f"{stands.done:,} of {counted(stands.trials, 'trial')}",
+                total=stands.all_work,
+                completed=stands.work,
+                answers=stands.answers,
+            )
+
+        yield told
+
+
+def _shown(*counts: ProgressColumn) -> Progress:
+    """A bar with a rate and the time left; `counts` stand after it."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
-        MofNCompleteColumn,
         Progress,
+        ProgressColumn,
+        Task,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        """Answers a second: of late, or where they are counted apart, since the start."""
+
+        def render(self, task: Task) -> Text:
+            rate = task.speed
+            if "answers" in task.fields:
+                rate = task.fields["answers"] / task.elapsed if task.elapsed else None
+            return Text("" if not rate else f"{rate:,.0f} answers/s")
 
     watched = Console(stderr=True)
-    columns = (
+    return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        *counts,
+        Rate(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
+        console=watched,
+        transient=True,
+        disable=not watched.is_terminal,
     )
-    with Progress(
-        *columns, console=watched, transient=True, disable=not watched.is_terminal
-    ) as bar:
-        yield Bar(bar, bar.add_task("dialling in", total=None))

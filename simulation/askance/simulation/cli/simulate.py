@@ -40,6 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trials", type=count, default=1, metavar="T", help="default 1")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="a picture: .png or .svg")
     parser.add_argument(
+        "--picture",
+        choices=("result", "spending", "rounds"),
+        default="result",
+        help="what --plot draws of trial 0: what was found (default), what users were asked to"
+        " spend, or users, answers and tolerance by round",
+    )
+    parser.add_argument(
         "--out", type=Path, metavar="FILE", help="a row a trial: .jsonl or .parquet"
     )
     add_disturbances(parser)
@@ -58,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     ask.check_output(arguments.out, (".jsonl", ".parquet"))
     behaviour, faults = behaviour_of(arguments), faults_of(arguments)
     named = ask.named(arguments.learner, delta=arguments.delta, **chosen(arguments))
-    with progress() as bar:
+    with progress(arguments.trials) as bar:
         result = ask.simulate(
             named.study,
             named.people,
@@ -73,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.out is not None:
         result.write(arguments.out)
     if arguments.plot is not None:
-        result.plot(arguments.plot)
+        result.plot(arguments.plot, arguments.picture)
     if arguments.json:
         print_json(result.to_json())
     else:

@@ -42,15 +42,14 @@ def curves(summary: Summary, x: str, y: str = "error") -> Picture:
     lines = _lines(summary, x, y)
     figure = new_figure()
     axes = figure.add_subplot()
-    marks = zip(lines, ink.colours([line.level for line in lines]), ink.MARKERS, strict=False)
-    for line, colour, marker in marks:
-        _draw(axes, line, colour, marker)
+    for place, line in enumerate(lines):
+        _draw(axes, line, ink.Mark.of(place, [each.level for each in lines]), y)
     places = sorted({place for line in lines for place, _ in line.points})
-    ink.plain(axes, title=_title(summary, x), across=NAMES.get(x, x), up=_UP[y])
+    ink.plain(axes, title=title(summary, x), across=NAMES.get(x, x), up=_UP[y])
     _scale(axes, lines, places, y)
     if len(lines) > 1 or axes.get_legend_handles_labels()[1][1:]:
         ink.legend_beside(axes, ", ".join(other_axes(summary, x)) or None)
-    ink.caption(figure, _caption(summary, y))
+    ink.caption(figure, _caption(summary, y, logarithmic=axes.get_yscale() == "log"))
     return Picture(figure)
 
 
@@ -102,22 +101,19 @@ def _lines(summary: Summary, x: str, y: str) -> list[Line]:
     return lines
 
 
-def _draw(axes: Any, line: Line, colour: Any, marker: str) -> None:
-    places = [place for place, _ in line.points]
-    values = [band.value for _, band in line.points]
-    axes.plot(places, values, color=colour, marker=marker, markersize=5, label=line.label or None)
-    banded = [(place, band) for place, band in line.points if band.low is not None]
-    if len(banded) > 1:
-        axes.fill_between(
-            [place for place, _ in banded],
-            [band.low for _, band in banded],
-            [band.high for _, band in banded],
-            color=colour,
-            alpha=0.15,
-            linewidth=0,
-        )
-    for place, band in banded:  # a band of one point is no area, and ends are read off bars
-        axes.vlines(place, band.low, band.high, color=colour, alpha=0.5, linewidth=1.2)
+def _draw(axes: Any, line: Line, mark: ink.Mark, y: str) -> None:
+    """Errors in areas; success rates, which are often equal, in bars beside each other."""
+    shift = mark.shift if y == "success" else 1.0
+    places = [place * shift for place, _ in line.points]
+    bands = [band for _, band in line.points]
+    style = {"color": mark.colour, "marker": mark.marker, "markersize": 5}
+    axes.plot(places, [band.value for band in bands], label=line.label or None, **style)
+    banded = [pair for pair in zip(places, bands, strict=True) if pair[1].low is not None]
+    lows, highs = [band.low for _, band in banded], [band.high for _, band in banded]
+    across = [place for place, _ in banded]
+    if y == "error" and len(banded) > 1:
+        axes.fill_between(across, lows, highs, color=mark.colour, alpha=0.15, linewidth=0)
+    axes.vlines(across, lows, highs, color=mark.colour, alpha=0.5, linewidth=1.2)
 
 
 def _scale(axes: Any, lines: Sequence[Line], places: Sequence[float], y: str) -> None:
@@ -129,12 +125,14 @@ def _scale(axes: Any, lines: Sequence[Line], places: Sequence[float], y: str) ->
         axes.set_ylim(-0.03, 1.03)
         return
     if not ink.wide(values):
-        axes.set_ylim(bottom=0 if max(values) > 0 else -0.02, top=None if max(values) > 0 else 1)
+        highest = max(band.high or band.value for line in lines for _, band in line.points)
+        top = 1.08 * highest or 0.1
+        axes.set_ylim(-top / 40, top)  # room for the points on zero
         return
     axes.set_yscale("log")
     axes.set_ylim(bottom=_LOWEST * min(values))
     _reference(axes, lines)
-    ink.logarithmic(axes.yaxis)
+    ink.logarithmic(axes)
 
 
 def _reference(axes: Any, lines: Sequence[Line]) -> None:
@@ -166,7 +164,7 @@ def slope(points: Sequence[tuple[float, Band]]) -> float:
     return both / spread
 
 
-def _title(summary: Summary, x: str) -> str:
+def title(summary: Summary, x: str) -> str:
     """What does not vary."""
     at = summary.cells[0].at
     fixed = [name for name in ("epsilon", "users") if name not in (x, *summary.axes)]
@@ -182,7 +180,7 @@ def _title(summary: Summary, x: str) -> str:
     return ", ".join(part for part in (name, *told, *own) if part)
 
 
-def _caption(summary: Summary, y: str) -> str:
+def _caption(summary: Summary, y: str, *, logarithmic: bool) -> str:
     kind = "Student's t, approximate" if y == "error" else "Clopper-Pearson"
     counts = sorted({cell.trials - cell.refused for cell in summary if cell.trials > cell.refused})
     trials = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
@@ -190,4 +188,6 @@ def _caption(summary: Summary, y: str) -> str:
     told = f"{trials} trials a point; bands: {summary.confidence:.0%}, {kind}, each point's own"
     if refused:
         told += f"; of {len(summary)} cells {refused} are missing: their plan was refused"
+    if logarithmic and any(cell.error is not None and cell.error.low == 0 for cell in summary):
+        told += "\na band that reaches the bottom reaches 0"
     return told

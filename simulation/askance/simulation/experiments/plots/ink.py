@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 INK, ACCENT, QUIET, BAD = "#222222", "#0072b2", "#8a8a8a", "#d55e00"
@@ -10,6 +11,7 @@ MARKERS = "os^DvPX*"
 MOST_LINES = len(MARKERS)
 _NAMES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8a8a8a")
 _DARK, _LIGHT = 0.0, 0.82  # of viridis; its yellow end is too pale for a line on white
+_APART = 0.06
 _WIDE = 4.0  # a span from which on an axis is logarithmic
 _MOST_TICKS = 8
 
@@ -23,6 +25,26 @@ def colours(values: Sequence[object]) -> list[Any]:
 
     step = (_LIGHT - _DARK) / (len(values) - 1)
     return [colormaps["viridis"](_DARK + step * place) for place in range(len(values))]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How one line of several is told from the others.
+
+    Args:
+      colour, marker: its own.
+      shift: a factor close to 1 that puts its points beside the others'.
+    """
+
+    colour: Any
+    marker: str
+    shift: float
+
+    @classmethod
+    def of(cls, place: int, values: Sequence[object]) -> Mark:
+        """The mark of the line at this place, of as many as there are values."""
+        shift = 1 + _APART * (place - (len(values) - 1) / 2)
+        return cls(colours(values)[place], MARKERS[place], shift)
 
 
 def plain(axes: Any, *, title: str, across: str, up: str) -> None:
@@ -50,15 +72,15 @@ def across(axis: Any, values: Sequence[float]) -> None:
         axis.set_major_formatter(lambda value, _: short(value))
 
 
-def logarithmic(axis: Any) -> None:
-    """Ticks at 1, 2 and 5 times powers of ten, as numbers."""
+def logarithmic(axes: Any) -> None:
+    """Upward, ticks at 1, 2 and 5 times powers of ten; at the powers alone if they are many."""
     from matplotlib.ticker import LogLocator
 
-    low, high = axis.get_view_interval()
+    low, high = axes.get_ylim()
     subs = (1.0, 2.0, 5.0) if high < 1000 * low else (1.0,)
-    axis.set_major_locator(LogLocator(base=10, subs=subs, numticks=20))
-    axis.set_minor_locator(_none())
-    axis.set_major_formatter(lambda value, _: short(value))
+    axes.yaxis.set_major_locator(LogLocator(base=10, subs=subs, numticks=20))
+    axes.yaxis.set_minor_locator(_none())
+    axes.yaxis.set_major_formatter(lambda value, _: short(value))
 
 
 def caption(figure: Any, text: str) -> None:
@@ -66,22 +88,21 @@ def caption(figure: Any, text: str) -> None:
     figure.text(0.0, -0.01, text, fontsize=8, color="#555555", ha="left", va="top")
 
 
-def legend_beside(axes: Any, title: str | None = None, **what: Any) -> Any:
+def legend_beside(axes: Any, title: str | None = None, **what: Any) -> None:
     """On the right of the axes, where it hides nothing."""
     found = axes.legend(
         title=title, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9, **what
     )
     found.get_title().set_fontsize(9)
     found._legend_box.align = "left"
-    return found
 
 
-def short(value: float) -> str:
+def short(value: float, digits: int = 4) -> str:
     """1,000,000 as 1M; small numbers as they are."""
     for unit, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= unit:
-            return f"{value / unit:.4g}{letter}"
-    return f"{value:.4g}"
+            return f"{value / unit:.{digits}g}{letter}"
+    return f"{value:.{digits}g}"
 
 
 def _none() -> Any:

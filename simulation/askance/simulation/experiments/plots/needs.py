@@ -11,6 +11,7 @@ from askance.simulation.experiments.plots.curves import (
     grouped,
     numbers_on,
     other_axes,
+    title,
 )
 from askance.simulation.experiments.plots.picture import Picture, new_figure
 from askance.simulation.experiments.sweeps.bands import CellSummary
@@ -35,29 +36,28 @@ def needs(summary: Summary, x: str) -> Picture:
     names = tuple(name for name in other_axes(summary, x) if name != "users")
     groups = grouped(summary, names, summary.cells)
     levels = [key[0] if len(key) == 1 else ", ".join(map(shown, key)) for key in groups]
-    marks = zip(groups.items(), ink.colours(levels), ink.MARKERS, strict=False)
-    for (key, cells), colour, marker in marks:
-        _draw(axes, cells, x, colour, marker, ", ".join(map(shown, key)))
+    entries = []
+    for place, (key, cells) in enumerate(groups.items()):
+        mark = ink.Mark.of(place, levels)
+        _draw(axes, cells, x, mark)
+        entries.append((mark, ", ".join(map(shown, key))))
     places = sorted({float(cell.at[x]) for cell in summary})
-    name = "" if "learner" in summary.axes else f"{summary.cells[0].at['learner']}: "
-    ink.plain(axes, title=f"{name}users needed", across=NAMES.get(x, x), up="users")
+    ink.plain(axes, title=title(summary, x), across=NAMES.get(x, x), up="users needed")
     axes.set_yscale("log")
     if len(places) > 1 and ink.wide(places):
         axes.set_xscale("log")
     ink.across(axes.xaxis, places)
-    ink.logarithmic(axes.yaxis)
-    _legends(axes, ", ".join(names), coloured=len(groups) > 1)
+    ink.logarithmic(axes)
+    _legend(axes, ", ".join(names), entries)
     ink.caption(
         figure,
         "enough: the least n of the sweep that was planned for and right in at least 1 - β of its"
-        " trials; the next n below it in the sweep was not",
+        " trials;\nits line goes down to the greatest n of the sweep that was not",
     )
     return Picture(figure)
 
 
-def _draw(
-    axes: Any, cells: Sequence[CellSummary], x: str, colour: Any, marker: str, label: str
-) -> None:
+def _draw(axes: Any, cells: Sequence[CellSummary], x: str, mark: ink.Mark) -> None:
     by_place: dict[float, list[CellSummary]] = {}
     for cell in cells:
         by_place.setdefault(float(cell.at[x]), []).append(cell)
@@ -65,13 +65,16 @@ def _draw(
     # Plans of one place agree but where a learner takes as many users as there are.
     planned = [min(cell.users_needed for cell in by_place[place]) for place in places]
     bounds = [min(cell.lower_bound for cell in by_place[place]) for place in places]
-    axes.plot(places, planned, color=colour, label=label or "planned")
-    axes.plot(places, bounds, color=colour, linestyle="--", linewidth=1)
+    axes.plot(places, planned, color=mark.colour)
+    axes.plot(places, bounds, color=mark.colour, linestyle="--", linewidth=1)
     for place in places:
-        enough = [cell for cell in by_place[place] if _enough(cell)]
-        if enough:
-            least = min(float(cell.at["users"]) for cell in enough)
-            axes.plot(place, least, marker, color=colour, markersize=7, markerfacecolor="none")
+        sizes = {float(cell.at["users"]): _enough(cell) for cell in by_place[place]}
+        enough = min((size for size, held in sizes.items() if held), default=None)
+        if enough is None:
+            continue
+        below = max((size for size in sizes if size < enough), default=enough)
+        axes.vlines(place, below, enough, color=mark.colour, linewidth=1, alpha=0.6)
+        axes.plot(place, enough, mark.marker, color=mark.colour, markersize=6)
 
 
 def _enough(cell: CellSummary) -> bool:
@@ -80,18 +83,20 @@ def _enough(cell: CellSummary) -> bool:
     return cell.success is None or cell.success.value >= 1 - float(cell.at["beta"])
 
 
-def _legends(axes: Any, title: str, *, coloured: bool) -> None:
-    """What kinds of lines there are, and whose they are."""
+def _legend(axes: Any, heading: str, entries: Sequence[tuple[ink.Mark, str]]) -> None:
+    """What kinds of lines there are, and below whose they are."""
     from matplotlib.lines import Line2D
 
-    kinds_of: dict[str, dict[str, Any]] = {
+    kinds: dict[str, dict[str, Any]] = {
         "planned": {},
         "no randomizer takes less": {"linestyle": "--", "linewidth": 1},
-        "enough": {"linestyle": "", "marker": "o", "markerfacecolor": "none"},
+        "enough": {"linestyle": "", "marker": "o"},
     }
-    styles = [Line2D([], [], color=ink.INK, label=name, **how) for name, how in kinds_of.items()]
-    kinds = ink.legend_beside(axes, handles=styles)
-    if coloured:
-        axes.add_artist(kinds)
-        found = ink.legend_beside(axes, title)
-        found.set_bbox_to_anchor((1.01, 0.72), transform=axes.transAxes)
+    handles = [Line2D([], [], color=ink.INK, label=name, **how) for name, how in kinds.items()]
+    if len(entries) > 1:
+        handles.append(Line2D([], [], linestyle="", label=f"\n{heading}"))
+        handles += [
+            Line2D([], [], color=mark.colour, marker=mark.marker, label=label)
+            for mark, label in entries
+        ]
+    ink.legend_beside(axes, handles=handles)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from askance.simulation.experiments.plots import ink
 from askance.simulation.experiments.plots.picture import Picture, new_figure
@@ -24,7 +25,9 @@ def rounds(taken: Sequence[RoundTaken], title: str) -> Picture:
         heights = [getattr(one, name) for one in taken]
         bars = above.bar([at + shift for at in places], heights, width, color=colour, label=name)
         if len(taken) <= _LABELLED:
-            above.bar_label(bars, [ink.short(height) for height in heights], fontsize=8, padding=2)
+            above.bar_label(
+                bars, [ink.short(height, 3) for height in heights], fontsize=8, padding=2
+            )
     ink.plain(above, title=title, across="", up="users, answers")
     above.margins(y=0.15)
     above.yaxis.set_major_formatter(lambda value, _: ink.short(value))
@@ -33,9 +36,13 @@ def rounds(taken: Sequence[RoundTaken], title: str) -> Picture:
     ink.plain(below, title="", across="round", up="tolerance τ")
     if ink.wide([one.tau for one in taken]):
         below.set_yscale("log")
-        ink.logarithmic(below.yaxis)
+        below.margins(y=0.3)
+        ink.logarithmic(below)
     else:
-        below.set_ylim(bottom=0)
+        below.set_ylim(0, 1.3 * max(one.tau for one in taken))
+    if len(taken) <= _LABELLED:
+        for at, one in zip(places, taken, strict=True):
+            _over(below, at, one.tau)
     if len(taken) <= _LABELLED:
         counts = [f"{at}\n{one.queries:,} q." for at, one in zip(places, taken, strict=True)]
         below.set_xticks(places, counts)
@@ -44,3 +51,9 @@ def rounds(taken: Sequence[RoundTaken], title: str) -> Picture:
         below.xaxis.get_major_locator().set_params(integer=True)
     below.set_xlim(0.4, len(taken) + 0.6)
     return Picture(figure)
+
+
+def _over(axes: Any, at: int, tau: float) -> None:
+    axes.annotate(
+        f"{tau:.3g}", (at, tau), xytext=(0, 5), textcoords="offset points", ha="center", fontsize=8
+    )

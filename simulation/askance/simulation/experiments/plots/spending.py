@@ -33,7 +33,8 @@ def spending(transcript: Transcript, budget: float, title: str) -> Picture:
         bars = axes.bar(places, [users[level] for level in levels], color=ink.ACCENT, width=0.6)
         axes.set_xticks(places, [f"{level / NANO_NATS_PER_NAT:.4g}" for level in levels])
         axes.bar_label(bars, [f"{users[level]:,}" for level in levels], fontsize=9, padding=2)
-        axes.set_xlim(-0.8, max(len(levels) - 0.2, 1.8))
+        aside = 0.8 if len(levels) > 1 else 1.6  # a lone bar is to look like one
+        axes.set_xlim(-aside, len(levels) - 1 + aside)
     else:
         spent = [level / NANO_NATS_PER_NAT for level in levels]
         axes.hist(spent, _BINS, weights=[users[level] for level in levels], color=ink.ACCENT)

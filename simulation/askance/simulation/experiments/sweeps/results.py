@@ -51,7 +51,7 @@ class Summary:
     def table(self) -> list[list[str]]:
         """Its lines as people read them, the heads first."""
         band = f"{self.confidence:.0%}"
-        heads = [*self.axes, "trials", "error", band, "success", band, "users asked", "seconds"]
+        heads = [*self.axes, "trials", "error", band, "success", band, "asked", "s"]
         return [heads, *(_line(cell, self.axes) for cell in self.cells)]
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -214,7 +214,7 @@ def _order(value: Level) -> tuple[int, float, str]:
 def _line(cell: CellSummary, axes: tuple[str, ...]) -> list[str]:
     at = [shown(cell.at[name]) for name in axes]
     if cell.refused == cell.trials:
-        return [*at, str(cell.trials), "refused", "", "", "", f"{cell.users_needed:,} needed", ""]
+        return [*at, str(cell.trials), "refused", "", "", "", f"needs {cell.users_needed:,}", ""]
     line = [*at, str(cell.trials)]
     for band in (cell.error, cell.success):
         if band is None:
@@ -222,7 +222,7 @@ def _line(cell: CellSummary, axes: tuple[str, ...]) -> list[str]:
         elif band.low is None or band.high is None:
             line += [f"{band.value:.3g}", ""]
         else:
-            line += [f"{band.value:.3g}", f"{band.low:.3g} .. {band.high:.3g}"]
+            line += [f"{band.value:.3g}", f"{band.low:.2g}..{band.high:.2g}"]
     return [*line, f"{cell.users_used:,.0f}", f"{cell.seconds:.2g}"]
 
 

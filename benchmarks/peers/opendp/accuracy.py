@@ -32,7 +32,9 @@ from peers.measuring import (
     tell,
 )
 
-SMALL, LARGE, MEANS = Size(500, 40), Size(500, 8), Size(500, 1_000)
+VALUES, FEW_VALUES = Size(500, 20), Size(500, 5)  # few where cells are many
+BITS, FEW_BITS = Size(200, 20), Size(100, 5)  # milliseconds a user at 1,024 cells
+MEANS = Size(100, 500)
 Estimate = Callable[[list[int]], Shares]
 
 
@@ -42,12 +44,12 @@ def main(effort: str) -> Iterator[Accuracy]:
     dp.enable_features("contrib")
     for eps in EPSILONS[effort]:
         for k in SIZES[effort]:
-            size = (LARGE if k > 100 else SMALL).of(effort)
-            values = cells(size.n, k)
-            for name, made in (
-                ("randomized_response", categorical),
-                ("randomized_response_bitvec", bit_vector),
+            for name, made, planned in (
+                ("randomized_response", categorical, FEW_VALUES if k > 100 else VALUES),
+                ("randomized_response_bitvec", bit_vector, FEW_BITS if k > 100 else BITS),
             ):
+                size = planned.of(effort)
+                values = cells(size.n, k)
                 estimate = made(dp, eps, k)
                 found = [{"raw": estimate(values.tolist())} for _ in range(size.repetitions)]
                 yield from accuracy(name, eps, values, k, found)

@@ -55,12 +55,12 @@ EDGES = st.one_of(
 
 
 def column_of(randomizer: Randomizer, levels: list[int]) -> Any:
-    """Levels as columns have them: integers, or for patterns a sign a component."""
+    """Levels as columns have them: integers, or for patterns one a component."""
     if not isinstance(randomizer, HypercubeResponse):
         return np.array(levels, dtype=np.int64)
     places = range(randomizer.components - 1, -1, -1)
-    signs = [[bool(level >> place & 1) for place in places] for level in levels]
-    return np.array(signs, dtype=np.bool_).reshape(-1, randomizer.components)
+    signs = [[level >> place & 1 for place in places] for level in levels]
+    return np.array(signs, dtype=np.int64).reshape(-1, randomizer.components)
 
 
 def compared(randomizer: Randomizer, levels: list[int], coins: list[list[int]]) -> None:

@@ -117,15 +117,15 @@ class Request:
     @property
     def coins(self) -> int:
         """How many 64-bit coins an answer takes, whatever the record."""
-        return self.randomizer.coins + self.rounding_coins
+        return self.randomizer.coins + rounding_coins(self.query)
 
-    @property
-    def rounding_coins(self) -> int:
-        """How many of them, the last ones, round: a real value is rounded at random onto the
-        randomizer's levels by a coin of its own, and so is every component of a vector."""
-        if self.query.kind is QueryKind.VECTOR:
-            return self.query.components
-        return 1 if self.query.kind is QueryKind.REAL else 0
+
+def rounding_coins(query: Query) -> int:
+    """How many of an answer's coins, the last ones, round: a real value is rounded at random onto
+    the randomizer's levels by a coin of its own, and so is every component of a vector."""
+    if query.kind is QueryKind.VECTOR:
+        return query.components
+    return 1 if query.kind is QueryKind.REAL else 0
 
 
 @dataclass(frozen=True, slots=True)

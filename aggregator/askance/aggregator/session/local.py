@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from askance.aggregator.estimation import estimate
-from askance.aggregator.learners import Answers, Batch, Question
+from askance.aggregator.estimation import alpha_of, estimate, joined
+from askance.aggregator.learners import Answer, Answers, Batch, Question
 from askance.aggregator.planning import Design, RoundPlan, StudyPlan, plan_batch
 from askance.aggregator.session.accounts import Accounts
 from askance.aggregator.session.cohorts import Cohort, Permutation
@@ -235,17 +235,21 @@ class LocalOracle:
 
     def _estimate(self, batch: Batch, asked: Asked, closed: Closed) -> Answers:
         alpha = self._alpha / len(batch.questions)
-        answers = {}
+        blocks: list[list[Answer]] = [[] for _ in batch.questions]
         for group, tally in zip(asked.groups, closed.tallies, strict=True):
             request = decode_request(group.payload, self._terms.schema)
             counts = np.array(tally.counts, dtype=np.int64)
             # The query that was answered: a replayed one may differ from it by a grid step.
             asked_for = batch.questions[group.question]
             question = Question(request.query, asked_for.tau, asked_for.cell_mass)
-            answers[group.question] = estimate(
-                question, request.randomizer, counts, tally.answered, alpha
+            part = alpha_of(question, asked_for, alpha)
+            blocks[group.question].append(
+                estimate(question, request.randomizer, counts, tally.answered, part)
             )
-        return tuple(answers[place] for place in range(len(batch.questions)))
+        return tuple(
+            joined(answered, question)
+            for answered, question in zip(blocks, batch.questions, strict=True)
+        )
 
 
 def _same(batch: Batch, asked: Asked, schema: Schema) -> None:

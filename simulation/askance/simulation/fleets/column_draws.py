@@ -30,7 +30,6 @@ from askance.client.randomizers.hypercube_draws import patterns_within, rank_wor
 from askance.simulation.fleets.linear_hashes import hash_values
 
 Levels = NDArray[np.int64]
-Patterns = NDArray[np.bool_]
 Coins = NDArray[np.uint64]
 Reports = NDArray[np.uint8]
 
@@ -40,12 +39,12 @@ _LOW = np.uint64((1 << 32) - 1)
 
 
 @singledispatch
-def draw(randomizer: Randomizer, levels: Levels | Patterns, coins: Coins) -> Reports:
+def draw(randomizer: Randomizer, levels: Levels, coins: Coins) -> Reports:
     """Reports of users with these levels.
 
     Args:
       randomizer: one of the wire's.
-      levels: shape (n,); of sign patterns (n, components), true for +.
+      levels: shape (n,); of sign patterns (n, components), 1 for +.
       coins: shape (n, randomizer.coins), as each device would draw them.
 
     Returns:
@@ -165,7 +164,7 @@ def _sets(randomizer: SubsetSelection, levels: Levels, coins: Coins) -> Reports:
 
 
 @draw.register
-def _(randomizer: HypercubeResponse, levels: Patterns, coins: Coins) -> Reports:
+def _(randomizer: HypercubeResponse, levels: Levels, coins: Coins) -> Reports:
     rows = max(1, _CELLS_AT_ONCE // randomizer.components)
     blocks = [
         _patterns(randomizer, levels[start : start + rows], coins[start : start + rows])
@@ -174,7 +173,7 @@ def _(randomizer: HypercubeResponse, levels: Patterns, coins: Coins) -> Reports:
     return np.concatenate(blocks) if blocks else np.zeros((0, randomizer.width), np.uint8)
 
 
-def _patterns(randomizer: HypercubeResponse, patterns: Patterns, coins: Coins) -> Reports:
+def _patterns(randomizer: HypercubeResponse, patterns: Levels, coins: Coins) -> Reports:
     """Signs that differ: so many by a rank, those by Floyd's algorithm, a draw at a time."""
     components, half = randomizer.components, randomizer.components // 2
     distances = _distances(randomizer, coins)
@@ -187,7 +186,7 @@ def _patterns(randomizer: HypercubeResponse, patterns: Patterns, coins: Coins) -
         drawn = _scaled(coins[rows, j - components], j + 1)
         flips[rows, np.where(flips[rows, drawn], j, drawn)] = True
     flips ^= more[:, np.newaxis]
-    flips ^= patterns
+    flips ^= patterns.astype(np.bool_)
     return np.packbits(reported, axis=1)
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from askance.aggregator.session import MISSING, Accounts, Group, Round, Tally
 from askance.aggregator.session.tallies import CHUNK, leaf, merkle_root
 from askance.client.device import ExaminedRequest, ExaminedStudy, Examiner
-from askance.client.messages import Reason, Refusal
+from askance.client.messages import Reason, Refusal, rounding_coins
 from askance.client.queries import QueryKind
 from askance.client.randomizers import round_to_levels
 from askance.simulation.fleets.column_draws import draw
@@ -26,6 +26,8 @@ from askance.simulation.fleets.devices import Devices
 from askance.simulation.fleets.opened import Progress
 
 Ordinals = NDArray[np.int64]
+
+_WORDS_AT_ONCE = 1 << 23  # coins drawn together: bounds memory where an answer takes hundreds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,18 +193,34 @@ class ColumnFleet:
     def _draw(self, group: Group, coins: bytes, chunk: int, members: Ordinals) -> NDArray[np.uint8]:
         """The reports of members of one chunk (see `Device`'s own draw)."""
         query, randomizer = group.query, group.randomizer
+        rounding = rounding_coins(query)
+        words = self._words(group, coins, chunk, members, randomizer.coins + rounding)
+        words, last = words[:, : randomizer.coins], words[:, randomizer.coins :]
         start = chunk * CHUNK
         stop = min(start + CHUNK, group.population)
-        real = query.kind is QueryKind.REAL
-        everyone = self._devices.coins.columns(coins, start, stop, randomizer.coins + real)
-        words = everyone[members - start]
         people = self._devices.population.columns(start, stop).take(members - start)
+        if query.kind is QueryKind.VECTOR:
+            numbers = query.evaluate_vector(people)
+            return draw(randomizer, round_to_levels(numbers, query.low, query.high, 2, last), words)
         levels = query.evaluate(people)
-        if real:
-            rounding = np.ascontiguousarray(words[:, -1])
-            levels = round_to_levels(levels, query.low, query.high, randomizer.levels, rounding)
-            words = words[:, :-1]
+        if rounding:
+            one = np.ascontiguousarray(last[:, 0])
+            levels = round_to_levels(levels, query.low, query.high, randomizer.levels, one)
         return draw(randomizer, levels, words)
+
+    def _words(
+        self, group: Group, coins: bytes, chunk: int, members: Ordinals, count: int
+    ) -> NDArray[np.uint64]:
+        """The coins of these members, drawn for everybody between them, so many at once."""
+        start, stop = chunk * CHUNK, min((chunk + 1) * CHUNK, group.population)
+        step = max(1, _WORDS_AT_ONCE // count)
+        parts = []
+        for first in range(start, stop, step):
+            last = min(first + step, stop)
+            here = members[slice(*members.searchsorted([first, last]))]
+            if len(here):
+                parts.append(self._devices.coins.columns(coins, first, last, count)[here - first])
+        return np.concatenate(parts) if parts else np.zeros((0, count), np.uint64)
 
 
 def _confirm(

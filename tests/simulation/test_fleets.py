@@ -31,6 +31,7 @@ SMALL = {
     "conjunctions": {"d": "2", "relevant": "1", "accuracy": "1/2"},
     "frequency": {"tau": "1/5"},
     "masked-parity": {"d": "2"},
+    "mean-vector": {"d": "5", "tau": "1/2"},
     "mean": {"tau": "1/5"},
     "literal-conjunctions": {"d": "2", "relevant": "1", "accuracy": "4/5"},
     "disjunctions": {"d": "2", "relevant": "1", "accuracy": "4/5"},

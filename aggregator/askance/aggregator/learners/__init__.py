@@ -86,6 +86,7 @@ from askance.aggregator.learners.masked_parity import (
     masked_parity_schema,
 )
 from askance.aggregator.learners.mean import MeanEstimate, mean
+from askance.aggregator.learners.mean_vector import MeanVector, mean_vector
 from askance.aggregator.learners.naive_bayes import NaiveBayes, naive_bayes
 from askance.aggregator.learners.pca import PrincipalComponents, principal_components
 from askance.aggregator.learners.perceptron import perceptron, perceptron_rounds
@@ -101,7 +102,12 @@ from askance.aggregator.learners.registry import (
     register,
 )
 from askance.aggregator.learners.rows import Rows
-from askance.aggregator.learners.schemas import plane_schema, traits_schema, words_schema
+from askance.aggregator.learners.schemas import (
+    plane_schema,
+    traits_schema,
+    vectors_schema,
+    words_schema,
+)
 from askance.aggregator.learners.trees import DecisionTree
 
 __all__ = [
@@ -134,6 +140,7 @@ __all__ = [
     "Marginals",
     "MaskedParity",
     "MeanEstimate",
+    "MeanVector",
     "NaiveBayes",
     "NonAdaptive",
     "Number",
@@ -177,6 +184,7 @@ __all__ = [
     "masked_parity",
     "masked_parity_schema",
     "mean",
+    "mean_vector",
     "naive_bayes",
     "neutral_answer",
     "non_adaptive",
@@ -191,5 +199,6 @@ __all__ = [
     "ridge_regression",
     "text_of_bits",
     "traits_schema",
+    "vectors_schema",
     "words_schema",
 ]

@@ -15,6 +15,7 @@ from askance.aggregator.learners.literals import (
     literal_conjunctions,
 )
 from askance.aggregator.learners.marginals import marginals
+from askance.aggregator.learners.mean_vector import mean_vector
 from askance.aggregator.learners.naive_bayes import naive_bayes
 from askance.aggregator.learners.pca import principal_components
 from askance.aggregator.learners.quantiles import quantiles
@@ -26,7 +27,12 @@ from askance.aggregator.learners.registry import (
     register,
     whole,
 )
-from askance.aggregator.learners.schemas import plane_schema, traits_schema, words_schema
+from askance.aggregator.learners.schemas import (
+    plane_schema,
+    traits_schema,
+    vectors_schema,
+    words_schema,
+)
 from askance.client.errors import InvalidParameter
 from askance.client.queries import Bits, Category, Integer, Real, Schema
 
@@ -107,6 +113,22 @@ def _marginals(schema: Schema | None, parameters: Text) -> Learner[Any]:
         whole("way", parameters["way"]),
         whole("bins", parameters["bins"]),
         parameters.get("tau"),
+    )
+
+
+def _mean_vector(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    if schema is None:
+        schema = vectors_schema(whole("d", parameters.get("d", "8")))
+    elif "d" in parameters:
+        raise InvalidParameter("mean-vector: d is for planning without data; found a schema")
+    return mean_vector(
+        schema,
+        columns_in(parameters),
+        parameters["norm"],
+        parameters.get("bound"),
+        parameters.get("tau"),
+        parameters["bias"],
+        parameters["seed"],
     )
 
 
@@ -296,5 +318,26 @@ register(
             TAU,
         ),
         _ranges,
+    )
+)
+register(
+    LearnerEntry(
+        "mean-vector",
+        "the means of many numbers at once, bounded one by one or in length",
+        "greatest distance of a mean from the population's (l2: length of the error), real units",
+        (
+            COLUMNS,
+            ParameterEntry("d", "how many numbers, to plan without data (8)"),
+            ParameterEntry(
+                "norm", "linf: each number is bounded; l2: and so is their length", "linf"
+            ),
+            ParameterEntry(
+                "bound", "of each number, or of the length (default: the fields' bounds; l2: 1)"
+            ),
+            ParameterEntry("tau", "how exact (l2: the error's length; default: as users allow)"),
+            ParameterEntry("bias", "of l2: what clipping may add, as a part of the bound", "1/20"),
+            ParameterEntry("seed", "of l2: public text that the rotation follows from", "0"),
+        ),
+        _mean_vector,
     )
 )

@@ -7,6 +7,7 @@ from askance.client.queries import Bit, Bits, Category, Integer, Label, Real, Sc
 
 MAX_PLANE = 32
 MAX_WIDTH = 256
+MAX_VECTOR = 1024
 
 
 def traits_schema() -> Schema:
@@ -44,3 +45,14 @@ def words_schema(width: int) -> Schema:
     if not 1 <= width <= MAX_WIDTH:
         raise InvalidParameter(f"width expects a number in 1..{MAX_WIDTH}, found {width}")
     return Schema("words", 1, word=Bits(width))
+
+
+def vectors_schema(d: int) -> Schema:
+    """Numbers x0 .. x(d-1) in [-1, 1].
+
+    Raises:
+        InvalidParameter: d is not in 1..1024.
+    """
+    if not 1 <= d <= MAX_VECTOR:
+        raise InvalidParameter(f"d expects a number in 1..{MAX_VECTOR}, found {d}")
+    return Schema.of("vectors", 1, {f"x{j}": Real(-1, 1) for j in range(d)})

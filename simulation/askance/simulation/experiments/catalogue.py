@@ -24,6 +24,7 @@ _HOME = {
     "conjunctions": "conjunctions",
     "frequency": "categories",
     "mean": "numbers",
+    "mean-vector": "unit-vectors",
     "literal-conjunctions": "literal-conjunctions",
     "disjunctions": "disjunctions",
     "decision-lists": "decision-lists",

@@ -27,13 +27,22 @@ from askance.aggregator.learners import (
     Marginals,
     MaskedParity,
     MeanEstimate,
+    MeanVector,
     NonAdaptive,
     PrincipalComponents,
     Quantiles,
     Ranges,
 )
 from askance.aggregator.learners.prefixes import Domain
-from askance.client.queries import Category, EncodedColumns, Integer, Query, QueryKind, Real
+from askance.client.queries import (
+    Category,
+    EncodedColumns,
+    Integer,
+    Query,
+    QueryKind,
+    Real,
+    vector,
+)
 from askance.simulation.populations import Population
 
 _CHUNK = 1 << 16
@@ -109,6 +118,19 @@ def _(hypothesis: MeanEstimate, learner: Learner[Any], population: Population) -
     scale = 1 if query.kind is QueryKind.PREDICATE else 1 << query.frac
     truth = (float(Fraction(total, scale * population.size)),)
     return _covers((hypothesis.estimate,), (hypothesis.low,), (hypothesis.high,), truth)
+
+
+@judge.register
+def _(hypothesis: MeanVector, learner: Learner[Any], population: Population) -> Verdict:
+    """Of l2 the length of the error, right if within the radius; else the greatest error."""
+    query = vector([population.schema[name] for name in hypothesis.fields])
+    total = sum(query.evaluate_vector(columns).sum(axis=0) for columns in _chunks(population))
+    truth = tuple((np.ldexp(total, -query.frac) / population.size).tolist())
+    covered = _covers(hypothesis.estimates, hypothesis.lows, hypothesis.highs, truth)
+    if hypothesis.radius is None:
+        return covered
+    error = float(np.linalg.norm(np.array(hypothesis.estimates) - np.array(truth)))
+    return Verdict(error <= hypothesis.radius, error, truth)
 
 
 @judge.register

@@ -76,6 +76,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "marginals": {"columns": "member,colour,age", "bins": "2", "tau": "1/5"},
         "masked-parity": {"d": "2"},
         "mean": {"tau": "1/10"},
+        "mean-vector": {"d": "3", "tau": "1/5"},
         "naive-bayes": {"columns": "member,age,answers", "bins": "2", "tau": "1/5"},
         "pca": {"d": "2", "components": "1", "tau": "1/4"},
         "perceptron": {"d": "1", "gap": "20", "rounds": "4"},

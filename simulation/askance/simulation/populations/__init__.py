@@ -26,6 +26,7 @@ from askance.simulation.populations.population import Population
 from askance.simulation.populations.registry import POPULATIONS, PopulationEntry
 from askance.simulation.populations.tables import people_of
 from askance.simulation.populations.traits import traits
+from askance.simulation.populations.unit_vectors import unit_vectors
 from askance.simulation.populations.words import words
 
 __all__ = [
@@ -54,5 +55,6 @@ __all__ = [
     "plane",
     "read_file",
     "traits",
+    "unit_vectors",
     "words",
 ]

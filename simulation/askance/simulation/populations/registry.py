@@ -23,6 +23,7 @@ from askance.simulation.populations.parities import parities
 from askance.simulation.populations.plane import plane
 from askance.simulation.populations.population import Population
 from askance.simulation.populations.traits import traits
+from askance.simulation.populations.unit_vectors import unit_vectors
 from askance.simulation.populations.words import words
 from askance.simulation.seeds import Seed
 
@@ -116,6 +117,12 @@ POPULATIONS = {
             "numbers, Gaussian about centres that lie apart; their deviation in 512ths",
             (("clumps", 3), ("d", 2), ("spread", 20)),
             gaussian_mixture,
+        ),
+        PopulationEntry(
+            "unit-vectors",
+            "vectors of length one that lean to one side, by hundredths",
+            (("d", 8), ("lean", 50)),
+            unit_vectors,
         ),
         PopulationEntry("numbers", "a bell-shaped number in [0, 1]", (), numbers),
     )

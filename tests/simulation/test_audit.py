@@ -199,10 +199,12 @@ def test_events_are_not_tested_on_the_reports_they_were_chosen_from() -> None:
     telling = {who: [Message(bytes([who, who]), (b"", b""))] * 300 for who in (0, 1)}
     silent = [Message(bytes([byte % 2, 0]), (b"", b"")) for byte in range(300)]
     reports = {"a": telling[0] + silent, "b": telling[1] + silent}
-    (found,) = exposures(reports, [Pair("a", "b", 0)], ALPHA)
+    (found,) = exposures(reports, [Pair("a", "b", 0)], [], ALPHA)
     assert found.events > 0
     assert found.low <= 0
-    (swapped,) = exposures({"a": telling[0] * 2, "b": telling[1] * 2}, [Pair("a", "b", 0)], ALPHA)
+    (swapped,) = exposures(
+        {"a": telling[0] * 2, "b": telling[1] * 2}, [Pair("a", "b", 0)], [], ALPHA
+    )
     assert swapped.low > 1
 
 

@@ -9,7 +9,8 @@ takes apart the bytes of their reports by the wire format's rules, and looks for
   bounds of the two probabilities, each at its share of alpha over all events tried (Bonferroni).
   Events (a symbol, a byte, a bit, the first bit set, a length, thresholds of a likelihood ratio)
   are chosen and learned in one half of the reports and tested on the other, so that choosing costs
-  nothing. Two records that answer alike may tell nothing at all: their eps is 0;
+  nothing; what the stated table calls telling is fixed and needs no choice. Two records that answer
+  alike may tell nothing at all: their eps is 0;
 - **departures**: a symbol or a cell that is reported more or less often than is stated (never, for
   example), by exact binomial tails. Randomizers that tell less than they charge depart too;
 - **broken promises**, in which there is no chance: bytes around the symbol that differ between
@@ -23,8 +24,9 @@ event as frequent as the best one found. A loss between records that were not as
 were not tried, or of a chance below about 1/n is not seen. The proof is `verify`; an audit is
 evidence that what it proves is what runs.
 
-Rules of the room: reports come from devices whose coins are fresh at every call; no decoder, table
-or counter of the trusted base reads them; an alarm is a line for people, false with a chance of at
+Rules of the room: reports come from devices whose coins are fresh at every call; no decoder or
+counter of the trusted base reads them, and what a randomizer states of its symbols is what they are
+held against; an alarm is a line for people, false with a chance of at
 most alpha. `audit` takes any function that returns bytes; `audit_devices` puts devices behind it.
 
 Source: Clopper and Pearson, Biometrika 26 (1934); Ding, Wang, Wang, Zhang and Kifer, StatDP, 2018
@@ -52,6 +54,8 @@ from askance.simulation.audit.bench import (
     Subject,
     of_a_number,
     of_cells,
+    of_signs,
+    subject_of,
 )
 from askance.simulation.audit.ledgers import FileLedgers, Ledgers, MemoryLedgers
 from askance.simulation.audit.losses import Exposure, Pair, exposures
@@ -90,7 +94,9 @@ __all__ = [
     "messages",
     "of_a_number",
     "of_cells",
+    "of_signs",
     "repeats",
     "stated",
+    "subject_of",
     "subjects",
 ]

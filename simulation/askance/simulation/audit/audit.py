@@ -13,12 +13,14 @@ from askance.client.accounting import NANO_NATS_PER_NAT, parse_epsilon
 from askance.client.device import Device
 from askance.client.errors import InvalidParameter
 from askance.client.randomizers import Coins, SystemCoins, randomized_response
-from askance.simulation.audit.bench import Bench, Case, Maker, Subject, of_a_number, of_cells
+from askance.simulation.audit.bench import Bench, Case, Maker, Subject, of_a_number, subject_of
+from askance.simulation.audit.events import Event
 from askance.simulation.audit.ledgers import Ledgers, MemoryLedgers
 from askance.simulation.audit.losses import Exposure, Pair, exposures
 from askance.simulation.audit.messages import messages
 from askance.simulation.audit.promises import Broken, certainties, repeats, uneven_frames
 from askance.simulation.audit.statements import Goodness, Statements, compare, stated
+from askance.simulation.audit.tables import telling
 from askance.simulation.experiments.verification import FAMILIES
 
 DEFAULT_EPSILONS = ("1", "4")
@@ -118,6 +120,7 @@ def audit(
     pairs: Sequence[Pair],
     statements: Mapping[str, Statements],
     *,
+    events: Sequence[Event] = (),
     nano_nats: int,
     reports: int,
     alpha: float,
@@ -133,6 +136,7 @@ def audit(
       cases: who is asked.
       pairs: of cases, with the most that may be told between them.
       statements: the shares that are stated, for the cases that have any.
+      events: to be looked for besides those that are learned.
       nano_nats: what each report is to charge.
       reports: of each case; half of them to choose events from, half to test those on.
       alpha: the chance of any false alarm.
@@ -150,7 +154,7 @@ def audit(
         subject=name,
         nano_nats=nano_nats,
         reports=reports,
-        exposures=tuple(exposures(seen, pairs, alpha / 2)),
+        exposures=tuple(exposures(seen, pairs, events, alpha / 2)),
         goodness=compare(symbols, statements, alpha / 2),
         broken=tuple(uneven_frames(seen, nano_nats)),
     )
@@ -181,6 +185,7 @@ def audit_devices(
         subject.cases,
         subject.pairs,
         {case.name: stated(subject.randomizer, case.law) for case in subject.cases},
+        events=telling(subject.randomizer, subject.cases[:2]),
         nano_nats=subject.randomizer.loss.nano_nats,
         reports=reports,
         alpha=alpha,
@@ -237,7 +242,7 @@ def audit_families(
 
 
 def _family(name: str, make: Callable[[int], Any], nano: int) -> Subject:
-    return of_cells(name, make(nano))
+    return subject_of(name, make(nano))
 
 
 def _finite(number: float) -> float | None:

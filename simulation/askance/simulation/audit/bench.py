@@ -25,8 +25,9 @@ from askance.client.queries import (
     category,
     predicate,
     real,
+    vector,
 )
-from askance.client.randomizers import Coins, Randomizer
+from askance.client.randomizers import Coins, HypercubeResponse, Randomizer
 from askance.simulation.audit.losses import Pair
 from askance.simulation.audit.statements import Law
 from askance.simulation.seeds import Seed
@@ -120,6 +121,28 @@ def of_cells(name: str, randomizer: Randomizer) -> Subject:
         Case("no answer, other", {"other": 1}, certain[1]),
     )
     return Subject(name, schema, query, randomizer, cases)
+
+
+def of_signs(name: str, randomizer: HypercubeResponse) -> Subject:
+    """A question about a number in [-1, 1] as often as there are components; default 1."""
+    schema = Schema("audited", 1, answer=Integer(-1, 1), other=Bit())
+    query = vector([schema.answer] * randomizer.components, default=1)
+    least: Law = {0: Fraction(1)}
+    greatest: Law = {randomizer.levels - 1: Fraction(1)}
+    cases = (
+        Case("all minus", {"answer": -1, "other": 0}, least),
+        Case("all plus", {"answer": 1, "other": 0}, greatest),
+        Case("no answer", {"other": 0}, greatest),
+        Case("no answer, other", {"other": 1}, greatest),
+    )
+    return Subject(name, schema, query, randomizer, cases)
+
+
+def subject_of(name: str, randomizer: Randomizer) -> Subject:
+    """The question that a randomizer is made for: about sign patterns, or about cells."""
+    if isinstance(randomizer, HypercubeResponse):
+        return of_signs(name, randomizer)
+    return of_cells(name, randomizer)
 
 
 def of_a_number(name: str, randomizer: Randomizer) -> Subject:

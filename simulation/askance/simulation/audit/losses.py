@@ -76,13 +76,17 @@ class _Test:
 
 
 def exposures(
-    reports: Mapping[str, Sequence[Message]], pairs: Sequence[Pair], alpha: float
+    reports: Mapping[str, Sequence[Message]],
+    pairs: Sequence[Pair],
+    events: Sequence[Event],
+    alpha: float,
 ) -> list[Exposure]:
     """Bounds the loss of every pair from below; all bounds together miss with at most alpha.
 
     Args:
       reports: by case; fresh devices', so that they are independent.
       pairs: of cases in `reports`.
+      events: some to test besides those that are learned, fixed before anything was asked.
       alpha: divided evenly among all events of all pairs (Bonferroni).
     """
     width = max(1, *(len(message.symbol) for of in reports.values() for message in of))
@@ -92,8 +96,8 @@ def exposures(
     }
     tests = [
         [
-            *_tests(halves[pair.first], halves[pair.second], pair.first),
-            *_tests(halves[pair.second], halves[pair.first], pair.second),
+            *_tests(halves[pair.first], halves[pair.second], pair.first, events),
+            *_tests(halves[pair.second], halves[pair.first], pair.second, events),
         ]
         for pair in pairs
     ]
@@ -102,9 +106,12 @@ def exposures(
 
 
 def _tests(
-    here: tuple[Symbols, Symbols], there: tuple[Symbols, Symbols], likelier: str
+    here: tuple[Symbols, Symbols],
+    there: tuple[Symbols, Symbols],
+    likelier: str,
+    fixed: Sequence[Event],
 ) -> list[_Test]:
-    events: list[Event] = [*candidates(here[0], there[0]), *learned(here[0], there[0])]
+    events = [*candidates(here[0], there[0]), *learned(here[0], there[0]), *fixed]
     n = (len(here[1]), len(there[1]))
     return [
         _Test(likelier, event, (event.count(here[1]), event.count(there[1])), n) for event in events

@@ -12,7 +12,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from askance.client.randomizers import Randomizer, SubsetSelection
+from askance.client.randomizers import HypercubeResponse, Randomizer, SubsetSelection
 from askance.simulation.audit.bounds import improbable
 
 _LISTED = 4096  # alphabets up to this size are gone through symbol by symbol
@@ -72,11 +72,14 @@ def stated(randomizer: Randomizer, law: Law) -> Statements:
     """What a randomizer's integers say of its symbols, for one record.
 
     Symbol by symbol where they can be listed, "none of these" included; of a set among many cell by
-    cell, and that it has its size. Of another large alphabet nothing, and a report says so.
+    cell, and that it has its size; of a long sign pattern component by component. Of another large
+    alphabet nothing, and the number of statements tells so.
     """
     match randomizer:
         case SubsetSelection(cells, size) if comb(cells, size) > _LISTED:
             return _cells(randomizer, law)
+        case HypercubeResponse() if randomizer.levels > _LISTED:
+            return _signs(randomizer, law)
     alphabet = list(islice(randomizer.alphabet(), _LISTED + 1))
     if len(alphabet) > _LISTED:
         return Statements(np.zeros(0), lambda symbols: np.zeros(0, dtype=np.int64), str)
@@ -119,6 +122,28 @@ def _cells(randomizer: SubsetSelection, law: Law) -> Statements:
         np.array([*shares, 1.0]),
         count,
         lambda place: f"cell {place}" if place < cells else f"{randomizer.size} cells",
+    )
+
+
+def _signs(randomizer: HypercubeResponse, law: Law) -> Statements:
+    components, width, rates = randomizer.components, randomizer.width, randomizer.rates
+    spare = 8 * width - components
+    shares = np.zeros(8 * width)
+    for component in range(components):
+        plus = sum(
+            (p for level, p in law.items() if level >> (components - 1 - component) & 1), Fraction()
+        )
+        shares[spare + component] = float(rates.other + plus * (rates.own - rates.other))
+
+    def count(symbols: Sequence[bytes]) -> NDArray[np.int64]:
+        rows = np.frombuffer(b"".join(s for s in symbols if len(s) == width), np.uint8)
+        counts = np.unpackbits(rows.reshape(-1, width), axis=1).sum(axis=0, dtype=np.int64)
+        return np.append(counts, sum(len(symbol) == width for symbol in symbols))
+
+    return Statements(
+        np.append(shares, 1.0),
+        count,
+        lambda place: f"component {place - spare}" if place < 8 * width else f"{width} bytes",
     )
 
 

@@ -1,0 +1,53 @@
+"""Events that are fixed beforehand: the symbols that are likelier by a randomizer's own integers.
+
+Where a report names a hash function as well as a value, no symbol is seen often enough to be
+learned; the stated table says what would tell two records apart. Whether it does is still counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from askance.client.randomizers import Randomizer
+from askance.simulation.audit.bench import Case
+from askance.simulation.audit.symbols import Symbols
+
+_WIDEST = 8  # bytes; the chances of wide bitmaps are integers of thousands of bits, and slow
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StatedLikelier:
+    """By what is stated, the symbol is likelier under one level than under another."""
+
+    randomizer: Randomizer
+    level: int
+    other: int
+
+    @property
+    def name(self) -> str:
+        """The two levels."""
+        return f"stated to be likelier at level {self.level} than at {self.other}"
+
+    def count(self, symbols: Symbols) -> int:
+        """Each different symbol is looked up once."""
+        chance = self.randomizer.probability
+        return sum(
+            times
+            for symbol, times in Counter(symbols.raw).items()
+            if chance(self.level, symbol) > chance(self.other, symbol)
+        )
+
+
+def telling(randomizer: Randomizer, cases: Sequence[Case]) -> list[StatedLikelier]:
+    """Both directions between the cases whose level is certain; none for wide reports."""
+    if randomizer.width > _WIDEST:
+        return []
+    levels = [next(iter(case.law)) for case in cases if len(case.law) == 1]
+    return [
+        StatedLikelier(randomizer, level, other)
+        for level in levels
+        for other in levels
+        if level != other
+    ]

@@ -74,7 +74,8 @@ def bit_vector(dp: Any, eps: float, k: int) -> Estimate:
     f = 2 / (math.exp(eps / 2) + 1)
     domain = dp.bitvector_domain(max_weight=1)
     measurement = dp.m.make_randomized_response_bitvec(domain, dp.discrete_distance(), f=f)
-    own = [np.packbits(row).tobytes() for row in np.eye(k, dtype=np.uint8)]
+    rows = np.eye(k, dtype=np.uint8)
+    own = [np.packbits(row, bitorder="little").tobytes() for row in rows]  # as its decoder reads
 
     def estimate(values: list[int]) -> Shares:
         reports = [measurement(own[value]) for value in values]

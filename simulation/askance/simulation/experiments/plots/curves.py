@@ -47,7 +47,7 @@ def curves(summary: Summary, x: str, y: str = "error") -> Picture:
     places = sorted({place for line in lines for place, _ in line.points})
     ink.plain(axes, title=title(summary, x), across=NAMES.get(x, x), up=_UP[y])
     _scale(axes, lines, places, y)
-    if len(lines) > 1 or axes.get_legend_handles_labels()[1][1:]:
+    if axes.get_legend_handles_labels()[1]:
         ink.legend_beside(axes, ", ".join(other_axes(summary, x)) or None)
     ink.caption(figure, _caption(summary, y, logarithmic=axes.get_yscale() == "log"))
     return Picture(figure)

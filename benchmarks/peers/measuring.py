@@ -54,7 +54,7 @@ class Accuracy:
     Args:
       question: "frequency", or "mean" of numbers in [-1, 1].
       protocol: the peer's own name of it.
-      estimate: what the peer makes of it: "raw", or how it was made to look like a distribution.
+      estimate: what the peer makes of it: "raw", or how it was made to look like what is possible.
       eps: nats a user.
       k: cells; None for a mean.
       n: users in a repetition.
@@ -155,13 +155,13 @@ def accuracy(
 
 
 def accuracy_of_mean(
-    protocol: str, eps: float, values: Shares, estimates: Sequence[float]
+    protocol: str, estimate: str, eps: float, values: Shares, estimates: Sequence[float]
 ) -> Accuracy:
     """The row of one mechanism for the mean of everybody's numbers."""
     errors = np.array(estimates) - values.mean()
     n_mse, n_mse_se = _mean_and_se(len(values) * errors**2)
     bias, bias_se = _mean_and_se(errors)
-    told = ("mean", protocol, "raw", eps, None, len(values), len(errors))
+    told = ("mean", protocol, estimate, eps, None, len(values), len(errors))
     return Accuracy(*told, n_mse, n_mse_se, bias, bias_se)
 
 

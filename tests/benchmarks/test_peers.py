@@ -61,7 +61,7 @@ def test_errors_are_told_as_n_mse_and_the_bias_of_an_empty_cell(load: Load) -> N
 
 def test_a_mean_has_an_error_of_its_own(load: Load) -> None:
     measuring = load("peers.measuring")
-    row = measuring.accuracy_of_mean("some", 2.0, np.array([-1.0, 1.0]), [0.5, -0.1])
+    row = measuring.accuracy_of_mean("some", "raw", 2.0, np.array([-1.0, 1.0]), [0.5, -0.1])
     assert (row.question, row.k, row.n) == ("mean", None, 2)
     assert row.n_mse == pytest.approx(2 * (0.25 + 0.01) / 2)
     assert row.bias == pytest.approx(0.2)

@@ -41,7 +41,8 @@ def main(effort: str) -> Iterator[Accuracy]:
                 float(np.mean([randomise(value) for value in given]))
                 for _ in range(size.repetitions)
             ]
-            yield accuracy_of_mean(f"{name}, of each value", eps, values, found)
+            kind = "kept within bounds" if named else "raw"
+            yield accuracy_of_mean(f"{name}, of each value", kind, eps, values, found)
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ def mean(dp: Any, eps: float, size: Size) -> Accuracy:
     measurement = dp.m.make_laplace(domain, dp.l1_distance(T=float), scale=2 / eps)
     given = values.tolist()
     found = [float(np.mean(measurement(given))) for _ in range(size.repetitions)]
-    return accuracy_of_mean("laplace, of each value", eps, values, found)
+    return accuracy_of_mean("laplace, of each value", "raw", eps, values, found)
 
 
 if __name__ == "__main__":

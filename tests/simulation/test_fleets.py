@@ -31,7 +31,6 @@ SMALL = {
     "conjunctions": {"d": "2", "relevant": "1", "accuracy": "1/2"},
     "frequency": {"tau": "1/5"},
     "masked-parity": {"d": "2"},
-    "mean-vector": {"d": "5", "tau": "1/2"},
     "mean": {"tau": "1/5"},
     "literal-conjunctions": {"d": "2", "relevant": "1", "accuracy": "4/5"},
     "disjunctions": {"d": "2", "relevant": "1", "accuracy": "4/5"},
@@ -229,6 +228,7 @@ class OneBroken(Devices):
 
     def __init__(self, devices: Devices) -> None:
         self._whole = devices
+        self.behaviour = devices.behaviour
 
     def __len__(self) -> int:
         return len(self._whole)

@@ -18,6 +18,7 @@ from askance.simulation.seeds import Seed
 
 _BLOCK = 16
 _WORD = 8
+_ZEROS = memoryview(bytes(1 << 19))  # what the cipher turns into a keystream, so much at a time
 
 
 class SeededCoins:
@@ -45,16 +46,17 @@ class SeededCoins:
 
     def columns(self, request: bytes, start: int, stop: int, count: int) -> NDArray[np.uint64]:
         """The words of ordinals start .. stop-1, shape (stop - start, count)."""
-        return keystream(self._key(request), start * count, (stop - start) * count).reshape(
+        return keystream(self.key(request), start * count, (stop - start) * count).reshape(
             -1, count
         )
 
-    def _key(self, request: bytes) -> bytes:
+    def key(self, request: bytes) -> bytes:
+        """The key of the keystream that all answers to a request take their words from."""
         return hashlib.sha256(b"askance coins v1\0" + self._seed.key + request).digest()[:16]
 
     def _block_cipher(self, request: bytes) -> CipherContext:
         # Counter mode's block b is the block cipher applied to b: random access without a stream.
-        return Cipher(algorithms.AES128(self._key(request)), modes.ECB()).encryptor()
+        return Cipher(algorithms.AES128(self.key(request)), modes.ECB()).encryptor()
 
 
 class DeviceCoins:
@@ -75,5 +77,25 @@ def keystream(key: bytes, first: int, count: int) -> NDArray[np.uint64]:
     """Words first .. first+count-1 of the AES-128-CTR keystream under `key`."""
     block, skip = divmod(first, 2)
     cipher = Cipher(algorithms.AES128(key), modes.CTR(block.to_bytes(_BLOCK, "big"))).encryptor()
-    words = np.frombuffer(cipher.update(bytes((skip + count) * _WORD)), "<u8")[skip:]
-    return words.astype(np.uint64, copy=False)
+    words = np.empty(skip + count, "<u8")
+    stream = words.data.cast("B")
+    for start in range(0, len(stream), len(_ZEROS)):
+        part = stream[start : start + len(_ZEROS)]
+        cipher.update_into(_ZEROS[: len(part)], part)
+    return words[skip:].astype(np.uint64, copy=False)
+
+
+def keystream_at(key: bytes, places: NDArray[np.int64], count: int) -> NDArray[np.uint64]:
+    """Words place * count .. place * count + count-1 for each of these places, shape (n, count).
+
+    The same words as of `keystream`, for places that are far between.
+    """
+    first = places.astype(np.uint64) * np.uint64(count)
+    blocks = count // 2 + 1  # a run of words that begins in mid-block may end in one more
+    counters = np.zeros((len(places), blocks, 2), ">u8")
+    counters[:, :, 1] = (first >> np.uint64(1))[:, np.newaxis] + np.arange(blocks, dtype=np.uint64)
+    cipher = Cipher(algorithms.AES128(key), modes.ECB()).encryptor()
+    words = np.frombuffer(cipher.update(counters.tobytes()), "<u8").reshape(len(places), -1)
+    odd = (first & np.uint64(1)).astype(np.bool_)[:, np.newaxis]
+    found = np.where(odd, words[:, 1 : 1 + count], words[:, :count])
+    return found.astype(np.uint64, copy=False)

@@ -119,11 +119,13 @@ def _leaves(group: Group, symbols: NDArray[np.uint8]) -> Iterable[bytes]:
         yield leaf(chunk, symbols[start:stop].tobytes())
 
 
-def leaf(chunk: int, symbols: bytes) -> bytes:
+def leaf(chunk: int, symbols: bytes | memoryview) -> bytes:
     """The hash of one chunk: the symbols of those of its 2^16 ordinals that were asked, in order.
 
     Who was asked follows from the cohort's seed and range, which the transcript holds."""
-    return hashlib.sha256(b"\0" + chunk.to_bytes(8, "big") + symbols).digest()
+    digest = hashlib.sha256(b"\0" + chunk.to_bytes(8, "big"))
+    digest.update(symbols)
+    return digest.digest()
 
 
 class MerkleTree:

@@ -5,6 +5,7 @@ from askance.simulation.fleets.devices import Devices
 from askance.simulation.fleets.fleets import FLEETS
 from askance.simulation.fleets.objects import ObjectFleet
 from askance.simulation.fleets.opened import FleetMaker, OpenedFleet, Progress
+from askance.simulation.fleets.threads import Runner, Threads
 
 __all__ = [
     "FLEETS",
@@ -14,4 +15,6 @@ __all__ = [
     "ObjectFleet",
     "OpenedFleet",
     "Progress",
+    "Runner",
+    "Threads",
 ]

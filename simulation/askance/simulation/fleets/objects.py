@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from askance.aggregator.session import Accounts, Intake, Round, Tally
+from askance.aggregator.session import Accounts, Group, Intake, Round, Tally
 from askance.aggregator.session.intake import Arrival
 from askance.client.errors import RemoteProtocolError
 from askance.simulation.fleets.devices import Devices
@@ -12,7 +12,7 @@ _TICK = 1024  # reports between two words about progress
 
 
 class ObjectFleet:
-    """Asks every device by a call; its report goes through the service's own intake.
+    """Asks every device that is there by a call; its report goes through the service's own intake.
 
     Args:
       devices: who is asked.
@@ -30,7 +30,8 @@ class ObjectFleet:
     def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
         intake = Intake(round_, accounts)
         for group in round_.groups:
-            for done, ordinal in enumerate(group.cohort.members.tolist(), start=1):
+            there = self._there(round_, group)
+            for done, ordinal in enumerate(there, start=1):
                 device = self._devices[ordinal]
                 if not device.knows(round_.study_digest):
                     device.introduce(round_.study)
@@ -38,7 +39,7 @@ class ObjectFleet:
                 if self._progress is not None and done % _TICK == 0:
                     self._progress(_TICK)
             if self._progress is not None:
-                self._progress(group.cohort.size % _TICK)
+                self._progress(len(there) % _TICK)
         return intake.tallies()
 
     def recall(self, round_: Round, accounts: Accounts) -> None:
@@ -48,6 +49,14 @@ class ObjectFleet:
                 report = self._devices[ordinal].ledger.stored(group.digest)
                 if report is not None:  # a refusal spent nothing and is not kept
                     _enter(intake, ordinal, report)
+
+    def _there(self, round_: Round, group: Group) -> list[int]:
+        """Who of a group's members does not stay away from the round."""
+        members, behaviour = group.cohort.members, self._devices.behaviour
+        if behaviour.absences:
+            members = members[~behaviour.absent(round_.study_digest, round_.number, members)]
+        there: list[int] = members.tolist()
+        return there
 
 
 def _enter(intake: Intake, ordinal: int, report: bytes) -> None:

@@ -1,0 +1,130 @@
+"""Which users have equal histories: the classes of a chunk of ordinals, and what each one does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance.aggregator.session import Permutation
+from askance.simulation.behaviour import Behaviour
+from askance.simulation.fleets.histories import Ask, Outcome, replay
+
+Ordinals = NDArray[np.int64]
+Rows = NDArray[np.int64] | slice
+
+Does = tuple[tuple[int, Outcome | None], ...]
+"""For each group whose cohort a user is in, by its number: what the user does; None: nothing."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UserClass:
+    """Users of a chunk with equal histories.
+
+    Args:
+      rows: where they stand in the chunk: sorted positions, or a slice of all.
+      users: how many they are.
+      does: what they do, group by group, where they are asked.
+    """
+
+    rows: Rows
+    users: int
+    does: Does
+
+
+class Classes:
+    """Tells the classes of any chunk, from what was asked.
+
+    A user's place in the permutations that cohorts were taken from, and the rounds at which it was
+    there, are its history; replays are remembered by it.
+
+    Args:
+      asks: all that was asked and can matter, oldest first; the last `groups` of them are the
+        round's own.
+      behaviour: who was there.
+    """
+
+    def __init__(self, asks: tuple[Ask, ...], groups: int, behaviour: Behaviour) -> None:
+        self._asks = asks
+        self._groups = groups
+        self._behaviour = behaviour
+        edges: dict[Permutation, set[int]] = {}
+        for ask in asks:
+            if not ask.cohort.whole:
+                ends = edges.setdefault(ask.cohort.permutation, set())
+                ends |= {ask.cohort.start, ask.cohort.stop}
+        self._edges = {order: np.array(sorted(ends)) for order, ends in edges.items()}
+        rounds = dict.fromkeys((ask.study, ask.round) for ask in asks)
+        self._rounds = tuple(rounds) if behaviour.absences else ()
+        self._replayed: dict[tuple[int, ...], Does] = {}
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """It travels without what it remembers."""
+        return Classes, (self._asks, self._groups, self._behaviour)
+
+    def of(self, start: int, stop: int) -> Iterator[UserClass]:
+        """The classes among the users start .. stop-1 that the round asks anything."""
+        count = stop - start
+        signs = list(self._signs(np.arange(start, stop, dtype=np.int64)))
+        if not signs:
+            does = self._does(())
+            if does:
+                yield UserClass(slice(0, count), count, does)
+            return
+        codes = np.zeros(count, np.int64)
+        for sign in signs:
+            codes = _compact(codes * (int(sign.max()) + 1) + sign)
+        order = np.argsort(codes.astype(np.uint16), kind="stable")  # at most 2^16 of them
+        ends = np.flatnonzero(np.diff(codes[order])) + 1
+        for rows in np.split(order, ends):
+            does = self._does(tuple(int(sign[rows[0]]) for sign in signs))
+            if does:
+                every = len(rows) == count
+                yield UserClass(slice(0, count) if every else rows, len(rows), does)
+
+    def _signs(self, ordinals: Ordinals) -> Iterator[Ordinals]:
+        """What tells histories apart: the segments of the permutations, then the absences."""
+        for order, edges in self._edges.items():
+            yield edges.searchsorted(order.positions(ordinals), side="right")
+        for study, number in self._rounds:
+            yield self._behaviour.absent(study, number, ordinals).astype(np.int64)
+
+    def _does(self, signs: tuple[int, ...]) -> Does:
+        does = self._replayed.get(signs)
+        if does is None:
+            does = self._replayed[signs] = self._replay(signs)
+        return does
+
+    def _replay(self, signs: tuple[int, ...]) -> Does:
+        segments = dict(zip(self._edges, signs, strict=False))
+        absences = dict(zip(self._rounds, signs[len(self._edges) :], strict=True))
+        history: list[Ask] = []
+        said: list[tuple[int, int | None]] = []
+        first = len(self._asks) - self._groups
+        for place, ask in enumerate(self._asks):
+            if not self._asked(ask, segments):
+                continue
+            present = not absences.get((ask.study, ask.round), 0)
+            if present:
+                history.append(ask)
+            if place >= first:
+                said.append((place - first, len(history) - 1 if present else None))
+        outcomes = replay(history) if said else []
+        return tuple((group, None if at is None else outcomes[at]) for group, at in said)
+
+    def _asked(self, ask: Ask, segments: dict[Permutation, int]) -> bool:
+        cohort = ask.cohort
+        if cohort.whole or not cohort.size:
+            return cohort.whole
+        edges = self._edges[cohort.permutation]
+        segment = segments[cohort.permutation]
+        return segment > 0 and cohort.start <= edges[segment - 1] < cohort.stop
+
+
+def _compact(codes: Ordinals) -> Ordinals:
+    """The same distinctions by the least numbers."""
+    if codes.max() < 1 << 15:  # no need yet; times another sign they stay far from overflowing
+        return codes
+    return np.unique(codes, return_inverse=True)[1]

@@ -1,0 +1,77 @@
+"""The seam to who computes a round's chunks, and the threads of this process as one such."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Protocol
+
+from askance.client.errors import InvalidParameter
+from askance.simulation.fleets.chunks import ChunkResult, ChunkWork
+
+_AT_ONCE = 16  # chunks that a thread does in a go
+_AHEAD = 2  # goes a thread that are out beyond the one that is waited for
+
+
+class Runner(Protocol):
+    """Computes the chunks of rounds, wherever.
+
+    A runner must give the result of every chunk 0 .. work.chunks-1 once, in order. It may compute
+    them in any order, on any number of threads or machines, and compute one again that was lost:
+    the same chunk of the same work has the same result. It should compute few chunks ahead of the
+    one that is waited for, so that memory does not grow with the population. How far the round has
+    come is told by what the iterator has given.
+    """
+
+    def run(self, work: ChunkWork) -> Iterator[ChunkResult]:
+        """The results of all chunks of this work, in order."""
+        ...
+
+
+class Threads:
+    """Threads of this process: numpy, the cipher and the hash let go of the interpreter's lock.
+
+    Args:
+      workers: how many; None: one a core. With one, the caller's own thread does everything.
+
+    Raises:
+      InvalidParameter: less than one.
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        self._workers = cores() if workers is None else workers
+        if self._workers < 1:
+            raise InvalidParameter(f"workers: expected 1 or more, found {workers}")
+
+    def run(self, work: ChunkWork) -> Iterator[ChunkResult]:
+        """The results of all chunks of this work, in order."""
+        if self._workers == 1 or work.chunks == 1:
+            return map(work.chunk, range(work.chunks))
+        return self._spread(work)
+
+    def _spread(self, work: ChunkWork) -> Iterator[ChunkResult]:
+        step = max(1, min(_AT_ONCE, work.chunks // (4 * self._workers)))
+        out: deque[Future[list[ChunkResult]]] = deque()
+        with ThreadPoolExecutor(self._workers) as threads:
+            try:
+                for first in range(0, work.chunks, step):
+                    chunks = range(first, min(first + step, work.chunks))
+                    out.append(threads.submit(_all, work, chunks))
+                    if len(out) > self._workers * _AHEAD:
+                        yield from out.popleft().result()
+                while out:
+                    yield from out.popleft().result()
+            finally:
+                for one in out:
+                    one.cancel()
+
+
+def _all(work: ChunkWork, chunks: range) -> list[ChunkResult]:
+    return [work.chunk(number) for number in chunks]
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

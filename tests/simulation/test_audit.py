@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from math import inf, log
 
 import numpy as np
@@ -20,8 +22,12 @@ from askance.client.randomizers import (
     SubsetSelection,
     SystemCoins,
     best_for,
+    hadamard_sign,
+    hypercube_response,
     k_ary_response,
+    linear_hashing,
     randomized_response,
+    signed_subset_selection,
     subset_selection,
 )
 from askance.simulation.audit import (
@@ -37,9 +43,13 @@ from askance.simulation.audit import (
     audit,
     audit_devices,
     audit_families,
+    compare,
     exposures,
+    messages,
     of_cells,
+    of_many,
     stated,
+    subject_of,
     subjects,
 )
 from askance.simulation.audit.bounds import detectable, improbable, losses_at_least
@@ -143,6 +153,57 @@ def test_statements_are_the_randomizers_own_probabilities(randomizer: Randomizer
         assert shares[0] == pytest.approx((randomizer.own / 4 + randomizer.other * 3 / 4) / 2**64)
 
 
+@pytest.mark.parametrize(
+    "randomizer",
+    [
+        subset_selection(9, NAT),
+        signed_subset_selection(4, NAT),
+        signed_subset_selection(1, NAT),
+        hypercube_response(7, NAT),
+        linear_hashing(30, NAT),
+    ],
+)
+def test_sights_have_the_chances_that_their_symbols_have(randomizer: Randomizer) -> None:
+    """Exactly: every symbol of a small alphabet, with its probability."""
+    law = {0: Fraction(1, 2), 1: Fraction(1, 8), randomizer.levels - 1: Fraction(3, 8)}
+    sights = of_many(randomizer, law)
+    chances = np.zeros(len(sights.shares))
+    for symbol in randomizer.alphabet():
+        chance = sum(p * randomizer.probability(level, symbol) for level, p in law.items())
+        chances += float(chance) * sights.count([symbol])
+    assert chances == pytest.approx(sights.shares, abs=1e-9)
+    assert sights.count([b"", bytes(randomizer.width + 1)])[-1] == 0
+
+
+LARGER: dict[str, Callable[[int], Randomizer]] = {
+    "a long pattern": partial(hypercube_response, 70),
+    "a short pattern": partial(hypercube_response, 3),
+    "hashed cells": partial(linear_hashing, 1000),
+    "a sign and a row": partial(hadamard_sign, 20),
+    "signed sets": partial(signed_subset_selection, 60),
+}
+
+
+@pytest.mark.parametrize("name", LARGER)
+def test_sound_devices_of_the_larger_families_raise_no_alarm(name: str) -> None:
+    """n = 1000; ALPHA."""
+    subject = subject_of(name, LARGER[name](NAT))
+    found = audit_devices(subject, SystemCoins(), MemoryLedgers(), reports=1000, alpha=ALPHA)
+    assert found.alarms == ()
+    assert found.goodness.statements > 0
+
+
+@pytest.mark.parametrize("name", LARGER)
+def test_larger_families_are_held_against_what_is_stated(name: str) -> None:
+    """n = 1000 at eps = 4: devices that answer for another record depart, in every family."""
+    subject = subject_of(name, LARGER[name](4 * NAT))
+    bench = Bench(subject, StreamCoins(Seed.of(1)))
+    first, last = subject.cases[:2]
+    others = [message.symbol for message in messages(bench.answer(last, 1000))]
+    statements = {first.name: stated(subject.randomizer, first.law)}
+    assert compare({first.name: others}, statements, ALPHA).departures
+
+
 @pytest.mark.parametrize("name", subjects())
 def test_sound_devices_raise_no_alarm(name: str) -> None:
     """n = 400 reports of each record, with the operating system's coins; ALPHA."""
@@ -154,16 +215,16 @@ def test_sound_devices_raise_no_alarm(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2, 3])
-@pytest.mark.parametrize("epsilon", ["0.1", "1", "3", "8", "40"])
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "8", "40"])
 def test_sound_devices_raise_no_alarm_at_any_epsilon_and_seed(epsilon: str, seed: int) -> None:
-    """n = 2000; every family that is verified, and the planner's choice for several levels."""
+    """n = 1000; every family that is verified, and the planner's choice for several levels."""
     coins = StreamCoins(Seed.of(seed))
-    for found in audit_families([epsilon], ledgers=MemoryLedgers(), reports=2000, coins=coins):
+    for found in audit_families([epsilon], ledgers=MemoryLedgers(), reports=1000, coins=coins):
         assert found.alarms == ()
     for levels in (2, 5, 33, 200):
         subject = of_cells("chosen", best_for(levels, int(float(epsilon) * NAT)))
-        chosen = audit_devices(subject, coins, MemoryLedgers(), reports=2000)
+        chosen = audit_devices(subject, coins, MemoryLedgers(), reports=1000)
         assert chosen.alarms == ()
 
 

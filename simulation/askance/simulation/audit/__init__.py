@@ -61,7 +61,8 @@ from askance.simulation.audit.ledgers import FileLedgers, Ledgers, MemoryLedgers
 from askance.simulation.audit.losses import Exposure, Pair, exposures
 from askance.simulation.audit.messages import Message, messages
 from askance.simulation.audit.promises import Broken, certainties, repeats
-from askance.simulation.audit.statements import Departure, Goodness, Statements, compare, stated
+from askance.simulation.audit.sights import Statements, of_many
+from askance.simulation.audit.statements import Departure, Goodness, compare, stated
 
 __all__ = [
     "DEFAULT_ALPHA",
@@ -94,6 +95,7 @@ __all__ = [
     "messages",
     "of_a_number",
     "of_cells",
+    "of_many",
     "of_signs",
     "repeats",
     "stated",

@@ -19,7 +19,8 @@ from askance.simulation.audit.ledgers import Ledgers, MemoryLedgers
 from askance.simulation.audit.losses import Exposure, Pair, exposures
 from askance.simulation.audit.messages import messages
 from askance.simulation.audit.promises import Broken, certainties, repeats, uneven_frames
-from askance.simulation.audit.statements import Goodness, Statements, compare, stated
+from askance.simulation.audit.sights import Statements
+from askance.simulation.audit.statements import Goodness, compare, stated
 from askance.simulation.audit.tables import telling
 from askance.simulation.experiments.verification import FAMILIES
 

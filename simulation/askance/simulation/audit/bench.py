@@ -29,7 +29,7 @@ from askance.client.queries import (
 )
 from askance.client.randomizers import Coins, HypercubeResponse, Randomizer
 from askance.simulation.audit.losses import Pair
-from askance.simulation.audit.statements import Law
+from askance.simulation.audit.sights import Law
 from askance.simulation.seeds import Seed
 from askance.simulation.words import SeededWords
 

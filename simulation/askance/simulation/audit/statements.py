@@ -3,37 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import islice
-from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
-from askance.client.randomizers import HypercubeResponse, Randomizer, SubsetSelection
+from askance.client.randomizers import Randomizer
 from askance.simulation.audit.bounds import improbable
+from askance.simulation.audit.sights import Law, Statements, of_many
 
 _LISTED = 4096  # alphabets up to this size are gone through symbol by symbol
-
-Law = Mapping[int, Fraction]
-"""Pr[level], of a record whose value is rounded at random; of others one level has 1."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Statements:
-    """Sights of a symbol, each with the probability that is stated for it.
-
-    Args:
-      shares: the probabilities.
-      count: how many symbols show each sight.
-      name: of a sight, for people.
-    """
-
-    shares: NDArray[np.float64]
-    count: Callable[[Sequence[bytes]], NDArray[np.int64]]
-    name: Callable[[int], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +54,11 @@ class Goodness:
 def stated(randomizer: Randomizer, law: Law) -> Statements:
     """What a randomizer's integers say of its symbols, for one record.
 
-    Symbol by symbol where they can be listed, "none of these" included; of a set among many cell by
-    cell, and that it has its size; of a long sign pattern component by component. Of another large
-    alphabet nothing, and the number of statements tells so.
+    Symbol by symbol where they can be listed, "none of these" included; else see `of_many`.
     """
-    match randomizer:
-        case SubsetSelection(cells, size) if comb(cells, size) > _LISTED:
-            return _cells(randomizer, law)
-        case HypercubeResponse() if randomizer.levels > _LISTED:
-            return _signs(randomizer, law)
-    alphabet = list(islice(randomizer.alphabet(), _LISTED + 1))
-    if len(alphabet) > _LISTED:
-        return Statements(np.zeros(0), lambda symbols: np.zeros(0, dtype=np.int64), str)
+    alphabet = _listed(randomizer)
+    if not alphabet:
+        return of_many(randomizer, law)
     places = {symbol: place for place, symbol in enumerate(alphabet)}
 
     def count(symbols: Sequence[bytes]) -> NDArray[np.int64]:
@@ -102,49 +78,11 @@ def stated(randomizer: Randomizer, law: Law) -> Statements:
     )
 
 
-def _cells(randomizer: SubsetSelection, law: Law) -> Statements:
-    cells, width, rates = randomizer.cells, randomizer.width, randomizer.rates
-    shares = [
-        float(rates.other + law.get(cell, Fraction()) * (rates.own - rates.other))
-        for cell in range(cells)
-    ]
-
-    def count(symbols: Sequence[bytes]) -> NDArray[np.int64]:
-        sized = [symbol for symbol in symbols if len(symbol) == width]
-        rows = np.frombuffer(b"".join(sized), np.uint8).reshape(-1, width)
-        bits = np.unpackbits(rows, axis=1)
-        right = bits.sum(axis=1, dtype=np.int64) == randomizer.size
-        right &= ~bits[:, cells:].any(axis=1)
-        counts = bits[:, :cells].sum(axis=0, dtype=np.int64)
-        return np.append(counts, np.count_nonzero(right))
-
-    return Statements(
-        np.array([*shares, 1.0]),
-        count,
-        lambda place: f"cell {place}" if place < cells else f"{randomizer.size} cells",
-    )
-
-
-def _signs(randomizer: HypercubeResponse, law: Law) -> Statements:
-    components, width, rates = randomizer.components, randomizer.width, randomizer.rates
-    spare = 8 * width - components
-    shares = np.zeros(8 * width)
-    for component in range(components):
-        plus = sum(
-            (p for level, p in law.items() if level >> (components - 1 - component) & 1), Fraction()
-        )
-        shares[spare + component] = float(rates.other + plus * (rates.own - rates.other))
-
-    def count(symbols: Sequence[bytes]) -> NDArray[np.int64]:
-        rows = np.frombuffer(b"".join(s for s in symbols if len(s) == width), np.uint8)
-        counts = np.unpackbits(rows.reshape(-1, width), axis=1).sum(axis=0, dtype=np.int64)
-        return np.append(counts, sum(len(symbol) == width for symbol in symbols))
-
-    return Statements(
-        np.append(shares, 1.0),
-        count,
-        lambda place: f"component {place - spare}" if place < 8 * width else f"{width} bytes",
-    )
+@lru_cache(maxsize=4)
+def _listed(randomizer: Randomizer) -> tuple[bytes, ...]:
+    """All symbols, or none where there are too many."""
+    found = tuple(islice(randomizer.alphabet(), _LISTED + 1))
+    return found if len(found) <= _LISTED else ()
 
 
 def compare(

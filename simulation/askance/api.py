@@ -93,8 +93,11 @@ from askance.client.queries import (
 from askance.client.randomizers import (
     Channel,
     best_for,
+    hadamard_sign,
     k_ary_response,
+    linear_hashing,
     randomized_response,
+    signed_subset_selection,
     subset_selection,
 )
 from askance.simulation.behaviour import Misbehaviour
@@ -187,11 +190,13 @@ __all__ = [
     "demo",
     "dot",
     "first",
+    "hadamard_sign",
     "index_of",
     "k_ary_response",
     "learn",
     "learn_under_noise",
     "learners",
+    "linear_hashing",
     "local_oracle",
     "maximum",
     "merge_disjoint",
@@ -209,6 +214,7 @@ __all__ = [
     "run_trial",
     "sigmoid",
     "signed",
+    "signed_subset_selection",
     "simulate",
     "study_from_toml",
     "subset_selection",

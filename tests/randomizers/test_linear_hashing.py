@@ -36,13 +36,15 @@ def test_two_cells_collide_as_often_as_stated(cells: int, modulus: int) -> None:
                 assert Fraction(same, len(hashes)) == randomizer.collisions
 
 
+@pytest.mark.parametrize("some", [1, 60, 700])
 @pytest.mark.parametrize(("cells", "modulus"), SHAPES)
-def test_counts_are_those_of_a_count_by_hand(cells: int, modulus: int) -> None:
+def test_counts_are_those_of_a_count_by_hand(cells: int, modulus: int, some: int) -> None:
+    """Few reports and many: counted from themselves, and from a table of all that there can be."""
     randomizer = LinearHashing(cells, modulus, 1)
     count = len(digits_needed(cells, modulus))
     generator = np.random.default_rng(cells)
     low, high = modulus, randomizer.vectors * modulus
-    codes = [low, high - 1, *generator.integers(low, high, 60).tolist()]
+    codes = [low, high - 1, *generator.integers(low, high, some).tolist()]
     expected = [0] * cells
     for code in codes:
         a = digits(code // modulus, modulus, count)

@@ -21,11 +21,17 @@ from askance.client.errors import InvalidParameter
 from askance.client.randomizers import (
     COIN_SPACE,
     Channel,
+    HadamardSign,
     KaryResponse,
+    LinearHashing,
     Randomizer,
+    SignedSubsetSelection,
     SubsetSelection,
+    hadamard_sign,
     k_ary_response,
+    linear_hashing,
     randomized_response,
+    signed_subset_selection,
     subset_selection,
 )
 from askance.simulation.coins import keystream
@@ -46,6 +52,11 @@ TINY = {
     "a set that ignores its own cell": SubsetSelection(4, 2, HALF),
     "a set that avoids its own cell": SubsetSelection(4, 2, EIGHTH),
     "a large set that avoids its own cell": SubsetSelection(4, 3, HALF),
+    "a sign": HadamardSign(2, HALF + EIGHTH),
+    "a sign of one row": HadamardSign(1, COIN_SPACE - EIGHTH),
+    "a sign that is contrary": HadamardSign(2, EIGHTH),
+    "a signed set of one": SignedSubsetSelection(2, 1, HALF),
+    "a signed set of all": SignedSubsetSelection(2, 2, HALF + EIGHTH),
 }
 
 Law = dict[tuple[int, ...], float]
@@ -163,6 +174,11 @@ def test_the_law_is_that_of_the_users_reports(name: str, spread: tuple[int, ...]
         k_ary_response(9, 2 * 10**9),
         subset_selection(17, 10**9),
         SubsetSelection(9, 4, EIGHTH),
+        linear_hashing(9, 10**9),
+        LinearHashing(9, 5, HALF // 4),
+        hadamard_sign(5, 10**9),
+        signed_subset_selection(5, 2 * 10**9),
+        SignedSubsetSelection(5, 3, EIGHTH),
     ],
     ids=lambda randomizer: f"{randomizer.name} {randomizer.levels}",
 )

@@ -8,6 +8,19 @@ Nothing here is on the private path: probabilities are rounded to floats (a rela
 they are drawn from, and for subset selection the draws are taken as uniform, as in
 `SubsetSelection.probability` (the device's differ by at most cells^2 / 2^64). No device uses it.
 
+**Signs.** A Hadamard sign is a fair coin to all but those who keep theirs: with p the chance of
+the own sign, a report is *free* (any row, any sign) with probability 2 (1 - p), and else *bound*:
+a row, and its entry there for the own value. The rows of each level's bound users are multinomial,
+and so are all free reports: 2^m draws a level, whatever the number of users.
+
+**Signed sets.** With x = size / (2 d) a report is free with probability (1 - p) / (1 - x), a
+uniform signed set, and else bound: the own value with its sign, and a uniform rest. Its values
+without their signs are swept as sets are (below), and the signs of all but the own are fair coins.
+
+**Hashes.** There is no cheap law for what linear hashing counts: q^(t + 1) reports for each of k
+levels would have to be drawn. Its users are drawn one by one, in columns, as devices draw them; so
+are those of signed sets that avoid their own sign.
+
 **Sets.** Subset selection and k-ary response (a set of one cell) report a set of s of k cells that
 contains the own cell with probability p and is uniform otherwise. Two steps make it cheap:
 
@@ -38,14 +51,19 @@ from askance.client.errors import InvalidParameter
 from askance.client.randomizers import (
     COIN_SPACE,
     Channel,
+    HadamardSign,
     KaryResponse,
+    LinearHashing,
     Randomizer,
+    SignedSubsetSelection,
     SubsetSelection,
 )
+from askance.simulation.fleets.column_draws import draw
 
 Counts = NDArray[np.int64]
 
 MAX_GROUP = 10**9 - 1  # numpy's hypergeometric draws end there
+_USERS_AT_ONCE = 1 << 18
 
 
 def sample_levels(
@@ -83,7 +101,7 @@ def sample_tally(
     """`randomizer.tally` of the reports of a group, drawn exactly in law.
 
     Args:
-        randomizer: a table, k-ary response or subset selection.
+        randomizer: a table, or a family of cells or of signed values.
         level_counts: how many users there are at each level: integers, shape (m,), or (trials, m)
             where trials have their own (`sample_levels`).
         rng: where randomness comes from.
@@ -103,6 +121,12 @@ def sample_tally(
         return _sets(randomizer.cells, randomizer.size, randomizer.rates.own, counts, rng)
     if isinstance(randomizer, KaryResponse):
         return _sets(randomizer.cells, 1, randomizer.rates.own, counts, rng)
+    if isinstance(randomizer, HadamardSign):
+        return _signs(randomizer, counts, rng)
+    if isinstance(randomizer, SignedSubsetSelection) and randomizer.threshold >= randomizer.even:
+        return _signed_sets(randomizer, counts, rng)
+    if isinstance(randomizer, LinearHashing | SignedSubsetSelection):
+        return np.array([_by_users(randomizer, row, rng) for row in counts])
     raise InvalidParameter(f"no law of tallies is known for the family {randomizer.name}")
 
 
@@ -129,14 +153,70 @@ def _table(channel: Channel, counts: Counts, rng: np.random.Generator) -> Counts
     return tally
 
 
+def _signs(randomizer: HadamardSign, counts: Counts, rng: np.random.Generator) -> Counts:
+    """Free reports all at once, bound ones level by level."""
+    rows = 1 << randomizer.row_bits
+    kept = float(max(randomizer.threshold, COIN_SPACE - randomizer.threshold) / COIN_SPACE)
+    contrary = randomizer.threshold < COIN_SPACE // 2
+    bound = rng.binomial(counts[:, :-1], 2 * kept - 1)
+    free = counts.sum(axis=1) - bound.sum(axis=1)
+    signs = rng.multinomial(free, np.full(2 * rows, 1 / (2 * rows))).reshape(-1, rows, 2)
+    for level in np.flatnonzero(bound.any(axis=0)):
+        drawn = rng.multinomial(bound[:, level], np.full(rows, 1 / rows))
+        minus = (np.bitwise_count(np.arange(rows) & (level >> 1)) + level + contrary) % 2
+        signs[:, np.arange(rows), minus] += drawn
+    return randomizer.plus_counts(signs)
+
+
+def _signed_sets(
+    randomizer: SignedSubsetSelection, counts: Counts, rng: np.random.Generator
+) -> Counts:
+    """A sweep for the values, and a fair coin for each sign that is not the own."""
+    values, size = randomizer.values, randomizer.size
+    own, even = Fraction(randomizer.threshold, COIN_SPACE), Fraction(size, 2 * values)
+    bound = counts[:, :-1] - rng.binomial(counts[:, :-1], float((1 - own) / (1 - even)))
+    both = bound.reshape(-1, values, 2).sum(axis=2)
+    free = counts.sum(axis=1) - both.sum(axis=1)
+    strays = _swept(values, size, free, both, favoured=True, rng=rng) - both
+    plus = rng.binomial(strays, 0.5)
+    signed: Counts = np.stack((plus, strays - plus), axis=2).reshape(len(counts), -1)
+    return bound + signed
+
+
+def _by_users(
+    randomizer: LinearHashing | SignedSubsetSelection, counts: Counts, rng: np.random.Generator
+) -> Counts:
+    """Every user's own report, a block of users at a time."""
+    tally = randomizer.tally(np.zeros((0, randomizer.width), np.uint8))
+    ends = np.cumsum(counts)
+    for start in range(0, int(ends[-1]), _USERS_AT_ONCE):
+        users = np.arange(start, min(start + _USERS_AT_ONCE, int(ends[-1])))
+        coins = rng.integers(0, COIN_SPACE, (len(users), randomizer.coins), dtype=np.uint64)
+        tally += randomizer.tally(draw(randomizer, np.searchsorted(ends, users, "right"), coins))
+    return tally
+
+
 def _sets(cells: int, size: int, own: Fraction, counts: Counts, rng: np.random.Generator) -> Counts:
-    """The sweep of the module's docstring."""
+    """The sweep of the module's docstring, after its first step."""
     even = Fraction(size, cells)
     favoured = own >= even
     uniform = (1 - own) / (1 - even) if favoured else own / even
     forgetful = rng.binomial(counts, float(uniform))
     bound = counts - forgetful
-    free = _pool(forgetful.sum(axis=1), size, size)
+    return _swept(cells, size, forgetful.sum(axis=1), bound, favoured=favoured, rng=rng)
+
+
+def _swept(
+    cells: int,
+    size: int,
+    free_users: Counts,
+    bound: Counts,
+    *,
+    favoured: bool,
+    rng: np.random.Generator,
+) -> Counts:
+    """How many sets contain each cell; bound ones have their own cell, or bar it."""
+    free = _pool(free_users, size, size)
     waiting = _pool(bound.sum(axis=1), size - favoured, size)
     members_left = np.arange(size + 1)
     tally = bound.copy() if favoured else np.zeros_like(bound)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 Numbers = NDArray[np.int64]
+
+_DENSE = 8  # entries a report up to which a table of all reports there can be is the faster
 
 
 def digits_of(cells: int, modulus: int) -> int:
@@ -26,14 +30,15 @@ def sums_taken(cells: int, modulus: int) -> int:
 def supports(codes: Numbers, cells: int, modulus: int) -> Numbers:
     """For each cell x, how many reports (a, c) have a.x = c modulo q.
 
-    A report is one number to base q: the digits of a, the most significant first, then c. For the
-    leading digit of x each value v is taken in turn: with c - a_1 v in place of c the reports are
-    counted by what is left of a, and c. From there the table itself is summed, a digit at a time:
+    A report is one number to base q: the digits of a, the most significant first, then c. The table
+    of how many there are of each is summed, a digit at a time:
 
         N'[.., x_i, .., c] = sum over a_i of N[.., a_i, .., c + a_i x_i]
 
-    and of the last digit's sums only those with c = 0 are wanted. All sums are of integers, so
-    neither order nor shards of reports change them.
+    and of the last digit's sums only those with c = 0 are wanted. Where reports are few for such a
+    table, the leading digit is taken from themselves: for each of its values v they are counted by
+    what is left of a, and by c - a_1 v in place of c. All sums are of integers, so neither order
+    nor shards of reports change them.
 
     Args:
         codes: shape (n,), each below q^(t + 1).
@@ -44,16 +49,23 @@ def supports(codes: Numbers, cells: int, modulus: int) -> Numbers:
         Shape (cells,).
     """
     q, digits = modulus, digits_of(cells, modulus)
+    leading, size = _leading(cells, q, digits), q ** (digits + 1)
+    small: np.dtype[np.signedinteger[Any]] = np.dtype(
+        np.int32 if len(codes) < 1 << 31 else np.int64
+    )
+    if size <= _DENSE * len(codes):
+        table = np.bincount(codes, minlength=size).astype(small)
+        return _summed(table, q, digits, leading)[:cells].astype(np.int64)
     lead, rest = np.divmod(codes, np.int64(q**digits))
-    left, value = np.divmod(rest, np.int64(q))
-    left *= q
+    value = rest % q
+    left = rest - value
     blocks = []
-    for _ in range(_leading(cells, q, digits)):
-        table = np.bincount(left + value, minlength=q**digits).astype(np.int64)
-        blocks.append(_summed(table, q, digits - 1))
+    for _ in range(leading):
+        table = np.bincount(left + value, minlength=q**digits).astype(small)
+        blocks.append(_summed(table, q, digits - 1, q))
         value -= lead
         value += q * (value < 0)
-    return np.concatenate(blocks)[:cells]
+    return np.concatenate(blocks)[:cells].astype(np.int64)
 
 
 def _leading(cells: int, modulus: int, digits: int) -> int:
@@ -61,19 +73,24 @@ def _leading(cells: int, modulus: int, digits: int) -> int:
     return -(-cells // int(modulus ** (digits - 1)))
 
 
-def _summed(table: Numbers, q: int, digits: int) -> Numbers:
-    """The sums over all of a's digits that are left, for c = 0; shape (q^digits,)."""
+def _summed(
+    table: NDArray[np.signedinteger[Any]], q: int, digits: int, leading: int
+) -> NDArray[np.signedinteger[Any]]:
+    """The sums over all digits of a, for c = 0; the leading digit of x takes so many values.
+
+    Shape (leading q^(digits - 1),).
+    """
     done = 1  # how many leading parts of x there are, each with its own table
     for later in range(digits - 1, 0, -1):
         table = table.reshape(done, q, q**later, q)
         twice = np.concatenate((table, table), axis=-1)  # c + a x needs no remainder
-        summed = np.zeros_like(table)
-        for x in range(q):
+        summed = np.zeros((done, leading, q**later, q), dtype=table.dtype)
+        for x in range(leading):
             for a in range(q):
                 shift = a * x % q
                 summed[:, x] += twice[:, a, :, shift : shift + q]
-        table, done = summed, done * q
+        table, done, leading = summed, done * leading, q
     places = np.arange(q, dtype=np.int64)
     table = table.reshape(done, q * q)
-    last = [table[:, places * q + places * x % q].sum(axis=1) for x in range(q)]
+    last = [table[:, places * q + places * x % q].sum(axis=1) for x in range(leading)]
     return np.stack(last, axis=1).reshape(-1)

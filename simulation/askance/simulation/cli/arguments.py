@@ -39,7 +39,7 @@ def add_learner(parser: argparse.ArgumentParser, *, nargs: str | None = None) ->
         "--randomizer",
         default="best",
         metavar="NAME",
-        help="best (default), k-ary-response or subset-selection",
+        help="best (default), k-ary-response, subset-selection or linear-hashing",
     )
     add_people(parser)
 

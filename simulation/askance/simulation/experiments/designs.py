@@ -7,11 +7,21 @@ from types import MappingProxyType
 
 from askance.aggregator.planning import Design
 from askance.client.errors import InvalidParameter
-from askance.client.randomizers import best_for, k_ary_response, subset_selection
+from askance.client.randomizers import (
+    best_for,
+    k_ary_response,
+    linear_hashing,
+    subset_selection,
+)
 
 BEST = "best"
 DESIGNS: Mapping[str, Design] = MappingProxyType(
-    {BEST: best_for, "k-ary-response": k_ary_response, "subset-selection": subset_selection}
+    {
+        BEST: best_for,
+        "k-ary-response": k_ary_response,
+        "subset-selection": subset_selection,
+        "linear-hashing": linear_hashing,
+    }
 )
 """By name; "best" is what a study has when nobody says otherwise."""
 

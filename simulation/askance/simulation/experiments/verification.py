@@ -20,8 +20,11 @@ from askance.client.accounting import parse_epsilon, ratio_within
 from askance.client.errors import InvalidParameter
 from askance.client.randomizers import (
     Randomizer,
+    hadamard_sign,
     k_ary_response,
+    linear_hashing,
     randomized_response,
+    signed_subset_selection,
     subset_selection,
 )
 
@@ -35,6 +38,12 @@ FAMILIES: dict[str, Maker] = {
     "randomized-response": randomized_response,
     **{f"k-ary-response({k})": partial(k_ary_response, k) for k in (3, 17, 64, 1024)},
     **{f"subset-selection({k})": partial(subset_selection, k) for k in (4, 10, 17, 64, 1024)},
+    **{f"linear-hashing({k})": partial(linear_hashing, k) for k in (4, 17, 64, 1024, 65536)},
+    **{f"hadamard-sign({d})": partial(hadamard_sign, d) for d in (1, 8, 64, 1024)},
+    **{
+        f"signed-subset-selection({d})": partial(signed_subset_selection, d)
+        for d in (1, 4, 8, 64, 1024)
+    },
 }
 
 

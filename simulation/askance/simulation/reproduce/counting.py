@@ -12,6 +12,7 @@ from askance.aggregator.learners import Answer, Answers, Batch, Question
 from askance.aggregator.oracles import Oracle
 from askance.aggregator.planning import RoundPlan
 from askance.client.queries import Query, QueryKind
+from askance.client.randomizers import Randomizer, SignedRandomizer
 from askance.simulation.counts import sample_levels, sample_tally
 from askance.simulation.seeds import Seed
 
@@ -58,15 +59,19 @@ def round_answers(
     for trial in range(trials):
         answers = []
         for question, group, tally in zip(questions, planned.groups, tallies, strict=True):
-            shares = group.randomizer.frequencies(tally[trial], group.users)
-            values = tuple(float(value) for value in _values(question, shares))
+            told = _values(question, group.randomizer, tally[trial], group.users)
+            values = tuple(float(value) for value in told)
             answers.append(Answer(values, values, values))
         found.append(tuple(answers))
     return found
 
 
-def _values(question: Question, shares: Sequence[Fraction]) -> Sequence[Fraction]:
-    kind = question.query.kind
+def _values(
+    question: Question, randomizer: Randomizer, tally: NDArray[np.int64], users: int
+) -> Sequence[Fraction]:
+    if isinstance(randomizer, SignedRandomizer):
+        return randomizer.signed_values(tally, users)
+    shares, kind = randomizer.frequencies(tally, users), question.query.kind
     if kind is QueryKind.CATEGORY:
         return shares
     if kind is QueryKind.SIGNED:

@@ -6,38 +6,32 @@ the coins and the clock of the devices are the simulation's.
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 from grpc import aio
 
-from askance.aggregator.service import AggregatorServer, Settings
+from askance.aggregator.service import AggregatorServer, Parts, Settings
 from askance.aggregator.session import Accounts, Round, Tally, TranscriptLog
 from askance.aggregator.store import SqliteStore
 from askance.client.codec import digest_of
-from askance.client.errors import LocalProtocolError
 from askance.client.messages import SignedStudy
-from askance.client.service import (
-    NO_PROXY,
-    DeviceRunner,
-    Identity,
-    channel_options,
-    rare_collections,
-    token_digest,
-)
+from askance.client.service import DeviceRunner, Identity, rare_collections, token_digest
+from askance.simulation.faults import Fates, Witness
+from askance.simulation.faults.invariants import check_store
+from askance.simulation.faults.unlucky import Line, Unlucky
+from askance.simulation.fleets.attendance import Attendance
 from askance.simulation.fleets.devices import Devices
 from askance.simulation.fleets.opened import OpenedFleet, Progress
+from askance.simulation.fleets.runners import MakeRuntime, Runners, Runtime
 
 _CONNECTIONS = 8
-_DIALLING = 64  # devices that dial between two turns of the loop
-_STOP_S = 30.0
 _TICK_S = 0.2
 
 
@@ -49,6 +43,8 @@ def grpc_fleet(
     connections: int = _CONNECTIONS,
     order: Sequence[int] | None = None,
     store: Path | None = None,
+    fates: Fates | None = None,
+    witness: Witness | None = None,
 ) -> Iterator[OpenedFleet]:
     """A service with `devices` dialled in, for the length of the block.
 
@@ -56,7 +52,14 @@ def grpc_fleet(
       connections: over how many connections the devices' streams are spread.
       order: in which order of ordinals they dial in; it changes no transcript.
       store: where the aggregator's store is made; None: in a temporary folder, removed after.
+      fates: what goes wrong on the way; it changes no transcript either. None: nothing does.
+      witness: told of what went wrong.
+
+    Raises:
+      BrokenInvariant: after faults, something does not hold that must (see `faults.invariants`).
     """
+    witness = witness or Witness()
+    attendance = Attendance()
     with rare_collections(), tempfile.TemporaryDirectory(prefix="askance-") as folder:
         opened = SqliteStore.create(store or Path(folder) / "aggregator.sqlite")
         try:
@@ -65,14 +68,40 @@ def grpc_fleet(
                 for ordinal in range(len(devices))
             ]
             opened.enrol((one.device_id, token_digest(one.token)) for one in identities)
-            with AggregatorServer.start(opened, settings=room_for(len(devices))) as server:
-                runners = _Runners(devices, identities, server, connections, order)
+            with AggregatorServer.start(
+                opened, settings=room_for(len(devices)), parts=Parts(observer=attendance)
+            ) as server:
+                chosen = range(len(devices)) if order is None else order
+                make = _runtimes(devices, identities, fates, witness)
+                runners = Runners(make, server, connections, chosen)
                 try:
-                    yield OpenedFleet(_Watched(server, runners, progress), _logs(opened))
+                    fleet = _Watched(server, runners, devices, attendance, progress)
+                    yield OpenedFleet(fleet, _logs(opened))
                 finally:
                     runners.stop()
+            if fates is not None:
+                check_store(opened, lambda ordinal: devices[ordinal].ledger, witness.accepted)
         finally:
             opened.close()
+
+
+def _runtimes(
+    devices: Devices, identities: Sequence[Identity], fates: Fates | None, witness: Witness
+) -> MakeRuntime:
+    """What makes a device's runtime: the trusted base's, or one that things happen to."""
+
+    def usual(ordinal: int, channel: aio.Channel) -> Runtime:
+        return DeviceRunner(devices[ordinal], identities[ordinal], channel)
+
+    if fates is None:
+        return usual
+
+    def unlucky(ordinal: int, channel: aio.Channel) -> Runtime:
+        identity = identities[ordinal]
+        line = Line(ordinal, channel, identity, fates, witness)
+        return Unlucky(line, identity, devices.booted, devices[ordinal].ledger)
+
+    return unlucky
 
 
 def room_for(devices: int) -> Settings:
@@ -99,11 +128,18 @@ class _Watched:
     """The service's fleet; what ends a device's runtime ends the round too."""
 
     def __init__(
-        self, server: AggregatorServer, runners: _Runners, progress: Progress | None
+        self,
+        server: AggregatorServer,
+        runners: Runners,
+        devices: Devices,
+        attendance: Attendance,
+        progress: Progress | None,
     ) -> None:
         self._fleet = server.fleet
         self._hub = server.hub
         self._runners = runners
+        self._devices = devices
+        self._attendance = attendance
         self._progress = progress
 
     @property
@@ -112,8 +148,9 @@ class _Watched:
 
     def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
         asked = sum(group.cohort.size for group in round_.groups)
+        away = self._attend(round_)
         try:
-            with self._reporting(asked):
+            with self._reporting(asked, away):
                 return self._fleet.ask(round_, accounts)
         finally:
             self._runners.check()
@@ -121,14 +158,29 @@ class _Watched:
     def recall(self, round_: Round, accounts: Accounts) -> None:
         self._fleet.recall(round_, accounts)
 
+    def _attend(self, round_: Round) -> int:
+        """Who is there for a round dials in, who is not hangs up; how many answers will not come.
+
+        The round then waits for nobody who is away."""
+        behaviour = self._devices.behaviour
+        if not behaviour.absences:
+            self._runners.attend(())
+            return 0
+        everybody = np.arange(len(self._devices), dtype=np.int64)
+        absent = behaviour.absent(round_.study_digest, round_.number, everybody)
+        away = sum(int(absent[group.cohort.members].sum()) for group in round_.groups)
+        self._attendance.expect(self._hub, round_.study_digest, away)
+        self._runners.attend(np.flatnonzero(absent).tolist())
+        return away
+
     @contextmanager
-    def _reporting(self, asked: int) -> Iterator[None]:
+    def _reporting(self, asked: int, away: int) -> Iterator[None]:
         """Tells the progress of a round now and then, from a thread of its own."""
         if self._progress is None:
             yield
             return
         done = threading.Event()
-        watcher = threading.Thread(target=self._watch, args=(self._progress, asked, done))
+        watcher = threading.Thread(target=self._watch, args=(self._progress, asked, away, done))
         watcher.start()
         try:
             yield
@@ -136,73 +188,11 @@ class _Watched:
             done.set()
             watcher.join()
 
-    def _watch(self, progress: Progress, asked: int, done: threading.Event) -> None:
+    def _watch(self, progress: Progress, asked: int, away: int, done: threading.Event) -> None:
         reported = 0
         while not done.wait(_TICK_S):
-            answered = asked - self._hub.outstanding
-            if self._hub.outstanding:  # 0 before the round opens as well as after it closes
-                progress(answered - reported)
-                reported = answered
-        progress(asked - reported)
-
-
-class _Runners:
-    """Every device's runtime, in the service's event loop.
-
-    In one loop with the service, because grpc.aio serves all loops of a process from one queue.
-    """
-
-    def __init__(
-        self,
-        devices: Devices,
-        identities: Sequence[Identity],
-        server: AggregatorServer,
-        connections: int,
-        order: Sequence[int] | None,
-    ) -> None:
-        self._devices = devices
-        self._identities = identities
-        self._server = server
-        self._connections = connections
-        self._order = range(len(devices)) if order is None else order
-        self._failure: BaseException | None = None
-        self._serving = asyncio.run_coroutine_threadsafe(self._serve(), server.loop)
-
-    def check(self) -> None:
-        """Raises what a device's runtime ended with."""
-        if self._failure is not None:
-            raise LocalProtocolError("devices: expected them to run on, found one ended") from (
-                self._failure
-            )
-
-    def stop(self) -> None:
-        """Hangs up."""
-        self._serving.cancel()
-        with suppress(CancelledError):
-            self._serving.result(_STOP_S)
-
-    async def _serve(self) -> None:
-        channels = [
-            aio.insecure_channel(
-                self._server.address, options=[*channel_options(own_connection=True), NO_PROXY]
-            )
-            for _ in range(self._connections)
-        ]
-        try:
-            async with asyncio.TaskGroup() as devices:
-                for place, ordinal in enumerate(self._order):
-                    devices.create_task(self._participate(ordinal, channels[place % len(channels)]))
-                    if place % _DIALLING == 0:
-                        await asyncio.sleep(0)  # so that who stops while they dial is heard
-        finally:
-            for channel in channels:
-                await channel.close()
-
-    async def _participate(self, ordinal: int, channel: aio.Channel) -> None:
-        runner = DeviceRunner(self._devices[ordinal], self._identities[ordinal], channel)
-        try:
-            await runner.participate()
-        except Exception as error:
-            self._failure = error
-            await self._server.hub.stop()  # whoever waits for a round would wait for ever
-            raise
+            out = self._hub.outstanding
+            if out > away:  # 0 before the round opens as well as after it closes
+                progress(asked - out - reported)
+                reported = asked - out
+        progress(asked - away - reported)

@@ -142,9 +142,9 @@ def _reference(axes: Any, lines: Sequence[Line]) -> None:
     slopes = [slope(line.points) for line in lines if len(line.points) > 1]
     if not slopes or abs(sum(slopes) / len(slopes) + 0.5) > _FITS:
         return
-    lowest = min(lines, key=lambda line: line.points[-1][1].value)
-    start, end = lowest.points[0][0], lowest.points[-1][0]
-    height = 0.7 * min(band.value * (place / start) ** 0.5 for place, band in lowest.points)
+    points = [(place, band.value) for line in lines for place, band in line.points]
+    start, end = min(points)[0], max(points)[0]
+    height = 0.7 * min(value * (place / start) ** 0.5 for place, value in points)
     axes.plot(
         [start, end],
         [height, height * (start / end) ** 0.5],

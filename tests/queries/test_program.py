@@ -60,7 +60,7 @@ def test_the_numbers_of_operations_are_frozen() -> None:
         "NEGATE": 7, "LESS": 8, "LESS_EQUAL": 9, "EQUAL": 10, "AND": 11, "OR": 12, "NOT": 13,
         "WHERE": 14, "CLIP": 15, "ROUND": 16, "SIGMOID": 17, "PARITY": 18, "DOT": 19,
         "BUCKETIZE": 20, "FIRST": 21, "MINIMUM": 22, "MAXIMUM": 23, "ABSOLUTE": 24, "INDEX": 25,
-        "VECTOR": 26,
+        "VECTOR": 26, "HADAMARD": 27,
     }  # fmt: skip
     assert {kind.name: int(kind) for kind in Kind} == {
         "BOOLEAN": 1, "NUMBER": 2, "CATEGORY": 3, "BITS": 4, "VECTOR": 5,
@@ -118,7 +118,7 @@ def one(value: int = 1, frac: int = 0) -> Node:
         ([], r"1\.\.4096 nodes, found 0"),
         ([N] * 4097, r"1\.\.4096 nodes, found 4097"),
         ([N, Node(0, (0,))], "node 1: unknown operation"),  # type: ignore[arg-type]  # hostile
-        ([N, Node(27, (0,))], "node 1: unknown operation"),  # type: ignore[arg-type]  # hostile
+        ([N, Node(28, (0,))], "node 1: unknown operation"),  # type: ignore[arg-type]  # hostile
         ([N, Node(-1, (0,))], "node 1: unknown operation"),  # type: ignore[arg-type]  # hostile
         ([Node(Op.NEGATE, (0,))], "node 0: NEGATE expects positions of earlier nodes"),
         ([N, Node(Op.NEGATE, (1,))], "positions of earlier nodes"),

@@ -14,6 +14,7 @@ from askance.client.queries import (
     Query,
     QueryKind,
     constant,
+    each_component,
     index_of,
     maximum,
     minimum,
@@ -121,7 +122,8 @@ def _vector_parts(query: Query, tau: Fraction) -> _Parts:
     """Each component as a number of its own, by weights that are zero at the others' digits."""
     ends = [Fraction(end, 1 << query.frac) for end in (query.low, query.high, query.default)]
     numbers = [
-        _number_parts(real(_on_grid(one, query.frac), *ends), tau) for one in query.expression.args
+        _number_parts(real(_on_grid(one, query.frac), *ends), tau)
+        for one in each_component(query.expression)
     ]
     asked = tuple(question for number in numbers for question in number.asked)
     none, sums, before = Fraction(0), [], 0

@@ -12,7 +12,7 @@ import numpy as np
 
 from askance.aggregator.learners.hypotheses import Document, hypothesis_of
 from askance.aggregator.learners.learner import non_adaptive
-from askance.aggregator.learners.learning import Allocation, Answers, Batch, Question
+from askance.aggregator.learners.learning import Answers, Batch, Question
 from askance.aggregator.learners.rationals import Rational, rational
 from askance.aggregator.learners.rotation import Rotation, clipping_bias, clipping_for
 from askance.aggregator.learners.rows import some_fields
@@ -20,7 +20,6 @@ from askance.client.errors import InvalidParameter
 from askance.client.queries import MAX_COMPONENTS, Bit, Expression, Integer, Real, Schema, vector
 
 NORMS = ("linf", "l2")
-REQUEST_WEIGHT = 8_192  # terms of rotated components in one question: about 3 bytes each
 
 
 @hypothesis_of("mean-vector")
@@ -159,26 +158,14 @@ def _rotated(
     tau: Fraction | None,
 ) -> tuple[Batch, Callable[[Answers], MeanVector]]:
     """All rotated numbers; each within tau, they are within tau in length when turned back."""
-    turned = rotation.components(numbers)
-    at_once = min(max(REQUEST_WEIGHT // len(fields), 1), MAX_COMPONENTS)
-    batch = Batch(
-        (
-            Question(vector(turned[start : start + at_once], -t * length, t * length), tau)
-            for start in range(0, rotation.order, at_once)
-        ),
-        Allocation.FRESH,  # one user who answered them all would have as many epsilons to divide
-    )
+    question = Question(vector(rotation.turned(numbers), -t * length, t * length), tau)
     clipped = clipping_bias(float(t)) * float(length)
 
     def conclude(answers: Answers) -> MeanVector:
-        values = np.array([value for answer in answers for value in answer.values])
-        parts = [
-            part
-            for answer in answers
-            for part in _farthest(answer.values, answer.lows, answer.highs)
-        ]
+        (answer,) = answers
+        parts = _farthest(answer.values, answer.lows, answer.highs)
         radius = sqrt(sum(part * part for part in parts) / rotation.order) + clipped
-        estimates = rotation.back(values)
+        estimates = rotation.back(np.array(answer.values))
         limit = float(length)
         return MeanVector(
             fields,
@@ -189,7 +176,7 @@ def _rotated(
             clipped,
         )
 
-    return batch, conclude
+    return Batch([question]), conclude
 
 
 def _concluded(fields: tuple[str, ...], answers: Answers) -> MeanVector:

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance.client.errors import InvalidParameter
-from askance.client.queries import Expression, dot
+from askance.client.queries import Expression, hadamard
 
 _STEP = Fraction(1, 16)  # the grid of t
 _MOST = 12  # at which the bias is below 2^-96
@@ -56,18 +56,9 @@ class Rotation:
         """m: the least power of two that is not below the size."""
         return 1 << (self.size - 1).bit_length()
 
-    def weights(self, row: int) -> tuple[int, ...]:
-        """The d signs of one y_i: H_ij D_j with H_ij = (-1)^(number of common one bits)."""
-        places = np.arange(self.size, dtype=np.int64) & row
-        parities = np.zeros(self.size, dtype=np.int64)
-        while places.any():
-            parities ^= places & 1
-            places >>= 1
-        return tuple(((1 - 2 * parities) * self.signs).tolist())
-
-    def components(self, numbers: list[Expression]) -> list[Expression]:
-        """y_0 .. y_(m-1) as expressions over x's components."""
-        return [dot(self.weights(row), numbers) for row in range(self.order)]
+    def turned(self, numbers: list[Expression]) -> Expression:
+        """y_0 .. y_(m-1) of x's components, as one vector."""
+        return hadamard(numbers, self.signs.tolist(), range(self.order))
 
     def back(self, turned: NDArray[np.float64]) -> NDArray[np.float64]:
         """x from y: D H^T y / m, the first d of it, shape (d,). By a fast transform."""

@@ -71,7 +71,7 @@ def compile_expression(expression: Expression) -> Compiled:
 def _reads(ordered: tuple[Expression, ...], names: tuple[str, ...]) -> tuple[int, ...]:
     """What each component of a vector depends on."""
     root = ordered[-1]
-    if root.op != Op.VECTOR:
+    if root.kind != Kind.VECTOR:
         return ()
     bits = {name: 1 << position for position, name in enumerate(names)}
     read: dict[bytes, int] = {}
@@ -80,6 +80,8 @@ def _reads(ordered: tuple[Expression, ...], names: tuple[str, ...]) -> tuple[int
         for arg in node.args:
             mask |= read[arg.digest]
         read[node.digest] = mask
+    if root.op == Op.HADAMARD:
+        return (read[root.digest],) * root.width
     return tuple(read[arg.digest] for arg in root.args)
 
 
@@ -255,6 +257,32 @@ def _vector(slots: Slots, components: tuple[int, ...]) -> Any:
     return tuple(slots[i] for i in components)
 
 
+def _hadamard_rows(slots: Slots, terms: tuple[tuple[int, int], ...], rows: tuple[int, ...]) -> Any:
+    """A few rows, one by one: the sign of term j in row i is that of the bits they share."""
+    sums = []
+    for row in rows:
+        total: Any = 0
+        for place, (i, minus) in enumerate(terms):
+            total = total + (-slots[i] if ((place & row).bit_count() ^ minus) & 1 else slots[i])
+        sums.append(total)
+    return tuple(sums)
+
+
+def _hadamard_all(slots: Slots, terms: tuple[tuple[int, int], ...], rows: tuple[int, ...]) -> Any:
+    """Many rows: all by the fast transform, in log2(order) steps of sums and differences."""
+    order = 1 << (len(terms) - 1).bit_length()
+    values: list[Any] = [-slots[i] if minus else slots[i] for i, minus in terms]
+    values += [0] * (order - len(terms))
+    half = 1
+    while half < order:
+        for start in range(0, order, 2 * half):
+            for place in range(start, start + half):
+                one, other = values[place], values[place + half]
+                values[place], values[place + half] = one + other, one - other
+        half *= 2
+    return tuple(values[row] for row in rows)
+
+
 def _sigmoid(slots: Slots, i: int) -> Any:
     """The value is on the table's grid of 1/256, moved to start at 0."""
     index = slots[i]
@@ -335,6 +363,17 @@ def _compile_vector(compiler: _Compiler, node: Expression) -> int:
     return compiler.emit(_vector, tuple(compiler.aligned(arg, node.grid) for arg in node.args))
 
 
+def _compile_hadamard(compiler: _Compiler, node: Expression) -> int:
+    words = -(-len(node.args) // WORD)
+    terms = tuple(
+        (compiler.aligned(arg, node.grid), node.constants[place // WORD] >> place % WORD & 1)
+        for place, arg in enumerate(node.args)
+    )
+    rows = node.constants[words:]
+    few = len(rows) <= (len(terms) - 1).bit_length()
+    return compiler.emit(_hadamard_rows if few else _hadamard_all, terms, rows)
+
+
 _ALIGNED: dict[Op, Callable[..., Any]] = {
     Op.ADD: _add,
     Op.SUBTRACT: _subtract,
@@ -373,4 +412,5 @@ _SPECIAL: dict[Op, Callable[[_Compiler, Expression], int]] = {
     Op.BUCKETIZE: _compile_bucketize,
     Op.FIRST: _compile_first,
     Op.VECTOR: _compile_vector,
+    Op.HADAMARD: _compile_hadamard,
 }

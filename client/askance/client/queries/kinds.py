@@ -44,3 +44,4 @@ class Op(IntEnum):
     ABSOLUTE = 24
     INDEX = 25
     VECTOR = 26
+    HADAMARD = 27

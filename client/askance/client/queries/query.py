@@ -20,7 +20,7 @@ from askance.client.queries.canonical import i64, u8
 from askance.client.queries.evaluate import Compiled, compile_expression
 from askance.client.queries.exact import exact_ratio, is_integral, to_grid
 from askance.client.queries.expressions import Expression
-from askance.client.queries.functions import first
+from askance.client.queries.functions import components, first
 from askance.client.queries.functions import vector as vector_of
 from askance.client.queries.kinds import Kind
 from askance.client.queries.limits import MAX_CELLS, MAX_MAGNITUDE, MAX_SPREAD
@@ -294,7 +294,7 @@ def signed(expression: Expression, default: int | None = None) -> Query:
 
 
 def vector(
-    components: Iterable[object],
+    of: Expression | Iterable[object],
     low: object = None,
     high: object = None,
     default: object = None,
@@ -303,7 +303,7 @@ def vector(
     """Several values of one record, each clamped to the one range [low, high].
 
     Args:
-        components: 1..1024 numbers or booleans.
+        of: 1..1024 numbers or booleans, or a vector already (`hadamard`).
         low: in real units, rounded half to even to the grid; the least of all bounds if None.
         high: likewise; the greatest.
         default: of every component; the midpoint (rounded down) if None.
@@ -313,7 +313,8 @@ def vector(
         InvalidQuery: not numbers, low >= high, 2^31 grid units or more between them, or the
             default is not between them.
     """
-    return _bounded(QueryKind.VECTOR, vector_of(components, frac_bits), low, high, default)
+    expression = of if isinstance(of, Expression) else vector_of(of, frac_bits)
+    return _bounded(QueryKind.VECTOR, expression, low, high, default)
 
 
 def block_of(query: Query, start: int, stop: int) -> Query:
@@ -324,7 +325,7 @@ def block_of(query: Query, start: int, stop: int) -> Query:
     """
     if not 0 <= start < stop <= query.components:
         raise InvalidQuery(f"a block lies within 0..{query.components}, found {start}..{stop}")
-    part = vector_of(query.expression.args[start:stop], query.frac)
+    part = components(query.expression, start, stop)
     return Query(QueryKind.VECTOR, part, query.low, query.high, query.default)
 
 

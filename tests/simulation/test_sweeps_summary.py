@@ -11,6 +11,7 @@ from askance.client.errors import InvalidParameter
 from askance.simulation.experiments import frames, named, simulate
 from askance.simulation.experiments.sweeps import Sweep
 from askance.simulation.experiments.sweeps.bands import Band, mean_band, rate_band
+from askance.simulation.reproduce import Reproduction
 
 
 def row(cell: str = "a", trial: int = 0, **changes: Any) -> dict[str, Any]:
@@ -113,6 +114,21 @@ class TestTables:
         found = simulate(made.study, made.people, trials=2)
         digests = [trial.outcome.transcript for trial in found.trials]
         assert found.to_arrow().column("transcript").to_pylist() == digests
+
+    def test_so_is_a_reproduction(self) -> None:
+        rows = ({"n": 100, "holds": True}, {"n": 200, "holds": False})
+        toy = Reproduction("toy", "a paper", "it holds", None, rows, False, (), lambda _: None)
+        assert toy.to_arrow().to_pylist() == list(rows)
+
+    def test_a_column_has_one_kind_of_values(self) -> None:
+        rows: list[dict[str, Any]] = [
+            {"n": 1, "what": "a"},
+            {"n": 0.5, "what": 2},
+            {"n": None, "what": None},
+        ]
+        table = frames.to_arrow(rows)
+        assert table.column("n").to_pylist() == [1.0, 0.5, None]
+        assert table.column("what").to_pylist() == ["a", "2", None]
 
     def test_pandas_is_asked_for_where_it_is_missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(frames, "find_spec", lambda name: None)

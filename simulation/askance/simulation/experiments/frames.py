@@ -24,7 +24,7 @@ def flat(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def to_arrow(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """A `pyarrow.Table`, a column a name.
+    """A `pyarrow.Table`, a column a name; values of several kinds in one column become text.
 
     Raises:
       InvalidParameter: pyarrow is not installed.
@@ -34,7 +34,7 @@ def to_arrow(rows: Sequence[Mapping[str, Any]]) -> Any:
 
     whole = flat(rows)
     names = list(whole[0]) if whole else []
-    return pyarrow.table({name: [row[name] for row in whole] for name in names})
+    return pyarrow.table({name: _of_one_kind([row[name] for row in whole]) for name in names})
 
 
 def to_pandas(rows: Sequence[Mapping[str, Any]]) -> Any:
@@ -70,3 +70,13 @@ def _numbers(values: list[Any]) -> list[Any]:
         except ValueError:
             continue
     return values
+
+
+def _of_one_kind(values: list[Any]) -> list[Any]:
+    """A column of a table has one type; whole numbers are among the others."""
+    kinds = {type(value) for value in values if value is not None}
+    if len(kinds) < 2:
+        return values
+    if kinds == {int, float}:
+        return [None if value is None else float(value) for value in values]
+    return [None if value is None else str(value) for value in values]

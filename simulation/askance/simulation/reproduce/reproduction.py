@@ -8,6 +8,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from askance.simulation.experiments.frames import to_arrow, to_pandas
 from askance.simulation.seeds import Seed
 
 Row = Mapping[str, Any]
@@ -68,6 +69,14 @@ class Reproduction:
     holds: bool
     notes: tuple[str, ...]
     draw: Callable[[Any], None]
+
+    def to_arrow(self) -> Any:
+        """A `pyarrow.Table` of the rows."""
+        return to_arrow(self.rows)
+
+    def to_pandas(self) -> Any:
+        """A `pandas.DataFrame` of the rows."""
+        return to_pandas(self.rows)
 
     def to_json(self) -> dict[str, Any]:
         """As `askance reproduce NAME --json` prints it."""

@@ -2,9 +2,9 @@
 
 Environments are made beforehand, all in one folder:
 
-    for peer in benchmarks/peers/*/; do
-      name=$(basename $peer); python -m venv ENVS/$name
-      ENVS/$name/bin/pip install -r $peer/requirements.txt
+    for peer in pure_ldp multi_freq_ldpy opendp diffprivlib pfl flower; do
+      python -m venv ENVS/$peer
+      ENVS/$peer/bin/pip install -r benchmarks/peers/$peer/requirements.txt
     done
 
 A script is a module `peers.NAME.SCRIPT` that is started in `benchmarks/` and prints one JSON object

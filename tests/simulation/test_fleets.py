@@ -32,6 +32,7 @@ SMALL = {
     "frequency": {"tau": "1/5"},
     "masked-parity": {"d": "2"},
     "mean": {"tau": "1/5"},
+    "mean-vector": {"d": "5", "tau": "1/2"},
     "literal-conjunctions": {"d": "2", "relevant": "1", "accuracy": "4/5"},
     "disjunctions": {"d": "2", "relevant": "1", "accuracy": "4/5"},
     "decision-lists": {"d": "2", "relevant": "2", "accuracy": "4/5", "length": "2"},

@@ -148,7 +148,7 @@ def hadamard(
     rows: Iterable[int],
     frac_bits: int | None = None,
 ) -> Expression:
-    """Sums of numbers with signs, as one vector: component k is the sum over j of H_(r_k, j) s_j x_j.
+    """Signed sums of numbers, as one vector: component k is the sum over j of H_(r_k, j) s_j x_j.
 
     H is the Hadamard matrix of the least order, a power of two, that is not below how many numbers
     there are: H_ij = (-1)^(how many bits i and j share).
@@ -187,10 +187,8 @@ def each_component(vector: Expression) -> tuple[Expression, ...]:
     bits = [
         vector.constants[place // WORD] >> place % WORD & 1 for place in range(len(vector.args))
     ]
-    return tuple(
-        dot(
-            [(-1) ** ((place & row).bit_count() + bit) for place, bit in enumerate(bits)],
-            vector.args,
-        )
-        for row in vector.constants[words:]
-    )
+
+    def weights(row: int) -> list[int]:
+        return [1 - 2 * ((place & row).bit_count() + bit & 1) for place, bit in enumerate(bits)]
+
+    return tuple(dot(weights(row), vector.args) for row in vector.constants[words:])

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from askance.aggregator import learners
@@ -242,19 +241,9 @@ def audit(
     Raises:
         InvalidParameter: an epsilon that is none, or too few reports.
     """
-    from askance.simulation.audit import (
-        DEFAULT_EPSILONS,
-        DEFAULT_REPORTS,
-        FileLedgers,
-        audit_families,
-    )
+    from askance.simulation.audit import audit_as_built
 
-    with TemporaryDirectory() as folder, FileLedgers(Path(folder)) as ledgers:
-        yield from audit_families(
-            tuple(epsilons) or DEFAULT_EPSILONS,
-            ledgers=ledgers,
-            reports=DEFAULT_REPORTS if reports is None else reports,
-        )
+    return audit_as_built(epsilons, reports)
 
 
 def demo(

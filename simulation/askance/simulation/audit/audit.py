@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import isfinite
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from askance.aggregator.study import Epsilon
@@ -15,7 +17,7 @@ from askance.client.errors import InvalidParameter
 from askance.client.randomizers import Coins, SystemCoins, randomized_response
 from askance.simulation.audit.bench import Bench, Case, Maker, Subject, of_a_number, subject_of
 from askance.simulation.audit.events import Event
-from askance.simulation.audit.ledgers import Ledgers, MemoryLedgers
+from askance.simulation.audit.ledgers import FileLedgers, Ledgers, MemoryLedgers
 from askance.simulation.audit.losses import Exposure, Pair, exposures
 from askance.simulation.audit.messages import messages
 from askance.simulation.audit.promises import Broken, certainties, repeats, uneven_frames
@@ -240,6 +242,23 @@ def audit_families(
                 yield Refused(name, nano, str(error))
                 continue
             yield audit_devices(subject, coins or SystemCoins(), ledgers, reports=reports)
+
+
+def audit_as_built(
+    epsilons: Iterable[Epsilon] = (), reports: int | None = None
+) -> Iterator[Audit | Refused]:
+    """`audit_families` with ledgers in files of a temporary folder, and the system's coins.
+
+    Args:
+      epsilons: in nats; `DEFAULT_EPSILONS` if there are none.
+      reports: of each case; `DEFAULT_REPORTS` if None.
+    """
+    with TemporaryDirectory() as folder, FileLedgers(Path(folder)) as ledgers:
+        yield from audit_families(
+            tuple(epsilons) or DEFAULT_EPSILONS,
+            ledgers=ledgers,
+            reports=DEFAULT_REPORTS if reports is None else reports,
+        )
 
 
 def _family(name: str, make: Callable[[int], Any], nano: int) -> Subject:

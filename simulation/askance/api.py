@@ -101,6 +101,7 @@ from askance.client.randomizers import (
 )
 from askance.simulation.behaviour import Misbehaviour
 from askance.simulation.experiments import (
+    Named,
     Simulation,
     Sweep,
     Trial,
@@ -156,6 +157,7 @@ __all__ = [
     "Learner",
     "Learning",
     "Misbehaviour",
+    "Named",
     "NonAdaptive",
     "Oracle",
     "PlanRefused",

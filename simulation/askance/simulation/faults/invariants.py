@@ -8,7 +8,7 @@ alone leads to the same result again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -44,8 +44,8 @@ def check_store(
       BrokenInvariant: the first thing that does not hold.
     """
     check_accepted_once(accepted)
-    budgets = {}
-    answered: set[int] = set()
+    budgets: dict[bytes, int] = {}
+    refused: dict[int, set[bytes]] = {}
     for digest, signed in store.studies().items():
         terms = decode_study(signed.study)
         budgets[digest] = terms.budget_nano_nats
@@ -53,9 +53,10 @@ def check_store(
         for number, end in closed.items():
             for group, tally in zip(asked[number].groups, end.tallies, strict=True):
                 check_counted(store, group, tally, terms.schema)
-                answered |= check_same_bytes(store, group, ledger)
-    for ordinal in sorted(answered):
-        check_charges(ordinal, ledger(ordinal).history(), budgets)
+                for ordinal, no in check_same_bytes(store, group, ledger).items():
+                    refused.setdefault(ordinal, set()).update([digest_of(group.payload)] * no)
+    for ordinal in sorted(refused):
+        check_charges(ordinal, ledger(ordinal).history(), budgets, refused[ordinal])
 
 
 def check_accepted_once(accepted: Mapping[tuple[int, bytes], int]) -> None:
@@ -65,18 +66,26 @@ def check_accepted_once(accepted: Mapping[tuple[int, bytes], int]) -> None:
             raise _broken(f"device {ordinal}, request {digest.hex()[:8]}", "accepted once", times)
 
 
-def check_charges(ordinal: int, history: Iterable[Entry], budgets: Mapping[bytes, int]) -> None:
-    """Nobody is charged twice for a request, nor above a study's budget.
+def check_charges(
+    ordinal: int,
+    history: Iterable[Entry],
+    budgets: Mapping[bytes, int],
+    refused: Collection[bytes] = (),
+) -> None:
+    """Nobody is charged twice for a request, for one that was refused, or above a study's budget.
 
     Args:
       history: the device's ledger.
       budgets: of the studies, by digest.
+      refused: the requests that the device has said no to, by digest.
     """
     requests: set[bytes] = set()
     spent: Counter[bytes] = Counter()
     for entry in history:
         if entry.request_digest in requests:
             raise _broken(f"device {ordinal}", "one charge a request", "two")
+        if entry.request_digest in refused:
+            raise _broken(f"device {ordinal}", "no charge for what it refused", "one")
         requests.add(entry.request_digest)
         spent[entry.study_digest] += entry.nano_nats
     for study, nano_nats in spent.items():
@@ -105,18 +114,22 @@ def check_counted(store: Store, group: AskedGroup, tally: Tally, schema: Schema)
         raise _broken(where, f"{refusals.total()} refusals counted", dict(tally.refusals))
 
 
-def check_same_bytes(store: Store, group: AskedGroup, ledger: Callable[[int], Ledger]) -> set[int]:
-    """A stored answer is the one that its device's ledger holds; who answered."""
+def check_same_bytes(
+    store: Store, group: AskedGroup, ledger: Callable[[int], Ledger]
+) -> dict[int, bool]:
+    """A stored answer is the one that its device's ledger holds.
+
+    Returns:
+      Whose report is stored, and whether it is a refusal.
+    """
     digest = digest_of(group.payload)
-    answered = set()
+    found: dict[int, bool] = {}
     for ordinal, data in store.reports(digest):
         report: Report = decode_report(data)
-        if isinstance(report.outcome, Refusal):
-            continue  # a refusal spent nothing and is not kept
-        if ledger(ordinal).stored(digest) != data:
+        found[ordinal] = isinstance(report.outcome, Refusal)  # which the ledger does not keep
+        if not found[ordinal] and ledger(ordinal).stored(digest) != data:
             raise _broken(f"device {ordinal}", "the bytes that its ledger holds", "others")
-        answered.add(ordinal)
-    return answered
+    return found
 
 
 def check_replay(session: Session[T], outcome: Outcome[T]) -> None:

@@ -56,3 +56,17 @@ def test_a_command_of_the_readme_works(
     (tmp_path / "people.csv").write_text("age,education\n" + "\n".join(rows) + "\n")
     monkeypatch.chdir(tmp_path)
     assert main(shlex.split(command)[1:]) == 0
+
+
+def test_the_page_about_simulation_runs_from_top_to_bottom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "simulation"}
+    for block in blocks("docs/simulation.md", "python"):
+        exec(compile(block, "docs/simulation.md", "exec"), names)
+    assert "success" in capsys.readouterr().out
+    for block in blocks("docs/simulation.md", "sh"):
+        for line in block.splitlines():
+            assert main(shlex.split(line)[1:]) == 0
+    assert {path.name for path in tmp_path.iterdir()} >= {"mean.jsonl", "mean.png", "d.svg"}

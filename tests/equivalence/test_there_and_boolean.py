@@ -47,6 +47,7 @@ from askance.client.queries import (
     predicate,
     real,
     signed,
+    vector,
 )
 from askance.simulation.populations import Population
 from askance.simulation.reproduce.counting import AskedOnce
@@ -112,6 +113,7 @@ QUERIES = (
     predicate(SCHEMA["n"] > 2),
     category(SCHEMA["c"], 1),
     signed(SCHEMA["n"] + 3),
+    vector([SCHEMA["n"], SCHEMA["t"]], -1, 2),
 )
 
 

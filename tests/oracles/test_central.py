@@ -23,6 +23,7 @@ from askance.client.queries import (
     predicate,
     real,
     signed,
+    vector,
 )
 from askance.simulation.seeds import Seed
 from askance.simulation.words import SeededWords
@@ -34,6 +35,7 @@ QUESTIONS = (
     Question(category(SCHEMA["c"]), Fraction(1, 20)),
     Question(signed(SCHEMA["n"]), Fraction(1, 20)),
 )
+VECTOR = Question(vector([SCHEMA["n"], 4 - SCHEMA["n"] * 1]), Fraction(1, 2))
 
 
 def people(rows: int) -> EncodedColumns:
@@ -44,7 +46,7 @@ def oracle(rows: int, epsilon: str = ".5", beta: float = 1e-6) -> CentralOracle:
     return CentralOracle(people(rows), epsilon, SeededWords(Seed.of(1)), beta)
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("question", [*QUESTIONS, VECTOR])
 def test_the_sensitivity_is_what_replacing_one_row_can_do_and_no_less(question: Question) -> None:
     rows = list(product(range(5), ["p", "q", "r"]))
     worst = 0

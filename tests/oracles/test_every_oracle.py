@@ -45,7 +45,15 @@ from askance.aggregator.oracles import (
 )
 from askance.aggregator.study import Study
 from askance.client.errors import InvalidAnswer
-from askance.client.queries import EncodedColumns, category, index_of, predicate, real, signed
+from askance.client.queries import (
+    EncodedColumns,
+    category,
+    index_of,
+    predicate,
+    real,
+    signed,
+    vector,
+)
 from askance.simulation.experiments import local_oracle
 from askance.simulation.populations import Population
 from askance.simulation.seeds import Seed
@@ -130,6 +138,7 @@ QUESTIONS = (
     Question(real(SCHEMA["i"] * SCHEMA["b"]), Fraction(1, 2)),
     Question(category(SCHEMA["y"]), Fraction(1, 8)),
     Question(signed(2 * (SCHEMA["i"] == 1) + index_of(SCHEMA["y"]) * SCHEMA["b"] * 2), "1/4"),
+    Question(vector([SCHEMA["i"], 3 * SCHEMA["b"], index_of(SCHEMA["y"])], 0, 3), "2/3"),
 )
 
 

@@ -22,6 +22,7 @@ from askance.client.queries import (
     predicate,
     real,
     signed,
+    vector,
     where,
 )
 
@@ -30,6 +31,7 @@ ROWS: dict[str, ArrayLike] = {"n": [0, 1, 2, 4], "c": ["p", "r", "r", "r"], "t":
 PREDICATE = Question(predicate(SCHEMA["n"] >= 2))
 CELLS = Question(category(SCHEMA["c"]))
 REAL = Question(real(SCHEMA["t"]))
+VECTOR = Question(vector([SCHEMA["t"], SCHEMA["n"] - 1, SCHEMA["n"] >= 2], -2, 3))
 SIGNED = Question(signed(SCHEMA["n"]))  # 0, 2 are +1 at 0, 1; 1, 3 are -1; 4 is none
 
 
@@ -39,6 +41,7 @@ def test_expectations_are_exact_for_every_kind_of_query() -> None:
     assert expectations(CELLS, columns) == (Fraction(1, 4), Fraction(0), Fraction(3, 4))
     assert expectations(REAL, columns) == (Fraction(5, 16),)
     assert expectations(SIGNED, columns) == (Fraction(0), Fraction(1, 4))
+    assert expectations(VECTOR, columns) == (Fraction(5, 16), Fraction(3, 4), Fraction(1, 2))
 
 
 def test_weights_are_a_distribution() -> None:
@@ -47,11 +50,18 @@ def test_weights_are_a_distribution() -> None:
     assert expectations(SIGNED, columns, [1, 3, 0, 0]) == (Fraction(-1, 2), Fraction(0))
     huge = 10**17
     assert expectations(REAL, columns, [huge, 0, huge, 0]) == (Fraction(5, 4),)
+    assert expectations(VECTOR, columns, [huge, 0, huge, 0])[:2] == (Fraction(5, 4), Fraction(0))
 
 
 def test_a_row_without_a_value_counts_with_the_public_default() -> None:
     columns = SCHEMA.encode_columns({**ROWS, "n": [None, 3, None, None]})
     assert expectations(PREDICATE, columns) == (Fraction(1, 4),)
+    means = expectations(VECTOR, columns)  # of n - 1 and n >= 2: 1/2 is in the middle
+    assert means == (
+        Fraction(5, 16),
+        Fraction(3, 8) + Fraction(1, 2),
+        Fraction(1, 4) + Fraction(3, 8),
+    )
 
 
 @pytest.mark.parametrize("weights", [[1, 2, 3], [-1, 1, 1, 1], [0, 0, 0, 0], [1 << 61] * 4])

@@ -21,6 +21,7 @@ from askance.client.errors import InvalidParameter
 from askance.client.randomizers import (
     Randomizer,
     hadamard_sign,
+    hypercube_response,
     k_ary_response,
     linear_hashing,
     randomized_response,
@@ -44,6 +45,7 @@ FAMILIES: dict[str, Maker] = {
         f"signed-subset-selection({d})": partial(signed_subset_selection, d)
         for d in (1, 4, 8, 64, 1024)
     },
+    **{f"hypercube({s})": partial(hypercube_response, s) for s in (1, 2, 4, 16, 64, 1024)},
 }
 
 

@@ -69,6 +69,7 @@ def rows_of(simulation: Simulation) -> list[dict[str, Any]]:
             "max_spent_nano_nats": trial.outcome.spending.max_spent,
             "transcript": trial.outcome.transcript,
             "hypothesis": json.dumps(hypothesis_json(trial.outcome.hypothesis)),
+            "notes": json.dumps(trial.notes),
             "seconds": trial.seconds,
         }
         for number, trial in enumerate(simulation.trials)

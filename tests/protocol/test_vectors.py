@@ -36,10 +36,22 @@ from askance.client.codec.exchange import study_of
 from askance.client.device import Device, Examiner, Policy
 from askance.client.ledger import MemoryLedger
 from askance.client.messages import Reason, Refusal, Report, Request, SignedStudy, StudyTerms
-from askance.client.queries import Bit, Bits, Category, Field, Integer, Label, Query, Real, Schema
+from askance.client.queries import (
+    Bit,
+    Bits,
+    Category,
+    Field,
+    Integer,
+    Label,
+    Query,
+    QueryKind,
+    Real,
+    Schema,
+)
 from askance.client.randomizers import (
     Channel,
     HadamardSign,
+    HypercubeResponse,
     KaryResponse,
     LinearHashing,
     Randomizer,
@@ -141,6 +153,13 @@ def describe_randomizer(value: Randomizer) -> dict[str, Any]:
             said = {"family": "subset", "cells": cells, "size": size, "threshold": str(threshold)}
         case LinearHashing(cells, modulus, other):
             said = {"family": "hashing", "cells": cells, "modulus": modulus, "other": str(other)}
+        case HypercubeResponse(components, radius, threshold):
+            said = {
+                "family": "hypercube",
+                "components": components,
+                "radius": radius,
+                "threshold": str(threshold),
+            }
         case HadamardSign(values, threshold):
             said = {"family": "sign", "values": values, "threshold": str(threshold)}
         case SignedSubsetSelection(values, size, threshold):
@@ -285,7 +304,12 @@ def test_a_good_vector_says_what_it_says(kind: str, case: dict[str, Any]) -> Non
 def test_a_query_has_these_values(kind: str, case: dict[str, Any]) -> None:
     query = KINDS[kind][0](data_of(case))
     for answer in case["answers"]:
-        assert query.evaluate(schema().encode(answer["record"])) == int(answer["value"])
+        record = schema().encode(answer["record"])
+        if query.kind is QueryKind.VECTOR:
+            values = query.evaluate_vector(record)
+            assert ",".join(map(str, values)) == answer["value"]
+        else:
+            assert query.evaluate(record) == int(answer["value"])
 
 
 @pytest.mark.parametrize(("kind", "case"), cases(good=True, kinds={"randomizer"}))
@@ -293,7 +317,7 @@ def test_a_randomizer_draws_these_reports(kind: str, case: dict[str, Any]) -> No
     randomizer = KINDS[kind][0](data_of(case))
     for draw in case["draws"]:
         coins = [int(coin) for coin in draw["coins"]]
-        report = randomizer.randomize(draw["level"], coins)
+        report = randomizer.randomize(int(draw["level"]), coins)
         assert report.hex() == draw["report"]
         assert randomizer.valid(report)
 

@@ -215,6 +215,30 @@ def _several_nodes() -> Cases:
             QUERY,
             "found 39",
         ),
+        case(
+            "a vector that is computed with",
+            query_of(
+                node(op=Op.FIELD, name="age"),
+                node(op=Op.VECTOR, args=[0]),
+                node(op=Op.NEGATE, args=[1]),
+            ),
+            QUERY,
+            "found VECTOR",
+        ),
+        case(
+            "a vector on a grid coarser than its components'",
+            query_of(node(op=Op.FIELD, name="height"), node(op=Op.VECTOR, args=[0])),
+            QUERY,
+            "at least its components' 16 bits, found 0",
+        ),
+        case(
+            "a row that the matrix does not have",
+            query_of(
+                node(op=Op.FIELD, name="age"), node(op=Op.HADAMARD, args=[0], constants=[0, 1])
+            ),
+            QUERY,
+            "rows of 0..0, found 1",
+        ),
         case("a sum that could overflow", query_of(*huge), QUERY, "could reach 2^62"),
         case("too deep an expression", query_of(*deep), QUERY, "a depth of at most 64, found 65"),
     ]
@@ -321,8 +345,16 @@ def _later_families() -> Cases:
         family = pb.SignedSubsetSelection(values=values, size=size, threshold=threshold)
         return pb.Randomizer(signed_subset_selection=family).SerializeToString()
 
+    def cube(components: int, radius: int, threshold: int) -> bytes:
+        family = pb.HypercubeResponse(components=components, radius=radius, threshold=threshold)
+        return pb.Randomizer(hypercube_response=family).SerializeToString()
+
     prime = "a modulus is a prime in 2..4093"
     return [
+        case("hypercube: no component", cube(0, 0, 1), PARAMETER, "1..1024 components, found 0"),
+        case("hypercube: too many", cube(1025, 0, 1), PARAMETER, "1..1024 components, found 1025"),
+        case("hypercube: all are near", cube(3, 3, 1), PARAMETER, "lies in 0..2, found 3"),
+        case("hypercube: never near", cube(3, 1, 0), PARAMETER, "a threshold lies in 1..2^64-1"),
         case("hashing: no cell", hashing(0, 3, 1), PARAMETER, "3..65536 cells, found 0"),
         case("hashing: too many cells", hashing(65537, 3, 1), PARAMETER, "found 65537"),
         case("hashing: no prime", hashing(100, 9, 1), PARAMETER, prime),

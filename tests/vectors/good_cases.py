@@ -36,6 +36,7 @@ from askance.client.queries import (
     Integer,
     Label,
     Query,
+    QueryKind,
     Real,
     Schema,
     bucketize,
@@ -43,22 +44,26 @@ from askance.client.queries import (
     clip,
     dot,
     first,
+    hadamard,
     parity,
     predicate,
     real,
     round_to,
     sigmoid,
     signed,
+    vector,
     where,
 )
 from askance.client.randomizers import (
     Channel,
     HadamardSign,
+    HypercubeResponse,
     KaryResponse,
     LinearHashing,
     Randomizer,
     SignedSubsetSelection,
     SubsetSelection,
+    hypercube_response,
     k_ary_response,
     randomized_response,
     subset_selection,
@@ -151,13 +156,23 @@ def queries() -> Cases:
         ("a category, default 2", category(s.colour, default=2), ["1", "0", "2"]),
         ("buckets", category(bucketize(s.age, [0, 18, 65])), ["2", "3", "0"]),
         ("the first that holds", category(first([s.smoker, s.age > 99])), ["0", "1", "0"]),
+        (
+            "a vector",
+            vector([s.smoker, s.height], 0, 2),
+            ["65536,114688", "0,131072", "65536,65536"],
+        ),
+        (
+            "rows 0 and 3 of a Hadamard matrix",
+            vector(hadamard([s.age, s.smoker, s.height], [1, -1, 1], [0, 3]), -50, 50),
+            ["2736128,2637824", "3276800,3276800", "0,0"],
+        ),
         ("a signed value", signed(first([s.smoker, s.ill == "no"])), ["0", "1", "2"]),
     ]
     return [_query(*row) for row in listed]
 
 
 def _query(name: str, query: Query, values: list[str]) -> dict[str, Any]:
-    computed = [str(query.evaluate(SCHEMA.encode(record))) for record in RECORDS]
+    computed = [_value(query, record) for record in RECORDS]
     assert computed == values, (name, computed)  # worked out by hand
     return {
         "name": name,
@@ -177,6 +192,13 @@ def _query(name: str, query: Query, values: list[str]) -> dict[str, Any]:
             for record, value in zip(RECORDS, values, strict=True)
         ],
     }
+
+
+def _value(query: Query, record: Mapping[str, Any]) -> str:
+    encoded = SCHEMA.encode(record)
+    if query.kind is QueryKind.VECTOR:
+        return ",".join(map(str, query.evaluate_vector(encoded)))
+    return str(query.evaluate(encoded))
 
 
 def randomizers() -> Cases:
@@ -217,6 +239,16 @@ def randomizers() -> Cases:
             SignedSubsetSelection(9, 4, (1 << 63) + 1),
             {"family": "signed subset", "values": 9, "size": 4, "threshold": str((1 << 63) + 1)},
         ),
+        (
+            "hypercube response",
+            hypercube_response(5, ONE),
+            {"family": "hypercube", "components": 5},
+        ),
+        (
+            "hypercube response, radius 20 of 100",
+            HypercubeResponse(100, 20, 3 << 62),
+            {"family": "hypercube", "components": 100, "radius": 20, "threshold": str(3 << 62)},
+        ),
     ]
     return [_randomizer(name, randomizer, fields) for name, randomizer, fields in listed]
 
@@ -229,7 +261,7 @@ def _randomizer(name: str, randomizer: Randomizer, fields: dict[str, Any]) -> di
             words = [coins[(start + place) % 4] for place in range(randomizer.coins)]
             draws.append(
                 {
-                    "level": level,
+                    "level": level if level < 1 << 53 else str(level),
                     "coins": [str(word) for word in words],
                     "report": randomizer.randomize(level, words).hex(),
                 }
@@ -302,6 +334,9 @@ def requests() -> Cases:
         Request(digest, 0, 0, predicate(SCHEMA.smoker), randomized_response(ONE)),
         Request(digest, 1, 2, category(SCHEMA.colour), k_ary_response(3, ONE)),
         Request(digest, 7, 0, real(SCHEMA.height), randomized_response(ONE)),
+        Request(
+            digest, 8, 1, vector([SCHEMA.smoker, SCHEMA.height], 0, 2), hypercube_response(2, ONE)
+        ),
     ]
     return [_request(request) for request in listed]
 
@@ -326,7 +361,7 @@ def _request(request: Request) -> dict[str, Any]:
 
 
 def _device_report(payload: bytes, request: Request, record: Mapping[str, Any]) -> dict[str, Any]:
-    words = [1 << 62, 3 << 62][: request.coins]
+    words = ([1 << 62, 3 << 62] * request.coins)[: request.coins]
     return {
         "record": record,
         "coins": [str(word) for word in words],

@@ -27,7 +27,7 @@ from askance.simulation.audit.tables import telling
 from askance.simulation.experiments.verification import FAMILIES
 
 DEFAULT_EPSILONS = ("1", "4")
-DEFAULT_REPORTS = 5_000
+DEFAULT_REPORTS = 4_000
 DEFAULT_ALPHA = 1e-6
 _REPEATED = 200  # devices a case that are asked again, with ledgers in memory
 _RESTARTED = 1  # and with those that were passed in, which may be files
@@ -188,7 +188,7 @@ def audit_devices(
         subject.cases,
         subject.pairs,
         {case.name: stated(subject.randomizer, case.law) for case in subject.cases},
-        events=telling(subject.randomizer, subject.cases[:2]),
+        events=telling(subject.randomizer, subject.cases[:3]),
         nano_nats=subject.randomizer.loss.nano_nats,
         reports=reports,
         alpha=alpha,

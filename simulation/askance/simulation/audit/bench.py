@@ -95,12 +95,14 @@ class Subject:
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
-        """The two ends of the range, which may tell what is charged; and two records without an
-        answer, which differ where nobody asked and may tell nothing."""
+        """The two ends of the range, which may tell what is charged; two records without an answer,
+        which differ where nobody asked and may tell nothing; and the first against the default,
+        which of signed cells is its opposite."""
         low, high, missing, other = (case.name for case in self.cases)
         return (
             Pair(low, high, self.randomizer.loss.nano_nats),
             Pair(missing, other, 0),
+            Pair(low, missing, self.randomizer.loss.nano_nats),
         )
 
 

@@ -41,10 +41,10 @@ class StatedLikelier:
 
 
 def telling(randomizer: Randomizer, cases: Sequence[Case]) -> list[StatedLikelier]:
-    """Both directions between the cases whose level is certain; none for wide reports."""
+    """All directions between the cases whose level is certain; none for wide reports."""
     if randomizer.width > _WIDEST:
         return []
-    levels = [next(iter(case.law)) for case in cases if len(case.law) == 1]
+    levels = sorted({next(iter(case.law)) for case in cases if len(case.law) == 1})
     return [
         StatedLikelier(randomizer, level, other)
         for level in levels

@@ -22,9 +22,9 @@ from askance.aggregator.learners import (
 )
 from askance.aggregator.session import MemoryLog, Transcript
 from askance.aggregator.session.transcript import Asked, Closed
-from askance.client.codec import query_from_bytes
+from askance.client.codec import decode_request, query_from_bytes
 from askance.client.errors import NondeterminismError
-from askance.client.queries import Query, clip, constant, predicate, real
+from askance.client.queries import Query, clip, constant, predicate, real, vector
 from askance.simulation.fleets import ObjectFleet
 
 if TYPE_CHECKING:
@@ -49,10 +49,25 @@ def one_batch(allocation: Allocation) -> Make:
     return make
 
 
+def in_blocks(world: World) -> Learner[Answers]:
+    """One question of 64 components, which the plan divides into two blocks."""
+    schema = world.schema
+    bits = [schema["b"], *schema["x"]]
+    question = Question(vector([bits[place % len(bits)] for place in range(64)]))
+    return NonAdaptive(
+        name="blocks",
+        version=1,
+        parameters={},
+        batch=Batch([question]),
+        conclude=lambda answers: answers,
+    )
+
+
 LEARNERS: dict[str, tuple[Make, int]] = {
     "adaptive": (lambda world: world.learner, 2),
     "fresh groups": (one_batch(Allocation.FRESH), 1),
     "split budgets": (one_batch(Allocation.SPLIT), 1),
+    "a vector in blocks": (in_blocks, 1),
 }
 BREAKS = [
     pytest.param(make, number, part, id=f"{name}, round {number}, after {part}")
@@ -85,6 +100,26 @@ def test_it_ends_as_if_nothing_had_happened(
     assert list(broken.lines()) == list(log.lines())
     assert list(broken.lines())[: len(before)] == before
     assert devices.history() == undisturbed.history()
+
+
+def test_a_vector_has_an_answer_from_its_blocks_by_disjoint_users(world: World) -> None:
+    """Each block's values are those of its own tally."""
+    outcome = world.run(world.devices(), log := MemoryLog(), learner=in_blocks(world))
+    _, asked, closed = Transcript(log).recorded
+    assert isinstance(asked, Asked)
+    assert isinstance(closed, Closed)
+    assert [group.question for group in asked.groups] == [0, 0]
+    assert [(group.start, group.stop) for group in asked.groups] == [(0, 55), (55, 110)]
+    requests = [decode_request(group.payload, world.schema) for group in asked.groups]
+    assert [request.query.components for request in requests] == [32, 32]
+    expected = [
+        float(share)
+        for request, tally in zip(requests, closed.tallies, strict=True)
+        for share in request.randomizer.frequencies(tally.counts, tally.answered)
+    ]
+    (answer,) = outcome.hypothesis
+    assert list(answer.values) == expected
+    assert all(low <= high for low, high in zip(answer.lows, answer.highs, strict=True))
 
 
 @pytest.mark.parametrize(("number", "part"), list(product((0, 1), PARTS)))

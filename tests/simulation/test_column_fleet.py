@@ -17,8 +17,22 @@ from askance.aggregator.study import Study
 from askance.client.codec import digest_of, encode_request
 from askance.client.device import Policy
 from askance.client.messages import Reason, Request, SignedStudy
-from askance.client.queries import Category, Integer, Query, Schema, category, predicate, real
-from askance.client.randomizers import best_for
+from askance.client.queries import (
+    Category,
+    Integer,
+    Query,
+    Schema,
+    category,
+    predicate,
+    real,
+    signed,
+)
+from askance.client.randomizers import (
+    best_for,
+    hadamard_sign,
+    linear_hashing,
+    signed_subset_selection,
+)
 from askance.simulation.coins import SeededCoins
 from askance.simulation.experiments import simulate
 from askance.simulation.fleets import ColumnFleet, Devices, ObjectFleet
@@ -37,6 +51,9 @@ QUESTIONS = (
     (real(SCHEMA.age), best_for(2, 10**9)),
     (category(SCHEMA.kind), best_for(7, 10**9)),
     (category(SCHEMA.kind), best_for(7, 2 * 10**9)),
+    (category(SCHEMA.kind), linear_hashing(7, 10**9)),
+    (signed(SCHEMA.kind), hadamard_sign(3, 10**9)),
+    (signed(SCHEMA.kind), signed_subset_selection(3, 10**9)),
 )
 STUDIES = tuple(
     Study(mean(SCHEMA.age), SCHEMA, epsilon=2).sign(KEY, nonce=nonce, expires_unix_s=2**40)

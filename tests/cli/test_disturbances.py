@@ -3,6 +3,7 @@ one clear line."""
 
 import pytest
 
+from askance.simulation.behaviour import ATTACKS
 from askance.simulation.cli import main
 
 RUN = ["simulate", "masked-parity", "--users", "200", "--epsilon", "8", "--set", "d=2"]
@@ -35,3 +36,9 @@ def test_bad_input(options: list[str], message: str, capsys: pytest.CaptureFixtu
     assert message in told.err
     assert "Traceback" not in told.err
     assert told.out == ""
+
+
+def test_help_names_every_attack(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["simulate", "--help"])
+    assert "{" + ",".join(ATTACKS) + "}" in capsys.readouterr().out

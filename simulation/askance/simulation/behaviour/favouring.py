@@ -190,9 +190,9 @@ def _some(items: Sequence[int], size: int, words: Sequence[int]) -> list[int]:
     """`size` of the items, all choices alike: the beginning of a shuffle (Fisher and Yates)."""
     if size == len(items):
         return list(items)
-    mixed = list(items)
+    mixed, left = list(items), len(items)
     for place in range(size):
-        other = place + index([words[place]], len(mixed) - place)
+        other = place + ((words[place] * (left - place)) >> COIN_BITS)
         mixed[place], mixed[other] = mixed[other], mixed[place]
     return mixed[:size]
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache, partial
 
 from askance.client.randomizers import Randomizer
 from askance.simulation.audit.bench import Case
@@ -31,13 +33,15 @@ class StatedLikelier:
         return f"stated to be likelier at level {self.level} than at {self.other}"
 
     def count(self, symbols: Symbols) -> int:
-        """Each different symbol is looked up once."""
-        chance = self.randomizer.probability
-        return sum(
-            times
-            for symbol, times in Counter(symbols.raw).items()
-            if chance(self.level, symbol) > chance(self.other, symbol)
-        )
+        """Each different symbol is looked up once a level."""
+        here, there = (partial(_chance, self.randomizer, at) for at in (self.level, self.other))
+        seen = Counter(symbols.raw)
+        return sum(times for symbol, times in seen.items() if here(symbol) > there(symbol))
+
+
+@lru_cache(maxsize=1 << 16)
+def _chance(randomizer: Randomizer, level: int, symbol: bytes) -> Fraction:
+    return randomizer.probability(level, symbol)
 
 
 def telling(randomizer: Randomizer, cases: Sequence[Case]) -> list[StatedLikelier]:

@@ -95,6 +95,11 @@ class TestCurves:
         with pytest.raises(InvalidParameter, match=complaint):
             curves(Sweep((row(1.0, 10, 0.1),)).summary(), x, y)
 
+    def test_where_every_plan_was_refused_the_reason_is_told(self) -> None:
+        rows = (row(1.0, 10, None, refused="it needs 99", success=None),)
+        with pytest.raises(InvalidParameter, match="every plan refused: it needs 99"):
+            curves(Sweep(rows).summary(), "users")
+
     def test_no_more_lines_than_can_be_told_apart(self) -> None:
         rows = tuple(row(eps / 10, n, 0.1) for eps in range(1, 10) for n in (10, 20))
         found = Sweep(rows)

@@ -90,6 +90,9 @@ def _lines(summary: Summary, x: str, y: str) -> list[Line]:
     if y not in MEASURES:
         raise InvalidParameter(f"plot: expected one of {', '.join(MEASURES)}, found {y!r}")
     cells = [cell for cell in summary if getattr(cell, y) is not None]
+    if all(cell.refused == cell.trials for cell in summary):
+        reason = summary.cells[0].reason
+        raise InvalidParameter(f"plot: expected a trial, found every plan refused: {reason}")
     if not cells:
         raise InvalidParameter(f"plot: expected a trial with a measured {y}, found none")
     lines = []

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from askance.client.errors import InvalidParameter
-from askance.simulation.coins import SeededCoins
+from askance.simulation.coins import SeededCoins, keystream, keystream_at
 from askance.simulation.seeds import Seed
 
 
@@ -16,6 +16,22 @@ def test_a_device_draws_what_the_columns_hold(count: int) -> None:
         assert coins.at(ordinal).words(b"r" * 32, count) == tuple(
             int(word) for word in columns[ordinal - 3]
         )
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_places_that_are_far_between_have_the_same_words(count: int) -> None:
+    key, places = SeededCoins(Seed.of(5)).key(b"r" * 32), np.array([0, 1, 2, 5, 900, 2**39 + 1])
+    words = keystream_at(key, places, count)
+    assert words.shape == (len(places), count)
+    for place, row in zip(places.tolist(), words, strict=True):
+        assert np.array_equal(row, keystream(key, place * count, count))
+
+
+def test_a_long_run_is_its_parts() -> None:
+    key = bytes(range(16))
+    whole = keystream(key, 3, 20_000)
+    parts = [keystream(key, 3 + start, 2500) for start in range(0, 20_000, 2500)]
+    assert np.array_equal(whole, np.concatenate(parts))
 
 
 def test_another_seed_request_or_device_draws_other_words() -> None:

@@ -18,7 +18,7 @@ from askance.simulation.seeds import Seed
 
 _BLOCK = 16
 _WORD = 8
-_ZEROS = memoryview(bytes(1 << 19))  # what the cipher turns into a keystream, so much at a time
+_ZEROS = memoryview(bytes(1 << 15))  # what the cipher turns into a keystream, so much at a time
 
 
 class SeededCoins:
@@ -73,15 +73,26 @@ class DeviceCoins:
         return self._source.words(request, self._ordinal, count)
 
 
+class Keystream:
+    """The AES-128-CTR keystream under `key`, word by word from an even one on."""
+
+    def __init__(self, key: bytes, first: int) -> None:
+        start = (first // 2).to_bytes(_BLOCK, "big")
+        self._cipher = Cipher(algorithms.AES128(key), modes.CTR(start)).encryptor()
+
+    def fill(self, words: NDArray[np.uint64]) -> None:
+        """The next words, into a contiguous array."""
+        stream = words.data.cast("B")
+        for start in range(0, len(stream), len(_ZEROS)):
+            part = stream[start : start + len(_ZEROS)]
+            self._cipher.update_into(_ZEROS[: len(part)], part)
+
+
 def keystream(key: bytes, first: int, count: int) -> NDArray[np.uint64]:
     """Words first .. first+count-1 of the AES-128-CTR keystream under `key`."""
-    block, skip = divmod(first, 2)
-    cipher = Cipher(algorithms.AES128(key), modes.CTR(block.to_bytes(_BLOCK, "big"))).encryptor()
+    skip = first % 2
     words = np.empty(skip + count, "<u8")
-    stream = words.data.cast("B")
-    for start in range(0, len(stream), len(_ZEROS)):
-        part = stream[start : start + len(_ZEROS)]
-        cipher.update_into(_ZEROS[: len(part)], part)
+    Keystream(key, first).fill(words)
     return words[skip:].astype(np.uint64, copy=False)
 
 

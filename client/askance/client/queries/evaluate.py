@@ -43,18 +43,33 @@ class Compiled:
         steps: what fills the slots after them, one each.
         result: the slot that holds the value (of VECTOR: the tuple of its components).
         reads: for VECTOR, which of the names each component depends on: bit i stands for name i.
+        comparison: where the expression is one: how, and of which slots.
     """
 
     names: tuple[str, ...]
     steps: tuple[Step, ...]
     result: int
     reads: tuple[int, ...] = ()
+    comparison: tuple[np.ufunc, int, int] | None = None
 
     def run(self, slots: Slots) -> Any:
         """The value, given the fields' values; `slots` is used up."""
         for function, parameters in self.steps:
             slots.append(function(slots, *parameters))
         return slots[self.result]
+
+    def holds(self, slots: Slots) -> Any:
+        """Of columns: where the value is 1 or more; `slots` is used up.
+
+        A comparison at the end is made as such: it says what its step says, which writes eight
+        bytes a row three times.
+        """
+        if self.comparison is None:
+            return self.run(slots) >= 1
+        for function, parameters in self.steps[:-1]:
+            slots.append(function(slots, *parameters))
+        compare, i, j = self.comparison
+        return compare(slots[i], slots[j])
 
 
 def compile_expression(expression: Expression) -> Compiled:
@@ -65,7 +80,11 @@ def compile_expression(expression: Expression) -> Compiled:
     for node in ordered:
         compiler.add(node)
     result = compiler.slot(expression)
-    return Compiled(names, tuple(compiler.steps), result, _reads(ordered, names))
+    steps = tuple(compiler.steps)
+    comparison = None
+    if expression.op in _COMPARISONS:  # the last node, whose step is the last one
+        comparison = (_COMPARISONS[expression.op], *steps[-1][1])
+    return Compiled(names, steps, result, _reads(ordered, names), comparison)
 
 
 def _reads(ordered: tuple[Expression, ...], names: tuple[str, ...]) -> tuple[int, ...]:
@@ -157,16 +176,25 @@ def _absolute(slots: Slots, i: int) -> Any:
 
 
 def _less(slots: Slots, i: int, j: int) -> Any:
-    return -((slots[i] - slots[j]) >> _SIGN)
+    difference = slots[i] - slots[j]
+    difference >>= _SIGN  # of a column in its own place, which nothing else refers to
+    difference &= 1
+    return difference
 
 
 def _less_equal(slots: Slots, i: int, j: int) -> Any:
-    return 1 + ((slots[j] - slots[i]) >> _SIGN)
+    difference = slots[j] - slots[i]
+    difference >>= _SIGN
+    difference += 1
+    return difference
 
 
 def _equal(slots: Slots, i: int, j: int) -> Any:
     difference = slots[i] - slots[j]
-    return 1 + ((difference | -difference) >> _SIGN)
+    difference |= -difference
+    difference >>= _SIGN
+    difference += 1
+    return difference
 
 
 def _and(slots: Slots, i: int, j: int) -> Any:
@@ -382,6 +410,11 @@ _ALIGNED: dict[Op, Callable[..., Any]] = {
     Op.EQUAL: _equal,
     Op.MINIMUM: _minimum,
     Op.MAXIMUM: _maximum,
+}
+_COMPARISONS: dict[Op, np.ufunc] = {
+    Op.LESS: np.less,
+    Op.LESS_EQUAL: np.less_equal,
+    Op.EQUAL: np.equal,
 }
 _PLAIN: dict[Op, Callable[..., Any]] = {
     Op.MULTIPLY: _multiply,

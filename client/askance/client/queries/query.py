@@ -231,14 +231,39 @@ class Query:
         answered = all(record.present[name] for name in names)
         return min(max(value, self.low), self.high) if answered else self.default
 
-    def _evaluate_columns(self, columns: EncodedColumns) -> NDArray[np.int64]:
-        values = np.empty(columns.rows, dtype=np.int64)
+    def holds(self, columns: EncodedColumns) -> NDArray[np.bool_]:
+        """Where a PREDICATE holds: what `evaluate` says, in a byte a row.
+
+        Raises:
+            InvalidQuery: a query of another kind.
+            InvalidRecord: encoded by a schema without a field that is used.
+        """
+        if self.kind != QueryKind.PREDICATE:
+            raise InvalidQuery(f"holds expects a PREDICATE query, found {self.kind.name}")
+        check_fields(self._compiled, columns)
+        held = np.empty(columns.rows, dtype=np.bool_)
         for start in range(0, columns.rows, _CHUNK):
             chunk = slice(start, start + _CHUNK)
-            values[chunk] = self._compiled.run(slots_of(self._compiled, columns, chunk))
-        np.clip(values, self.low, self.high, out=values)
+            held[chunk] = self._compiled.holds(slots_of(self._compiled, columns, chunk))
         for name in self._compiled.names:
-            values[~columns.present[name]] = self.default
+            present = columns.present[name]
+            if not present.all():
+                held[~present] = self.default == 1
+        return held
+
+    def _evaluate_columns(self, columns: EncodedColumns) -> NDArray[np.int64]:
+        if self.kind == QueryKind.PREDICATE:
+            return self.holds(columns).astype(np.int64)
+        values = np.empty(columns.rows, dtype=np.int64)
+        low, high = np.int64(self.low), np.int64(self.high)  # whose range numpy need not look up
+        for start in range(0, columns.rows, _CHUNK):
+            chunk = slice(start, start + _CHUNK)
+            value = self._compiled.run(slots_of(self._compiled, columns, chunk))
+            np.clip(value, low, high, out=values[chunk])
+        for name in self._compiled.names:
+            present = columns.present[name]
+            if not present.all():
+                values[~present] = self.default
         return values
 
 

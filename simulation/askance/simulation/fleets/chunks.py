@@ -7,7 +7,7 @@ be done by any thread, process or machine, in any order, and again where it was 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,7 @@ from askance.client.queries import EncodedColumns, QueryKind
 from askance.client.randomizers import Randomizer
 from askance.client.randomizers.rounding import round_to_levels, sign_pattern
 from askance.simulation.behaviour import Behaviour
-from askance.simulation.coins import keystream, keystream_at
+from askance.simulation.coins import Keystream, keystream, keystream_at
 from askance.simulation.fleets.classes import Classes, UserClass
 from askance.simulation.fleets.column_draws import draw
 from askance.simulation.fleets.histories import Answered, Ask, Outcome
@@ -28,8 +28,10 @@ from askance.simulation.populations import Population
 
 Symbols = NDArray[np.uint8]
 Words = NDArray[np.uint64]
+Ordinals = NDArray[np.int64]
 Part = tuple[UserClass, Outcome | None]
 
+_BLOCK = 1 << 15  # users whose reports are drawn together
 _SPARSE = 8  # one user in so many or fewer: their coins are computed one by one
 
 
@@ -149,61 +151,76 @@ class _Room:
         return symbols[answered], symbols
 
     def _drawn(self, ask: Ask, alike: UserClass) -> Symbols:
-        """The reports of a class to a request (see `Device`'s own draw), the liars' own among
-        them."""
-        query, randomizer = ask.query, ask.randomizer
+        """The reports of a class to a request, so many users at a time as stay in the cache."""
         people = self._columns(ask, alike)
-        words = self._coins(ask, alike)
-        coins, rounding = words[:, : randomizer.coins], words[:, randomizer.coins :]
-        ends = query.low, query.high
-        values = levels = query.evaluate_vector(people) if _vector(ask) else query.evaluate(people)
-        if _vector(ask):
-            levels = round_to_levels(values, *ends, 2, np.ascontiguousarray(rounding)) == 1
-        elif query.kind is QueryKind.REAL:
-            coin = np.ascontiguousarray(rounding[:, 0])
-            levels = round_to_levels(values, *ends, randomizer.levels, coin)
-        symbols = draw(randomizer, levels, coins)
-        if not self._work.behaviour.lies:
-            return symbols
-        ordinals = np.arange(self._start, self.stop, dtype=np.int64)[alike.rows]
-        for row in np.flatnonzero(self._work.behaviour.lying(ordinals)).tolist():
-            level = (
-                sign_pattern(values[row].tolist(), *ends, rounding[row].tolist())
-                if _vector(ask)
-                else int(levels[row])
-            )
-            lie = self._work.behaviour.lie(
-                ask.request, int(ordinals[row]), query, randomizer, level
-            )
-            symbols[row] = np.frombuffer(lie, np.uint8)
+        symbols = np.empty((alike.users, ask.randomizer.width), np.uint8)
+        for rows, words in self._coins(ask, alike):
+            drawn = _Drawn.of(ask, people.take(rows), words)
+            symbols[rows] = draw(ask.randomizer, drawn.levels, words[:, : ask.randomizer.coins])
+            if self._work.behaviour.lies:
+                self._lie(ask, self._ordinals(alike)[rows], drawn, symbols[rows])
         return symbols
 
-    def _coins(self, ask: Ask, alike: UserClass) -> Words:
+    def _ordinals(self, alike: UserClass) -> Ordinals:
+        return np.arange(self._start, self.stop, dtype=np.int64)[alike.rows]
+
+    def _lie(self, ask: Ask, ordinals: Ordinals, drawn: _Drawn, symbols: Symbols) -> None:
+        """What the liars say, in place of their reports."""
+        behaviour = self._work.behaviour
+        for row in np.flatnonzero(behaviour.lying(ordinals)).tolist():
+            level = drawn.level(ask, row)
+            lie = behaviour.lie(ask.request, int(ordinals[row]), ask.query, ask.randomizer, level)
+            symbols[row] = np.frombuffer(lie, np.uint8)
+
+    def _coins(self, ask: Ask, alike: UserClass) -> Iterator[tuple[slice, Words]]:
+        """The words of a class's answers, a block of its users after the other; an array of words
+        lasts until the next one."""
         count = ask.randomizer.coins + rounding_coins(ask)
-        if alike.users * _SPARSE <= self.stop - self._start and not isinstance(alike.rows, slice):
-            return keystream_at(ask.key, self._start + alike.rows, count)
-        words = keystream(ask.key, self._start * count, (self.stop - self._start) * count)
-        return words.reshape(-1, count)[alike.rows]
+        blocks = [
+            slice(first, min(first + _BLOCK, alike.users))
+            for first in range(0, alike.users, _BLOCK)
+        ]
+        if isinstance(alike.rows, slice):
+            stream = Keystream(ask.key, self._start * count)  # an even word: chunks are
+            words = np.empty((min(_BLOCK, alike.users), count), np.uint64)
+            for rows in blocks:
+                part = words[: rows.stop - rows.start]
+                stream.fill(part)
+                yield rows, part
+            return
+        every = self.stop - self._start
+        if alike.users * _SPARSE <= every:
+            words = keystream_at(ask.key, self._start + alike.rows, count)
+        else:
+            words = keystream(ask.key, self._start * count, every * count)
+            words = words.reshape(-1, count)[alike.rows]
+        for rows in blocks:
+            yield rows, words[rows]
 
     def _columns(self, ask: Ask, alike: UserClass) -> EncodedColumns:
         """A class's records as they were in the request's round: the fields that are asked."""
-        fields = sorted(ask.query.fields_used)
         people = self._in_round(ask.round)
-        if isinstance(alike.rows, slice):
-            return people
+        names = [name for name in ask.query.fields_used if name in people.values]
         number = 0 if self._work.population.drift is None else ask.round
-        for name in fields:
-            if (number, id(alike), name) not in self._taken and name in people.values:
-                one = EncodedColumns(
-                    {name: people.values[name]}, {name: people.present[name]}, people.rows
-                )
-                self._taken[number, id(alike), name] = one.take(alike.rows)
-        taken = [self._taken[number, id(alike), name] for name in fields if name in people.values]
+        parts = [self._field(people, number, name, alike) for name in names]
         return EncodedColumns(
-            {name: column for one in taken for name, column in one.values.items()},
-            {name: present for one in taken for name, present in one.present.items()},
+            {name: part.values[name] for name, part in zip(names, parts, strict=True)},
+            {name: part.present[name] for name, part in zip(names, parts, strict=True)},
             alike.users,
         )
+
+    def _field(
+        self, people: EncodedColumns, number: int, name: str, alike: UserClass
+    ) -> EncodedColumns:
+        """One field of a class's records, taken once for all requests."""
+        key = (number, id(alike), name)
+        found = self._taken.get(key)
+        if found is None:
+            one = EncodedColumns(
+                {name: people.values[name]}, {name: people.present[name]}, people.rows
+            )
+            found = self._taken[key] = one.take(alike.rows)
+        return found
 
     def _in_round(self, number: int) -> EncodedColumns:
         number = 0 if self._work.population.drift is None else number
@@ -214,12 +231,48 @@ class _Room:
         return people
 
 
-def _vector(ask: Ask) -> bool:
-    return ask.query.kind is QueryKind.VECTOR
+@dataclass(frozen=True, slots=True, eq=False)
+class _Drawn:
+    """What users' reports are drawn from.
+
+    Args:
+      values: the query's values on the grid.
+      levels: what is randomized: of vectors the patterns, of predicates whether they hold.
+      words: the coins that randomize, then those that round.
+    """
+
+    values: NDArray[np.int64] | NDArray[np.bool_]
+    levels: NDArray[np.int64] | NDArray[np.bool_]
+    words: Words
+
+    @classmethod
+    def of(cls, ask: Ask, people: EncodedColumns, words: Words) -> _Drawn:
+        """As a device finds its level (see `Device`)."""
+        query, randomizer = ask.query, ask.randomizer
+        if query.kind is QueryKind.VECTOR:
+            values = query.evaluate_vector(people)
+            coins = np.ascontiguousarray(words[:, randomizer.coins :])
+            return cls(values, round_to_levels(values, query.low, query.high, 2, coins), words)
+        if query.kind is QueryKind.PREDICATE:
+            held = query.holds(people)
+            return cls(held, held, words)
+        values = query.evaluate(people)
+        if query.kind is not QueryKind.REAL:
+            return cls(values, values, words)
+        coin = np.ascontiguousarray(words[:, -1])
+        levels = round_to_levels(values, query.low, query.high, randomizer.levels, coin)
+        return cls(values, levels, words)
+
+    def level(self, ask: Ask, row: int) -> int:
+        """One user's, as its device has it."""
+        if ask.query.kind is not QueryKind.VECTOR:
+            return int(self.levels[row])
+        coins = self.words[row, ask.randomizer.coins :].tolist()
+        return sign_pattern(self.values[row].tolist(), ask.query.low, ask.query.high, coins)
 
 
 def rounding_coins(ask: Ask) -> int:
     """How many of an answer's coins round (see `Request.rounding_coins`)."""
-    if _vector(ask):
+    if ask.query.kind is QueryKind.VECTOR:
         return ask.query.components
     return 1 if ask.query.kind is QueryKind.REAL else 0

@@ -67,12 +67,12 @@ class Classes:
     def of(self, start: int, stop: int) -> Iterator[UserClass]:
         """The classes among the users start .. stop-1 that the round asks anything."""
         count = stop - start
-        signs = list(self._signs(np.arange(start, stop, dtype=np.int64)))
-        if not signs:
+        if not self._edges and not self._rounds:
             does = self._does(())
             if does:
                 yield UserClass(slice(0, count), count, does)
             return
+        signs = list(self._signs(np.arange(start, stop, dtype=np.int64)))
         codes = np.zeros(count, np.int64)
         for sign in signs:
             codes = _compact(codes * (int(sign.max()) + 1) + sign)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from functools import singledispatch
+from functools import lru_cache, singledispatch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from askance.client.randomizers.hypercube_draws import patterns_within, rank_wor
 from askance.simulation.fleets.linear_hashes import hash_values
 
 Levels = NDArray[np.int64]
+Truths = NDArray[np.bool_]
 Coins = NDArray[np.uint64]
 Reports = NDArray[np.uint8]
 
@@ -39,12 +40,12 @@ _LOW = np.uint64((1 << 32) - 1)
 
 
 @singledispatch
-def draw(randomizer: Randomizer, levels: Levels, coins: Coins) -> Reports:
+def draw(randomizer: Randomizer, levels: Levels | Truths, coins: Coins) -> Reports:
     """Reports of users with these levels.
 
     Args:
       randomizer: one of the wire's.
-      levels: shape (n,); of sign patterns (n, components), 1 for +.
+      levels: shape (n,), of two levels booleans will do; of sign patterns (n, components), 1 for +.
       coins: shape (n, randomizer.coins), as each device would draw them.
 
     Returns:
@@ -54,9 +55,17 @@ def draw(randomizer: Randomizer, levels: Levels, coins: Coins) -> Reports:
 
 
 @draw.register
-def _(randomizer: Channel, levels: Levels, coins: Coins) -> Reports:
+def _(randomizer: Channel, levels: Levels | Truths, coins: Coins) -> Reports:
+    edges = _table_edges(randomizer)
+    if randomizer.levels == randomizer.symbols == 2:  # both answers, and one chosen: no look-ups
+        zero: Truths = coins[:, 0] >= edges[0, 0]
+        one: Truths = coins[:, 0] >= edges[1, 0]
+        one ^= zero
+        one &= levels.astype(np.bool_, copy=False)
+        zero ^= one
+        return zero.view(np.uint8)[:, np.newaxis]
+    levels = levels.astype(np.int64, copy=False)
     symbols = np.zeros(len(levels), np.uint8)
-    edges = np.array([row[:-1] for row in randomizer.table], dtype=np.uint64).cumsum(axis=1)
     if randomizer.symbols == 2:  # one comparison, without going level by level
         symbols[:] = coins[:, 0] >= edges[levels, 0]
         return symbols[:, np.newaxis]
@@ -64,6 +73,12 @@ def _(randomizer: Channel, levels: Levels, coins: Coins) -> Reports:
         here = levels == level
         symbols[here] = np.searchsorted(row, coins[here, 0], side="right")
     return symbols[:, np.newaxis]
+
+
+@lru_cache(maxsize=1024)
+def _table_edges(randomizer: Channel) -> Coins:
+    """Where each level's symbols end, shape (levels, symbols - 1)."""
+    return np.array([row[:-1] for row in randomizer.table], dtype=np.uint64).cumsum(axis=1)
 
 
 @draw.register

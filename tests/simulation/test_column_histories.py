@@ -1,0 +1,200 @@
+"""Columns are device objects whatever was asked before: studies with cohorts of their own, rounds
+of several requests, devices that stay away or lie, records that change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from askance.aggregator.learners import mean
+from askance.aggregator.session import Accounts, Cohort, Group, Permutation, Round
+from askance.aggregator.study import Study
+from askance.client.codec import digest_of, encode_request
+from askance.client.device import Policy
+from askance.client.messages import Request
+from askance.client.queries import Category, Integer, Query, Schema, category, predicate, real
+from askance.client.randomizers import Randomizer, best_for
+from askance.simulation.behaviour import PRESENT_AND_HONEST, Behaviour
+from askance.simulation.coins import SeededCoins
+from askance.simulation.fleets import ColumnFleet, Devices, ObjectFleet, Threads, chunks
+from askance.simulation.populations import Population
+from askance.simulation.seeds import Seed
+
+USERS = 40
+KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
+ANALYSTS = frozenset((KEY.public_key().public_bytes_raw(),))
+SCHEMA = Schema("people", 1, age=Integer(0, 100), kind=Category("abcdefg"))
+QUESTIONS: tuple[tuple[Query, Randomizer], ...] = (
+    (predicate(SCHEMA.age > 30), best_for(2, 10**9)),
+    (real(SCHEMA.age), best_for(2, 10**9)),
+    (category(SCHEMA.kind), best_for(7, 10**9)),
+    (category(SCHEMA.kind), best_for(7, 2 * 10**9)),
+)
+STUDIES = tuple(
+    Study(mean(SCHEMA.age), SCHEMA, epsilon=epsilon).sign(KEY, nonce=nonce, expires_unix_s=2**40)
+    for nonce, epsilon in ((b"1" * 16, 2), (b"2" * 16, 3), (b"3" * 16, 4))
+)
+
+
+def people(shift: int) -> Population:
+    return Population.from_columns(
+        SCHEMA,
+        {"age": (np.arange(USERS) * 5 + shift) % 110, "kind": [*"abc", None, "g"] * (USERS // 5)},
+    )
+
+
+class Fickle:
+    """Devices of whom every so many stay away from a round, and every fourth lies."""
+
+    absences = True
+    lies = True
+
+    def absent(
+        self, study: bytes, round_number: int, ordinals: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        away: NDArray[np.bool_] = (ordinals * 7 + round_number * 5 + study[0]) % 3 == 0
+        return away
+
+    def lying(self, ordinals: NDArray[np.int64]) -> NDArray[np.bool_]:
+        liars: NDArray[np.bool_] = ordinals % 4 == 1
+        return liars
+
+    def lie(
+        self, request: bytes, ordinal: int, query: Query, randomizer: Randomizer, level: int
+    ) -> bytes:
+        """Its truth if its ordinal is low, else what follows from the request."""
+        told = level if ordinal < USERS // 2 else (request[0] + ordinal) % randomizer.levels
+        coins = [(ordinal * 2**50 + told) % 2**64] * randomizer.coins
+        return randomizer.randomize(told, coins)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A round: of which study, by which cohorts' seed, and of each cohort which questions."""
+
+    study: int
+    seed: int
+    cuts: tuple[int, ...]
+    questions: tuple[int, ...]
+
+
+ROUNDS = st.builds(
+    Asked,
+    study=st.integers(0, len(STUDIES) - 1),
+    seed=st.integers(0, 2),
+    cuts=st.lists(st.integers(0, USERS), min_size=2, max_size=4).map(lambda c: tuple(sorted(c))),
+    questions=st.lists(st.integers(0, 3), min_size=1, max_size=3).map(tuple),
+)
+
+
+def round_of(number: int, asked: Asked) -> Round:
+    study = STUDIES[asked.study]
+    digest = digest_of(study.study)
+    order = Permutation(bytes([asked.seed]), USERS)
+    groups: list[Group] = []
+    for cut in sorted(set(pairwise(asked.cuts))):
+        for question in asked.questions:
+            query, randomizer = QUESTIONS[question]
+            payload = encode_request(Request(digest, number, len(groups), query, randomizer))
+            loss = randomizer.loss.nano_nats
+            groups.append(
+                Group(payload, digest_of(payload), query, randomizer, loss, Cohort(order, *cut))
+            )
+    return Round(number, study, digest, tuple(groups))
+
+
+def both(
+    population: Population, life: int, behaviour: Behaviour
+) -> list[ObjectFleet | ColumnFleet]:
+    return [
+        make(
+            Devices(
+                population,
+                Policy(ANALYSTS, life * 10**9),
+                SeededCoins(Seed.of(1)),
+                lambda: 1_767_225_600,
+                behaviour,
+            )
+        )
+        for make in (ObjectFleet, ColumnFleet)
+    ]
+
+
+def asked_by(fleet: ObjectFleet | ColumnFleet, round_: Round) -> tuple[object, ...]:
+    accounts, recalled = Accounts(USERS, 10**12), Accounts(USERS, 10**12)
+    tallies = fleet.ask(round_, accounts)
+    fleet.recall(round_, recalled)
+    return tallies, accounts.spending(), accounts.reconciled(), recalled.spending()
+
+
+@pytest.mark.parametrize("behaviour", [PRESENT_AND_HONEST, Fickle()], ids=["honest", "fickle"])
+@pytest.mark.parametrize("drifts", [False, True], ids=["steady", "drifting"])
+@settings(max_examples=25, deadline=None)
+@given(
+    rounds=st.lists(ROUNDS, min_size=1, max_size=6),
+    life=st.integers(1, 9),
+    again=st.booleans(),
+)
+def test_any_sequence_of_rounds(
+    behaviour: Behaviour, drifts: bool, rounds: list[Asked], life: int, again: bool
+) -> None:
+    population = people(0)
+    if drifts:
+        object.__setattr__(population, "drift", lambda number: people(number * 31))
+    objects, columns = both(population, life, behaviour)
+    made = [round_of(number, asked) for number, asked in enumerate(rounds)]
+    for round_ in [*made, *made] if again else made:
+        assert asked_by(columns, round_) == asked_by(objects, round_)
+
+
+def test_the_behaviour_is_worth_its_test() -> None:
+    """Else the sequences above would say nothing of it."""
+    everybody = Asked(0, 0, (0, USERS), (0,))
+    honest, fickle = (
+        both(people(0), 9, behaviour)[1].ask(round_of(0, everybody), Accounts(USERS, 10**12))[0]
+        for behaviour in (PRESENT_AND_HONEST, Fickle())
+    )
+    assert honest.answered == honest.asked == fickle.asked == USERS
+    assert 0 < fickle.answered < USERS
+    assert honest.root != fickle.root
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_how_many_threads_there_are_changes_nothing(
+    workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seven chunks and a part, blocks that do not divide a chunk, two cohorts."""
+    monkeypatch.setattr(chunks, "_BLOCK", 1000)
+    users = 7 * 2**16 + 123
+    population = Population.generated("numbers", users)
+    field = population.schema["number"]
+    study = Study(mean(field), population.schema, epsilon=2)
+    signed = study.sign(KEY, nonce=bytes(16), expires_unix_s=2**40)
+    digest = digest_of(signed.study)
+    order = Permutation(b"seed", users)
+    groups = []
+    for place, cohort in enumerate((Cohort(order, 5, 100_000), Cohort(order, 100_000, 130_000))):
+        query, randomizer = real(field), best_for(2, 10**9)
+        payload = encode_request(Request(digest, 0, place, query, randomizer))
+        groups.append(Group(payload, digest_of(payload), query, randomizer, 10**9, cohort))
+    round_ = Round(0, signed, digest, tuple(groups))
+    found = []
+    for count in (1, workers):
+        devices = Devices(
+            population, Policy(ANALYSTS, 2 * 10**9), SeededCoins(Seed.of(1)), lambda: 1_767_225_600
+        )
+        told: list[int] = []
+        accounts = Accounts(users, 2 * 10**9)
+        tallies = ColumnFleet(devices, told.append, Threads(count)).ask(round_, accounts)
+        assert sum(told) == 129_995
+        found.append((tallies, accounts.spending()))
+    assert found[0] == found[1]
+    one, other = found[0][0]
+    assert (one.answered, other.answered) == (99_995, 30_000)

@@ -12,8 +12,8 @@ squared length is the mean over i of the squares, and averaging over users does 
 (Jensen). So over the signs, which are drawn without a look at the data, the root of the expected
 squared bias is at most `clipping_bias(t)` B.
 
-Source: Ailon and Chazelle 2006 (the randomised Hadamard transform); Chen, Kairouz and Ozgur 2020
-    use Kashin's representation to the same end, whose constants are worse at these d.
+Source: Ailon and Chazelle 2006 (the randomised Hadamard transform). Deviation: Chen, Kairouz and
+    Ozgur 2020 use Kashin's representation to the same end, without bias, by an iteration.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def blocks_of(question: Question, nano_nats: int) -> tuple[Question, ...]:
     parts = -(-components // block_size(components, nano_nats))
     return tuple(
         Question(block_of(question.query, start, start + size), question.tau, question.cell_mass)
-        for start, size in _laid_out(components, parts)
+        for start, size in laid_out(components, parts)
     )
 
 
@@ -64,7 +64,7 @@ def block_variance(components: int, size: int, nano_nats: int) -> Fraction:
     Each block gets users in proportion to its own 1 / m^2, so that these add up.
     """
     parts = -(-components // size)
-    sizes = [length for _, length in _laid_out(components, parts)]
+    sizes = [length for _, length in laid_out(components, parts)]
     return sum(
         (
             sizes.count(length) / hypercube_response(length, nano_nats).agreement ** 2
@@ -74,7 +74,7 @@ def block_variance(components: int, size: int, nano_nats: int) -> Fraction:
     )
 
 
-def _laid_out(components: int, parts: int) -> Iterator[tuple[int, int]]:
+def laid_out(components: int, parts: int) -> Iterator[tuple[int, int]]:
     """Where each part begins, and how long it is; the first ones are one longer."""
     length, longer = divmod(components, parts)
     start = 0

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from askance.client.errors import InvalidQuery
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from askance.client.queries.schema import Schema
 
 _FORMAT = b"askance/program/1"
+_LATEST = 4  # expressions remembered: a program is checked, kept and compiled in one go
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class Program:
         object.__setattr__(self, "canonical", canonical_bytes(nodes))
 
 
+@lru_cache(maxsize=_LATEST)
 def postorder(expression: Expression) -> tuple[Expression, ...]:
     """Every distinct node once, arguments before what uses them, the expression itself last."""
     done: set[bytes] = set()
@@ -77,6 +80,7 @@ def postorder(expression: Expression) -> tuple[Expression, ...]:
     return tuple(ordered)
 
 
+@lru_cache(maxsize=_LATEST)
 def flatten(expression: Expression) -> tuple[Node, ...]:
     """The expression as canonical nodes."""
     ordered = postorder(expression)

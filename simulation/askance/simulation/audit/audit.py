@@ -27,7 +27,7 @@ from askance.simulation.audit.tables import telling
 from askance.simulation.experiments.verification import FAMILIES
 
 DEFAULT_EPSILONS = ("1", "4")
-DEFAULT_REPORTS = 4_000
+DEFAULT_REPORTS = 2_500
 DEFAULT_ALPHA = 1e-6
 _REPEATED = 200  # devices a case that are asked again, with ledgers in memory
 _RESTARTED = 1  # and with those that were passed in, which may be files

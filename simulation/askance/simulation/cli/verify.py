@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--reports",
         type=count,
         metavar="N",
-        help="with --audit: reports of each record that is asked (default: 4,000)",
+        help="with --audit: reports of each record that is asked (default: 2,500)",
     )
 
 

@@ -18,11 +18,13 @@ from askance.aggregator.session import Accounts, Cohort, Group, Permutation, Rou
 from askance.aggregator.study import Study
 from askance.client.codec import digest_of, encode_request
 from askance.client.device import Policy
+from askance.client.errors import InvalidParameter
 from askance.client.messages import Request
 from askance.client.queries import Category, Integer, Query, Schema, category, predicate, real
 from askance.client.randomizers import Randomizer, best_for
 from askance.simulation.behaviour import PRESENT_AND_HONEST, Behaviour
 from askance.simulation.coins import SeededCoins
+from askance.simulation.experiments import simulate
 from askance.simulation.fleets import ColumnFleet, Devices, ObjectFleet, Threads, chunks
 from askance.simulation.populations import Population
 from askance.simulation.seeds import Seed
@@ -198,3 +200,17 @@ def test_how_many_threads_there_are_changes_nothing(
     assert found[0] == found[1]
     one, other = found[0][0]
     assert (one.answered, other.answered) == (99_995, 30_000)
+
+
+def test_workers_are_told_to_a_fleet_that_has_them() -> None:
+    population = Population.generated("numbers", 2**17 + 5)
+    study = Study(mean(population.schema["number"]), population.schema, epsilon=1)
+    digests = {
+        simulate(study, population, fleet="columns", workers=workers).transcript.digest
+        for workers in (None, 1, 2)
+    }
+    assert len(digests) == 1
+    with pytest.raises(InvalidParameter, match="expected a fleet that has them"):
+        simulate(study, population, fleet="objects", workers=2)
+    with pytest.raises(InvalidParameter, match="workers: expected 1 or more, found 0"):
+        simulate(study, population, fleet="columns", workers=0)

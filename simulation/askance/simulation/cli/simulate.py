@@ -38,6 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=seed, default=0, metavar="S", help="default 0")
     parser.add_argument("--trials", type=count, default=1, metavar="T", help="default 1")
+    parser.add_argument(
+        "--workers",
+        type=count,
+        metavar="W",
+        help="threads of --fleet columns; they change no transcript (default: one a core)",
+    )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="a picture: .png or .svg")
     parser.add_argument(
         "--picture",
@@ -72,6 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
             fleet=arguments.fleet,
             seed=arguments.seed,
             trials=arguments.trials,
+            workers=arguments.workers,
             behaviour=behaviour,
             faults=faults,
             progress=bar.advance,

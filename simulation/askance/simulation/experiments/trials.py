@@ -38,7 +38,7 @@ from askance.simulation.experiments.judging import Verdict, judge
 from askance.simulation.experiments.records import RoundTaken, rounds_taken, rows_of, write_rows
 from askance.simulation.faults import Witness
 from askance.simulation.faults.invariants import check_replay
-from askance.simulation.fleets import FLEETS, Devices, FleetMaker, Progress
+from askance.simulation.fleets import FLEETS, Devices, FleetMaker, Progress, fleet_by
 from askance.simulation.populations import Population
 from askance.simulation.seeds import Seed
 
@@ -204,6 +204,7 @@ def simulate(
     fleet: str = "objects",
     seed: int = 0,
     trials: int = 1,
+    workers: int | None = None,
     behaviour: MakeBehaviour | None = None,
     faults: MakeFates | None = None,
     progress: Progress | None = None,
@@ -219,6 +220,7 @@ def simulate(
       fleet: "objects", "grpc" or "columns"; transcripts are the same.
       seed: trial t runs on a seed derived from (seed, t).
       trials: how many.
+      workers: threads, on the fleet "columns" only; None: one a core. It changes no transcript.
       behaviour: who stays away and who lies (`Misbehaviour`); None: nobody.
       faults: what goes wrong between devices and the service (`Faults`), on the fleet "grpc" only;
         it changes no transcript. None: nothing.
@@ -229,8 +231,7 @@ def simulate(
       PlanRefused: too few users or too little epsilon; nobody was asked.
       BrokenInvariant: after faults, something does not hold that must.
     """
-    if fleet not in FLEETS:
-        raise InvalidParameter(f"fleet: expected one of {', '.join(FLEETS)}, found {fleet!r}")
+    maker = fleet_by(fleet, workers)
     if trials < 1:
         raise InvalidParameter(f"trials: expected 1 or more, found {trials}")
     check_disturbed(fleet, faults)
@@ -244,7 +245,7 @@ def simulate(
             run_trial(
                 chosen,
                 population,
-                fleet=fleet,
+                fleet=fleet if workers is None else maker,
                 seed=root,
                 behaviour=behaviour,
                 faults=faults,

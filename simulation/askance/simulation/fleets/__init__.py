@@ -2,13 +2,14 @@
 
 from askance.simulation.fleets.columns import ColumnFleet
 from askance.simulation.fleets.devices import Devices
-from askance.simulation.fleets.fleets import FLEETS
+from askance.simulation.fleets.fleets import FLEETS, WORKED, columns_by, fleet_by
 from askance.simulation.fleets.objects import ObjectFleet
 from askance.simulation.fleets.opened import FleetMaker, OpenedFleet, Progress
 from askance.simulation.fleets.threads import Runner, Threads
 
 __all__ = [
     "FLEETS",
+    "WORKED",
     "ColumnFleet",
     "Devices",
     "FleetMaker",
@@ -17,4 +18,6 @@ __all__ = [
     "Progress",
     "Runner",
     "Threads",
+    "columns_by",
+    "fleet_by",
 ]

@@ -104,7 +104,7 @@ def test_a_plan_has_its_rounds_and_refuses_with_3(run: Run) -> None:
     [
         (("mean", "--epsilon", "1"), 4.683),
         (("frequency", "--epsilon", "1", "--set", "cells=64"), 3.55),
-        (("frequency", "--epsilon", "4", "--set", "cells=1024"), 0.0749),
+        (("frequency", "--epsilon", "4", "--set", "cells=1024"), 0.0762),  # hashed
     ],
 )
 def test_a_plan_needs_no_data_and_knows_its_variance(
@@ -129,8 +129,9 @@ def test_verify_finds_no_violation(run: Run) -> None:
     for row in result["checked"]:
         if row["epsilon"] == 40.0:
             assert row["privacy_loss"] <= 40 + 1e-9
-        if row["epsilon"] == 60.0:
-            assert "at most" in row["refused"]
+        if row["epsilon"] == 60.0:  # patterns of many signs are likelier than one coin tells
+            patterns = row["randomizer"] in ("hypercube(64)", "hypercube(1024)")
+            assert row["privacy_loss"] <= 60 + 1e-9 if patterns else "at most" in row["refused"]
 
 
 def test_the_list_names_learners_and_populations(run: Run) -> None:

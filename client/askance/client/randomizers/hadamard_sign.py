@@ -181,7 +181,7 @@ class HadamardSign(SignedRandomizer):
 
     def value_variance(self) -> Fraction:
         """C^2 - 1/d: the square of its mean, 1, is less by where the user is."""
-        return 1 / (self.sign_gap * self.sign_gap) - Fraction(1, self.values)
+        return Fraction(1, self.sign_gap * self.sign_gap) - Fraction(1, self.values)
 
 
 @lru_cache(maxsize=256, typed=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,15 @@ Numbers = NDArray[np.int64]
 _DENSE = 8  # entries a report up to which a table of all reports there can be is the faster
 
 
+def power(base: int, exponent: int) -> int:
+    """A whole power of a whole number."""
+    return prod([base] * exponent)
+
+
 def digits_of(cells: int, modulus: int) -> int:
     """t: the least number of digits to base q that tell so many cells apart."""
     digits = 1
-    while modulus**digits < cells:
+    while power(modulus, digits) < cells:
         digits += 1
     return digits
 
@@ -23,7 +29,7 @@ def digits_of(cells: int, modulus: int) -> int:
 def sums_taken(cells: int, modulus: int) -> int:
     """How many additions `supports` makes beside those for each report."""
     digits = digits_of(cells, modulus)
-    each = ((digits - 2) * modulus + 1) * int(modulus**digits)
+    each = ((digits - 2) * modulus + 1) * power(modulus, digits)
     return _leading(cells, modulus, digits) * each
 
 
@@ -49,19 +55,19 @@ def supports(codes: Numbers, cells: int, modulus: int) -> Numbers:
         Shape (cells,).
     """
     q, digits = modulus, digits_of(cells, modulus)
-    leading, size = _leading(cells, q, digits), q ** (digits + 1)
+    leading, size = _leading(cells, q, digits), power(q, digits + 1)
     small: np.dtype[np.signedinteger[Any]] = np.dtype(
         np.int32 if len(codes) < 1 << 31 else np.int64
     )
     if size <= _DENSE * len(codes):
         table = np.bincount(codes, minlength=size).astype(small)
         return _summed(table, q, digits, leading)[:cells].astype(np.int64)
-    lead, rest = np.divmod(codes, np.int64(q**digits))
+    lead, rest = np.divmod(codes, np.int64(power(q, digits)))
     value = rest % q
     left = rest - value
     blocks = []
     for _ in range(leading):
-        table = np.bincount(left + value, minlength=q**digits).astype(small)
+        table = np.bincount(left + value, minlength=power(q, digits)).astype(small)
         blocks.append(_summed(table, q, digits - 1, q))
         value -= lead
         value += q * (value < 0)
@@ -70,7 +76,7 @@ def supports(codes: Numbers, cells: int, modulus: int) -> Numbers:
 
 def _leading(cells: int, modulus: int, digits: int) -> int:
     """How many values the leading digit of a cell takes."""
-    return -(-cells // int(modulus ** (digits - 1)))
+    return -(-cells // power(modulus, digits - 1))
 
 
 def _summed(
@@ -82,9 +88,10 @@ def _summed(
     """
     done = 1  # how many leading parts of x there are, each with its own table
     for later in range(digits - 1, 0, -1):
-        table = table.reshape(done, q, q**later, q)
+        rest = power(q, later)
+        table = table.reshape(done, q, rest, q)
         twice = np.concatenate((table, table), axis=-1)  # c + a x needs no remainder
-        summed = np.zeros((done, leading, q**later, q), dtype=table.dtype)
+        summed = np.zeros((done, leading, rest, q), dtype=table.dtype)
         for x in range(leading):
             for a in range(q):
                 shift = a * x % q

@@ -14,7 +14,7 @@ from askance.client.accounting import NANO_NATS_PER_NAT, exp_bounds
 from askance.client.errors import InvalidParameter
 from askance.client.randomizers.coins import COIN_BITS, COIN_SPACE
 from askance.client.randomizers.fitting import check_positive
-from askance.client.randomizers.hash_supports import digits_of, sums_taken, supports
+from askance.client.randomizers.hash_supports import digits_of, power, sums_taken, supports
 from askance.client.randomizers.inclusion import InclusionRates
 from askance.client.randomizers.k_ary import k_ary_response
 from askance.client.randomizers.loss import PrivacyLoss
@@ -102,7 +102,7 @@ class LinearHashing(Randomizer):
     @property
     def vectors(self) -> int:
         """q^t: one more than there are hashes."""
-        return int(self.modulus ** digits_of(self.cells, self.modulus))
+        return power(self.modulus, digits_of(self.cells, self.modulus))
 
     @property
     def levels(self) -> int:

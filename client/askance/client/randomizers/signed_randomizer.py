@@ -80,7 +80,7 @@ class SignedRandomizer(Randomizer):
         """
         plus, minus = self.pointing(counts, n)
         scale = n * self.sign_gap
-        return tuple((more - less) / scale for more, less in zip(plus, minus, strict=True))
+        return tuple(Fraction(more - less, scale) for more, less in zip(plus, minus, strict=True))
 
     @property
     def sign_gap(self) -> Fraction:

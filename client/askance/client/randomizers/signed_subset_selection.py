@@ -213,11 +213,11 @@ class SignedSubsetSelection(SignedRandomizer):
         spread = own + other - gap * gap
         if self.values > 1:
             spread += (self.values - 1) * 2 * self._beside(own + other)
-        return spread / (self.values * gap * gap)
+        return Fraction(spread, self.values * gap * gap)
 
     def _beside(self, own_in: Fraction) -> Fraction:
         """P[a value that is not the own one is in with +], where the own one is in that often."""
-        return (self.size - own_in) / (2 * (self.values - 1))
+        return Fraction(self.size - own_in, 2 * (self.values - 1))
 
     def _bitmap(self, plus: int, minus: int) -> bytes:
         items = _spread(plus) << 1 | _spread(minus)
@@ -252,7 +252,7 @@ def signed_subset_selection(values: int, nano: int) -> SignedSubsetSelection:
 
 def _second_moment(candidate: SignedSubsetSelection) -> tuple[Fraction, int]:
     rates = candidate.sign_rates
-    return 2 * rates.stray / (rates.hit - rates.miss) ** 2, candidate.size
+    return Fraction(2 * rates.stray, (rates.hit - rates.miss) ** 2), candidate.size
 
 
 def _fitting(values: int, size: int, nano: int) -> SignedSubsetSelection:

@@ -75,6 +75,8 @@ def grpc_fleet(
                 make = _runtimes(devices, identities, fates, witness)
                 runners = Runners(make, server, connections, chosen)
                 try:
+                    if not devices.behaviour.absences:
+                        runners.attend(())  # before they are asked: it takes them a while
                     fleet = _Watched(server, runners, devices, attendance, progress)
                     yield OpenedFleet(fleet, _logs(opened))
                 finally:
@@ -164,13 +166,12 @@ class _Watched:
         The round then waits for nobody who is away."""
         behaviour = self._devices.behaviour
         if not behaviour.absences:
-            self._runners.attend(())
             return 0
         everybody = np.arange(len(self._devices), dtype=np.int64)
         absent = behaviour.absent(round_.study_digest, round_.number, everybody)
         away = sum(int(absent[group.cohort.members].sum()) for group in round_.groups)
         self._attendance.expect(self._hub, round_.study_digest, away)
-        self._runners.attend(np.flatnonzero(absent).tolist())
+        self._runners.attend(np.flatnonzero(absent).tolist()).result()
         return away
 
     @contextmanager

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from typing import Protocol
 
@@ -60,6 +60,7 @@ class Runners:
         self._runtimes: dict[int, Runtime] = {}
         self._streaming: dict[int, asyncio.Task[None]] = {}
         self._failure: BaseException | None = None
+        self._over = False
         self._serving = asyncio.run_coroutine_threadsafe(self._serve(), server.loop)
 
     def check(self) -> None:
@@ -69,12 +70,14 @@ class Runners:
                 self._failure
             )
 
-    def attend(self, away: Collection[int]) -> None:
-        """These are not there from now on, and everybody else is.
+    def attend(self, away: Collection[int]) -> Future[None]:
+        """These are not there from now on, and everybody else is; from any thread, at once.
 
-        Returns when those who are not have hung up; from another thread than the service's."""
+        Returns:
+          Done when those who are not there have hung up, and the others dial.
+        """
         attending = self._attend(frozenset(away))
-        asyncio.run_coroutine_threadsafe(attending, self._server.loop).result()
+        return asyncio.run_coroutine_threadsafe(attending, self._server.loop)
 
     def stop(self) -> None:
         """Hangs up."""
@@ -92,6 +95,7 @@ class Runners:
         try:
             await asyncio.Event().wait()
         finally:
+            self._over = True
             await self._hang_up(list(self._streaming))
             for channel in self._channels:
                 await channel.close()
@@ -101,13 +105,13 @@ class Runners:
         for place, ordinal in enumerate(self._order):
             if ordinal in away or ordinal in self._streaming:
                 continue
-            if ordinal not in self._runtimes:
-                channel = self._channels[place % len(self._channels)]
-                self._runtimes[ordinal] = self._make(ordinal, channel)
-            runtime = self._runtimes[ordinal]
-            self._streaming[ordinal] = asyncio.ensure_future(self._participate(runtime))
+            channel = self._channels[place % len(self._channels)]
+            participating = self._participate(ordinal, channel)
+            self._streaming[ordinal] = asyncio.ensure_future(participating)
             if place % _DIALLING == 0:
                 await asyncio.sleep(0)  # so that who stops while they dial is heard
+                if self._over:
+                    return
 
     async def _hang_up(self, ordinals: Sequence[int]) -> None:
         leaving = [self._streaming.pop(ordinal) for ordinal in ordinals]
@@ -115,9 +119,11 @@ class Runners:
             task.cancel()
         await asyncio.gather(*leaving, return_exceptions=True)
 
-    async def _participate(self, runtime: Runtime) -> None:
+    async def _participate(self, ordinal: int, channel: aio.Channel) -> None:
         try:
-            await runtime.participate()
+            if ordinal not in self._runtimes:
+                self._runtimes[ordinal] = self._make(ordinal, channel)
+            await self._runtimes[ordinal].participate()
         except Exception as error:
             self._failure = error
             await self._server.hub.stop()  # whoever waits for a round would wait for ever

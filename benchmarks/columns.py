@@ -1,0 +1,238 @@
+"""How fast the columns fleet answers, over what the coins alone would take; how it grows.
+
+Three parts; ratios are within one run, since figures of a noisy machine mean little by themselves:
+
+- predicate: everybody answers one predicate about a column that is given. Beside it the ceiling:
+  the same coins generated and compared into buffers made before, by as many threads, and nothing
+  else. Both in turn, the best of each; also by the processor's time, which nobody else can take.
+- masked-parity: a trial with d = 64 at epsilon 1 and its planned size, all in all.
+- growth: the predicate again, from 10^4 to 10^9 users, each size in a process of its own, with the
+  most memory that it held; the users' column repeats itself, so that none need be stored.
+
+    python benchmarks/columns.py [--quick] [--json] [--workers W] [--plot FILE.png]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from askance.aggregator.learners import mean
+from askance.aggregator.session import Accounts, Cohort, Group, Permutation, Round
+from askance.aggregator.study import Study
+from askance.client.codec import digest_of, encode_request
+from askance.client.device import Policy
+from askance.client.messages import Request
+from askance.client.queries import EncodedColumns, Integer, Schema, predicate
+from askance.client.randomizers import randomized_response
+from askance.simulation.coins import Keystream, SeededCoins
+from askance.simulation.experiments import named, simulate
+from askance.simulation.experiments.trials import peak_memory_mb
+from askance.simulation.fleets import ColumnFleet, Devices, Threads
+from askance.simulation.fleets.threads import cores
+from askance.simulation.populations import Population
+from askance.simulation.seeds import Seed
+
+REPEATS = 7
+EPSILON = 10**9
+CHUNK = 1 << 16
+BLOCK = 1 << 14
+SCHEMA = Schema("people", 1, age=Integer(0, 100))
+KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
+
+Took = tuple[float, float]  # seconds on the wall, seconds of the processor
+
+
+def given(users: int) -> Population:
+    """Users whose ages are an array in memory."""
+    return Population.from_columns(SCHEMA, {"age": np.arange(users) % 101})
+
+
+def repeating(users: int) -> Population:
+    """Users whose ages repeat themselves every 2^16."""
+    people = SCHEMA.encode_columns({"age": np.arange(2 * CHUNK) % CHUNK % 101})
+
+    def columns(start: int, stop: int) -> EncodedColumns:
+        first = start % CHUNK
+        return people.take(slice(first, first + stop - start))
+
+    return Population("repeating", SCHEMA, users, columns)
+
+
+def answered(population: Population, workers: int) -> Took:
+    """Everybody answers whether they are over 30."""
+    query, randomizer = predicate(SCHEMA.age > 30), randomized_response(EPSILON)
+    study = Study(mean(SCHEMA.age), SCHEMA, epsilon=1)
+    signed = study.sign(KEY, nonce=bytes(16), expires_unix_s=1)
+    digest, users = digest_of(signed.study), population.size
+    payload = encode_request(Request(digest, 0, 0, query, randomizer))
+    everybody = Cohort(Permutation(b"", users), 0, users)
+    group = Group(payload, digest_of(payload), query, randomizer, EPSILON, everybody)
+    policy = Policy(frozenset((KEY.public_key().public_bytes_raw(),)), EPSILON)
+    devices = Devices(population, policy, SeededCoins(Seed.of(0)), lambda: 0)
+    fleet = ColumnFleet(devices, runner=Threads(workers))
+
+    def ask() -> None:
+        (tally,) = fleet.ask(Round(0, signed, digest, (group,)), Accounts(users, EPSILON))
+        if tally.answered != users:
+            raise AssertionError(f"expected {users} answers, found {tally.answered}")
+
+    return _timed(ask)
+
+
+def ceiling(users: int, workers: int) -> Took:
+    """As many coins, each compared once."""
+
+    def coins(worker: int) -> None:
+        words, found = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.bool_)
+        edge = np.uint64(1 << 62)
+        for start in range(worker * CHUNK, users, workers * CHUNK):
+            stream = Keystream(bytes(16), start)
+            for _ in range(CHUNK // BLOCK):
+                stream.fill(words)
+                np.greater_equal(words, edge, out=found)
+
+    with ThreadPoolExecutor(workers) as threads:
+        return _timed(lambda: list(threads.map(coins, range(workers))))
+
+
+def _timed(work: Callable[[], object]) -> Took:
+    wall, processor = time.perf_counter(), time.process_time()
+    work()
+    return time.perf_counter() - wall, time.process_time() - processor
+
+
+def predicate_speed(users: int, workers: int) -> dict[str, Any]:
+    """Answers a second and coins a second, in turn; the best of each."""
+    population = given(users)
+    answers, coins = [], []
+    for _ in range(REPEATS):
+        coins.append(ceiling(users, workers))
+        answers.append(answered(population, workers))
+    told: dict[str, Any] = {"users": users, "workers": workers, "best_of": REPEATS}
+    for clock, name in enumerate(("wall", "processor")):
+        ours, most = (users / min(took[clock] for took in those) for those in (answers, coins))
+        told[name] = {"answers_per_s": ours, "ceiling_per_s": most, "ratio": ours / most}
+    return told
+
+
+def masked_parity() -> dict[str, Any]:
+    """A whole trial, at as many users as its plan asks for."""
+    settings = {"d": "64"}
+    plain = named("masked-parity", epsilon="1", users=1, settings=settings)
+    users = plain.study(plain.people(Seed.of(0))).plan().users_needed
+    chosen = named("masked-parity", epsilon="1", users=users, settings=settings)
+    done = simulate(chosen.study, chosen.people, fleet="columns")
+    return {"users": users, "seconds": done.seconds, "successes": done.successes}
+
+
+def growth(largest: int, workers: int) -> list[dict[str, Any]]:
+    """Seconds and memory at 10^4, 10^5, ... users."""
+    rows = []
+    for power in range(4, largest + 1):
+        command = [sys.executable, __file__, "--one", str(10**power), "--workers", str(workers)]
+        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        rows.append(json.loads(said))
+    return rows
+
+
+def one_size(users: int, workers: int) -> dict[str, Any]:
+    """One row of `growth`, for a process of its own."""
+    population = repeating(users)
+    answered(repeating(CHUNK), workers)  # what is done once a process
+    wall, processor = answered(population, workers)
+    return {
+        "users": users,
+        "seconds": wall,
+        "processor_s": processor,
+        "peak_memory_mb": peak_memory_mb(),
+    }
+
+
+def draw(rows: list[dict[str, Any]], path: Path) -> None:
+    """Time and memory against users."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4), layout="constrained")
+    seconds, memory = figure.subplots(1, 2)
+    users = [row["users"] for row in rows]
+    seconds.loglog(users, [row["seconds"] for row in rows], "o-", label="measured")
+    last = rows[-1]
+    line = [last["seconds"] * one / last["users"] for one in users]
+    seconds.loglog(users, line, "--", color="grey", label="in proportion to the last")
+    seconds.set(xlabel="users", ylabel="seconds", title="One predicate, everybody asked")
+    seconds.legend()
+    memory.semilogx(users, [row["peak_memory_mb"] for row in rows], "o-")
+    memory.set(xlabel="users", ylabel="most memory held, MB", ylim=(0, None), title="Memory")
+    figure.savefig(path, dpi=120)
+
+
+def _show(told: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(width=100)
+    speed = told["predicate"]
+    table = Table(title=f"One predicate, {speed['users']:,} users, {speed['workers']} threads")
+    for column in ("by the", "answers/s", "ceiling/s", "ratio"):
+        table.add_column(column, justify="right")
+    for name in ("wall", "processor"):
+        one = speed[name]
+        figures = (f"{one['answers_per_s']:,.0f}", f"{one['ceiling_per_s']:,.0f}")
+        table.add_row(name, *figures, f"{one['ratio']:.2f}")
+    console.print(table)
+    parity = told["masked_parity"]
+    console.print(f"MASKED-PARITY, d = 64: {parity['users']:,} users in {parity['seconds']:.2f} s")
+    table = Table(title="Growth")
+    for column in ("users", "seconds", "processor s", "MB", "users/s"):
+        table.add_column(column, justify="right")
+    for row in told["growth"]:
+        table.add_row(
+            f"{row['users']:,}",
+            f"{row['seconds']:.4f}",
+            f"{row['processor_s']:.4f}",
+            f"{row['peak_memory_mb']:.0f}",
+            f"{row['users'] / row['seconds']:,.0f}",
+        )
+    console.print(table)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="up to 10^7 users instead of 10^9")
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
+    parser.add_argument("--workers", type=int, default=cores(), metavar="W", help="threads")
+    parser.add_argument("--plot", type=Path, metavar="FILE.png", help="growth as a picture")
+    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    given_ = parser.parse_args(arguments)
+    if given_.one is not None:
+        print(json.dumps(one_size(given_.one, given_.workers)))
+        return 0
+    grown = growth(7 if given_.quick else 9, given_.workers)  # first: memory held is inherited
+    told = {
+        "predicate": predicate_speed(10**7 if given_.quick else 4 * 10**7, given_.workers),
+        "masked_parity": masked_parity(),
+        "growth": grown,
+    }
+    if given_.plot is not None:
+        draw(told["growth"], given_.plot)
+    if given_.json:
+        print(json.dumps(told))
+    else:
+        _show(told)
+    return 0 if told["masked_parity"]["successes"] == 1 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -267,10 +267,10 @@ def test_conjunctions_of_many_variables_split_the_budget_when_it_is_large() -> N
     assert plan(learner, 12 * NAT, 0.05).rounds[0].allocation is Allocation.SPLIT
 
 
-MEASURED = {  # users for at most 1 % failure in round 1: printed, signed as it is planned
-    1: {8: (71e3, 11.2e3), 16: (615e3, 48e3), 32: (5.3e6, 228e3), 64: (48.7e6, 1.03e6)},
-    2: {8: (16e3, 2.6e3), 16: (136e3, 13e3), 32: (1.1e6, 62e3), 64: (10.2e6, 295e3)},
-    4: {8: (4.8e3, 245), 16: (30e3, 1.0e3), 32: (160e3, 5.1e3), 64: (1.3e6, 27e3)},
+MEASURED = {  # users for at most 1 % failure in round 1: printed, signed with the best known
+    1: {8: (68e3, 10.9e3), 16: (656e3, 49.9e3), 32: (5.59e6, 224e3), 64: (49.9e6, 997e3)},
+    2: {8: (16.2e3, 2.86e3), 16: (133e3, 13.8e3), 32: (1.2e6, 61e3), 64: (10.2e6, 269e3)},
+    4: {8: (4.82e3, 271), 16: (27.9e3, 1093), 32: (177e3, 5.68e3), 64: (1.24e6, 28.8e3)},
 }
 
 
@@ -279,33 +279,10 @@ MEASURED = {  # users for at most 1 % failure in round 1: printed, signed as it 
 def test_masked_parity_is_planned_with_what_was_measured_and_little_more(
     d: int, epsilon: int
 ) -> None:
-    """Bounds that hold for every population cost up to 2.5 times what one distribution took."""
+    """Sizes that hold for every population cost up to 1.5 times what one distribution took."""
     for variant, measured in zip(("printed", "signed"), MEASURED[epsilon][d], strict=True):
         planned = plan(masked_parity(masked_parity_schema(d), variant), epsilon * NAT, 0.01)
-        assert measured <= planned.rounds[0].users <= 2.5 * measured
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "d", "name"),
-    [
-        *[(1, d, "hadamard-sign") for d in (8, 16, 64)],
-        *[(2, 8, "subset-selection"), (2, 16, "signed-subset-selection")],
-        *[(2, 64, "signed-subset-selection"), (4, 8, "k-ary"), (4, 64, "subset-selection")],
-    ],
-)
-def test_signed_values_are_asked_by_what_needs_the_fewest_users(
-    epsilon: int, d: int, name: str
-) -> None:
-    """No rule of thumb: each candidate's own tail."""
-    learner = masked_parity(masked_parity_schema(d))
-    planned = plan(learner, epsilon * NAT, 0.01).rounds[0]
-    (group,) = planned.groups
-    (question,) = next(learner.run()).questions
-    needs = [
-        tail_of(question, randomizer).users(float(question.working_tau), 0.01 / (d + 1))
-        for randomizer in candidates(question, epsilon * NAT, best_for)
-    ]
-    assert (group.randomizer.name, planned.users) == (name, min(needs))
+        assert measured <= planned.rounds[0].users <= 1.5 * measured
 
 
 @pytest.mark.parametrize("d", [8, 16, 32, 64])

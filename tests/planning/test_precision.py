@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from askance.aggregator.learners import Question
-from askance.aggregator.planning import Binomial, Bounded, Ternary, n_variance, tail_of
+from askance.aggregator.planning import Binomial, Scored, Ternary, n_variance, tail_of
 from askance.aggregator.planning.precision import candidates, randomizer_text
 from askance.client.errors import InvalidParameter
 from askance.client.queries import Integer, Real, Schema, category, predicate, real, signed
@@ -106,12 +106,20 @@ def test_tails_are_of_what_is_counted() -> None:
     assert isinstance(mean, Binomial)
     assert mean.gap == pytest.approx((1 - 2 * lie) / 16)
     assert isinstance(tail_of(Question(signed(SCHEMA["k"])), best_for(3, 10**9)), Ternary)
+    coin = tail_of(Question(signed(SCHEMA["k"])), hadamard_sign(1, 10**9))
+    assert isinstance(coin, Binomial)
+    assert coin.low + coin.high == 1
 
 
-def test_any_other_table_has_a_hoeffding_tail() -> None:
+def test_any_other_table_has_the_tail_of_its_scores() -> None:
     """The left inverse of this table has 3 on the diagonal and -1 elsewhere."""
-    assert tail_of(THREE, TABLE) == Bounded(4.0)
-    assert tail_of(Question(signed(SCHEMA["k"])), TABLE) == Bounded(8.0)
+    tail = tail_of(THREE, TABLE)
+    assert isinstance(tail, Scored)
+    assert tail.span == 4.0
+    assert tail.rows[0] == (0.5, 0.25, 0.25)
+    signs = tail_of(Question(signed(SCHEMA["k"])), TABLE)
+    assert isinstance(signs, Scored)
+    assert signs.span == 8.0
 
 
 def test_a_randomizer_suits_its_question() -> None:

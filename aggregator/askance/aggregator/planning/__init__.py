@@ -3,8 +3,9 @@
 Rules of the room:
 
 - A plan is a function of the learner, the budget, beta and the population's size: of no data.
-- A size is an upper bound that holds for every population within the question's promise: Chernoff
-  bounds at the population's exact worst case (`tails`), never more than Hoeffding's. The paper's
+- A size is an upper bound that holds for every population within the question's promise: by exact
+  tails at the worst of them where that can be had, else by a bound that is nearly so (`tails`),
+  never more than Chernoff's and Hoeffding's. The paper's
   size and a lower bound for any randomizers are printed beside it.
 - What cannot work is refused before anybody is asked.
 
@@ -15,6 +16,7 @@ groups or one cohort that splits its budget. A running study
 plans each real batch by `plan_batch`, with what `StudyPlan.allowance` lets it take.
 """
 
+from askance.aggregator.planning.binomial import Binomial
 from askance.aggregator.planning.lower_bound import least_users
 from askance.aggregator.planning.planner import plan, plan_batch, rehearse
 from askance.aggregator.planning.plans import GroupPlan, RoundPlan, StudyPlan
@@ -25,14 +27,16 @@ from askance.aggregator.planning.precision import (
     randomizer_text,
     tail_of,
 )
-from askance.aggregator.planning.tails import Binomial, Bounded, Tail, Ternary
+from askance.aggregator.planning.scored import Scored
+from askance.aggregator.planning.tails import Tail
+from askance.aggregator.planning.ternary import Ternary
 
 __all__ = [
     "Binomial",
-    "Bounded",
     "Design",
     "GroupPlan",
     "RoundPlan",
+    "Scored",
     "StudyPlan",
     "Tail",
     "Ternary",

@@ -8,7 +8,10 @@ from functools import lru_cache
 
 from askance.aggregator.estimation import check_suits, inclusion, levels_of, scores
 from askance.aggregator.learners import Question
-from askance.aggregator.planning.tails import Binomial, Bounded, Tail, Ternary
+from askance.aggregator.planning.binomial import Binomial
+from askance.aggregator.planning.scored import Scored
+from askance.aggregator.planning.tails import Tail
+from askance.aggregator.planning.ternary import Ternary
 from askance.client.errors import InvalidParameter
 from askance.client.queries import QueryKind
 from askance.client.randomizers import (
@@ -59,15 +62,28 @@ def tail_of(question: Question, randomizer: Randomizer) -> Tail:
     mass = question.cell_mass if question.cell_mass is not None else Fraction(1)
     rates = inclusion(randomizer, 1)
     if rates is None and not isinstance(randomizer, SignedRandomizer):
-        return Bounded(_widest_scores(question, randomizer))
+        return _scored(question, randomizer)
     if rates is None or question.query.kind is QueryKind.SIGNED:
-        pair = pair_rates(randomizer)
-        return Ternary(float(pair.hit), float(pair.miss), float(pair.stray), float(mass))
+        return _of_pairs(randomizer, mass)
     if question.query.kind in (QueryKind.REAL, QueryKind.VECTOR):
         mass = Fraction(1)  # no cells, so no promise about them
     gap = rates.own - rates.other
     ends = sorted((rates.other, rates.other + mass * gap))
     return Binomial(float(ends[0]), float(ends[1]), float(abs(gap) / question.spread))
+
+
+def _of_pairs(randomizer: Randomizer, mass: Fraction) -> Tail:
+    """Signed values: a coin where every report points to + or to -, else the three of `Ternary`."""
+    pair = pair_rates(randomizer)
+    gap = pair.hit - pair.miss
+    if pair.hit + pair.miss == 2 * pair.stray == 1:
+        # W = 2 X - 1, E[X] = (1 + gap g) / 2.
+        reach = mass * abs(gap) / 2
+        return Binomial(float(1 - 2 * reach) / 2, float(1 + 2 * reach) / 2, float(abs(gap)) / 2)
+    least = None
+    if isinstance(randomizer, LinearHashing):
+        least = float(min(_hashed_strays(randomizer)))
+    return Ternary(float(pair.hit), float(pair.miss), float(pair.stray), float(mass), least)
 
 
 @lru_cache(maxsize=64)
@@ -99,18 +115,24 @@ def pair_rates(randomizer: Randomizer) -> SignRates:
 
 
 def _hashed_pair_rates(randomizer: LinearHashing) -> SignRates:
-    """With p the own value's chance, r each other's, and s the chance of a collision.
+    """Of `pair_rates`, for linear hashing."""
+    own, other = Fraction(randomizer.own, COIN_SPACE), Fraction(randomizer.other, COIN_SPACE)
+    apart = 1 - randomizer.collisions
+    return SignRates(own * apart, other * apart, max(_hashed_strays(randomizer)))
 
-    The user at u reports value a.u + d, d = 0 with chance p. It supports + if a.(x - u) = d, and -
-    if a.(y - u) = d. If x - u and y - u are independent vectors, both hold for q^(t-2) - 1 hashes
-    at d = 0 and q^(t-2) at each other d; if they are proportional, for q^(t-1) - 1 at d = 0 only.
+
+def _hashed_strays(randomizer: LinearHashing) -> tuple[Fraction, Fraction]:
+    """P[+ is supported and - is not | the user is at a third cell], of the two kinds of that.
+
+    With p the own value's chance, r each other's: the user at u reports value a.u + d, d = 0 with
+    chance p. It supports + if a.(x - u) = d, and - if a.(y - u) = d. If x - u and y - u are
+    independent vectors, both hold for q^(t-2) - 1 hashes at d = 0 and q^(t-2) at each other d; if
+    they are proportional, for q^(t-1) - 1 at d = 0 only.
     """
     own, other = Fraction(randomizer.own, COIN_SPACE), Fraction(randomizer.other, COIN_SPACE)
-    q, vectors, collide = randomizer.modulus, randomizer.vectors, randomizer.collisions
-    one = randomizer.rates.other
+    q, vectors, one = randomizer.modulus, randomizer.vectors, randomizer.rates.other
     both = own * (vectors // (q * q) - 1) + (q - 1) * other * (vectors // (q * q))
-    stray = max(one - both / (vectors - 1), one - own * collide)
-    return SignRates(own * (1 - collide), other * (1 - collide), stray)
+    return one - both / (vectors - 1), one - own * randomizer.collisions
 
 
 def n_variance(question: Question, randomizer: Randomizer) -> Fraction:
@@ -162,14 +184,12 @@ def randomizer_text(randomizer: Randomizer) -> str:
     return randomizer.name
 
 
-def _widest_scores(question: Question, randomizer: Randomizer) -> float:
+def _scored(question: Question, randomizer: Randomizer) -> Scored:
     if not isinstance(randomizer, Channel):
         raise InvalidParameter(f"no tail is known for the family {randomizer.name}")
-    spans = []
-    for value in range(question.values):
-        each = scores(question, randomizer, value)
-        spans.append(max(each) - min(each))
-    return float(max(spans))
+    rows = tuple(tuple(entry / COIN_SPACE for entry in row) for row in randomizer.table)
+    each = (scores(question, randomizer, value) for value in range(question.values))
+    return Scored(rows, tuple(tuple(map(float, values)) for values in each))
 
 
 def _signed_table_variance(question: Question, channel: Channel) -> Fraction:

@@ -1,15 +1,19 @@
-"""How many users make an estimate fail with probability at most beta: Chernoff bounds.
+"""How many users make an estimate fail with probability at most beta.
 
-The estimate of a value is an affine function of the mean W of n independent terms, one a user. The
-chance that it is off by tau or more, *at least* tau, on either side, is at most 2 exp(-n I) with I
-the worst exponent over all populations that keep the question's promise; each side gets beta/2. So
+The estimate of a value is an affine function of the mean W of n independent terms, one a user. It
+fails if it is off by tau or more, *at least* tau, on either side; what counts is the worst among
+all populations that keep the question's promise. The population is the target, not only the users
+at hand: a user's value is drawn at random too. Three kinds of term: one of two values (`Binomial`),
+one of +1, 0, -1 (`Ternary`), and the scores of a table (`Scored`).
 
-    users = ceil(ln(2/beta) / I),
+A size is found in three steps, each never more than the one before:
 
-an upper bound on what is needed, never larger than Hoeffding's, which every exponent here is held
-against. Three kinds of term: one of two values (`Binomial`), one of +1, 0, -1 (`Ternary`), and any
-bounded one (`Bounded`). The population is the target, not only the users at hand: a user's value is
-drawn at random too.
+1. **Chernoff**: ceil(ln(2/beta) / I) with I the worst exponent, which is held against Hoeffding's.
+2. **A sharp bound** of the tail (`Tail.failure`) that has Chernoff's exponent and the normal law's
+   factor before it. It falls with n, so what is enough is enough for every larger n too.
+3. **The tails themselves** (`Tail.fails`), where so few users are enough that a report more or less
+   matters, and where what is worst can be enclosed (`worst`). They are a saw in n: a size by them
+   holds at that n and at all from step 2 on; in between the lattice may spoil it by a tooth.
 """
 
 from __future__ import annotations
@@ -18,13 +22,26 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, cosh, exp, inf, log, log1p, sqrt
+from math import ceil, erfc, exp, inf, log, log1p, pi, sqrt
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from askance.client.errors import InvalidParameter
 
+BERRY_ESSEEN = 0.4748
+"""sup |F - Phi| <= 0.4748 E|X|^3 / (sd^3 sqrt(n)) for n equal terms (Shevtsova 2011)."""
+
 _GOLDEN = (sqrt(5) - 1) / 2
-_SEARCH_STEPS = 80  # each leaves .618 of the interval: 2e-17 of it in the end
+_SEARCH_STEPS = 60  # each leaves .618 of the interval: 3e-13 of it in the end
 _BISECTIONS = 60
+_FINE = 1 << 8  # a size by exact tails is found to one part in so many
+_FINE_TAU = 1e-4
+
+T = TypeVar("T", float, NDArray[np.float64])
+Failure = Callable[[float], float]
+"""From a number of users to an upper bound on P[|estimate - truth| >= tau]; it falls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +52,26 @@ class Tail(ABC):
     def exponent(self, tau: float) -> float:
         """I: P[estimate - truth >= tau] <= exp(-n I) for every n, and the same below."""
 
+    @abstractmethod
+    def failure(self, tau: float) -> Failure:
+        """A sharper bound than 2 exp(-n I) wherever many users are asked, both sides together."""
+
+    def fails(self, users: int, tau: float, beta: float) -> bool:
+        """Whether P[|estimate - truth| >= tau] was not shown to be at most beta, by exact tails.
+
+        Here, for a tail that has none: it was not.
+        """
+        return True
+
     def users(self, tau: float, beta: float) -> int:
-        """The least n for which the bound gives P[|estimate - truth| >= tau] <= beta."""
+        """Enough users for P[|estimate - truth| >= tau] <= beta; by exact tails, about the least.
+
+        Utility: never more than Chernoff's and Hoeffding's bounds ask for.
+        """
         return _users(self, tau, beta)
 
     def tolerance(self, users: int, beta: float) -> float:
-        """The least tau, to six digits and upward, that so many users are enough for.
+        """About the least tau that so many users are enough for, upward.
 
         Raises:
             InvalidParameter: nobody is enough for nothing.
@@ -49,118 +80,100 @@ class Tail(ABC):
             raise InvalidParameter(f"a tolerance needs at least one user, found {users}")
         return _tolerance(self, users, beta)
 
+    def enough(self, users: int, tau: float, beta: float) -> bool:
+        """Whether one of the three steps shows that P[|estimate - truth| >= tau] <= beta."""
+        return self._surely_enough(users, tau, beta) or not self.fails(users, tau, beta)
 
-@dataclass(frozen=True, slots=True)
-class Binomial(Tail):
-    """A term is 1 with probability p, `low` <= p <= `high`, else 0.
-
-    Args:
-        low: the least p of a population that keeps the promise.
-        high: the greatest.
-        gap: the change of p that a change of the value by 1 makes.
-    """
-
-    low: float
-    high: float
-    gap: float
-
-    def exponent(self, tau: float) -> float:
-        """min over p of KL(p +- tau gap || p), which is convex in p; at least Pinsker's 2 x^2."""
-        shift = tau * self.gap
-        above = _least(lambda p: _divergence(p, shift), self.low, min(self.high, 1 - shift))
-        below = _least(lambda p: _divergence(1 - p, shift), max(self.low, shift), self.high)
-        return max(min(above, below), 2 * shift * shift)
+    def _surely_enough(self, users: int, tau: float, beta: float) -> bool:
+        """Whether the first two steps do; then every larger number is enough, too."""
+        return 2 * exp(-users * self.exponent(tau)) <= beta or self.failure(tau)(users) <= beta
 
 
-@dataclass(frozen=True, slots=True)
-class Ternary(Tail):
-    """A term is +1, -1 or 0: the difference of two cells' inclusion in one report.
+def relative_landing(tilt: float, deviation: T, reach: T) -> T:
+    """A: P[S >= a] <= exp(ln E[e^(t S)] - t a) min(1, A / sqrt(n)) for any a, S a sum of n terms.
+
+    Under the law tilted by t, E[e^(-t (S - a)); S >= a] is the integral of t e^(-t y) P[0 <= S - a
+    <= y] over y, and by Berry and Esseen no interval of length y holds more than y / (sd sqrt(2 pi
+    n)) + 2 (0.4748 E|X|^3 / sd^3) / sqrt(n). The first part is the normal law's factor.
 
     Args:
-        hit: P[only the + cell is in the report | the user is at the + cell]; for - the same.
-        miss: P[only the - cell is in it | the user is at the + cell]; for - the same.
-        stray: P[only the + cell is in it | the user is at neither], and the same for -.
-        mass: at most this share of users is at one of the two.
+        tilt: t > 0.
+        deviation: at most the standard deviation of a term under the tilted law; > 0.
+        reach: at least |W - E[W]| of any term, so at least E|X|^3 / sd^2.
     """
-
-    hit: float
-    miss: float
-    stray: float
-    mass: float
-
-    def exponent(self, tau: float) -> float:
-        """max over s of s x - K(s), K the worst log moment generating function of W - E[W].
-
-        With masses f+ and f-, t = f+ + f- and g = f+ - f-, W is 1 with probability
-        stray + f+ (hit - stray) + f- (miss - stray), and -1 with + and - exchanged, so
-
-            E[e^(sW)] = 1 + (cosh s - 1)(2 stray + t (hit + miss - 2 stray)) + sinh(s) gap g,
-            E[W] = gap g,    gap = hit - miss.
-
-        It grows with t (a negative coefficient of t is replaced by 0, upward), so t = mass is the
-        worst; in g, ln(...) - s gap g is concave with a maximum that solves a linear equation. As
-        the masses are symmetric, both sides have the same exponent. At least Hoeffding's x^2/2.
-        """
-        shift = tau * self.gap
-
-        def rate(s: float) -> float:
-            return s * shift - self.log_moment(s)
-
-        # K(s) >= s - ln(1/stray) - s gap, so the rate is negative past this point.
-        limit = log(1 / self.stray) / max(1 - self.gap - shift, 1e-3)
-        return max(-_least(lambda s: -rate(s), 0.0, min(limit, 50.0)), shift * shift / 2)
-
-    @property
-    def gap(self) -> float:
-        """E[W] for a user at the + cell."""
-        return self.hit - self.miss
-
-    def log_moment(self, s: float) -> float:
-        """K(s): the greatest ln E[e^(s (W - E[W]))] of a population that keeps the promise."""
-        arch = cosh(s) - 1
-        rest = max(self.hit + self.miss - 2 * self.stray, 0.0)
-        even = arch * (2 * self.stray + self.mass * rest)
-        slope = (exp(s) - exp(-s)) / 2 * self.gap
-        tilt = s * self.gap
-        # d/dg: slope / (1 + even + slope g) = tilt.
-        g = min(max(1 / tilt - (1 + even) / slope, -self.mass), self.mass) if tilt else 0.0
-        return log1p(even + slope * g) - tilt * g
+    return (1 / (tilt * sqrt(2 * pi)) + 2 * BERRY_ESSEEN * reach) / deviation
 
 
-@dataclass(frozen=True, slots=True)
-class Bounded(Tail):
-    """A term lies in an interval of length `span`, in units of the value (Hoeffding 1963)."""
-
-    span: float
-
-    def exponent(self, tau: float) -> float:
-        """2 (tau / span)^2."""
-        return 2 * (tau / self.span) ** 2
+def normal_tail(exponent: float) -> float:
+    """P[a normal variable exceeds its mean by sqrt(2 exponent) deviations]."""
+    return erfc(sqrt(exponent)) / 2
 
 
 @lru_cache(maxsize=4096)
 def _users(tail: Tail, tau: float, beta: float) -> int:
     rate = tail.exponent(tau)
-    return 1 if rate == inf else max(1, ceil(log(2 / beta) / rate))
+    most = 1 if rate == inf else max(1, ceil(log(2 / beta) / rate))
+    failure = tail.failure(tau)
+    sure = _least_whole(lambda users: failure(users) <= beta, most)
+    return _toothed(tail, tau, beta, sure)
+
+
+def _least_whole(enough: Callable[[int], bool], most: int) -> int:
+    """The least number that is enough, where every larger one is; at most `most`, taken as enough.
+
+    A third of Chernoff's size is too small for the normal factor to make up for.
+    """
+    low, high = most // 4, most
+    if low and enough(low):
+        low = 0
+    while high - low > 1:
+        middle = (low + high) // 2
+        if enough(middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _toothed(tail: Tail, tau: float, beta: float, sure: int) -> int:
+    """By exact tails: a number that is enough, between one that is not and `sure`."""
+    if tail.fails(sure, tau, beta):
+        return sure
+    low, high = sure // 2, sure
+    while high - low > max(1, high // _FINE):
+        middle = (low + high) // 2
+        if tail.fails(middle, tau, beta):
+            low = middle
+        else:
+            high = middle
+    return high
 
 
 @lru_cache(maxsize=4096)
 def _tolerance(tail: Tail, users: int, beta: float) -> float:
-    low, high = 0.0, 1.0
-    while tail.users(high, beta) > users:
-        low, high = high, 2 * high
+    high = 1.0
+    while not tail._surely_enough(users, high, beta):
+        high *= 2
+    high = _least_tau(lambda tau: tail._surely_enough(users, tau, beta), 0.0, high, 1e-7)
+    if tail.fails(users, high, beta):
+        return high
+    return _least_tau(lambda tau: not tail.fails(users, tau, beta), high / 2, high, _FINE_TAU)
+
+
+def _least_tau(enough: Callable[[float], bool], low: float, high: float, part: float) -> float:
+    """Bisection to a part of what is found, upward; `high` is enough."""
     for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        if tail.users(middle, beta) > users:
-            low = middle
-        else:
-            high = middle
-        if high - low <= 1e-7 * high:
+        if high - low <= part * high:
             break
+        middle = (low + high) / 2
+        if enough(middle):
+            high = middle
+        else:
+            low = middle
     return high
 
 
-def _divergence(p: float, shift: float) -> float:
+def divergence(p: float, shift: float) -> float:
     """KL(p + shift || p) of two coins; infinite where p + shift cannot be."""
     moved = p + shift
     if moved > 1 or p <= 0:
@@ -170,11 +183,16 @@ def _divergence(p: float, shift: float) -> float:
     return up if left <= 0 else up + left * log1p(-shift / (1 - p))
 
 
-def _least(function: Callable[[float], float], low: float, high: float) -> float:
-    """The least value of a convex function on [low, high] by golden section; of none, infinity."""
+def least_of_convex(
+    function: Callable[[float], float], low: float, high: float
+) -> tuple[float, float]:
+    """The least value of a convex function on [low, high] by golden section, and where it is.
+
+    Of an empty interval, infinity.
+    """
     if low > high:
-        return inf
-    best = min(function(low), function(high))
+        return inf, low
+    best = min((function(low), low), (function(high), high))
     first, second = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_first, at_second = function(first), function(second)
     for _ in range(_SEARCH_STEPS):
@@ -186,4 +204,4 @@ def _least(function: Callable[[float], float], low: float, high: float) -> float
             low, first, at_first = first, second, at_second
             second = low + _GOLDEN * (high - low)
             at_second = function(second)
-    return min(best, at_first, at_second)
+    return min(best, (at_first, first), (at_second, second))

@@ -1,0 +1,42 @@
+"""Whether a tail exceeds beta for any population of a family, decided by enclosure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Reals = NDArray[np.float64]
+
+_FIRST = 16  # intervals to begin with
+_PARTS = 4  # into which an interval is divided
+_LEVELS = 8
+_MOST = 160  # intervals that are looked into at once: beyond it the answer is the careful one
+
+
+def exceeds(bound: Callable[[Reals, Reals], Reals], low: float, high: float, beta: float) -> bool:
+    """Whether a quantity was not shown to be at most beta everywhere on [low, high].
+
+    Intervals whose bound is above beta are divided, until none is left, or one point is found where
+    the quantity itself is above beta, or the intervals are too many or too short to go on.
+
+    Args:
+        bound: for intervals [a_i, b_i] upper bounds on the quantity within each; of a point, the
+            quantity itself.
+        low: where the family begins.
+        high: where it ends; low = high is one point.
+        beta: what is not to be exceeded.
+    """
+    edges = np.linspace(low, high, _FIRST + 1) if high > low else np.array([low, low])
+    left, right = edges[:-1], edges[1:]
+    for _ in range(_LEVELS):
+        above = bound(left, right) > beta
+        if not above.any():
+            return False
+        left, right = left[above], right[above]
+        if len(left) > _MOST or (bound(right, right) > beta).any():
+            return True
+        steps = np.linspace(left, right, _PARTS + 1)
+        left, right = steps[:-1].ravel(), steps[1:].ravel()
+    return True

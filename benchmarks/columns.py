@@ -172,8 +172,10 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     seconds.loglog(users, line, "--", color="grey", label="in proportion to the last")
     seconds.set(xlabel="users", ylabel="seconds", title="One predicate, everybody asked")
     seconds.legend()
-    memory.semilogx(users, [row["peak_memory_mb"] for row in rows], "o-")
-    memory.set(xlabel="users", ylabel="most memory held, MB", ylim=(0, None), title="Memory")
+    held = [row["peak_memory_mb"] for row in rows]
+    memory.semilogx(users, held, "o-")
+    memory.set(xlabel="users", ylabel="most memory held, MB", title="Memory")
+    memory.set_ylim(0, 1.1 * max(held))
     figure.savefig(path, dpi=120)
 
 
@@ -220,7 +222,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(json.dumps(one_size(given_.one, given_.workers)))
         return 0
     grown = growth(7 if given_.quick else 9, given_.workers)  # first: memory held is inherited
-    told = {
+    told: dict[str, Any] = {
         "predicate": predicate_speed(10**7 if given_.quick else 4 * 10**7, given_.workers),
         "masked_parity": masked_parity(),
         "growth": grown,

@@ -33,6 +33,11 @@ def fleets() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def columns() -> ModuleType:
+    return _load("columns")
+
+
+@pytest.fixture(scope="session")
 def parity() -> ModuleType:
     return _load("parity")
 

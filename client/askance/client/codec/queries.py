@@ -7,6 +7,8 @@ from askance.client.errors import InvalidQuery
 from askance.client.queries import MAX_NODES, Node, Op, Query, Schema
 from askance.protos.v1 import query_pb2 as pb
 
+_OPS = {int(op): op for op in Op}
+
 
 def encode_query(query: Query) -> pb.Query:
     """The message for `query`: its canonical nodes, range and default."""
@@ -57,16 +59,9 @@ def decode_query(message: pb.Query, schema: Schema) -> Query:
 
 
 def _decode_node(index: int, message: pb.Node) -> Node:
-    try:
-        op = Op(message.op)
-    except ValueError:
+    op = _OPS.get(message.op)
+    if op is None:
         raise InvalidQuery(
             f"query: expected a known operation at node {index}, found number {message.op}"
-        ) from None
-    return Node(
-        op=op,
-        args=tuple(message.args),
-        name=message.name,
-        constants=tuple(message.constants),
-        frac=message.frac,
-    )
+        )
+    return Node(op, tuple(message.args), message.name, tuple(message.constants), message.frac)

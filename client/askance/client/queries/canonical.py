@@ -8,15 +8,18 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
+_U8, _U32 = struct.Struct(">B").pack, struct.Struct(">I").pack
+_NONE = _U32(0)
+
 
 def u8(value: int) -> bytes:
     """One byte."""
-    return struct.pack(">B", value)
+    return _U8(value)
 
 
 def u32(value: int) -> bytes:
     """Four bytes, big-endian."""
-    return struct.pack(">I", value)
+    return _U32(value)
 
 
 def i64(value: int) -> bytes:
@@ -26,7 +29,7 @@ def i64(value: int) -> bytes:
 
 def i64s(values: Sequence[int]) -> bytes:
     """A count, then that many signed 64-bit integers."""
-    return struct.pack(f">I{len(values)}q", len(values), *values)
+    return struct.pack(f">I{len(values)}q", len(values), *values) if values else _NONE
 
 
 def text(value: str) -> bytes:

@@ -102,17 +102,24 @@ def _expect(parts: Parts, position: int, kinds: Sequence[Kind]) -> Expression:
 
 def _aligned(op: Op, frac: int, *args: Expression) -> list[tuple[int, int]]:
     """The arguments' bounds on a common finer grid."""
-    bounds = [(arg.low << (frac - arg.frac), arg.high << (frac - arg.frac)) for arg in args]
-    for pair in bounds:
-        bounded(op, *pair)
+    types = [arg.type for arg in args]
+    bounds = [
+        (kind.low, kind.high)
+        if kind.frac == frac  # bounded already, as every value is
+        else (kind.low << (frac - kind.frac), kind.high << (frac - kind.frac))
+        for kind in types
+    ]
+    bounded(op, min(pair[0] for pair in bounds), max(pair[1] for pair in bounds))
     return bounds
 
 
 def _numbers(parts: Parts) -> tuple[int, list[tuple[int, int]]]:
     """All arguments are numbers: their common grid, and their bounds on it."""
-    args = [_expect(parts, position, _NUMERIC) for position in range(len(parts.args))]
-    frac = max(arg.frac for arg in args)
-    return frac, _aligned(parts.op, frac, *args)
+    for position, arg in enumerate(parts.args):
+        if arg.type.kind not in _NUMERIC:
+            _expect(parts, position, _NUMERIC)
+    frac = max(arg.type.frac for arg in parts.args)
+    return frac, _aligned(parts.op, frac, *parts.args)
 
 
 def _number(op: Op, frac: int, *ends: int) -> ValueType:
@@ -315,19 +322,20 @@ def _index(parts: Parts) -> ValueType:
 
 
 def _vector(parts: Parts) -> ValueType:
-    frac, _ = _numbers(parts)
+    frac, bounds = _numbers(parts)
     if parts.grid < frac:
         raise InvalidQuery(
             f"VECTOR expects a grid of at least its components' {frac} bits, found {parts.grid}"
         )
-    bounds = _aligned(parts.op, parts.grid, *parts.args)
+    if parts.grid > frac:
+        bounds = _aligned(parts.op, parts.grid, *parts.args)
     low, high = min(pair[0] for pair in bounds), max(pair[1] for pair in bounds)
     return ValueType(Kind.VECTOR, parts.grid, low, high, width=len(parts.args))
 
 
 def _hadamard(parts: Parts) -> ValueType:
     """Constants: the sign of every argument, 32 a word (1 is minus), then the rows."""
-    frac, _ = _numbers(parts)
+    frac, bounds = _numbers(parts)
     if parts.grid < frac:
         raise InvalidQuery(
             f"HADAMARD expects a grid of at least its arguments' {frac} bits, found {parts.grid}"
@@ -344,7 +352,8 @@ def _hadamard(parts: Parts) -> ValueType:
         if not 0 <= row < order:
             raise InvalidQuery(f"HADAMARD expects rows of 0..{order - 1}, found {row}")
     # Every partial sum, with whatever signs, is below the sum of magnitudes.
-    bounds = _aligned(parts.op, parts.grid, *parts.args)
+    if parts.grid > frac:
+        bounds = _aligned(parts.op, parts.grid, *parts.args)
     reach = sum(max(abs(low), abs(high)) for low, high in bounds)
     bounded(parts.op, reach)
     return ValueType(Kind.VECTOR, parts.grid, -reach, reach, width=len(rows))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from askance.client.queries.schema import Schema
 
 _FORMAT = b"askance/program/1"
+_OPS = {int(op): op for op in Op}
 _LATEST = 4  # expressions remembered: a program is checked, kept and compiled in one go
 
 
@@ -71,7 +72,7 @@ def postorder(expression: Expression) -> tuple[Expression, ...]:
         node, ready = stack.pop()
         if node.digest in done:
             continue
-        if ready:
+        if ready or not node.args:
             done.add(node.digest)
             ordered.append(node)
         else:
@@ -143,10 +144,9 @@ def rebuild(nodes: Sequence[Node], schema: Schema) -> Expression:
 def _rebuild_node(
     node: Node, built: Sequence[Expression], schema: Schema, ceiling: tuple[int, int]
 ) -> Expression:
-    try:
-        op = Op(node.op)
-    except ValueError:
-        raise InvalidQuery("unknown operation") from None
+    op = _OPS.get(node.op)
+    if op is None:
+        raise InvalidQuery("unknown operation")
     for arg in node.args:
         if not _is_int(arg) or not 0 <= arg < len(built):
             raise InvalidQuery(f"{op.name} expects positions of earlier nodes as arguments")
@@ -155,7 +155,7 @@ def _rebuild_node(
     for value in node.constants:
         if not _is_int(value) or abs(value) >= MAX_MAGNITUDE:
             raise InvalidQuery(f"{op.name} expects integer constants below 2^62")
-    if not _is_int(node.frac) or not isinstance(node.name, str):
+    if type(node.frac) is not int or not isinstance(node.name, str):
         raise InvalidQuery(f"{op.name} expects an integer grid and a text as name")
     if op == Op.FIELD:
         return _field(node, schema)

@@ -94,12 +94,10 @@ from askance.client.queries import (
 from askance.client.randomizers import (
     Channel,
     best_for,
-    hadamard_sign,
     hypercube_response,
     k_ary_response,
     linear_hashing,
     randomized_response,
-    signed_subset_selection,
     subset_selection,
 )
 from askance.simulation.behaviour import Misbehaviour
@@ -195,7 +193,6 @@ __all__ = [
     "dot",
     "first",
     "hadamard",
-    "hadamard_sign",
     "hypercube_response",
     "index_of",
     "k_ary_response",
@@ -220,7 +217,6 @@ __all__ = [
     "run_trial",
     "sigmoid",
     "signed",
-    "signed_subset_selection",
     "simulate",
     "study_from_toml",
     "subset_selection",

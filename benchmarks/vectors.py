@@ -23,7 +23,6 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from numpy.typing import NDArray
 
-from askance.aggregator.estimation import estimate, joined
 from askance.aggregator.learners import (
     Answer,
     MeanVector,
@@ -38,7 +37,7 @@ from askance.client.codec import digest_of, encode_request, sign_study
 from askance.client.device import Device, Examiner, Policy
 from askance.client.ledger import MemoryLedger
 from askance.client.messages import Conduct, Request, StudyTerms
-from askance.client.queries import EncodedColumns, Op, block_of
+from askance.client.queries import Op, block_of
 from askance.client.randomizers import SystemCoins, hypercube_response, round_to_levels
 from askance.simulation.fleets.column_draws import draw
 from askance.simulation.populations import unit_vectors
@@ -48,6 +47,7 @@ NAT = 10**9
 POOL = 4096
 USERS = 20_000
 Floats = NDArray[np.float64]
+Values = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +103,16 @@ def compared(norm: str, d: int, eps: float, trials: int) -> list[Row]:
     half = float(question.spread) / 2
     turned = question.query.expression.op is Op.HADAMARD
     scale = d / t**2 if turned else 1.0  # what d numbers have of the errors of t turned ones
-    means = [float(value) for value in expectations(question, pool)]
-    centre = np.array(concluded(learner, Answer(*[tuple(means)] * 3)))
+    values = question.query.evaluate_vector(pool)
+    means = np.array([float(value) for value in expectations(question, pool)])
+    centre = concluded(learner, means)
     truth = np.array([np.asarray(pool.values[f"x{j}"]).mean() for j in range(d)]) / (1 << 16)
     rows = []
     for name, size in (("one", 1), ("chosen", block_size(t, nano)), ("all", t)):
         squares = []
         for trial in range(trials):
-            found = once(learner, size, nano, pool, np.random.default_rng([d, trial]))
+            answer = once(question, values, size, nano, np.random.default_rng([d, trial]))
+            found = concluded(learner, answer)
             squares.append(USERS * float(np.square(found - centre).sum()))
         worst = t * half**2 * float(block_variance(t, size, nano))
         known = -(-t // size) * float(np.square(means).sum())
@@ -132,34 +134,30 @@ def compared(norm: str, d: int, eps: float, trials: int) -> list[Row]:
 
 
 def once(
-    learner: NonAdaptive[MeanVector],
-    size: int,
-    nano: int,
-    pool: EncodedColumns,
-    rng: np.random.Generator,
+    question: Question, values: Values, size: int, nano: int, rng: np.random.Generator
 ) -> Floats:
-    """What is concluded from USERS users drawn from the pool, each in one block."""
-    question = learner.batch.questions[0]
+    """The answer of USERS users drawn from the pool, each in one block; values: the pool's."""
+    query, low, spread = question.query, float(question.bounds[0]), float(question.spread)
     places = list(laid_out(question.values, -(-question.values // size)))
-    randomizers = {length: hypercube_response(length, nano) for length in {p[1] for p in places}}
+    randomizers = {length: hypercube_response(length, nano) for _, length in places}
     weights = [1 / float(randomizers[length].agreement) ** 2 for _, length in places]
-    answers = []
+    answer = np.empty(question.values)
     for (start, length), weight in zip(places, weights, strict=True):
+        randomizer, block = randomizers[length], slice(start, start + length)
         users = max(round(USERS * weight / sum(weights)), 1)
-        block = Question(block_of(question.query, start, start + length))
-        query, randomizer = block.query, randomizers[length]
-        people = pool.take(rng.integers(0, len(pool), users))
         words = rng.integers(0, 1 << 64, (users, length + randomizer.coins), dtype=np.uint64)
-        values = query.evaluate_vector(people)
-        signs = round_to_levels(values, query.low, query.high, 2, words[:, :length].copy())
+        people = values[rng.integers(0, len(values), users), block]
+        signs = round_to_levels(people, query.low, query.high, 2, words[:, :length].copy())
         counts = randomizer.tally(draw(randomizer, signs, words[:, length:]))
-        answers.append(estimate(block, randomizer, counts, users, 0.05))
-    return np.array(concluded(learner, joined(answers, question)))
+        shares = [float(share) for share in randomizer.frequencies(counts, users)]
+        answer[block] = low + spread * np.array(shares)
+    return answer
 
 
-def concluded(learner: NonAdaptive[MeanVector], answer: Answer) -> tuple[float, ...]:
-    """The learner's estimates."""
-    return learner.conclude((answer,)).estimates
+def concluded(learner: NonAdaptive[MeanVector], values: Floats) -> Floats:
+    """The learner's estimates from an answer."""
+    told = tuple(values.tolist())
+    return np.array(learner.conclude((Answer(told, told, told),)).estimates)
 
 
 def device_row(norm: str, d: int, size: int) -> dict[str, Any]:

@@ -38,6 +38,11 @@ def columns() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def vectors() -> ModuleType:
+    return _load("vectors")
+
+
+@pytest.fixture(scope="session")
 def parity() -> ModuleType:
     return _load("parity")
 

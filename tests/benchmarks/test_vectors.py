@@ -1,0 +1,46 @@
+"""The benchmark of vectors runs, and what it measures is what theory says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_errors_are_those_of_theory(
+    vectors: ModuleType, norm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """40 trials of 16 numbers: a mean of 640 squares, whose relative deviation is 6 % (of blocks
+    more, since their parts are not independent); five of these are allowed."""
+    monkeypatch.setattr(vectors, "USERS", 2_000)
+    rows = vectors.compared(norm, 16, 3.0, trials=40)
+    assert [row.size for row in rows] == ["one", "chosen", "all"]
+    assert [row.components for row in rows] == [1, 3, 16]
+    for row in rows:
+        assert row.measured == pytest.approx(row.theory, rel=0.3)
+    assert rows[1].theory < min(rows[0].theory, rows[2].theory)
+
+
+def test_a_device_is_timed_and_a_picture_drawn(vectors: ModuleType, tmp_path: Path) -> None:
+    told = vectors.device_row("l2", 16, 4)
+    assert told["request_bytes"] < 40_000
+    assert told["again_ms"] > 0
+    rows = [
+        vectors.Row(norm, 4, eps, size, 1, 2 / eps, 2 / eps, 3 / eps, 0.0)
+        for norm in ("linf", "l2")
+        for eps in (1.0, 2.0)
+        for size in ("one", "chosen", "all")
+    ]
+    vectors.plot(rows, tmp_path / "vectors.png")
+    assert (tmp_path / "vectors.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_it_runs(vectors: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    assert vectors.main(["--quick", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert len(told["rows"]) == 2 * 2 * 2 * 3
+    assert all(row["request_bytes"] < 40_000 for row in told["devices"])

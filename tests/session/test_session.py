@@ -200,19 +200,19 @@ def test_a_batch_s_intervals_hold_together(world: World, allocation: Allocation)
 
 class TestRefusedPlans:
     def test_too_few_users_are_not_asked_and_nothing_is_recorded(self, worlds: type[World]) -> None:
-        world = worlds(users=103)
+        world = worlds(users=75)
         log, fleet = MemoryLog(), world.recorded(ObjectFleet(world.devices()))
         session = world.session(fleet, log)
         assert not session.plan().feasible
-        with pytest.raises(PlanRefused, match="needs 104 users, the population has 103"):
+        with pytest.raises(PlanRefused, match="needs 76 users, the population has 75"):
             session.run()
         assert fleet.asked == fleet.recalled == []
         assert list(log.lines()) == []
         assert session.accounts.spending().users_asked == 0
 
     def test_exactly_enough_users_are_enough(self, worlds: type[World]) -> None:
-        world = worlds(users=104)
-        assert world.run(world.devices()).users_used == 104
+        world = worlds(users=76)
+        assert world.run(world.devices()).users_used == 76
 
     def test_a_round_that_no_rehearsal_showed_is_refused_before_it_is_asked(
         self, world: World

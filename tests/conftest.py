@@ -34,7 +34,14 @@ class Listed(Permutation):
 
 
 def cohort_of(members: Collection[int], size: int) -> Cohort:
-    """The cohort of these users among `size`, whom no seed would choose together."""
+    """The cohort of these users among `size`, whom no seed would choose together.
+
+    Users in a row are a range of the ordinals themselves, so that several such cohorts may be a
+    study's.
+    """
+    first = min(members, default=0)
+    if set(members) == set(range(first, first + len(members))):
+        return Cohort(Listed((), size), first, first + len(members))
     return Cohort(Listed(members, size), 0, len(members))
 
 

@@ -104,8 +104,7 @@ def test_rounds_follow_one_another_on_the_same_streams(
 
     async def scenario() -> list[tuple[Tally, ...]]:
         async with participating(world, server.address, world.devices(USERS)):
-            accounts = world.accounts(USERS)
-            return [await ask(server, round_, accounts) for round_ in (first, second)]
+            return [await ask(server, round_, world.accounts(USERS)) for round_ in (first, second)]
 
     devices = world.devices(USERS)
     assert run(scenario()) == [world.straight(round_, devices) for round_ in (first, second)]
@@ -119,11 +118,10 @@ def test_a_device_may_leave_between_rounds_and_come_back(
     devices = world.devices(USERS)
 
     async def scenario() -> list[tuple[Tally, ...]]:
-        accounts = world.accounts(USERS)
         async with participating(world, server.address, devices):
-            tallies = [await ask(server, first, accounts)]
+            tallies = [await ask(server, first, world.accounts(USERS))]
         await until(lambda: server.hub.connected == 0)
-        asking = asyncio.ensure_future(ask(server, second, accounts))
+        asking = asyncio.ensure_future(ask(server, second, world.accounts(USERS)))
         async with participating(world, server.address, devices[:20]):
             await until(lambda: len(list(store.reports(second.groups[0].digest))) == 20)
         assert not asking.done()

@@ -40,6 +40,8 @@ class Study:
       round_deadline_s: a round closes so long after it opened, with the answers that came; 0: when
         all have answered.
       least_answers: in every group of a round; fewer end the study.
+      waves: in how many parts, fixed in advance, the users of a round are asked. It ends as soon
+        as the answers that came are exact enough; beta holds all the same. 1: all at once.
 
     Raises:
       InvalidParameter: a number out of range, or a learner that has no schema.
@@ -66,6 +68,7 @@ class Study:
         purpose: str = "",
         round_deadline_s: int = 0,
         least_answers: int = 0,
+        waves: int = 1,
     ) -> None:
         if not isinstance(learner, Learner):
             raise InvalidParameter(
@@ -94,6 +97,7 @@ class Study:
                 _probability(confidence, "confidence"),
                 round_deadline_s,
                 least_answers,
+                waves,
             ),
             "design": design,
             "purpose": purpose,
@@ -119,7 +123,14 @@ class Study:
 
     def plan(self, n_users: int | None = None) -> StudyPlan:
         """How many users each round needs and how they are asked; asks nobody."""
-        return plan(self.learner, self.nano_nats, self.beta, n_users=n_users, design=self.design)
+        return plan(
+            self.learner,
+            self.nano_nats,
+            self.beta,
+            n_users=n_users,
+            design=self.design,
+            waves=self.conduct.waves,
+        )
 
     def terms(self, *, nonce: bytes, expires_unix_s: int) -> StudyTerms:
         """What an analyst promises those who are asked.

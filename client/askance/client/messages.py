@@ -13,6 +13,8 @@ from askance.client.errors import InvalidParameter
 from askance.client.queries import Query, QueryKind, Schema
 from askance.client.randomizers import Randomizer
 
+MAX_WAVES = 16
+
 
 class Reason(IntEnum):
     """Why a device refused. The numbers are the wire's."""
@@ -70,12 +72,15 @@ class Conduct:
       confidence: of intervals, jointly over a round.
       round_deadline_s: a round closes so long after it opened; 0: when all have answered.
       least_answers: in every group of a round; fewer end the study.
+      waves: in how many parts, fixed in advance, a round's users are asked; it ends when a part is
+        enough. 1: all at once.
     """
 
     beta: Fraction = Fraction(1, 100)
     confidence: Fraction = Fraction(95, 100)
     round_deadline_s: int = 0
     least_answers: int = 0
+    waves: int = 1
 
     def __post_init__(self) -> None:
         for name in ("beta", "confidence"):
@@ -87,6 +92,8 @@ class Conduct:
             )
         if not 0 <= self.least_answers < 1 << 63:
             raise InvalidParameter(f"least answers: expected 0 or more, found {self.least_answers}")
+        if not 1 <= self.waves <= MAX_WAVES:
+            raise InvalidParameter(f"waves: expected 1 to {MAX_WAVES}, found {self.waves}")
 
 
 @dataclass(frozen=True, slots=True)

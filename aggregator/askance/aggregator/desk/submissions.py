@@ -104,7 +104,11 @@ def check_workable(submission: Submission, population: int) -> None:
     terms = submission.terms
     try:
         planned = plan(
-            submission.learner, terms.budget_nano_nats, terms.conduct.beta, n_users=population
+            submission.learner,
+            terms.budget_nano_nats,
+            terms.conduct.beta,
+            n_users=population,
+            waves=terms.conduct.waves,
         )
     except AskanceError as error:
         raise SubmissionRefused("plan-refused", str(error)) from None

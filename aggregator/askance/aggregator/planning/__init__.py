@@ -17,6 +17,9 @@ plans each real batch by `plan_batch`, with what `StudyPlan.allowance` lets it t
 """
 
 from askance.aggregator.planning.binomial import Binomial
+from askance.aggregator.planning.choices import Choice, choices
+from askance.aggregator.planning.designed import Designed
+from askance.aggregator.planning.looks import prefixes, shares
 from askance.aggregator.planning.lower_bound import least_users
 from askance.aggregator.planning.planner import plan, plan_batch, rehearse
 from askance.aggregator.planning.plans import GroupPlan, RoundPlan, StudyPlan
@@ -33,7 +36,9 @@ from askance.aggregator.planning.ternary import Ternary
 
 __all__ = [
     "Binomial",
+    "Choice",
     "Design",
+    "Designed",
     "GroupPlan",
     "RoundPlan",
     "Scored",
@@ -41,11 +46,14 @@ __all__ = [
     "Tail",
     "Ternary",
     "candidates",
+    "choices",
     "least_users",
     "n_variance",
     "plan",
     "plan_batch",
+    "prefixes",
     "randomizer_text",
     "rehearse",
+    "shares",
     "tail_of",
 ]

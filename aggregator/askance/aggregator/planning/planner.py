@@ -22,6 +22,7 @@ def plan(
     beta: Fraction | float,
     n_users: int | None = None,
     design: Design = best_for,
+    waves: int = 1,
 ) -> StudyPlan:
     """Sizes every round of a learner before anybody is asked.
 
@@ -41,6 +42,7 @@ def plan(
         beta: the probability of failure, in (0, 1).
         n_users: the population; None: as large as it needs to be.
         design: the randomizer for a number of levels and a budget.
+        waves: in how many parts a round's users are asked; sizes are of all parts together.
 
     Raises:
         InvalidParameter: a number is out of range, or no randomizer spends such a budget.
@@ -52,7 +54,7 @@ def plan(
     batches = rehearse(learner)
     values = sum(batch.values for batch in batches)
     each = float(beta) / max(values, 1)
-    sizes = [size_batch(batch, nano_nats, each, design) for batch in batches]
+    sizes = [size_batch(batch, nano_nats, each, design, waves) for batch in batches]
     if n_users is None:
         allowances: Sequence[int | None] = [None] * len(batches)
     else:
@@ -74,6 +76,7 @@ def plan_batch(
     beta_per_value: float,
     n_users_left: int | None = None,
     design: Design = best_for,
+    waves: int = 1,
 ) -> RoundPlan:
     """Sizes one batch; the same inputs give the same plan.
 
@@ -88,12 +91,13 @@ def plan_batch(
         beta_per_value: the probability of failure for each value of each answer.
         n_users_left: how many users the round may take (`StudyPlan.allowance`); None: any number.
         design: the randomizer for a number of levels and a budget.
+        waves: in how many parts its users are asked, where it can end early.
 
     Returns:
         A plan that may take more users than are left: then it cannot be carried out.
     """
     _check_beta(beta_per_value)
-    return size_batch(batch, nano_nats, beta_per_value, design).planned(n_users_left)
+    return size_batch(batch, nano_nats, beta_per_value, design, waves).planned(n_users_left)
 
 
 def rehearse(learner: Learner[Any]) -> tuple[Batch, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from askance.aggregator.estimation import Decode
 from askance.aggregator.learners import Allocation, Question
 from askance.aggregator.planning.precision import randomizer_text
 from askance.client.accounting import NANO_NATS_PER_NAT
@@ -22,6 +23,7 @@ class GroupPlan:
         randomizer: what answers.
         users: how many.
         cohort: groups with the same number are the same users; all others are disjoint.
+        decode: what a table's reports are decoded by, where that was designed with it.
     """
 
     question: int
@@ -29,6 +31,7 @@ class GroupPlan:
     randomizer: Randomizer
     users: int
     cohort: int
+    decode: Decode | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +48,13 @@ class RoundPlan:
             leaves it open, what its users allow.
         n_variance: n times the variance of an answer, the greatest among its questions
             (`precision.n_variance`).
+        n_variance_limit: what no randomizer of this epsilon is below that is unbiased at the levels
+            of the table, by the dual of the program that designed it; None where none was solved.
         hoeffding_users: what the paper's bound takes: for every value a fresh group with
             randomized response, n = 2 C^2 b^2 ln(2/beta)/tau^2 (KLNRS08 Lemma 4.3 with Hoeffding).
         lower_bound: what any randomizers take at least, to get its hardest value as surely as this
             plan gets all of them (`lower_bound.least_users`).
+        waves: in how many parts its users are asked (`looks`); `users` is all of them.
     """
 
     queries: int
@@ -57,8 +63,10 @@ class RoundPlan:
     groups: tuple[GroupPlan, ...]
     tau: float
     n_variance: float
+    n_variance_limit: float | None
     hoeffding_users: int
     lower_bound: int
+    waves: int = 1
 
     @property
     def nano_nats(self) -> int:
@@ -81,8 +89,10 @@ class RoundPlan:
             "privacy_loss": self.nano_nats / NANO_NATS_PER_NAT,
             "tau": self.tau,
             "n_variance": self.n_variance,
+            "n_variance_limit": self.n_variance_limit,
             "hoeffding_users": self.hoeffding_users,
             "lower_bound": self.lower_bound,
+            "waves": self.waves,
         }
 
 

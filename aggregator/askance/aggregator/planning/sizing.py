@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import count
 from math import ceil, log, tanh
 
+from askance.aggregator.estimation import Decode
 from askance.aggregator.learners import Allocation, Batch, Question
 from askance.aggregator.planning.blocks import blocks_of
+from askance.aggregator.planning.choices import Choice, choices
+from askance.aggregator.planning.looks import can_end_early, shares
 from askance.aggregator.planning.lower_bound import least_users
 from askance.aggregator.planning.plans import GroupPlan, RoundPlan
-from askance.aggregator.planning.precision import Design, candidates, n_variance, tail_of
+from askance.aggregator.planning.precision import Design, n_variance, tail_of
 from askance.client.accounting import NANO_NATS_PER_NAT
 from askance.client.errors import InvalidParameter
+from askance.client.messages import MAX_WAVES
 from askance.client.randomizers import Randomizer
 
 
@@ -26,11 +30,20 @@ class Part:
         question: what is asked of it.
         randomizer: what answers.
         need: users; for an open tolerance those for 1/20 of its range.
+        decode: what the randomizer's reports are decoded by, where that was designed with it.
+        limit: n x variance that no other randomizer is below, where that is known (`Choice`).
     """
 
     question: Question
     randomizer: Randomizer
     need: int
+    decode: Decode | None = None
+    limit: float | None = None
+
+    @property
+    def n_variance(self) -> Fraction:
+        """n times the variance of a value, n the users of this part."""
+        return n_variance(self.question, self.randomizer, self.decode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +55,8 @@ class Sizing:
         allocation: who answers.
         parts: for each question one, or one a block.
         nano_nats: each user's budget for the batch.
-        beta: the probability of failure for each value.
+        beta: the probability of failure for each value, at the last look.
+        waves: in how many parts its users are asked.
     """
 
     batch: Batch
@@ -50,6 +64,7 @@ class Sizing:
     parts: tuple[tuple[Part, ...], ...]
     nano_nats: int
     beta: float
+    waves: int = 1
 
     @property
     def needs(self) -> tuple[int, ...]:
@@ -89,7 +104,12 @@ class Sizing:
         cohorts = count(0)
         groups = tuple(
             GroupPlan(
-                index, part.question.query, part.randomizer, number, 0 if split else next(cohorts)
+                index,
+                part.question.query,
+                part.randomizer,
+                number,
+                0 if split else next(cohorts),
+                part.decode,
             )
             for index, (parts, numbers) in enumerate(zip(self.parts, users, strict=True))
             for part, number in zip(parts, numbers, strict=True)
@@ -98,7 +118,8 @@ class Sizing:
         nats = self.nano_nats / NANO_NATS_PER_NAT
         pairs = list(zip(self.batch.questions, taus, strict=True))
         # Whoever gets the batch right with this probability of failure gets each value right.
-        joint = self.beta * self.batch.values
+        each = self.beta / float(shares(self.waves)[-1])
+        joint = each * self.batch.values
         return RoundPlan(
             queries=len(pairs),
             users=(max if split else sum)(sum(numbers) for numbers in users),
@@ -109,10 +130,12 @@ class Sizing:
                 _n_variance(parts, numbers)
                 for parts, numbers in zip(self.parts, users, strict=True)
             ),
+            n_variance_limit=_limit(self.parts),
             hoeffding_users=sum(
-                printed_users(question, tau, nats, self.beta) for question, tau in pairs
+                printed_users(question, tau, nats, each) for question, tau in pairs
             ),
             lower_bound=max(least_users(question, tau, nats, joint) for question, tau in pairs),
+            waves=self.waves,
         )
 
     def _users(self, n_users: int | None) -> list[int]:
@@ -134,13 +157,30 @@ class Sizing:
         if question.tau is not None:
             return float(question.tau)
         reached = max(
-            tail_of(part.question, part.randomizer).tolerance(number, self.beta)
+            tail_of(part.question, part.randomizer, part.decode).tolerance(number, self.beta)
             for part, number in zip(self.parts[index], users, strict=True)
         )
         return min(reached, float(question.spread))
 
 
-def size_batch(batch: Batch, nano_nats: int, beta: float, design: Design) -> Sizing:
+def size_batch(batch: Batch, nano_nats: int, beta: float, design: Design, waves: int = 1) -> Sizing:
+    """What a batch takes, in waves where it can be asked so: a tolerance for every question, and
+    users enough in every group for each wave to ask somebody. Else it is asked at once.
+
+    Raises:
+        InvalidParameter: no randomizer spends such a budget, or the number of waves is none.
+    """
+    if not 1 <= waves <= MAX_WAVES:
+        raise InvalidParameter(f"waves expects 1 to {MAX_WAVES}, found {waves}")
+    if waves > 1 and can_end_early(batch.questions):
+        last = beta * float(shares(waves)[-1])
+        sizing = replace(_sized(batch, nano_nats, last, design), waves=waves)
+        if min(group.users for group in sizing.planned(None).groups) >= 1 << waves:
+            return sizing
+    return _sized(batch, nano_nats, beta, design)
+
+
+def _sized(batch: Batch, nano_nats: int, beta: float, design: Design) -> Sizing:
     """Chooses allocation and randomizers: what takes fewer users; a tie is FRESH.
 
     Raises:
@@ -174,16 +214,17 @@ def size_batch(batch: Batch, nano_nats: int, beta: float, design: Design) -> Siz
     return min(options, key=lambda option: option.total)  # the first of equals
 
 
-def need(question: Question, randomizer: Randomizer, beta: float) -> int:
+def need(question: Question, choice: Choice, beta: float) -> int:
     """Users for one question: its tolerance, or the stand-in for an open one."""
-    return tail_of(question, randomizer).users(float(question.working_tau), beta)
+    tail = tail_of(question, choice.randomizer, choice.decode)
+    return tail.users(float(question.working_tau), beta)
 
 
 def _part(question: Question, nano_nats: int, beta: float, design: Design) -> Part:
-    """Of the candidates the one that takes the fewest users; the first of equals."""
+    """Of the choices the one that takes the fewest users; the first of equals."""
     parts = [
-        Part(question, randomizer, need(question, randomizer, beta))
-        for randomizer in candidates(question, nano_nats, design)
+        Part(question, choice.randomizer, need(question, choice, beta), choice.decode, choice.limit)
+        for choice in choices(question, nano_nats, design)
     ]
     return min(parts, key=lambda part: part.need)
 
@@ -192,9 +233,16 @@ def _n_variance(parts: Sequence[Part], users: Sequence[int]) -> float:
     """n times the variance of a value, n the users of all parts, of the part where it is most."""
     total = sum(users)
     return max(
-        float(n_variance(part.question, part.randomizer) * Fraction(total, number))
+        float(part.n_variance * Fraction(total, number))
         for part, number in zip(parts, users, strict=True)
     )
+
+
+def _limit(parts: Sequence[Sequence[Part]]) -> float | None:
+    """Of a round whose answers are each a single part with a limit, the greatest."""
+    limits = [part.limit for question in parts for part in question]
+    known = [limit for limit in limits if limit is not None]
+    return max(known) if len(known) == len(limits) else None
 
 
 def printed_users(question: Question, tau: float, nats: float, beta: float) -> int:

@@ -3,18 +3,15 @@
 To a learner it is an oracle like any other (`oracles.Oracle`). Behind `answer` a batch becomes
 groups of users; it is recorded, the accounts are charged, the fleet is asked, the tallies are
 recorded, and the estimates are computed from them. What a transcript holds already is not asked
-again.
+again. A batch in waves is a round a wave (`waves`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from askance.aggregator.estimation import alpha_of, estimate, joined
-from askance.aggregator.learners import Answer, Answers, Batch, Question
+from askance.aggregator.learners import Answers, Batch, Question
 from askance.aggregator.planning import Design, RoundPlan, StudyPlan, plan_batch
 from askance.aggregator.session.accounts import Accounts
 from askance.aggregator.session.cohorts import Cohort, Permutation
@@ -28,6 +25,7 @@ from askance.aggregator.session.transcript import (
     Header,
     Transcript,
 )
+from askance.aggregator.session.waves import Waves
 from askance.client.codec import (
     decode_request,
     decode_study,
@@ -92,7 +90,9 @@ class LocalOracle:
         self._permutation = Permutation(header.cohort_seed, header.population)
         self._next = 0  # the first position of the permutation that no round has used
         self._tallies: list[tuple[Tally, ...]] = []
+        self._batches = 0
         self._queries = 0
+        self._saved = 0
         self._recorded = self._open(header)
 
     @property
@@ -102,8 +102,13 @@ class LocalOracle:
 
     @property
     def queries(self) -> int:
-        """How many questions were asked."""
+        """How many questions were asked, once a wave."""
         return self._queries
+
+    @property
+    def users_saved(self) -> int:
+        """How many users were not asked because earlier waves were enough."""
+        return self._saved
 
     @property
     def users_used(self) -> int:
@@ -111,24 +116,22 @@ class LocalOracle:
         return self._next
 
     def answer(self, batch: Batch) -> Answers:
-        """One answer a question, in order: a round.
+        """One answer a question, in order: a round, or one a wave.
 
         Raises:
           PlanRefused: too few users are left; nobody was asked this round.
           TooFewRespondents: a group has fewer answers than the study asks for.
           NondeterminismError: the transcript holds another batch here.
         """
-        number = len(self._tallies)
-        asked = self._recorded.asked.get(number)
-        if asked is None:
-            asked = self._record(number, batch)
-        else:
-            _same(batch, asked, self._terms.schema)
-        closed = self._close(number, asked, self._recorded.closed.get(number))
-        self._tallies.append(closed.tallies)
-        self._queries += len(batch.questions)
-        self._check_respondents(number, closed)
-        return self._estimate(batch, asked, closed)
+        first = self._next
+        planned = self._planned(batch)
+        self._check_left(planned)
+        self._batches += 1
+        waves = Waves(batch, planned, self._plan.beta_per_value)
+        while not waves.done:
+            self._ask(waves)
+        self._saved += planned.users - (self._next - first)
+        return waves.answers(self._alpha)
 
     def check_replayed(self) -> None:
         """To be called when the learner has concluded.
@@ -156,20 +159,48 @@ class LocalOracle:
                 recorded.closed[event.round] = event
         return recorded
 
-    def _record(self, number: int, batch: Batch) -> Asked:
-        """Allocates users to a batch and makes it durable, before anybody is asked."""
-        left = self._permutation.size - self._next
-        round_plan = plan_batch(
+    def _planned(self, batch: Batch) -> RoundPlan:
+        """The round, all waves of it; a replay plans it as the first run did."""
+        return plan_batch(
             batch,
             self._terms.budget_nano_nats,
             self._plan.beta_per_value,
-            self._plan.allowance(number, left),
+            self._plan.allowance(self._batches, self._left),
             self._design,
+            self._terms.conduct.waves,
         )
-        if round_plan.users > left:
+
+    @property
+    def _left(self) -> int:
+        return self._permutation.size - self._next
+
+    def _check_left(self, planned: RoundPlan) -> None:
+        """All waves must have their users, or nobody is asked."""
+        number = len(self._tallies)
+        if number not in self._recorded.asked and planned.users > self._left:
             raise PlanRefused(
-                f"round {number}: expected {round_plan.users} users not asked before, found {left}"
+                f"round {number}: expected {planned.users} users not asked before,"
+                f" found {self._left}"
             )
+
+    def _ask(self, waves: Waves) -> None:
+        """The next wave: asks it, unless it is recorded, and enters what came of it."""
+        number = len(self._tallies)
+        questions = waves.asking
+        asked = self._recorded.asked.get(number)
+        if asked is None:
+            asked = self._record(number, questions, waves.next())
+        else:
+            _same(questions, asked, self._terms.schema)
+        closed = self._close(number, asked, self._recorded.closed.get(number))
+        self._tallies.append(closed.tallies)
+        self._queries += len(questions)
+        self._check_respondents(number, closed)
+        requests = [decode_request(group.payload, self._terms.schema) for group in asked.groups]
+        waves.enter([group.question for group in asked.groups], requests, closed.tallies)
+
+    def _record(self, number: int, questions: Sequence[Question], round_plan: RoundPlan) -> Asked:
+        """Allocates users to a wave and makes it durable, before anybody is asked."""
         starts: dict[int, int] = {}
         cursor = self._next
         groups = []
@@ -187,8 +218,8 @@ class LocalOracle:
                     nano_nats=group.randomizer.loss.nano_nats,
                 )
             )
-        questions = tuple(query_to_bytes(question.query) for question in batch.questions)
-        asked = Asked(number, questions, round_plan.allocation.value, tuple(groups))
+        queries = tuple(query_to_bytes(question.query) for question in questions)
+        asked = Asked(number, queries, round_plan.allocation.value, tuple(groups))
         self._transcript.append(asked)
         if self._watch is not None:
             self._watch(number, round_plan)
@@ -233,37 +264,19 @@ class LocalOracle:
             cohort=cohort,
         )
 
-    def _estimate(self, batch: Batch, asked: Asked, closed: Closed) -> Answers:
-        alpha = self._alpha / len(batch.questions)
-        blocks: list[list[Answer]] = [[] for _ in batch.questions]
-        for group, tally in zip(asked.groups, closed.tallies, strict=True):
-            request = decode_request(group.payload, self._terms.schema)
-            counts = np.array(tally.counts, dtype=np.int64)
-            # The query that was answered: a replayed one may differ from it by a grid step.
-            asked_for = batch.questions[group.question]
-            question = Question(request.query, asked_for.tau, asked_for.cell_mass)
-            part = alpha_of(question, asked_for, alpha)
-            blocks[group.question].append(
-                estimate(question, request.randomizer, counts, tally.answered, part)
-            )
-        return tuple(
-            joined(answered, question)
-            for answered, question in zip(blocks, batch.questions, strict=True)
-        )
 
-
-def _same(batch: Batch, asked: Asked, schema: Schema) -> None:
+def _same(questions: Sequence[Question], asked: Asked, schema: Schema) -> None:
     """Checks that a replayed learner asks what was recorded, to within a grid step.
 
     The recorded batch is the one that counts: its requests are already out.
     """
     recorded = [query_from_bytes(question, schema) for question in asked.questions]
-    if len(recorded) != len(batch.questions):
+    if len(recorded) != len(questions):
         raise NondeterminismError(
             f"round {asked.round}: expected the {len(recorded)} questions that were recorded,"
-            f" found {len(batch.questions)}"
+            f" found {len(questions)}"
         )
-    for place, (before, question) in enumerate(zip(recorded, batch.questions, strict=True)):
+    for place, (before, question) in enumerate(zip(recorded, questions, strict=True)):
         if not within_a_step(before, question.query):
             raise NondeterminismError(
                 f"round {asked.round}: expected question {place} as recorded, found another"

@@ -26,7 +26,8 @@ class Outcome(Generic[T]):
     """What a study found, and what it took.
 
     `answers` counts the reports received, `users_used` the users asked, `rounds` and `queries` what
-    the learner asked for; `transcript` is the digest.
+    were asked of them, a wave counting for itself; `users_saved` were planned for, and not asked
+    because earlier waves were enough; `transcript` is the digest.
     """
 
     hypothesis: T
@@ -35,6 +36,7 @@ class Outcome(Generic[T]):
     answers: int
     refusals: int
     users_used: int
+    users_saved: int
     spending: Spending
     reconciled: bool
     transcript: str
@@ -101,6 +103,7 @@ class Session(Generic[T]):
             self._header.beta,
             n_users=self._header.population,
             design=self._design,
+            waves=self._terms.conduct.waves,
         )
 
     def run(self) -> Outcome[T]:
@@ -122,6 +125,7 @@ class Session(Generic[T]):
             answers=sum(tally.answered for tally in tallies),
             refusals=sum(count for tally in tallies for _, count in tally.refusals),
             users_used=oracle.users_used,
+            users_saved=oracle.users_saved,
             spending=self._accounts.spending(),
             reconciled=self._accounts.reconciled(),
             transcript=self._transcript.digest,

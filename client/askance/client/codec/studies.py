@@ -84,6 +84,7 @@ def _encode_conduct(conduct: Conduct) -> pb.Conduct | None:
         confidence=str(conduct.confidence),
         round_deadline_s=conduct.round_deadline_s,
         least_answers=conduct.least_answers,
+        waves=0 if conduct.waves == 1 else conduct.waves,
     )
 
 
@@ -91,11 +92,14 @@ def _decode_conduct(message: pb.Study) -> Conduct:
     if not message.HasField("conduct"):
         return Conduct()
     found = message.conduct
+    if found.waves == 1:
+        raise RemoteProtocolError("study: expected 2 waves or more, or none told, found 1")
     return Conduct(
         _fraction("beta", found.beta),
         _fraction("confidence", found.confidence),
         found.round_deadline_s,
         found.least_answers,
+        found.waves or 1,
     )
 
 

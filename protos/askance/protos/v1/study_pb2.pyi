@@ -84,6 +84,7 @@ class Conduct(_message.Message):
     CONFIDENCE_FIELD_NUMBER: _builtins.int
     ROUND_DEADLINE_S_FIELD_NUMBER: _builtins.int
     LEAST_ANSWERS_FIELD_NUMBER: _builtins.int
+    WAVES_FIELD_NUMBER: _builtins.int
     beta: _builtins.str
     """exact, "1/100"; the chance that some answer is off by its tolerance"""
     confidence: _builtins.str
@@ -92,6 +93,8 @@ class Conduct(_message.Message):
     """a round closes so long after it opened; 0: when all have answered"""
     least_answers: _builtins.int
     """in every group of a round; fewer end the study"""
+    waves: _builtins.int
+    """in how many parts a round's users are asked, 2 or more; 0: at once"""
     def __init__(
         self,
         *,
@@ -99,10 +102,11 @@ class Conduct(_message.Message):
         confidence: _builtins.str = ...,
         round_deadline_s: _builtins.int = ...,
         least_answers: _builtins.int = ...,
+        waves: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["beta", b"beta", "confidence", b"confidence", "least_answers", b"least_answers", "round_deadline_s", b"round_deadline_s"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["beta", b"beta", "confidence", b"confidence", "least_answers", b"least_answers", "round_deadline_s", b"round_deadline_s", "waves", b"waves"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -174,9 +174,8 @@ def test_a_learner_is_built_again_from_its_text(
 
 
 def test_a_query_that_is_no_column_has_no_text() -> None:
-    with pytest.raises(
-        InvalidParameter, match="expected a learner that column, tau and the schema"
-    ):
+    expected = "expected a learner that column, tau, objective, prior and the schema"
+    with pytest.raises(InvalidParameter, match=expected):
         find("mean").spell(mean(PEOPLE["age"] > 40), PEOPLE)
 
 

@@ -11,10 +11,15 @@ Rules of the room:
 
 from askance.aggregator.estimation.answers import estimate
 from askance.aggregator.estimation.blocks import alpha_of, joined
+from askance.aggregator.estimation.designed import prior_weights
+from askance.aggregator.estimation.deviations import Deviations, deviations
 from askance.aggregator.estimation.influence import influence
 from askance.aggregator.estimation.intervals import clopper_pearson, hoeffding
+from askance.aggregator.estimation.landing import relative_landing
 from askance.aggregator.estimation.statistics import (
+    Decode,
     Inclusion,
+    check_decode,
     check_suits,
     inclusion,
     levels_of,
@@ -23,16 +28,22 @@ from askance.aggregator.estimation.statistics import (
 )
 
 __all__ = [
+    "Decode",
+    "Deviations",
     "Inclusion",
     "alpha_of",
+    "check_decode",
     "check_suits",
     "clopper_pearson",
+    "deviations",
     "estimate",
     "hoeffding",
     "inclusion",
     "influence",
     "joined",
     "levels_of",
+    "prior_weights",
+    "relative_landing",
     "scores",
     "share_scores",
 ]

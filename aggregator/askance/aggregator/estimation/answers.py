@@ -8,8 +8,15 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from askance.aggregator.estimation.designed import designed
 from askance.aggregator.estimation.intervals import clopper_pearson, hoeffding
-from askance.aggregator.estimation.statistics import check_suits, inclusion, scores
+from askance.aggregator.estimation.statistics import (
+    Decode,
+    check_decode,
+    check_suits,
+    inclusion,
+    scores,
+)
 from askance.aggregator.learners import Answer, Question, neutral_answer
 from askance.client.errors import InvalidParameter
 from askance.client.queries import QueryKind
@@ -20,7 +27,12 @@ Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def estimate(
-    question: Question, randomizer: Randomizer, counts: Counts, n: int, alpha: float | Fraction
+    question: Question,
+    randomizer: Randomizer,
+    counts: Counts,
+    n: int,
+    alpha: float | Fraction,
+    decode: Decode | None = None,
 ) -> Answer:
     """The raw unbiased answer to a question, with intervals that hold together.
 
@@ -29,9 +41,9 @@ def estimate(
     all intervals contain the population's values; alpha is divided by their number. They are
     Clopper-Pearson intervals of the counts, put through the exact decoding (for a signed value,
     the difference of its two cells' intervals at half the alpha each; where every report points to
-    + or to -, that of the one count), or Hoeffding intervals for tables other than 2 x 2; clipped
-    to what is possible. Nothing that was promised about the
-    population (`cell_mass`) is relied on.
+    + or to -, that of the one count), Hoeffding intervals for tables other than 2 x 2, or those of
+    a table's own law where decode values were designed with it (`designed`); clipped to what is
+    possible. Nothing that was promised about the population (`cell_mass`) is relied on.
 
     Args:
         question: what was asked.
@@ -40,16 +52,20 @@ def estimate(
         n: how many reports there are; 0 gives the neutral answer, whose intervals are the whole
             range and whose values are the possible ones nearest to zero.
         alpha: in (0, 1).
+        decode: of a table that was designed with its decode values.
 
     Raises:
         InvalidParameter: the randomizer does not suit the question, the counts are not a tally of
-            n reports, or alpha is no probability.
+            n reports, alpha is no probability, or the decode values are not unbiased.
     """
     if not 0 < alpha < 1:
         raise InvalidParameter("alpha expects a probability in (0, 1), found another number")
     check_suits(question, randomizer)
     if n == 0:
         return neutral_answer(question)
+    if decode is not None:
+        channel = check_decode(question, randomizer, decode)
+        return _answer(*designed(question, channel, decode, counts, n, float(alpha)), question)
     if isinstance(randomizer, SignedRandomizer):
         return _by_signs(question, randomizer, counts, n, float(alpha) / question.values)
     shares = randomizer.frequencies(counts, n)  # refuses what is not a tally, too

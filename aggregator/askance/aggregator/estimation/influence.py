@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from askance.aggregator.estimation.statistics import check_suits, inclusion, scores
+from askance.aggregator.estimation.statistics import (
+    Decode,
+    check_decode,
+    check_suits,
+    inclusion,
+    scores,
+)
 from askance.aggregator.learners import Question
 from askance.client.errors import InvalidParameter
 from askance.client.queries import QueryKind
 from askance.client.randomizers import Channel, Randomizer, SignedRandomizer
 
 
-def influence(question: Question, randomizer: Randomizer, answered: int) -> Fraction:
+def influence(
+    question: Question, randomizer: Randomizer, answered: int, decode: Decode | None = None
+) -> Fraction:
     """The most that one report among `answered`, sent instead of another, moves a value.
 
     Utility: attained; m such reports move a value by at most m times as much. It is stated for each
@@ -20,6 +28,7 @@ def influence(question: Question, randomizer: Randomizer, answered: int) -> Frac
 
     Args:
         answered: how many reports there are, 1 or more.
+        decode: of a designed table.
 
     Returns:
         The greatest change over the values of the answer, in real units of the answer.
@@ -30,11 +39,14 @@ def influence(question: Question, randomizer: Randomizer, answered: int) -> Frac
     if answered < 1:
         raise InvalidParameter(f"influence: expected 1 answer or more, found {answered}")
     check_suits(question, randomizer)
-    return _range(question, randomizer) / answered
+    return _range(question, randomizer, decode) / answered
 
 
-def _range(question: Question, randomizer: Randomizer) -> Fraction:
+def _range(question: Question, randomizer: Randomizer, decode: Decode | None) -> Fraction:
     """The distance of the two reports that move a value the most."""
+    if decode is not None:
+        each = scores(question, check_decode(question, randomizer, decode), 0, decode)
+        return max(each) - min(each)
     if isinstance(randomizer, SignedRandomizer):
         return 2 / abs(randomizer.sign_gap)  # from + to -
     rates = inclusion(randomizer, 0)

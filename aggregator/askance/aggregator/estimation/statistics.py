@@ -27,7 +27,12 @@ from askance.client.randomizers import (
     SubsetSelection,
 )
 
+MAX_BIAS = Fraction(1, 10**6)  # of decode values, in half ranges
+
 Scores = tuple[Fraction, ...]
+
+Decode = tuple[Fraction, ...]
+"""Decode values that were designed with a table for a number, one a symbol, on [-1, 1]."""
 
 
 class Inclusion(NamedTuple):
@@ -77,6 +82,27 @@ def check_suits(question: Question, randomizer: Randomizer) -> None:
         )
 
 
+def check_decode(question: Question, randomizer: Randomizer, decode: Decode) -> Channel:
+    """Refuses decode values that do not tell a number: what was designed is held against the table.
+
+    Returns:
+        The table. Its expectations run from -1 to 1 exactly, and are elsewhere within `MAX_BIAS` of
+        its equally spaced levels.
+
+    Raises:
+        InvalidParameter: the question is not of a number, or they are no such values.
+    """
+    if question.query.kind is not QueryKind.REAL or not isinstance(randomizer, Channel):
+        raise InvalidParameter(
+            f"decode values are of a table for a number, found {randomizer.name} for a question of"
+            f" kind {question.query.kind.name}"
+        )
+    grid = randomizer.moved_grid(decode)  # refuses another number of values, too
+    if grid[0] != -1 or grid[-1] != 1 or randomizer.bias(decode) > MAX_BIAS:
+        raise InvalidParameter("decode values expect to be unbiased for their table, found others")
+    return randomizer
+
+
 def inclusion(randomizer: Randomizer, level: int) -> Inclusion | None:
     """The two rates of the count that shows a level's share; None where no one count does.
 
@@ -101,11 +127,19 @@ def share_scores(channel: Channel) -> tuple[Scores, ...]:
     return tuple(zip(*columns, strict=True))
 
 
-def scores(question: Question, channel: Channel, value: int) -> Scores:
+def scores(
+    question: Question, channel: Channel, value: int, decode: Decode | None = None
+) -> Scores:
     """What each symbol contributes to a value of the answer, in real units.
 
     A real value stands on equally spaced levels from its low to its high end.
+
+    Args:
+        decode: what was designed with the table, in place of its left inverse (`check_decode`).
     """
+    if decode is not None:
+        low, half = question.bounds[0], question.spread / 2
+        return tuple(low + half * (value + 1) for value in decode)
     shares = share_scores(channel)
     kind = question.query.kind
     if kind is QueryKind.SIGNED:

@@ -23,6 +23,13 @@ A learner, whole::
 
 from askance.aggregator.learners import adaptive_entries as _adaptive  # noqa: F401  # registers
 from askance.aggregator.learners import entries as _entries  # noqa: F401  # registers them
+from askance.aggregator.learners.aims import (
+    Aim,
+    PopulationMean,
+    PriorMean,
+    SampleMean,
+    prior_in,
+)
 from askance.aggregator.learners.centres import clusters_schema
 from askance.aggregator.learners.conjunctions import (
     Conjunction,
@@ -112,6 +119,7 @@ from askance.aggregator.learners.trees import DecisionTree
 
 __all__ = [
     "Adaptive",
+    "Aim",
     "Allocation",
     "Answer",
     "Answers",
@@ -145,7 +153,9 @@ __all__ = [
     "NonAdaptive",
     "Number",
     "ParameterEntry",
+    "PopulationMean",
     "PrincipalComponents",
+    "PriorMean",
     "Quantile",
     "Quantiles",
     "Question",
@@ -155,6 +165,7 @@ __all__ = [
     "Rehearsal",
     "Rows",
     "Rule",
+    "SampleMean",
     "adaptive",
     "bits_of_text",
     "canonical_text",
@@ -192,6 +203,7 @@ __all__ = [
     "perceptron_rounds",
     "plane_schema",
     "principal_components",
+    "prior_in",
     "quantiles",
     "ranges",
     "rational",

@@ -17,6 +17,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import TypeAlias, TypeVar
 
+from askance.aggregator.learners.aims import Aim, PopulationMean
 from askance.aggregator.learners.rationals import Rational, rational
 from askance.client.errors import InvalidParameter, InvalidQuery, LocalProtocolError
 from askance.client.queries import Query, QueryKind
@@ -43,17 +44,25 @@ class Question:
         cell_mass: a promise, known from the concept class and not from data, that no cell (for
             SIGNED: no signed pair; for a predicate: "yes") holds more than this share of users.
             It is used for planning only; intervals do not rely on it.
+        aim: what the answer is for: which mean it estimates, and its interval is about. Of a number
+            (REAL) there is a choice; None: the population's.
 
     Raises:
         InvalidParameter: tau is not positive, or cell_mass is not in (0, 1].
+        InvalidQuery: another aim than the population's, for what is no number.
     """
 
     query: Query
     tau: Fraction | None
     cell_mass: Fraction | None
+    aim: Aim
 
     def __init__(
-        self, query: Query, tau: Rational | None = None, cell_mass: Rational | None = None
+        self,
+        query: Query,
+        tau: Rational | None = None,
+        cell_mass: Rational | None = None,
+        aim: Aim | None = None,
     ) -> None:
         if not isinstance(query, Query):
             raise InvalidQuery(f"Question expects a Query, found {type(query).__name__}")
@@ -63,9 +72,15 @@ class Question:
         mass = None if cell_mass is None else rational(cell_mass, "cell_mass")
         if mass is not None and not 0 < mass <= 1:
             raise InvalidParameter("cell_mass expects a share in (0, 1], found another number")
+        if aim not in (None, PopulationMean()) and query.kind is not QueryKind.REAL:
+            raise InvalidQuery(
+                f"the mean of the population is what a {query.kind.name} question is for;"
+                " found another aim, which a number can have"
+            )
         object.__setattr__(self, "query", query)
         object.__setattr__(self, "tau", tolerance)
         object.__setattr__(self, "cell_mass", mass)
+        object.__setattr__(self, "aim", PopulationMean() if aim is None else aim)
 
     @property
     def values(self) -> int:

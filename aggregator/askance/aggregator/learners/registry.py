@@ -168,7 +168,10 @@ def _mean(schema: Schema | None, parameters: Mapping[str, str]) -> Learner[Any]:
     if schema is None:
         schema = Schema("mean", 1, value=Real(-1, 1))
     field = field_named("mean", schema, (Integer, Real, Bit), parameters.get("column"))
-    return replace(mean(schema[field], _tau(parameters)), schema=schema)
+    made = mean(
+        schema[field], _tau(parameters), parameters.get("objective"), parameters.get("prior")
+    )
+    return replace(made, schema=schema)
 
 
 def _tau(parameters: Mapping[str, str]) -> Rational | None:
@@ -255,6 +258,16 @@ register(
         (
             ParameterEntry("column", "the number (default: the only one)"),
             ParameterEntry("tau", "how exactly the mean is wanted (default: as users allow)"),
+            ParameterEntry(
+                "objective",
+                "the least variance for: minimax, the worst population (default); conditional, the"
+                " mean of those who answer; prior, a population like the prior",
+            ),
+            ParameterEntry(
+                "prior",
+                "of objective=prior, public, never made from the data: POINT:WEIGHT with commas, or"
+                " small, middle (halves with each tenth of the range)",
+            ),
         ),
         _mean,
     )

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from math import ceil, exp, log, log1p, sqrt
 
-from askance.aggregator.learners import Question
+from askance.aggregator.learners import Question, SampleMean
 from askance.client.queries import QueryKind
 
 _LARGE_NATS = 50.0  # past it e^eps is as good as infinite
@@ -42,9 +42,11 @@ def least_users(question: Question, tau: float, nats: float, beta: float) -> int
         beta: the probability of failure allowed, for one value.
 
     Returns:
-        At least 0; 0 where a constant would do (no two values are 2 tau apart).
+        At least 0; 0 where a constant would do (no two values are 2 tau apart). 0 of the mean of a
+        sample too: users at hand with different means need not be as hard to tell apart as two
+        populations are, so nothing is claimed.
     """
-    if beta >= 0.25:
+    if beta >= 0.25 or isinstance(question.aim, SampleMean):
         return 0
     mass = 1.0 if question.cell_mass is None else float(question.cell_mass)
     nats = min(nats, _LARGE_NATS)

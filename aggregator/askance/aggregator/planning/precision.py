@@ -6,9 +6,17 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
-from askance.aggregator.estimation import check_suits, inclusion, levels_of, scores
+from askance.aggregator.estimation import (
+    Decode,
+    check_decode,
+    check_suits,
+    inclusion,
+    levels_of,
+    scores,
+)
 from askance.aggregator.learners import Question
 from askance.aggregator.planning.binomial import Binomial
+from askance.aggregator.planning.designed import designed_tail, figure
 from askance.aggregator.planning.scored import Scored
 from askance.aggregator.planning.tails import Tail
 from askance.aggregator.planning.ternary import Ternary
@@ -56,9 +64,14 @@ def candidates(question: Question, nano_nats: int, design: Design) -> tuple[Rand
     return (randomizer,)
 
 
-def tail_of(question: Question, randomizer: Randomizer) -> Tail:
-    """The worst tail of a value of the answer, among populations that keep the promise."""
+def tail_of(question: Question, randomizer: Randomizer, decode: Decode | None = None) -> Tail:
+    """The worst tail of a value of the answer, among populations that keep the promise.
+
+    Of decode values that were designed with a table, of what the question is for.
+    """
     check_suits(question, randomizer)
+    if decode is not None:
+        return designed_tail(question, check_decode(question, randomizer, decode), decode)
     mass = question.cell_mass if question.cell_mass is not None else Fraction(1)
     rates = inclusion(randomizer, 1)
     if rates is None and not isinstance(randomizer, SignedRandomizer):
@@ -135,15 +148,21 @@ def _hashed_strays(randomizer: LinearHashing) -> tuple[Fraction, Fraction]:
     return one - both / (vectors - 1), one - own * randomizer.collisions
 
 
-def n_variance(question: Question, randomizer: Randomizer) -> Fraction:
+def n_variance(
+    question: Question, randomizer: Randomizer, decode: Decode | None = None
+) -> Fraction:
     """n times the variance of one value of the answer, n the users asked this question.
 
     A real value, or a component of a vector, scaled to [-1, 1]: the worst second moment (what
-    counts for a population; C^2 for one bit). A predicate, in [0, 1], and the shares of cells:
+    counts for a population; C^2 for one bit), or of decode values that were designed with a table
+    what they were designed for: the worst conditional variance, or the second moment under the
+    prior. A predicate, in [0, 1], and the shares of cells:
     conditional on the users at hand, averaged over cells, where it is the same for every truth.
     Signed values: the same, averaged over the pairs, for users each of whom is in a signed cell.
     """
     kind = question.query.kind
+    if decode is not None:
+        return figure(question, check_decode(question, randomizer, decode), decode)
     if kind is QueryKind.REAL and isinstance(randomizer, Channel):
         low, half = question.bounds[0], question.spread / 2
         values = [(score - low) / half - 1 for score in scores(question, randomizer, 0)]

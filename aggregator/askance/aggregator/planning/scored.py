@@ -9,7 +9,8 @@ from math import exp, inf, sqrt
 
 import numpy as np
 
-from askance.aggregator.planning.tails import Failure, Tail, least_of_convex, relative_landing
+from askance.aggregator.estimation import relative_landing
+from askance.aggregator.planning.tails import Failure, Tail, least_of_convex
 from askance.aggregator.planning.worst import Reals
 
 _STEEPEST = 60.0  # tilts beyond it, a score's range being 1, are not looked at
@@ -44,7 +45,7 @@ class Scored(Tail):
         return max(least, 2 * (tau / self.span) ** 2)
 
     def failure(self, tau: float) -> Failure:
-        """Chernoff's bound times `tails.relative_landing`, both sides, of the worst value.
+        """Chernoff's bound times `relative_landing`, both sides, of the worst value.
 
         A mixture's variance is at least the least of its parts', under the tilted law, too.
         """

@@ -22,16 +22,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, erfc, exp, inf, log, log1p, pi, sqrt
+from math import ceil, erfc, exp, inf, log, log1p, sqrt
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from askance.client.errors import InvalidParameter
-
-BERRY_ESSEEN = 0.4748
-"""sup |F - Phi| <= 0.4748 E|X|^3 / (sd^3 sqrt(n)) for n equal terms (Shevtsova 2011)."""
 
 _GOLDEN = (sqrt(5) - 1) / 2
 _SEARCH_STEPS = 60  # each leaves .618 of the interval: 3e-13 of it in the end
@@ -87,21 +84,6 @@ class Tail(ABC):
     def _surely_enough(self, users: int, tau: float, beta: float) -> bool:
         """Whether the first two steps do; then every larger number is enough, too."""
         return 2 * exp(-users * self.exponent(tau)) <= beta or self.failure(tau)(users) <= beta
-
-
-def relative_landing(tilt: float, deviation: T, reach: T) -> T:
-    """A: P[S >= a] <= exp(ln E[e^(t S)] - t a) min(1, A / sqrt(n)) for any a, S a sum of n terms.
-
-    Under the law tilted by t, E[e^(-t (S - a)); S >= a] is the integral of t e^(-t y) P[0 <= S - a
-    <= y] over y, and by Berry and Esseen no interval of length y holds more than y / (sd sqrt(2 pi
-    n)) + 2 (0.4748 E|X|^3 / sd^3) / sqrt(n). The first part is the normal law's factor.
-
-    Args:
-        tilt: t > 0.
-        deviation: at most the standard deviation of a term under the tilted law; > 0.
-        reach: at least |W - E[W]| of any term, so at least E|X|^3 / sd^2.
-    """
-    return (1 / (tilt * sqrt(2 * pi)) + 2 * BERRY_ESSEEN * reach) / deviation
 
 
 def normal_tail(exponent: float) -> float:

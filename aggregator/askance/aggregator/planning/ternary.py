@@ -7,7 +7,8 @@ from math import cosh, exp, log, log1p, sinh, sqrt
 
 import numpy as np
 
-from askance.aggregator.planning.tails import Failure, Tail, least_of_convex, relative_landing
+from askance.aggregator.estimation import relative_landing
+from askance.aggregator.planning.tails import Failure, Tail, least_of_convex
 from askance.aggregator.planning.worst import Reals, exceeds
 
 _ENUMERATED = 500.0  # reports that point somewhere: beyond, exact tails save less than 6 %
@@ -65,7 +66,7 @@ class Ternary(Tail):
         return log1p(even + slope * g) - tilt * g
 
     def failure(self, tau: float) -> Failure:
-        """Chernoff's bound times `tails.relative_landing`, in each cell of populations.
+        """Chernoff's bound times `relative_landing`, in each cell of populations.
 
         The populations (t, g) are divided into cells. In each, K is bounded from above (at its
         greatest t, and the best g it has), and the tilted law's variance from below, by interval

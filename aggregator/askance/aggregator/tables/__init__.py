@@ -34,6 +34,7 @@ from askance.aggregator.tables.objectives import (
     Objective,
     Prior,
     Terms,
+    prior_at,
     prior_of,
 )
 from askance.aggregator.tables.programme import Solution, solve
@@ -54,6 +55,7 @@ __all__ = [
     "Terms",
     "design_table",
     "integer_table",
+    "prior_at",
     "prior_of",
     "refine",
     "solve",

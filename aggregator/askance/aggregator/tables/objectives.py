@@ -183,6 +183,27 @@ def prior_of(numbers: Sequence[float] | Vector, levels: int) -> tuple[Fraction, 
     return tuple(Fraction(round(weight * _UNITS), _UNITS) for weight in weights / points.size)
 
 
+def prior_at(points: Sequence[tuple[Fraction, Fraction]], levels: int) -> tuple[Fraction, ...]:
+    """The weights of a prior that is stated at points, exactly: each is split onto two levels.
+
+    Args:
+        points: in [-1, 1], each with its weight of 0 or more; one weight above 0.
+        levels: 2 or more.
+
+    Raises:
+        InvalidParameter: a point lies outside, or there are too few levels.
+    """
+    if levels < 2 or any(abs(point) > 1 for point, _ in points):
+        raise InvalidParameter("a prior is stated at points of [-1, 1], on 2 levels or more")
+    weights = [Fraction()] * levels
+    for point, weight in points:
+        position = (point + 1) * (levels - 1) / 2
+        below = min(int(position), levels - 2)
+        weights[below] += weight * (1 + below - position)
+        weights[below + 1] += weight * (position - below)
+    return tuple(weights)
+
+
 def _worst_between(one: tuple[Fraction, Fraction], two: tuple[Fraction, Fraction]) -> Fraction:
     """The greatest conditional variance of a number between two levels.
 

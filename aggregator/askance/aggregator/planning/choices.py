@@ -1,0 +1,38 @@
+"""What may answer a question: randomizers, and what their reports are decoded by."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from askance.aggregator.estimation import Decode
+from askance.aggregator.learners import Question
+from askance.aggregator.planning.designed import designed_for
+from askance.aggregator.planning.precision import Design, candidates
+from askance.client.randomizers import Randomizer, best_for
+
+
+class Choice(NamedTuple):
+    """A randomizer with its decode values.
+
+    Args:
+        randomizer: what a device is asked to use.
+        decode: what was designed with a table; None: the randomizer's own way.
+        limit: n x variance that no randomizer of this epsilon is below which is unbiased at the
+            table's levels; None where no program was solved.
+    """
+
+    randomizer: Randomizer
+    decode: Decode | None = None
+    limit: float | None = None
+
+
+def choices(question: Question, nano_nats: int, design: Design) -> tuple[Choice, ...]:
+    """What a plan may choose from; it takes the least need.
+
+    A number whose mean is wanted for more than the worst population has the table that is designed
+    for that (`designed_for`), unless the study has a design of its own.
+    """
+    table = designed_for(question, nano_nats) if design is best_for else None
+    if table is None:
+        return tuple(Choice(each) for each in candidates(question, nano_nats, design))
+    return (Choice(table.channel, table.values, table.lower_bound),)

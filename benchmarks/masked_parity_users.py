@@ -1,13 +1,16 @@
 """How many users round 1 of MASKED-PARITY takes: KLNRS08's scheme as printed, against ours.
 
 For every eps and d two figures a scheme: what the planner asks for, and the least number that was
-measured to fail at most once in a hundred trials. Devices would take hours, so a trial draws the
-tally of each group exactly in law (`askance.simulation.counts`). All the rest is the system's own:
-the questions, the randomizers, the estimator and the rule that reads the mask from the answers.
+measured to fail at most once in a hundred. The questions, the randomizers, their decoding and the
+rule that reads the mask are the system's own. Users are drawn as tallies, exactly in law
+(`masked_parity_laws` says how); of the printed scheme's independent groups the chance of a failure
+is a product of binomial tails, and nothing is drawn.
 
-    python benchmarks/masked_parity_users.py [--quick] [--json] [--d 8 16] [--epsilon 1]
+    python benchmarks/masked_parity_users.py [--quick] [--json] [--plot FILE.png]
+                                             [--d 8 16] [--epsilon 1]
 
-Exit code 1: at eps = 1 the printed scheme took less than 0.35 d times our users somewhere.
+Exit code 1: the printed scheme took less than 0.7 d (eps = 1) or 0.5 d (eps = 2) times our users
+somewhere, or the plan more than 1.5 times what was measured.
 """
 
 from __future__ import annotations
@@ -18,31 +21,16 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from math import log, sqrt
+from math import exp, log, sqrt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from masked_parity_laws import BETA, Failure, Ours, Printed, Scheme
 
-from askance.aggregator.estimation import estimate
-from askance.aggregator.learners import (
-    Adaptive,
-    Answers,
-    Batch,
-    MaskedParity,
-    masked_parity,
-    masked_parity_schema,
-    neutral_answer,
-)
-from askance.aggregator.planning import RoundPlan, plan_batch
-from askance.client.accounting import parse_epsilon
-from askance.simulation.counts import sample_levels, sample_tally
-from askance.simulation.seeds import Seed
-
-BETA = 0.01  # round 1 fails at most this often
-CLAIM = 0.35  # of d: what the printed scheme takes at eps = 1, at least, in units of ours
-CLAIMED_EPSILON = "1"
-OURS, PRINTED = "signed", "printed"
+CLAIMS = {"1": 0.7, "2": 0.5}  # of d: what printed over ours is at least
+PLANNED = 1.5  # planned over measured, ours, at most
+EPSILONS, DIMENSIONS = ("1", "2", "4"), (8, 16, 32, 64, 128, 256)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +38,16 @@ class Effort:
     """How closely the least number of users is found.
 
     Args:
-        trials: a probe; the failure rate at the least number is known to sqrt(BETA / trials).
+        batches: of trials, a probe; fewer where the answer is clear before.
         step: the search ends when its bracket's ends are this factor apart.
     """
 
-    trials: int
+    batches: int
     step: float
 
 
-FULL = Effort(trials=2000, step=1.02)
-QUICK = Effort(trials=300, step=1.08)
+FULL = Effort(batches=20, step=1.01)
+QUICK = Effort(batches=3, step=1.05)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +56,8 @@ class Measured:
 
     Args:
         users: of all groups together.
-        failure_rate: in the probe at that number.
-        trials: a probe.
+        failure_rate: at that number.
+        trials: that it was averaged over; 0: it is exact.
         error: one standard deviation of `users`, as a part of it: that of the failure rate, divided
             by how steeply its logarithm falls with the logarithm of the users.
         seconds: what the search took.
@@ -88,128 +76,79 @@ class Row:
 
     epsilon: str
     d: int
+    randomizer: str
     planned_ours: int
     planned_printed: int
-    planned_ratio: float
     measured_ours: Measured
     measured_printed: Measured
-    measured_ratio: float
+
+    @property
+    def planned_ratio(self) -> float:
+        """Of what is planned."""
+        return self.planned_printed / self.planned_ours
+
+    @property
+    def measured_ratio(self) -> float:
+        """Of what was measured."""
+        return self.measured_printed.users / self.measured_ours.users
+
+    @property
+    def excess(self) -> float:
+        """The plan over what was measured, ours."""
+        return self.planned_ours / self.measured_ours.users
+
+    @property
+    def claim(self) -> float | None:
+        """What the measured ratio is at least; None: nothing is claimed at this eps."""
+        return CLAIMS[self.epsilon] * self.d if self.epsilon in CLAIMS else None
 
     @property
     def holds(self) -> bool:
-        """Whether both ratios are what is claimed."""
-        return min(self.planned_ratio, self.measured_ratio) >= CLAIM * self.d
+        """Whether the ratio and the plan are what is claimed."""
+        return self.excess <= PLANNED and (self.claim is None or self.measured_ratio >= self.claim)
 
 
-class RoundOne:
-    """The first round of a scheme, asked of tallies instead of devices."""
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Users against d at one eps: two laws of growth, and a plain power of d.
 
-    def __init__(self, variant: str, d: int, epsilon: str) -> None:
-        self.name = f"{variant} {d} {epsilon}"
-        self._learner: Adaptive[MaskedParity] = masked_parity(masked_parity_schema(d), variant)
-        self._d = d
-        run = self._learner.run()
-        self._batch: Batch = next(run)
-        run.close()
-        self.plan: RoundPlan = plan_batch(
-            self._batch, parse_epsilon(epsilon), BETA / self._batch.values
-        )
-        self._levels = self._levels_of_records()
-
-    @property
-    def groups(self) -> int:
-        """How many fresh groups of users there are, all of the same size."""
-        return len(self.plan.groups)
-
-    def failures(self, users: int, trials: int, at_most: int) -> int:
-        """In how many trials, each with a mask of its own, a mask was misread.
-
-        Args:
-            users: of one group.
-            trials: independent ones; the same arguments give the same.
-            at_most: counting ends when it is exceeded.
-        """
-        seed = Seed.of(0) / self.name / users
-        rng = np.random.default_rng(int.from_bytes(seed.key, "big"))
-        masks = rng.integers(0, 2, (trials, self._d))
-        weights = _record_weights(masks)
-        tallies = []
-        for group, levels in zip(self.plan.groups, self._levels, strict=True):
-            law = weights @ np.eye(group.randomizer.levels)[levels]
-            counts = sample_levels(law, users, rng, trials)
-            tallies.append(sample_tally(group.randomizer, counts, rng, trials))
-        failed = 0
-        for trial, mask in enumerate(masks.tolist()):
-            answers = tuple(
-                estimate(question, group.randomizer, tally[trial], users, BETA)
-                for question, group, tally in zip(
-                    self._batch.questions, self.plan.groups, tallies, strict=True
-                )
-            )
-            failed += list(self._mask_read(answers)) != mask
-            if failed > at_most:
-                break
-        return failed
-
-    def _mask_read(self, answers: Answers) -> tuple[int, ...]:
-        """The learner's own reading; its second round is told nothing, its bit is not read."""
-        run = self._learner.run()
-        next(run)
-        second = run.send(answers)
-        try:
-            run.send(tuple(neutral_answer(question) for question in second.questions))
-        except StopIteration as done:
-            concept: MaskedParity = done.value
-            return concept.r
-        raise AssertionError("masked parity has two rounds, found a third")
-
-    def _levels_of_records(self) -> list[NDArray[np.int64]]:
-        """For each question the level of every record (i, b, y); x is not asked for in round 1."""
-        place = np.arange(4 * self._d)
-        schema = masked_parity_schema(self._d)
-        columns = schema.encode_columns(
-            {
-                "x": np.zeros((len(place), self._d), dtype=np.int64),
-                "i": place // 4,
-                "b": place // 2 % 2,
-                "y": 1 - 2 * (place % 2),
-            }
-        )
-        return [question.query.evaluate(columns) for question in self._batch.questions]
-
-
-def _record_weights(masks: NDArray[np.int64]) -> NDArray[np.float64]:
-    """P[(i, b, y)] for each mask, in the order of `_levels_of_records`: 4 records for each i.
-
-    i is uniform and b a fair bit. With b = 1, y is (-1)^(r_i); with b = 0 it is a fair sign, for
-    <r,x> + a is a fair bit (but for r = 0; no question of round 1 reads y where b = 0).
+    Args:
+        power: 2 for ours, 3 for printed: what theory says.
+        constant: the geometric mean of users / (d^power ln d).
+        spread: the greatest of these over the least.
+        joint_constant: the same of d^power ln(d / BETA), for each of d bits may fail in BETA / d.
+        joint_spread: likewise.
+        slope: of ln users on ln d, least squares.
     """
-    each = np.full((*masks.shape, 4), 1 / 4)
-    each[:, :, 2] = (masks == 0) / 2
-    each[:, :, 3] = (masks == 1) / 2
-    weights: NDArray[np.float64] = each.reshape(len(masks), -1) / masks.shape[1]
-    return weights
+
+    epsilon: str
+    scheme: str
+    power: int
+    constant: float
+    spread: float
+    joint_constant: float
+    joint_spread: float
+    slope: float
 
 
-def least_users(round_one: RoundOne, effort: Effort) -> Measured:
+def least_users(scheme: Scheme, effort: Effort) -> Measured:
     """Bisects, on the logarithm of the group's size, for a failure rate of at most BETA.
 
-    The failure rate falls about as exp(-n I); its slope is taken from one more probe, at 4/5 of n.
+    The failure rate falls about as exp(-n I); its slope is taken from one more probe, at 9/10 of n.
     """
     began = time.perf_counter()
-    allowed = int(BETA * effort.trials)
-    kept: dict[int, int] = {}
+    kept: dict[int, Failure] = {}
 
     def enough(users: int) -> bool:
-        kept[users] = round_one.failures(users, effort.trials, allowed)
-        return kept[users] <= allowed
+        kept[users] = scheme.failure(users, effort.batches)
+        return kept[users].rate <= BETA
 
-    high = round_one.plan.groups[0].users
+    high = scheme.group_users
     while not enough(high):  # the planner's size is an upper bound: one probe
         high *= 2
-    low = max(high // 2, 1)
+    low = max(4 * high // 5, 1)
     while low > 1 and enough(low):
-        high, low = low, max(low // 2, 1)
+        high, low = low, max(4 * low // 5, 1)
     while high > effort.step * low and high - low > 1:
         middle = round(sqrt(low * high))
         middle = min(max(middle, low + 1), high - 1)
@@ -217,31 +156,29 @@ def least_users(round_one: RoundOne, effort: Effort) -> Measured:
             high = middle
         else:
             low = middle
-    fewer = max(4 * high // 5, 1)
-    more_failures = round_one.failures(fewer, effort.trials, effort.trials)
-    slope = log(max(more_failures, 1) / max(kept[high], 1)) / log(high / fewer)
+    fewer, found = max(9 * high // 10, 1), kept[high]
+    there = scheme.failure(fewer, effort.batches).rate
+    slope = log(max(there, BETA) / max(found.rate, BETA / 10)) / log(high / fewer)
     return Measured(
-        users=high * round_one.groups,
-        failure_rate=kept[high] / effort.trials,
-        trials=effort.trials,
-        error=1 / sqrt(max(kept[high], 1)) / max(slope, 1.0),
+        users=high * scheme.groups,
+        failure_rate=found.rate,
+        trials=found.trials,
+        error=found.error / BETA / max(slope, 1.0),
         seconds=time.perf_counter() - began,
     )
 
 
 def compare(epsilon: str, d: int, effort: Effort) -> Row:
     """Both schemes at one eps and d."""
-    ours, printed = RoundOne(OURS, d, epsilon), RoundOne(PRINTED, d, epsilon)
-    measured_ours, measured_printed = least_users(ours, effort), least_users(printed, effort)
+    ours, printed = Ours(d, epsilon), Printed(d, epsilon)
     return Row(
         epsilon=epsilon,
         d=d,
+        randomizer=ours.randomizer_text,
         planned_ours=ours.plan.users,
         planned_printed=printed.plan.users,
-        planned_ratio=printed.plan.users / ours.plan.users,
-        measured_ours=measured_ours,
-        measured_printed=measured_printed,
-        measured_ratio=measured_printed.users / measured_ours.users,
+        measured_ours=least_users(ours, effort),
+        measured_printed=least_users(printed, effort),
     )
 
 
@@ -255,48 +192,129 @@ def rows(epsilons: Sequence[str], ds: Sequence[int], effort: Effort) -> Iterator
             yield row
 
 
+def fits(table: Sequence[Row]) -> list[Fit]:
+    """The measured numbers against d, an eps and a scheme at a time."""
+    found = []
+    for epsilon in dict.fromkeys(row.epsilon for row in table):
+        mine = [row for row in table if row.epsilon == epsilon]
+        d = np.array([row.d for row in mine], dtype=float)
+        if len(d) < 2:
+            continue
+        for scheme, power in (("ours", 2), ("printed", 3)):
+            users = np.array([getattr(row, f"measured_{scheme}").users for row in mine], float)
+            each, joint = (users / (d**power * np.log(d / part)) for part in (1, BETA))
+            found.append(
+                Fit(
+                    epsilon=epsilon,
+                    scheme=scheme,
+                    power=power,
+                    constant=exp(np.log(each).mean()),
+                    spread=float(each.max() / each.min()),
+                    joint_constant=exp(np.log(joint).mean()),
+                    joint_spread=float(joint.max() / joint.min()),
+                    slope=float(np.polyfit(np.log(d), np.log(users), 1)[0]),
+                )
+            )
+    return found
+
+
 def story(table: Sequence[Row]) -> dict[str, Any]:
     """What `--json` prints."""
-    claimed = [row for row in table if row.epsilon == CLAIMED_EPSILON]
+    claims = ", ".join(f"{part} d at eps = {epsilon}" for epsilon, part in CLAIMS.items())
     return {
         "beta": BETA,
-        "claim": f"at eps = {CLAIMED_EPSILON} printed / ours >= {CLAIM} d",
-        "holds": all(row.holds for row in claimed) if claimed else None,
+        "claim": f"printed / ours >= {claims}; plan / measured <= {PLANNED}",
+        "holds": all(row.holds for row in table),
         "rows": [
             asdict(row)
             | {
-                "planned_over_claim": row.planned_ratio / (CLAIM * row.d),
-                "measured_over_claim": row.measured_ratio / (CLAIM * row.d),
+                "planned_ratio": row.planned_ratio,
+                "measured_ratio": row.measured_ratio,
+                "ratio_over_d": row.measured_ratio / row.d,
+                "planned_over_measured": row.excess,
+                "holds": row.holds,
             }
             for row in table
         ],
+        "fits": [asdict(fit) for fit in fits(table)],
     }
 
 
-def _show(table: Sequence[Row]) -> None:
+def show(table: Sequence[Row]) -> None:
+    """The table and the fits, for people."""
     from rich.console import Console
     from rich.table import Table
 
     shown = Table(title="Users of round 1 for at most 1 % failure")
-    for name in ("eps", "d", "plan: ours", "printed", "ratio", "/ 0.35 d"):
-        shown.add_column(name, justify="right")
-    for name in ("measured: ours", "printed", "ratio", "/ 0.35 d"):
+    for name in ("eps", "d", "ours by", "ours: measured", "plan", "x", "printed: measured", "plan"):
+        shown.add_column(name, justify="left" if name == "ours by" else "right")
+    for name in ("ratio", "/ d", "holds"):
         shown.add_column(name, justify="right")
     for row in table:
-        claim = CLAIM * row.d
         shown.add_row(
             row.epsilon,
             str(row.d),
-            f"{row.planned_ours:,}",
-            f"{row.planned_printed:,}",
-            f"{row.planned_ratio:.2f}",
-            f"{row.planned_ratio / claim:.2f}",
+            row.randomizer,
             f"{row.measured_ours.users:,} ±{row.measured_ours.error:.1%}",
-            f"{row.measured_printed.users:,} ±{row.measured_printed.error:.1%}",
+            f"{row.planned_ours:,}",
+            f"{row.excess:.2f}",
+            f"{row.measured_printed.users:,}",
+            f"{row.planned_printed:,}",
             f"{row.measured_ratio:.2f}",
-            f"{row.measured_ratio / claim:.2f}",
+            f"{row.measured_ratio / row.d:.2f}",
+            "yes" if row.holds else "NO",
         )
-    Console(width=130).print(shown)
+    console = Console(width=140)
+    console.print(shown)
+    for fit in fits(table):
+        console.print(
+            f"eps {fit.epsilon}, {fit.scheme}: {fit.constant:.3g} d^{fit.power} ln d within a"
+            f" factor {fit.spread:.2f}; {fit.joint_constant:.3g} d^{fit.power} ln(d / {BETA})"
+            f" within {fit.joint_spread:.2f}; by a plain power d^{fit.slope:.2f}",
+            highlight=False,
+        )
+
+
+def plot(table: Sequence[Row], path: Path) -> None:
+    """A panel an eps: measured users against d, with the fits."""
+    import matplotlib as mpl  # slow, and only needed here
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    epsilons = list(dict.fromkeys(row.epsilon for row in table))
+    figure, panels = plt.subplots(
+        1, len(epsilons), figsize=(4.2 * len(epsilons), 4.2), sharey=True, squeeze=False
+    )
+    found = {(fit.epsilon, fit.scheme): fit for fit in fits(table)}
+    for axes, epsilon in zip(panels[0], epsilons, strict=True):
+        mine = [row for row in table if row.epsilon == epsilon]
+        across = np.geomspace(mine[0].d, mine[-1].d, 50)
+        for scheme, colour in (("ours", "#0b6e99"), ("printed", "#b0653a")):
+            users = [getattr(row, f"measured_{scheme}").users for row in mine]
+            axes.plot([row.d for row in mine], users, "o", color=colour, label=scheme)
+            fit = found.get((epsilon, scheme))
+            if fit is not None:
+                line = fit.joint_constant * across**fit.power * np.log(across / BETA)
+                label = f"{fit.joint_constant:.2g} d$^{fit.power}$ ln(d / {BETA})"
+                axes.plot(across, line, color=colour, alpha=0.6, label=label)
+        axes.plot(
+            [row.d for row in mine],
+            [row.planned_ours for row in mine],
+            "_",
+            color="#0b6e99",
+            markersize=11,
+            label="ours, planned",
+        )
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_title(f"epsilon = {epsilon}", loc="left")
+        axes.set_xlabel("d")
+        axes.legend(frameon=False, fontsize=8)
+    panels[0][0].set_ylabel("users of round 1")
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -304,22 +322,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="eps 1, d 8 and 16, few trials")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")
+    parser.add_argument("--plot", type=Path, metavar="FILE.png")
     parser.add_argument("--d", type=int, nargs="+", metavar="D")
     parser.add_argument("--epsilon", nargs="+", metavar="E")
-    parser.add_argument("--trials", type=int, metavar="N", help="a probe")
+    parser.add_argument("--batches", type=int, metavar="N", help="of trials, a probe at most")
     given = parser.parse_args(arguments)
     effort = QUICK if given.quick else FULL
-    if given.trials is not None:
-        effort = Effort(given.trials, effort.step)
-    epsilons = given.epsilon or ([CLAIMED_EPSILON] if given.quick else ["1", "2", "4"])
-    table = list(rows(epsilons, given.d or ([8, 16] if given.quick else [8, 16, 32, 64]), effort))
+    if given.batches is not None:
+        effort = Effort(given.batches, effort.step)
+    epsilons = given.epsilon or (["1"] if given.quick else list(EPSILONS))
+    dimensions = given.d or ([8, 16] if given.quick else list(DIMENSIONS))
+    table = list(rows(epsilons, dimensions, effort))
     told = story(table)
     if given.json:
         print(json.dumps(told))
     else:
-        _show(table)
+        show(table)
         print(f"{told['claim']}: {told['holds']}; ± is one standard deviation of the simulation")
-    return 1 if told["holds"] is False else 0
+    if given.plot is not None:
+        plot(table, given.plot)
+    return 0 if told["holds"] else 1
 
 
 if __name__ == "__main__":

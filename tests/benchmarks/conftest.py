@@ -23,11 +23,6 @@ def _load(name: str) -> ModuleType:
 
 
 @pytest.fixture(scope="session")
-def masked_parity_users() -> ModuleType:
-    return _load("masked_parity_users")
-
-
-@pytest.fixture(scope="session")
 def fleets() -> ModuleType:
     return _load("fleets")
 

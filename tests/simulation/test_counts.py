@@ -35,7 +35,7 @@ from askance.client.randomizers import (
     subset_selection,
 )
 from askance.simulation.coins import keystream
-from askance.simulation.counts import sample_levels, sample_tally
+from askance.simulation.counts import sample_levels, sample_signed_sets, sample_tally
 from askance.simulation.seeds import Seed
 
 ALPHA = 1e-6
@@ -233,6 +233,23 @@ def test_trials_may_have_level_counts_of_their_own() -> None:
     nearly_plain = KaryResponse(3, 1)
     own = [[5, 0, 2], [0, 7, 0]]
     assert sample_tally(nearly_plain, own, np.random.default_rng(1), 2).tolist() == own
+
+
+def test_signed_sets_are_tallied_when_their_coins_are_tossed() -> None:
+    """The same draws: bound reports, and of the strays as many + as fair coins say."""
+    sets, counts = signed_subset_selection(6, 2 * 10**9), np.arange(13)
+    bound, strays = sample_signed_sets(sets, counts, np.random.default_rng(2), 5)
+    tally = sample_tally(sets, counts, np.random.default_rng(2), 5)
+    assert (bound.shape, strays.shape) == ((5, 12), (5, 6))
+    assert ((bound >= 0) & (bound <= counts[:12])).all()
+    assert ((tally - bound).reshape(5, 6, 2).sum(axis=2) == strays).all()
+    assert ((tally - bound) >= 0).all()
+
+
+def test_signed_sets_that_avoid_their_own_sign_have_no_such_law() -> None:
+    avoiding = SignedSubsetSelection(3, 2, EIGHTH)
+    with pytest.raises(InvalidParameter, match="favour"):
+        sample_signed_sets(avoiding, [0] * 7, np.random.default_rng(0), 1)
 
 
 def test_levels_follow_the_population() -> None:

@@ -130,6 +130,36 @@ def sample_tally(
     raise InvalidParameter(f"no law of tallies is known for the family {randomizer.name}")
 
 
+def sample_signed_sets(
+    randomizer: SignedSubsetSelection,
+    level_counts: ArrayLike,
+    rng: np.random.Generator,
+    trials: int,
+) -> tuple[Counts, Counts]:
+    """What of a tally of signed sets is left when its fair coins have not been tossed.
+
+    The tally at (j, +) is bound at (j, +) and Binomial(strays at j, 1/2), at (j, -) the rest of
+    these strays; independently for all j. So chances of a tally can be summed exactly over coins.
+
+    Args:
+        randomizer: one that favours the own value, and not its opposite.
+        level_counts: as in `sample_tally`.
+        rng: where randomness comes from.
+        trials: how many independent ones.
+
+    Returns:
+        The bound reports by item, shape (trials, 2 d), and the strays by value, shape (trials, d).
+
+    Raises:
+        InvalidParameter: as in `sample_tally`; or the randomizer avoids the own sign.
+    """
+    if randomizer.threshold < randomizer.even:
+        raise InvalidParameter(
+            "signed sets expect to favour the own sign, found that they avoid it"
+        )
+    return _bound_and_strays(randomizer, _checked(level_counts, randomizer.levels, trials), rng)
+
+
 def _checked(level_counts: ArrayLike, levels: int, trials: int) -> Counts:
     counts = np.asarray(level_counts)
     if trials < 1:
@@ -171,16 +201,23 @@ def _signs(randomizer: HadamardSign, counts: Counts, rng: np.random.Generator) -
 def _signed_sets(
     randomizer: SignedSubsetSelection, counts: Counts, rng: np.random.Generator
 ) -> Counts:
-    """A sweep for the values, and a fair coin for each sign that is not the own."""
+    """A fair coin for each sign that is not the own."""
+    bound, strays = _bound_and_strays(randomizer, counts, rng)
+    plus = rng.binomial(strays, 0.5)
+    signed: Counts = np.stack((plus, strays - plus), axis=2).reshape(len(counts), -1)
+    return bound + signed
+
+
+def _bound_and_strays(
+    randomizer: SignedSubsetSelection, counts: Counts, rng: np.random.Generator
+) -> tuple[Counts, Counts]:
+    """A sweep for the values."""
     values, size = randomizer.values, randomizer.size
     own, even = Fraction(randomizer.threshold, COIN_SPACE), Fraction(size, 2 * values)
     bound = counts[:, :-1] - rng.binomial(counts[:, :-1], float((1 - own) / (1 - even)))
     both = bound.reshape(-1, values, 2).sum(axis=2)
     free = counts.sum(axis=1) - both.sum(axis=1)
-    strays = _swept(values, size, free, both, favoured=True, rng=rng) - both
-    plus = rng.binomial(strays, 0.5)
-    signed: Counts = np.stack((plus, strays - plus), axis=2).reshape(len(counts), -1)
-    return bound + signed
+    return bound, _swept(values, size, free, both, favoured=True, rng=rng) - both
 
 
 def _by_users(

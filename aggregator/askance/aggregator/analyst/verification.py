@@ -18,7 +18,8 @@ from askance.aggregator.analyst.export import StudyExport
 from askance.aggregator.desk import cohort_seed
 from askance.aggregator.desk.results import figures, most_asked, privacy_statement
 from askance.aggregator.desk.submissions import learner_of
-from askance.aggregator.learners import hypothesis_json
+from askance.aggregator.estimation import check_decode
+from askance.aggregator.learners import Question, hypothesis_json
 from askance.aggregator.session import Accounts, Outcome, Round, Session, Tally, Transcript
 from askance.aggregator.session.transcript import Asked, Closed, Header
 from askance.aggregator.store import StudyState
@@ -269,6 +270,8 @@ def _check_asked(asked: Asked, terms: StudyTerms, digest: bytes, free: range) ->
                 f"{place}: expected group {number} charged {request.randomizer.loss.nano_nats}"
                 f" nano-nats, found {group.nano_nats}"
             )
+        if group.decode is not None:
+            check_decode(Question(request.query), request.randomizer, group.decode)
         if not free.start <= group.start <= group.stop <= free.stop:
             raise VerificationFailed(
                 f"{place}: expected group {number} among users not asked before, found others"

@@ -197,7 +197,9 @@ class LocalOracle:
         self._queries += len(questions)
         self._check_respondents(number, closed)
         requests = [decode_request(group.payload, self._terms.schema) for group in asked.groups]
-        waves.enter([group.question for group in asked.groups], requests, closed.tallies)
+        places = [group.question for group in asked.groups]
+        decodes = [group.decode for group in asked.groups]
+        waves.enter(places, requests, closed.tallies, decodes)
 
     def _record(self, number: int, questions: Sequence[Question], round_plan: RoundPlan) -> Asked:
         """Allocates users to a wave and makes it durable, before anybody is asked."""
@@ -216,6 +218,7 @@ class LocalOracle:
                     start=starts[group.cohort],
                     stop=starts[group.cohort] + group.users,
                     nano_nats=group.randomizer.loss.nano_nats,
+                    decode=group.decode,
                 )
             )
         queries = tuple(query_to_bytes(question.query) for question in questions)

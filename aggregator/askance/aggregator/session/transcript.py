@@ -59,13 +59,18 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class AskedGroup:
-    """A group as recorded: the payload that is sent, and the positions it goes to."""
+    """A group as recorded: the payload that is sent, and the positions it goes to.
+
+    Where a table was designed with decode values, they are recorded too: what designs tables may
+    come to slightly others in a later version, and a replay must not.
+    """
 
     payload: bytes
     question: int
     start: int
     stop: int
     nano_nats: int
+    decode: tuple[Fraction, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +147,7 @@ def _plain(event: Event) -> dict[str, Any]:
                 "round": event.round,
                 "questions": [question.hex() for question in event.questions],
                 "allocation": event.allocation,
-                "groups": [
-                    {
-                        "payload": group.payload.hex(),
-                        "question": group.question,
-                        "start": group.start,
-                        "stop": group.stop,
-                        "nano_nats": group.nano_nats,
-                    }
-                    for group in event.groups
-                ],
+                "groups": [_plain_group(group) for group in event.groups],
             }
         case Closed():
             return {
@@ -168,6 +164,19 @@ def _plain(event: Event) -> dict[str, Any]:
                     for tally in event.tallies
                 ],
             }
+
+
+def _plain_group(group: AskedGroup) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        "payload": group.payload.hex(),
+        "question": group.question,
+        "start": group.start,
+        "stop": group.stop,
+        "nano_nats": group.nano_nats,
+    }
+    if group.decode is not None:
+        plain["decode"] = [str(value) for value in group.decode]
+    return plain
 
 
 def _parse(line: str, number: int) -> Event:
@@ -218,10 +227,18 @@ def _parse_asked(item: dict[str, Any]) -> Asked:
                 start=group["start"],
                 stop=group["stop"],
                 nano_nats=group["nano_nats"],
+                decode=_parse_decode(group["decode"]) if "decode" in group else None,
             )
             for group in item["groups"]
         ),
     )
+
+
+def _parse_decode(texts: list[str]) -> tuple[Fraction, ...]:
+    """Fractions as text; a number that is not text may have been rounded."""
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise ValueError("decode values expect a list of texts")
+    return tuple(Fraction(text) for text in texts)
 
 
 def _parse_closed(item: dict[str, Any]) -> Closed:

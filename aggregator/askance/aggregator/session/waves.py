@@ -21,7 +21,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from askance.aggregator.estimation import alpha_of, estimate, joined
+from askance.aggregator.estimation import Decode, alpha_of, estimate, joined
 from askance.aggregator.learners import Allocation, Answer, Answers, Batch, Question
 from askance.aggregator.planning import GroupPlan, RoundPlan, prefixes, shares
 from askance.aggregator.session.tallies import Tally
@@ -37,10 +37,12 @@ class _Block:
     Args:
         question: what the group was asked; of a vector perhaps a block of its components.
         randomizer: what answered.
+        decode: what was designed with it to decode by, if it was.
     """
 
     question: Question
     randomizer: Randomizer
+    decode: Decode | None
     counts: NDArray[np.int64]
     answered: int = 0
     asked: int = 0
@@ -51,7 +53,9 @@ class _Block:
         self.asked += tally.asked
 
     def answer(self, alpha: float) -> Answer:
-        return estimate(self.question, self.randomizer, self.counts, self.answered, alpha)
+        return estimate(
+            self.question, self.randomizer, self.counts, self.answered, alpha, self.decode
+        )
 
 
 @dataclass(slots=True)
@@ -105,8 +109,8 @@ class Waves:
             if group.question in places:
                 block = blocks[group.question]
                 blocks[group.question] += 1
-                users = self._users(group, block)
-                groups.append(replace(group, question=places[group.question], users=users))
+                users, of = self._users(group, block), places[group.question]
+                groups.append(replace(self._as_before(group, block), question=of, users=users))
         cohorts = {group.cohort: group.users for group in groups}
         return replace(
             self._planned,
@@ -120,6 +124,7 @@ class Waves:
         groups: Sequence[int],
         requests: Sequence[Request],
         tallies: Sequence[Tally],
+        decodes: Sequence[Decode | None] | None = None,
     ) -> None:
         """What came in of the wave that was asked last, and a look at it.
 
@@ -127,16 +132,22 @@ class Waves:
             groups: for each group its question's place in `asking`.
             requests: what each was sent.
             tallies: what came of it.
+            decodes: what each is decoded by; None: all by their randomizers' own way.
 
         Raises:
             NondeterminismError: a wave asked something else than the wave before.
         """
         asked = [self._questions[index] for index in self._open]
         places = [0] * len(asked)
-        for place, request, tally in zip(groups, requests, tallies, strict=True):
-            block = self._block(asked[place], places[place], request, len(tally.counts))
+        known = [None] * len(groups) if decodes is None else decodes
+        for place, request, tally, decode in zip(groups, requests, tallies, known, strict=True):
+            empty = np.zeros(len(tally.counts), dtype=np.int64)
+            # The query that was answered counts: a replayed one may differ by a grid step.
+            of = asked[place].question
+            question = Question(request.query, of.tau, of.cell_mass, of.aim)
+            new = _Block(question, request.randomizer, decode, empty)
+            self._block(asked[place], places[place], new).enter(tally)
             places[place] += 1
-            block.enter(tally)
         self._look()
         self._wave += 1
 
@@ -167,19 +178,20 @@ class Waves:
         before = blocks[place].asked if blocks else 0
         return max(prefixes(group.users, self._planned.waves)[self._wave] - before, 1)
 
-    def _block(self, asked: _Asked, place: int, request: Request, symbols: int) -> _Block:
-        """The block that a group's reports belong to; in the first wave, a new one.
+    def _as_before(self, group: GroupPlan, place: int) -> GroupPlan:
+        """A later wave is asked by what the first was: a table might be designed anew otherwise."""
+        blocks = self._questions[group.question].blocks
+        if not blocks:
+            return group
+        return replace(group, randomizer=blocks[place].randomizer, decode=blocks[place].decode)
 
-        The query that was answered counts: a replayed one may differ from it by a grid step.
-        """
-        of = asked.question
-        question = Question(request.query, of.tau, of.cell_mass)
+    def _block(self, asked: _Asked, place: int, new: _Block) -> _Block:
+        """The block that a group's reports belong to; in the first wave, the new one."""
         if self._wave == 0:
-            empty = np.zeros(symbols, dtype=np.int64)
-            asked.blocks.append(_Block(question, request.randomizer, empty))
+            asked.blocks.append(new)
         block = asked.blocks[place]
-        same = block.question.query.canonical == request.query.canonical
-        if not same or block.randomizer != request.randomizer:
+        same = block.question.query.canonical == new.question.query.canonical
+        if not same or (block.randomizer, block.decode) != (new.randomizer, new.decode):
             raise NondeterminismError(
                 f"wave {self._wave + 1}: expected the requests of the wave before, found others"
             )
@@ -190,9 +202,12 @@ class Waves:
         if self._wave == self._planned.waves - 1:
             return
         share = float(self._shares[self._wave])
-        exact = {
-            index for index in self._open if _within(self._questions[index], self._beta * share)
-        }
+        exact = set()
+        for index in self._open:
+            question = self._questions[index].question
+            answer = self._questions[index].answer(self._beta * share * question.values)
+            if question.tau is not None and exact_enough(answer, question.tau):
+                exact.add(index)
         together = self._planned.allocation is Allocation.SPLIT
         if together and exact != set(self._open):
             return  # a cohort is done all at once, so that all its answers are of one look
@@ -200,12 +215,8 @@ class Waves:
             self._questions[index].done_at = self._wave
 
 
-def _within(asked: _Asked, beta_per_value: float) -> bool:
-    """Whether every value's interval is inside of +-tau around its estimate."""
-    tau = asked.question.tau
-    if tau is None:
-        return False
-    answer = asked.answer(beta_per_value * asked.question.values)
+def exact_enough(answer: Answer, tau: Fraction) -> bool:
+    """Whether every value's interval is within less than tau of the value, on both sides."""
     return all(
         value - float(tau) < low and high < value + float(tau)
         for value, low, high in zip(answer.values, answer.lows, answer.highs, strict=True)

@@ -66,6 +66,16 @@ def add_people(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_workers(parser: argparse.ArgumentParser, workers: str) -> None:
+    """How many work on it, and where."""
+    parser.add_argument("--workers", type=count, metavar="W", help=workers)
+    parser.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="of a Ray cluster that --fleet ray joins (default: it starts a Ray of its own)",
+    )
+
+
 def chosen(arguments: argparse.Namespace) -> dict[str, Any]:
     """What `add_learner` has read, as `ask.named` and `ask.plan` take it."""
     return {

@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from askance.simulation.cli.arguments import add_learner, chosen, count, required, seed
+from askance.simulation.cli.arguments import add_learner, add_workers, chosen, count, required, seed
+from askance.simulation.cli.bounds import tell_bounds
 from askance.simulation.cli.disturbances import add_disturbances, behaviour_of, faults_of
 from askance.simulation.cli.hypotheses import tell_hypothesis
 from askance.simulation.cli.output import counted, print_json, progress, screen
@@ -27,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--fleet",
-        choices=("objects", "grpc", "columns"),
+        choices=("objects", "grpc", "columns", "ray"),
         default="objects",
         help="how devices are reached; the transcript is the same (default: objects)",
     )
@@ -38,11 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=seed, default=0, metavar="S", help="default 0")
     parser.add_argument("--trials", type=count, default=1, metavar="T", help="default 1")
-    parser.add_argument(
-        "--workers",
-        type=count,
-        metavar="W",
-        help="threads of --fleet columns; they change no transcript (default: one a core)",
+    add_workers(
+        parser,
+        "threads of --fleet columns, tasks at a time of --fleet ray; they change no transcript"
+        " (default: one a core)",
     )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="a picture: .png or .svg")
     parser.add_argument(
@@ -79,6 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
             seed=arguments.seed,
             trials=arguments.trials,
             workers=arguments.workers,
+            cluster=arguments.cluster,
             behaviour=behaviour,
             faults=faults,
             progress=bar.advance,
@@ -126,6 +127,7 @@ def _tell(result: dict[str, Any]) -> None:
     if result["trials"] > 1:
         console.print("shown is trial 0; errors are over all trials")
     tell_hypothesis(console, result)
+    tell_bounds(console, result["bounds"])
     error = result["error"]
     if error["max"] is not None:
         console.print(f"error: mean {error['mean']:.4g}, max {error['max']:.4g}")

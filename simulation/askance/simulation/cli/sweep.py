@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from askance.simulation.cli.arguments import add_people, count, required, seed, setting
+from askance.simulation.cli.arguments import add_people, add_workers, count, required, seed, setting
 from askance.simulation.cli.output import Failure, counted, print_json, screen, sweep_progress
 
 if TYPE_CHECKING:
@@ -60,8 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="how devices are reached; results are the same (default: columns)",
     )
-    parser.add_argument(
-        "--workers", type=count, default=1, metavar="W", help="trials at a time; default 1"
+    add_workers(
+        parser,
+        "trials at a time (default 1); of --fleet ray, tasks at a time (default: one a core)",
     )
     parser.add_argument(
         "--out",
@@ -100,6 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
             fleet=arguments.fleet,
             seed=arguments.seed,
             workers=arguments.workers,
+            cluster=arguments.cluster,
             population=arguments.population,
             data=arguments.data,
             schema=arguments.schema,

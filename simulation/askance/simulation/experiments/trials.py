@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance.aggregator.composition import ZeroConcentrated
+from askance.aggregator.desk.results import bounds_json
 from askance.aggregator.learners import hypothesis_json
 from askance.aggregator.planning import RoundPlan
 from askance.aggregator.session import LocalOracle, Outcome, Session, Transcript, composed
@@ -38,7 +39,7 @@ from askance.simulation.experiments.judging import Verdict, judge
 from askance.simulation.experiments.records import RoundTaken, rounds_taken, rows_of, write_rows
 from askance.simulation.faults import Witness
 from askance.simulation.faults.invariants import check_replay
-from askance.simulation.fleets import FLEETS, Devices, FleetMaker, Progress, fleet_by
+from askance.simulation.fleets import FLEETS, Devices, FleetMaker, Progress, fleet_by, kept_ready
 from askance.simulation.populations import Population
 from askance.simulation.seeds import Seed
 
@@ -183,6 +184,7 @@ class Simulation:
             "rounds": first.rounds,
             "queries": first.queries,
             "hypothesis": hypothesis_json(first.hypothesis),
+            "bounds": bounds_json(self.trials[0].outcome),
             "truth": list(self.trials[0].verdict.truth) or None,
             "confidence": float(self.study.confidence),
             "answers": first.answers,
@@ -205,6 +207,7 @@ def simulate(
     seed: int = 0,
     trials: int = 1,
     workers: int | None = None,
+    cluster: str | None = None,
     behaviour: MakeBehaviour | None = None,
     faults: MakeFates | None = None,
     progress: Progress | None = None,
@@ -217,10 +220,13 @@ def simulate(
     Args:
       study: the study, or how to make it for a population.
       people: the users; or how to make them from a seed, anew for each trial.
-      fleet: "objects", "grpc" or "columns"; transcripts are the same.
+      fleet: "objects", "grpc", "columns" or "ray"; transcripts are the same.
       seed: trial t runs on a seed derived from (seed, t).
       trials: how many.
-      workers: threads, on the fleet "columns" only; None: one a core. It changes no transcript.
+      workers: of the fleets "columns" (threads) and "ray" (tasks at a time); None: one a core. It
+        changes no transcript.
+      cluster: the address of the Ray cluster that the fleet "ray" joins, as `ray.init` takes it;
+        None: it starts a Ray of its own on this machine.
       behaviour: who stays away and who lies (`Misbehaviour`); None: nobody.
       faults: what goes wrong between devices and the service (`Faults`), on the fleet "grpc" only;
         it changes no transcript. None: nothing.
@@ -237,22 +243,23 @@ def simulate(
     check_disturbed(fleet, faults)
     began = time.perf_counter()
     done = []
-    for number in range(trials):
-        root = Seed.of(seed) / "trial" / number
-        population = people if isinstance(people, Population) else people(root / "population")
-        chosen = study if isinstance(study, Study) else study(population)
-        done.append(
-            run_trial(
-                chosen,
-                population,
-                fleet=fleet if workers is None else maker,
-                seed=root,
-                behaviour=behaviour,
-                faults=faults,
-                progress=progress,
-                watch=watch,
+    with kept_ready(fleet, workers, cluster):
+        for number in range(trials):
+            root = Seed.of(seed) / "trial" / number
+            population = people if isinstance(people, Population) else people(root / "population")
+            chosen = study if isinstance(study, Study) else study(population)
+            done.append(
+                run_trial(
+                    chosen,
+                    population,
+                    fleet=fleet if workers is None else maker,
+                    seed=root,
+                    behaviour=behaviour,
+                    faults=faults,
+                    progress=progress,
+                    watch=watch,
+                )
             )
-        )
     return Simulation(
         study=chosen,
         fleet=fleet,

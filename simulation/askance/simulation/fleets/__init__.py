@@ -2,7 +2,7 @@
 
 from askance.simulation.fleets.columns import ColumnFleet
 from askance.simulation.fleets.devices import Devices
-from askance.simulation.fleets.fleets import FLEETS, WORKED, columns_by, fleet_by
+from askance.simulation.fleets.fleets import FLEETS, WORKED, columns_by, fleet_by, kept_ready
 from askance.simulation.fleets.objects import ObjectFleet
 from askance.simulation.fleets.opened import FleetMaker, OpenedFleet, Progress
 from askance.simulation.fleets.threads import Runner, Threads
@@ -20,4 +20,5 @@ __all__ = [
     "Threads",
     "columns_by",
     "fleet_by",
+    "kept_ready",
 ]

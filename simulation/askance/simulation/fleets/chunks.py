@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from askance.aggregator.session import MISSING
-from askance.aggregator.session.tallies import CHUNK, leaf
+from askance.aggregator.session.tallies import CHUNK, leaf, packed
 from askance.client.messages import Reason
 from askance.client.queries import EncodedColumns, QueryKind
 from askance.client.randomizers import Randomizer
@@ -27,6 +26,7 @@ from askance.simulation.fleets.histories import Answered, Ask, Outcome
 from askance.simulation.populations import Population
 
 Symbols = NDArray[np.uint8]
+Which = NDArray[np.bool_]
 Words = NDArray[np.uint64]
 Ordinals = NDArray[np.int64]
 Part = tuple[UserClass, Outcome | None]
@@ -99,7 +99,7 @@ class ChunkWork:
             users[_said(alike)] += alike.users
             for group, outcome in alike.does:
                 parts[group].append((alike, outcome))
-        nobody = leaf(number, b"")
+        nobody = leaf(number)
         counts: list[NDArray[np.int64] | None] = []
         leaves = []
         for randomizer, asked in zip(self.randomizers, parts, strict=True):
@@ -107,9 +107,9 @@ class ChunkWork:
                 counts.append(None)
                 leaves.append(nobody)
                 continue
-            received, symbols = room.symbols(randomizer, asked)
-            counts.append(randomizer.tally(received))
-            leaves.append(leaf(number, symbols.reshape(-1).data))
+            answered, symbols = room.symbols(randomizer, asked)
+            counts.append(randomizer.tally(symbols))
+            leaves.append(leaf(number, *packed(randomizer, answered, symbols)))
         return ChunkResult(tuple(counts), tuple(leaves), users)
 
 
@@ -133,22 +133,21 @@ class _Room:
         self._people: dict[int, EncodedColumns] = {}
         self._taken: dict[tuple[int, int, str], EncodedColumns] = {}
 
-    def symbols(self, randomizer: Randomizer, parts: Sequence[Part]) -> tuple[Symbols, Symbols]:
-        """A group's symbols: those received, and in ordinal order with the missing ones."""
+    def symbols(self, randomizer: Randomizer, parts: Sequence[Part]) -> tuple[Which, Symbols]:
+        """Who of a group answered, and what, in ordinal order."""
         ((first, outcome), *others) = parts
         if not others and isinstance(outcome, Answered):
-            symbols = self._drawn(outcome.first, first)
-            return symbols, symbols
+            return np.ones(first.users, np.bool_), self._drawn(outcome.first, first)
         every = np.arange(self.stop - self._start)
         rows = np.sort(np.concatenate([every[alike.rows] for alike, _ in parts]))
-        symbols = np.full((len(rows), randomizer.width), MISSING, np.uint8)
+        symbols = np.empty((len(rows), randomizer.width), np.uint8)
         answered = np.zeros(len(rows), np.bool_)
         for alike, outcome in parts:
             if isinstance(outcome, Answered):
                 places = rows.searchsorted(every[alike.rows])
                 symbols[places] = self._drawn(outcome.first, alike)
                 answered[places] = True
-        return symbols[answered], symbols
+        return answered, symbols[answered]
 
     def _drawn(self, ask: Ask, alike: UserClass) -> Symbols:
         """The reports of a class to a request, so many users at a time as stay in the cache."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from askance.aggregator.session import MemoryLog
 from askance.client.errors import InvalidParameter
@@ -11,7 +11,7 @@ from askance.simulation.fleets.columns import ColumnFleet
 from askance.simulation.fleets.devices import Devices
 from askance.simulation.fleets.objects import ObjectFleet
 from askance.simulation.fleets.opened import FleetMaker, OpenedFleet, Progress
-from askance.simulation.fleets.threads import Threads
+from askance.simulation.fleets.threads import Threads, check_workers
 
 
 @contextmanager
@@ -42,7 +42,27 @@ def columns_by(workers: int | None) -> FleetMaker:
     return opened
 
 
-WORKED: dict[str, Callable[[int | None], FleetMaker]] = {"columns": columns_by}
+def ray_by(workers: int | None) -> FleetMaker:
+    """The columns fleet with so many tasks of Ray at a time; None: one a core.
+
+    Raises:
+      InvalidParameter: less than one.
+    """
+    check_workers(workers)
+
+    @contextmanager
+    def opened(devices: Devices, progress: Progress | None) -> Iterator[OpenedFleet]:
+        from askance.simulation.fleets.cluster import joined  # Ray is imported when it is used
+        from askance.simulation.fleets.shards import Shards
+
+        with joined(workers) as at_once:
+            fleet = ColumnFleet(devices, progress, Shards(at_once))
+            yield OpenedFleet(fleet, lambda study: MemoryLog())
+
+    return opened
+
+
+WORKED: dict[str, Callable[[int | None], FleetMaker]] = {"columns": columns_by, "ray": ray_by}
 """Fleets whose work is shared out, by the number of workers."""
 
 FLEETS: dict[str, FleetMaker] = {
@@ -67,3 +87,24 @@ def fleet_by(name: str, workers: int | None) -> FleetMaker:
             f"workers: expected a fleet that has them ({', '.join(WORKED)}), found {name!r}"
         )
     return WORKED[name](workers)
+
+
+def kept_ready(
+    name: str, workers: int | None, cluster: str | None
+) -> AbstractContextManager[object]:
+    """Keeps what a fleet needs for the length of a block in which it is opened, perhaps often.
+
+    Args:
+      workers: as of `fleet_by`.
+      cluster: the address of the Ray that "ray" joins (see `cluster.joined`); None: it starts one.
+
+    Raises:
+      InvalidParameter: an address for another fleet.
+    """
+    if name != "ray":
+        if cluster is not None:
+            raise InvalidParameter(f"cluster: expected the fleet 'ray', found {name!r}")
+        return nullcontext()
+    from askance.simulation.fleets.cluster import joined  # Ray is imported when it is used
+
+    return joined(workers, cluster)

@@ -41,9 +41,8 @@ class Threads:
     """
 
     def __init__(self, workers: int | None = None) -> None:
+        check_workers(workers)
         self._workers = cores() if workers is None else workers
-        if self._workers < 1:
-            raise InvalidParameter(f"workers: expected 1 or more, found {workers}")
 
     def run(self, work: ChunkWork) -> Iterator[ChunkResult]:
         """The results of all chunks of this work, in order."""
@@ -70,6 +69,16 @@ class Threads:
 
 def _all(work: ChunkWork, chunks: range) -> list[ChunkResult]:
     return [work.chunk(number) for number in chunks]
+
+
+def check_workers(workers: int | None) -> None:
+    """Refuses a number of workers that cannot be.
+
+    Raises:
+      InvalidParameter: less than one.
+    """
+    if workers is not None and workers < 1:
+        raise InvalidParameter(f"workers: expected 1 or more, found {workers}")
 
 
 def cores() -> int:

@@ -39,12 +39,16 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One trial of a cell that has not been run."""
+    """One trial of a cell that has not been run.
+
+    `workers` are the fleet's own, as of `simulate`.
+    """
 
     cell: Cell
     trial: int
     seed: int
     fleet: str
+    workers: int | None
     making: Making
     planned: Planned
 
@@ -75,7 +79,9 @@ def run_job(job: Job) -> Row:
     made = job.making(job.cell)
     row = _asked_for(job)
     try:
-        done = simulate(made.study, made.people, fleet=job.fleet, seed=job.seed)
+        done = simulate(
+            made.study, made.people, fleet=job.fleet, workers=job.workers, seed=job.seed
+        )
     except PlanRefused as refused:
         return row | {"refused": str(refused), "seconds": time.perf_counter() - began}
     (trial,) = done.trials

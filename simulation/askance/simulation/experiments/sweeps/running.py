@@ -22,7 +22,7 @@ from askance.simulation.experiments.sweeps.jobs import Job, Planned, planned, ru
 from askance.simulation.experiments.sweeps.processes import at_once
 from askance.simulation.experiments.sweeps.results import Sweep
 from askance.simulation.experiments.sweeps.row_file import Row, RowFile, opened
-from askance.simulation.fleets import FLEETS
+from askance.simulation.fleets import FLEETS, kept_ready
 from askance.simulation.seeds import Seed
 
 
@@ -49,7 +49,8 @@ def sweep(
     out: Path | str | None = None,
     fleet: str = "columns",
     seed: int = 0,
-    workers: int = 1,
+    workers: int | None = None,
+    cluster: str | None = None,
     population: str | None = None,
     data: Path | str | None = None,
     schema: Path | str | None = None,
@@ -69,8 +70,9 @@ def sweep(
         written at the end from the *.jsonl file beside it. None: rows are in memory only.
       fleet: how devices are reached; rows say the same but for their seconds.
       seed: of the whole sweep.
-      workers: processes, each with a trial at a time. A program that is not imported by its
-        name has to guard its start (`if __name__ == "__main__":`).
+      workers: processes, each with a trial at a time; None: one. A program that is not imported by
+        its name has to guard its start (`if __name__ == "__main__":`). On the fleet "ray" trials
+        are run one after another, and workers and cluster are as of `simulate`.
       population, data, schema, label: whom all cells ask, as of `named`.
       progress: told after each trial.
 
@@ -81,7 +83,7 @@ def sweep(
     if fleet not in FLEETS:
         raise InvalidParameter(f"fleet: expected one of {', '.join(FLEETS)}, found {fleet!r}")
     for name, number in (("trials", trials), ("workers", workers)):
-        if number < 1:
+        if number is not None and number < 1:
             raise InvalidParameter(f"{name}: expected 1 or more, found {number}")
     Seed.of(seed)
     people = People.of(population, _path(data), _path(schema), label)
@@ -94,8 +96,12 @@ def sweep(
         _check_own(rows, expected, seed, path)
         done = {(row["cell"], row["trial"]) for row in rows}
         missing = [(key, cell) for key, cell in expected.items() if key not in done]
-        jobs = _jobs(missing, makings, fleet, seed)
-        rows += _run(jobs, workers, file, _Counted(len(expected), len(rows), jobs, progress))
+        # Ray's workers share each trial; else a worker is a process, with a fleet as it comes.
+        processes, shared = (1, workers) if fleet == "ray" else (workers or 1, None)
+        jobs = _jobs(missing, makings, fleet, shared, seed)
+        counted = _Counted(len(expected), len(rows), jobs, progress)
+        with kept_ready(fleet, shared, cluster):
+            rows += _run(jobs, processes, file, counted)
     found = Sweep(tuple(rows))
     if out is not None and Path(out) != path:
         write_rows(found.flat(), Path(out))
@@ -149,6 +155,7 @@ def _jobs(
     missing: Sequence[tuple[tuple[str, int], Cell]],
     makings: dict[str, Making],
     fleet: str,
+    workers: int | None,
     seed: int,
 ) -> list[Job]:
     """The trials to be run; every cell is planned first, so that bad input is found at once."""
@@ -158,7 +165,7 @@ def _jobs(
         making = makings[cell.learner]
         if cell not in needed:
             needed[cell] = planned(cell, making)
-        jobs.append(Job(cell, trial, cell.seed(seed, trial), fleet, making, needed[cell]))
+        jobs.append(Job(cell, trial, cell.seed(seed, trial), fleet, workers, making, needed[cell]))
     return jobs
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -37,7 +38,17 @@ from askance.aggregator.planning import (
     tail_of,
 )
 from askance.client.errors import InvalidParameter, PlanRefused
-from askance.client.queries import Category, Integer, Real, Schema, category, predicate, real
+from askance.client.queries import (
+    Category,
+    Integer,
+    Real,
+    Schema,
+    category,
+    clip,
+    predicate,
+    real,
+    signed,
+)
 from askance.client.randomizers import best_for
 
 NAT = 10**9
@@ -283,6 +294,57 @@ def test_masked_parity_is_planned_with_what_was_measured_and_little_more(
     for variant, measured in zip(("printed", "signed"), MEASURED[epsilon][d], strict=True):
         planned = plan(masked_parity(masked_parity_schema(d), variant), epsilon * NAT, 0.01)
         assert measured <= planned.rounds[0].users <= 1.5 * measured
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "d", "name"),
+    [
+        *[(1, d, "hadamard-sign") for d in (8, 16, 64)],
+        *[(2, 8, "subset-selection"), (2, 16, "signed-subset-selection")],
+        *[(2, 64, "signed-subset-selection"), (4, 8, "k-ary"), (4, 64, "subset-selection")],
+    ],
+)
+def test_signed_values_are_asked_by_what_needs_the_fewest_users(
+    epsilon: int, d: int, name: str
+) -> None:
+    """No rule of thumb: each candidate's own tail."""
+    learner = masked_parity(masked_parity_schema(d))
+    planned = plan(learner, epsilon * NAT, 0.01).rounds[0]
+    (group,) = planned.groups
+    (question,) = next(learner.run()).questions
+    needs = [
+        tail_of(question, randomizer).users(float(question.working_tau), 0.01 / (d + 1))
+        for randomizer in candidates(question, epsilon * NAT, best_for)
+    ]
+    assert (group.randomizer.name, planned.users) == (name, min(needs))
+
+
+PAIRS = Question(signed(clip(SCHEMA["n"], 0, 8)), tau=TAU)
+MIXED = (YES, PAIRS, Question(category(SCHEMA["c"]), tau=Fraction(1, 10)))
+
+
+@pytest.mark.parametrize("epsilon", [1, 3, 6, 9, 12])
+@pytest.mark.parametrize("questions", [MIXED[:2], MIXED[1:], MIXED])
+def test_a_plan_takes_the_fewest_users_of_all_that_it_could_offer(
+    questions: tuple[Question, ...], epsilon: int
+) -> None:
+    """Every allocation with every choice of randomizers, one a question."""
+    beta = 0.001
+    planned = plan_batch(Batch(questions), epsilon * NAT, beta)
+
+    def sizes(budget: int) -> list[list[int]]:
+        offered = [candidates(question, budget, best_for) for question in questions]
+        return [
+            [
+                tail_of(question, randomizer).users(float(question.working_tau), beta)
+                for question, randomizer in zip(questions, chosen, strict=True)
+            ]
+            for chosen in product(*offered)
+        ]
+
+    fresh = min(map(sum, sizes(epsilon * NAT)))
+    split = min(map(max, sizes(epsilon * NAT // len(questions))))
+    assert planned.users == min(fresh, split)
 
 
 @pytest.mark.parametrize("d", [8, 16, 32, 64])

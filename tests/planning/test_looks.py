@@ -1,0 +1,83 @@
+"""Waves are cut and paid for before anybody is asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from askance.aggregator.learners import (
+    Allocation,
+    Batch,
+    Question,
+    frequency,
+    masked_parity,
+    masked_parity_schema,
+)
+from askance.aggregator.planning import plan, plan_batch, prefixes, shares, tail_of
+from askance.client.errors import InvalidParameter
+from askance.client.messages import MAX_WAVES
+from askance.client.queries import Category, Integer, Schema, category, predicate
+from askance.client.randomizers import best_for
+
+NAT = 10**9
+SCHEMA = Schema("s", 1, n=Integer(0, 9), c=Category("abcd"))
+YES = Question(predicate(SCHEMA["n"] > 4), tau=Fraction(1, 20))
+NO = Question(predicate(SCHEMA["n"] < 2), tau=Fraction(1, 10))
+
+
+@given(st.integers(1, MAX_WAVES), st.integers(0, 10**9))
+def test_prefixes_are_halves_upward_and_each_wave_asks_somebody(waves: int, more: int) -> None:
+    users = (1 << waves) + more
+    ends = prefixes(users, waves)
+    assert ends[-1] == users
+    assert len(ends) == waves
+    assert all(ends[wave] == -(-users // 2 ** (waves - 1 - wave)) for wave in range(waves))
+    assert all(one < two for one, two in pairwise((0, *ends)))
+
+
+@given(st.integers(1, MAX_WAVES))
+def test_the_looks_share_the_whole_error(waves: int) -> None:
+    assert sum(shares(waves)) == 1
+    assert shares(waves)[-1] == (1 if waves == 1 else Fraction(3, 4))
+
+
+def test_the_last_look_is_sized_for_its_share() -> None:
+    planned = plan_batch(Batch([YES]), NAT, 0.01, waves=4)
+    assert planned.waves == 4
+    assert planned.users == tail_of(YES, best_for(2, NAT)).users(0.05, 0.0075)
+    at_once = plan_batch(Batch([YES]), NAT, 0.01)
+    assert at_once.users < planned.users < 1.09 * at_once.users
+    assert (at_once.waves, planned.lower_bound) == (1, at_once.lower_bound)
+    assert planned.hoeffding_users == at_once.hoeffding_users
+
+
+def test_one_wave_is_the_plan_that_there_always_was() -> None:
+    learner = masked_parity(masked_parity_schema(4))
+    assert plan(learner, NAT, 0.01, waves=1) == plan(learner, NAT, 0.01)
+
+
+def test_an_open_tolerance_is_asked_at_once() -> None:
+    """No look could say that it is exact enough."""
+    batch = Batch([YES, replace(NO, tau=None)], Allocation.FRESH)
+    planned = plan_batch(batch, NAT, 0.01, 50_000, waves=4)
+    assert planned == plan_batch(batch, NAT, 0.01, 50_000)
+    learner = frequency(SCHEMA["c"])
+    assert plan(learner, NAT, 0.05, 9_000, waves=4) == plan(learner, NAT, 0.05, 9_000)
+
+
+def test_a_group_too_small_to_be_cut_is_asked_at_once() -> None:
+    batch = Batch([Question(category(SCHEMA["c"]), tau="9/10")])
+    small = plan_batch(batch, 4 * NAT, 0.01)
+    assert small.users < 1 << 8
+    assert plan_batch(batch, 4 * NAT, 0.01, waves=8) == small
+
+
+@pytest.mark.parametrize("waves", [0, -1, MAX_WAVES + 1])
+def test_a_number_of_waves_is_small_and_positive(waves: int) -> None:
+    with pytest.raises(InvalidParameter, match=f"waves expects 1 to 16, found {waves}"):
+        plan_batch(Batch([YES]), NAT, 0.01, waves=waves)

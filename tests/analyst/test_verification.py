@@ -85,7 +85,7 @@ TAMPERED: dict[str, tuple[Change, str]] = {
     "an answer left open": (lambda export: export["transcript"].pop(), "round 1 closed, found it"),
     "a line that is none": (
         lambda export: export["transcript"].append("{}"),
-        "expected an event of 'askance transcript v1' at line 6",
+        "expected an event of 'askance transcript v2' at line 6",
     ),
     "the cohorts": (
         line(0, lambda item: item.update(cohort_seed="00" * 32)),

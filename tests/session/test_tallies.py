@@ -10,20 +10,34 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from askance.aggregator.session import MISSING, SymbolSheet, Tally
+from askance.aggregator.session import SymbolSheet, Tally
 from askance.aggregator.session.tallies import CHUNK, Places, leaf, merkle_root
 from askance.client.messages import Reason
-from askance.client.randomizers import subset_selection
+from askance.client.randomizers import MISSING_BYTE, subset_selection
 
 if TYPE_CHECKING:
     from tests.session.conftest import World
 
 GOLDEN_ROOTS = ["3e7077fd2f66d689", "e47a7046d0418b7e", "64112e5f161c9172", "0337166157808733"]
-ABSENT = bytes([MISSING])
+ABSENT = bytes([MISSING_BYTE])
 
 
 def sha(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
+
+
+def bits(truths: list[bool]) -> bytes:
+    """A bit each, from the highest of a byte down, written here a second time."""
+    digits = "".join("01"[truth] for truth in truths)
+    whole = digits.ljust(-(-len(digits) // 8) * 8, "0")
+    return bytes(int(whole[at : at + 8], 2) for at in range(0, len(whole), 8))
+
+
+def said(symbols: list[bytes], chunk: int) -> bytes:
+    """The leaf of a chunk in which these were asked, of a table of two symbols."""
+    there = [symbol != ABSENT for symbol in symbols]
+    ones = [symbol == b"\x01" for symbol in symbols if symbol != ABSENT]
+    return sha(b"\x00" + chunk.to_bytes(8, "big") + bits(there) + bits(ones))
 
 
 def entered(world: World, symbols: dict[int, bytes], population: int, order: list[int]) -> Tally:
@@ -72,10 +86,10 @@ class TestMerkleRoot:
 class TestSymbolSheet:
     def test_the_root_is_over_symbols_in_ordinal_order(self, world: World) -> None:
         tally = entered(world, {2: b"\x01", 5: b"\x00", 7: ABSENT}, 10, [7, 5, 2])
-        assert tally.root == sha(b"\x00" + bytes(8) + b"\x01\x00\xff")
+        assert tally.root == sha(b"\x00" + bytes(8) + bytes([0b110_00000, 0b10_000000]))
         assert tally == Tally(counts=(1, 1), answered=2, asked=3, root=tally.root)
 
-    def test_who_stays_away_is_a_reserved_symbol(self, world: World) -> None:
+    def test_who_stays_away_is_told_apart(self, world: World) -> None:
         everybody = dict.fromkeys(range(4), b"\x01")
         roots = {
             entered(world, everybody | {absent: ABSENT}, 4, list(range(4))).root
@@ -104,7 +118,7 @@ class TestSymbolSheet:
         assert tally.counts == (present.count(b"\0"), present.count(b"\1"))
         assert (tally.answered, tally.asked) == (len(present), len(symbols))
         chunks = [
-            leaf(chunk, b"".join(symbols[o] for o in sorted(symbols) if o // CHUNK == chunk))
+            said([symbols[o] for o in sorted(symbols) if o // CHUNK == chunk], chunk)
             for chunk in range(3)
         ]
         assert tally.root == merkle_root(chunks)
@@ -122,7 +136,7 @@ class TestSymbolSheet:
     ) -> None:
         last = population - 1
         tally = entered(world, {last: b"\x01"}, population, [last])
-        leaves = [leaf(chunk, b"\x01" if chunk == chunks - 1 else b"") for chunk in range(chunks)]
+        leaves = [said([b"\x01"] if chunk == chunks - 1 else [], chunk) for chunk in range(chunks)]
         assert tally.root == merkle_root(leaves)
 
     def test_neighbours_on_both_sides_of_a_boundary_are_in_different_leaves(
@@ -130,7 +144,7 @@ class TestSymbolSheet:
     ) -> None:
         symbols = {CHUNK - 1: b"\x00", CHUNK: b"\x01"}
         tally = entered(world, symbols, 2 * CHUNK, [CHUNK, CHUNK - 1])
-        assert tally.root == merkle_root([leaf(0, b"\x00"), leaf(1, b"\x01")])
+        assert tally.root == merkle_root([said([b"\x00"], 0), said([b"\x01"], 1)])
 
     def test_wide_symbols_are_packed_whole(self, world: World) -> None:
         randomizer = subset_selection(20, world.budget // 8)
@@ -138,12 +152,10 @@ class TestSymbolSheet:
         sheet = SymbolSheet(world.group([0, 1], 2, randomizer=randomizer))
         sheet.write(0, first)
         tally = sheet.tally()
-        assert tally.root == sha(b"\x00" + bytes(8) + first + ABSENT * randomizer.width)
+        assert tally.root == sha(b"\x00" + bytes(8) + bytes([0b10_000000]) + first)
         assert (tally.answered, sum(tally.counts)) == (1, randomizer.size)
 
-    def test_refusals_are_counted_by_reason_and_leave_the_reserved_symbol(
-        self, world: World
-    ) -> None:
+    def test_refusals_are_counted_by_reason_and_are_no_answers(self, world: World) -> None:
         sheet = SymbolSheet(world.group(range(4), 4))
         sheet.refuse(0, Reason.OVER_LIFE_BUDGET)
         sheet.write(1, b"\x01")
@@ -152,7 +164,7 @@ class TestSymbolSheet:
         tally = sheet.tally()
         assert tally.refusals == ((Reason.FIELD_NOT_ALLOWED, 1), (Reason.OVER_LIFE_BUDGET, 2))
         assert (tally.counts, tally.answered, tally.asked) == ((0, 1), 1, 4)
-        assert tally.root == sha(b"\x00" + bytes(8) + b"\xff\x01\xff\xff")
+        assert tally.root == sha(b"\x00" + bytes(8) + bytes([0b0100_0000, 0b1_0000000]))
 
     def test_it_knows_its_members_and_who_is_still_out(self, world: World) -> None:
         group = world.group([2, 4, 9], 10)

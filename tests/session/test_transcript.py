@@ -98,7 +98,7 @@ def test_the_format_is_the_same_in_every_version() -> None:
     refused = Closed(1, (Tally((0,), 0, 3, b"", ((Reason.MALFORMED, 1), (Reason.EXPIRED, 2))),))
     assert list(written(HEADER, ASKED, refused).lines()) == [
         '{"beta":"1/100","cohort_seed":"636f686f727473","confidence":"19/20",'
-        '"format":"askance transcript v1","kind":"header",'
+        '"format":"askance transcript v2","kind":"header",'
         '"learner":"parity","learner_version":1,"population":10,"study":"' + "73" * 32 + '"}',
         '{"allocation":"fresh","groups":[{"nano_nats":1000000000,"payload":"7061796c6f6164",'
         '"question":0,"start":2,"stop":5}],"kind":"asked","questions":["7175657374696f6e"],'
@@ -127,7 +127,7 @@ def test_refusals_are_read_back_by_number() -> None:
         '{"kind":"header"}',
         '{"kind":"asked","round":0}',
         '{"kind":"gossip"}',
-        json.dumps({"kind": "header", "format": "askance transcript v2"}),
+        json.dumps({"kind": "header", "format": "askance transcript v3"}),
         json.dumps({"kind": "header", "format": FORMAT, "study": "not hexadecimal"}),
         json.dumps({"kind": "closed", "round": 0, "tallies": [{"counts": 3}]}),
         '{"kind":"closed","round":0,"tallies":[{"answered":0,"asked":3,"counts":[0],'
@@ -144,8 +144,8 @@ def test_a_line_that_is_no_event_is_refused_by_its_number(line: str) -> None:
 
 def test_a_newer_format_is_named() -> None:
     log = MemoryLog()
-    log.append(json.dumps({"kind": "header", "format": "askance transcript v2"}))
-    with pytest.raises(StoreError, match=f"expected .*{FORMAT}.*found .*transcript v2"):
+    log.append(json.dumps({"kind": "header", "format": "askance transcript v3"}))
+    with pytest.raises(StoreError, match=f"expected .*{FORMAT}.*found .*transcript v3"):
         Transcript(log)
 
 

@@ -9,6 +9,7 @@ a crash the learner is run again over the recorded counts and goes on.
 """
 
 from askance.aggregator.session.accounts import Accounts, Spending
+from askance.aggregator.session.bounds import AnswerBounds
 from askance.aggregator.session.cohorts import Cohort, Permutation
 from askance.aggregator.session.composed import charges_asked, composed
 from askance.aggregator.session.fleet import Fleet
@@ -16,12 +17,12 @@ from askance.aggregator.session.intake import Intake
 from askance.aggregator.session.local import LocalOracle
 from askance.aggregator.session.rounds import Group, Round
 from askance.aggregator.session.session import Outcome, Session
-from askance.aggregator.session.tallies import MISSING, SymbolSheet, Tally
+from askance.aggregator.session.tallies import SymbolSheet, Tally
 from askance.aggregator.session.transcript import MemoryLog, Transcript, TranscriptLog
 
 __all__ = [
-    "MISSING",
     "Accounts",
+    "AnswerBounds",
     "Cohort",
     "Fleet",
     "Group",

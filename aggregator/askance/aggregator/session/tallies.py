@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from askance.aggregator.session.rounds import Group
 from askance.client.messages import Reason
+from askance.client.randomizers import Channel, Randomizer
 
-MISSING = 0xFF  # every byte of the symbol of a user who gave none; no randomizer emits it
 CHUNK = 1 << 16  # ordinals a leaf
 
 
@@ -27,7 +27,7 @@ class Tally:
       counts: the randomizer's own tally of the symbols received.
       answered: how many answered; the rest of the group refused or stayed away.
       asked: how many were asked.
-      root: the Merkle root over chunks of 2^16 ordinals of symbols in ordinal order.
+      root: the Merkle root over chunks of 2^16 ordinals: who answered, and what (`packed`).
       refusals: how many refused, by reason.
     """
 
@@ -63,7 +63,7 @@ class SymbolSheet:
     def __init__(self, group: Group) -> None:
         members, width = group.cohort.size, group.randomizer.width
         self._group = group
-        self._symbols = np.full((members, width), MISSING, np.uint8)
+        self._symbols = np.zeros((members, width), np.uint8)
         self._answered = np.zeros(members, np.bool_)
         self._refusals: dict[Reason, int] = {}
         self._settled = np.zeros(members, np.bool_)
@@ -99,6 +99,15 @@ class SymbolSheet:
         self._each_settled[index] = True
         self._open -= 1
 
+    def _leaves(self) -> Iterable[bytes]:
+        group = self._group
+        edges = np.arange(0, group.population + CHUNK, CHUNK, dtype=np.int64)
+        cuts = group.cohort.members.searchsorted(edges)
+        for chunk, (start, stop) in enumerate(pairwise(cuts)):
+            answered = self._answered[start:stop]
+            symbols = self._symbols[start:stop][answered]
+            yield leaf(chunk, *packed(group.randomizer, answered, symbols))
+
     def tally(self) -> Tally:
         """Closes the sheet."""
         group = self._group
@@ -107,25 +116,36 @@ class SymbolSheet:
             counts=tuple(int(count) for count in group.randomizer.tally(received)),
             answered=len(received),
             asked=group.cohort.size,
-            root=merkle_root(_leaves(group, self._symbols)),
+            root=merkle_root(self._leaves()),
             refusals=tuple(sorted(self._refusals.items())),
         )
 
 
-def _leaves(group: Group, symbols: NDArray[np.uint8]) -> Iterable[bytes]:
-    edges = np.arange(0, group.population + CHUNK, CHUNK, dtype=np.int64)
-    cuts = group.cohort.members.searchsorted(edges)
-    for chunk, (start, stop) in enumerate(pairwise(cuts)):
-        yield leaf(chunk, symbols[start:stop].tobytes())
-
-
-def leaf(chunk: int, symbols: bytes | memoryview) -> bytes:
-    """The hash of one chunk: the symbols of those of its 2^16 ordinals that were asked, in order.
+def leaf(chunk: int, *said: bytes | memoryview) -> bytes:
+    """The hash of one chunk: what those of its 2^16 ordinals that were asked said (`packed`).
 
     Who was asked follows from the cohort's seed and range, which the transcript holds."""
     digest = hashlib.sha256(b"\0" + chunk.to_bytes(8, "big"))
-    digest.update(symbols)
+    for part in said:
+        digest.update(part)
     return digest.digest()
+
+
+def packed(
+    randomizer: Randomizer, answered: NDArray[np.bool_], symbols: NDArray[np.uint8]
+) -> tuple[memoryview, memoryview]:
+    """Who answered, a bit each, then what: of a table of two symbols a bit each, else as it is.
+
+    Bits are packed from the highest of a byte down. How many symbols there are follows from the
+    bits before them, so no two different chunks are packed alike.
+
+    Args:
+      answered: those asked, in ordinal order, shape (asked,).
+      symbols: of those who answered, shape (those who answered, randomizer.width).
+    """
+    two = isinstance(randomizer, Channel) and randomizer.symbols == 2
+    said = np.packbits(symbols) if two else np.ascontiguousarray(symbols).reshape(-1)
+    return np.packbits(answered).data, said.data
 
 
 class MerkleTree:

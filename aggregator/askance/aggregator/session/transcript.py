@@ -19,7 +19,7 @@ from askance.aggregator.session.tallies import Tally
 from askance.client.errors import StoreError
 from askance.client.messages import Reason
 
-FORMAT = "askance transcript v1"
+FORMAT = "askance transcript v2"
 
 
 class TranscriptLog(Protocol):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance.aggregator.session.tallies import CHUNK, leaf, packed
-from askance.client.messages import Reason
+from askance.client.messages import Reason, rounding_coins
 from askance.client.queries import EncodedColumns, QueryKind
 from askance.client.randomizers import Randomizer
 from askance.client.randomizers.rounding import round_to_levels, sign_pattern
@@ -174,7 +174,7 @@ class _Room:
     def _coins(self, ask: Ask, alike: UserClass) -> Iterator[tuple[slice, Words]]:
         """The words of a class's answers, a block of its users after the other; an array of words
         lasts until the next one."""
-        count = ask.randomizer.coins + rounding_coins(ask)
+        count = ask.randomizer.coins + rounding_coins(ask.query)
         blocks = [
             slice(first, min(first + _BLOCK, alike.users))
             for first in range(0, alike.users, _BLOCK)
@@ -268,10 +268,3 @@ class _Drawn:
             return int(self.levels[row])
         coins = self.words[row, ask.randomizer.coins :].tolist()
         return sign_pattern(self.values[row].tolist(), ask.query.low, ask.query.high, coins)
-
-
-def rounding_coins(ask: Ask) -> int:
-    """How many of an answer's coins round (see `Request.rounding_coins`)."""
-    if ask.query.kind is QueryKind.VECTOR:
-        return ask.query.components
-    return 1 if ask.query.kind is QueryKind.REAL else 0

@@ -288,6 +288,7 @@ def plan(
     schema: Path | None = None,
     label: str | None = None,
     randomizer: str = "best",
+    waves: int = 1,
 ) -> StudyPlan:
     """How many users a learner needs, by its name; without a population, on its own schema.
 
@@ -296,8 +297,8 @@ def plan(
     """
     if population is None and data is None and schema is None and label is None:
         built = learners.find(learner).build(None, settings)
-        chosen_design = design(randomizer)
-        return Study(built, epsilon=epsilon, beta=beta, design=chosen_design).plan(users)
+        made = design(randomizer)
+        return Study(built, epsilon=epsilon, beta=beta, design=made, waves=waves).plan(users)
     size = 1 if users is None and data is None else users
     chosen = named(
         learner,
@@ -310,6 +311,7 @@ def plan(
         schema=schema,
         label=label,
         randomizer=randomizer,
+        waves=waves,
     )
     people = chosen.people(Seed.of(0))
     return chosen.study(people).plan(people.size if users is None and data is not None else users)

@@ -35,6 +35,7 @@ tau = 0.05
 [rounds]
 deadline_s = 0
 least_answers = 10
+waves = 4
 """
 
 
@@ -54,6 +55,7 @@ def test_all_that_it_may_say(file: Path) -> None:
     assert study.schema.name == "people"
     assert (study.beta, study.confidence) == (Fraction(1, 50), Fraction(9, 10))
     assert (study.conduct.round_deadline_s, study.conduct.least_answers) == (0, 10)
+    assert study.conduct.waves == 4
     (question,) = next(study.learner.run()).questions
     assert question.query.cell_names == ("school", "college")
     assert question.tau == Fraction(1, 20)
@@ -65,7 +67,7 @@ def test_what_it_means_when_it_says_little(file: Path) -> None:
     conduct = definition.study.conduct
     assert definition.days == 7
     assert (conduct.beta, conduct.confidence) == (Fraction(1, 100), Fraction(19, 20))
-    assert (conduct.round_deadline_s, conduct.least_answers) == (86_400, 1)
+    assert (conduct.round_deadline_s, conduct.least_answers, conduct.waves) == (86_400, 1, 1)
 
 
 def test_a_schema_may_stand_in_it(file: Path) -> None:

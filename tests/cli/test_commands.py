@@ -99,6 +99,23 @@ def test_a_plan_has_its_rounds_and_refuses_with_3(run: Run) -> None:
     assert failure["failure"]["message"] in err
 
 
+def test_waves_are_planned_and_what_they_save_is_told(run: Run) -> None:
+    words = ("frequency", "--epsilon", "8", "--set", "cells=2", "--set", "tau=0.04")
+    code, plan, _ = run("plan", *words, "--waves", "3")
+    assert code == 0
+    assert plan["rounds"][0]["waves"] == 3
+    assert 0 < plan["rounds"][0]["lower_bound"] < plan["users_needed"]
+    found = {}
+    for waves in ("1", "3"):
+        code, found[waves], _ = run(
+            "simulate", *words, "--users", "3000", "--waves", waves, "--fleet", "columns"
+        )
+        assert code == 0
+        assert found[waves]["waves"] == int(waves)
+    assert found["1"]["users_saved"] == 0
+    assert found["3"]["users_used"] + found["3"]["users_saved"] == plan["users_needed"]
+
+
 @pytest.mark.parametrize(
     ("words", "variance"),
     [

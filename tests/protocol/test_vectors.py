@@ -35,7 +35,15 @@ from askance.client.codec import (
 from askance.client.codec.exchange import study_of
 from askance.client.device import Device, Examiner, Policy
 from askance.client.ledger import MemoryLedger
-from askance.client.messages import Reason, Refusal, Report, Request, SignedStudy, StudyTerms
+from askance.client.messages import (
+    Conduct,
+    Reason,
+    Refusal,
+    Report,
+    Request,
+    SignedStudy,
+    StudyTerms,
+)
 from askance.client.queries import (
     Bit,
     Bits,
@@ -176,7 +184,15 @@ def describe_randomizer(value: Randomizer) -> dict[str, Any]:
 
 
 def describe_study(value: StudyTerms) -> dict[str, Any]:
-    return {
+    told = value.conduct
+    conduct = {
+        "beta": str(told.beta),
+        "confidence": str(told.confidence),
+        "round_deadline_s": told.round_deadline_s,
+        "least_answers": told.least_answers,
+        "waves": told.waves,
+    }
+    return ({} if told == Conduct() else {"conduct": conduct}) | {
         "nonce": value.nonce.hex(),
         "learner": value.learner,
         "learner_version": value.learner_version,

@@ -31,6 +31,9 @@ def studies() -> Cases:
     def altered(change: Change) -> bytes:
         return changed(study_pb2.Study, data, change)
 
+    def too_many_waves(message: Any) -> None:
+        message.conduct.CopyFrom(study_pb2.Conduct(beta="1/2", confidence="1/2", waves=17))
+
     def unsorted(message: Any) -> None:
         message.parameters.reverse()
 
@@ -60,6 +63,18 @@ def studies() -> Cases:
             altered(unsorted),
             REMOTE,
             "study: expected parameters sorted by name, none twice",
+        ),
+        case(
+            "one wave, told",
+            altered(lambda m: setattr(m.conduct, "waves", 1)),
+            REMOTE,
+            "study: expected 2 waves or more, or none told, found 1",
+        ),
+        case(
+            "too many waves",
+            altered(too_many_waves),
+            PARAMETER,
+            "waves: expected 1 to 16, found 17",
         ),
         case("no schema", altered(lambda m: m.ClearField("schema")), PARAMETER, "a printable name"),
     ]

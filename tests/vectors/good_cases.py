@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -22,6 +24,7 @@ from askance.client.codec import (
 )
 from askance.client.messages import (
     AckStatus,
+    Conduct,
     Reason,
     Refusal,
     Report,
@@ -307,8 +310,23 @@ def studies() -> Cases:
         "expires_unix_s": "4102444800",
         "purpose": "to learn how tall people are",
     }
-    name = "a study with parameters"
-    return [{"name": name, "hex": study.hex(), "digest": digest_of(study).hex(), "fields": fields}]
+    conduct = Conduct(Fraction(1, 1000), Fraction(99, 100), 86_400, 50, 4)
+    told = {
+        "beta": "1/1000",
+        "confidence": "99/100",
+        "round_deadline_s": 86_400,
+        "least_answers": 50,
+        "waves": 4,
+    }
+    conducted = encode_study(replace(terms(), conduct=conduct))
+    cases = [
+        ("a study with parameters", study, fields),
+        ("a study that says how it is run", conducted, fields | {"conduct": told}),
+    ]
+    return [
+        {"name": name, "hex": data.hex(), "digest": digest_of(data).hex(), "fields": said}
+        for name, data, said in cases
+    ]
 
 
 def signed_studies() -> Cases:

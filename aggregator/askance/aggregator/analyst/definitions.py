@@ -14,6 +14,7 @@ column = "education"
 [rounds]
 deadline_s = 86400              # a round closes so long after it opened; 0: when all have answered
 least_answers = 1               # in every group of a round; fewer end the study
+waves = 1                       # a round's users are asked in so many parts, while it needs them
 """
 
 from __future__ import annotations
@@ -66,10 +67,11 @@ def read_definition(path: Path) -> StudyDefinition:
     confidence = _first(table.get("confidence", _number), _CONFIDENCE)
     purpose = table.get("purpose", a_text) or ""
     days = table.get("days", at_least_one)
-    deadline_s, least_answers = _DEADLINE_S, _LEAST_ANSWERS
+    deadline_s, least_answers, waves = _DEADLINE_S, _LEAST_ANSWERS, 1
     if (rounds := table.table("rounds")) is not None:
         deadline_s = _first(rounds.get("deadline_s", _not_negative), deadline_s)
         least_answers = _first(rounds.get("least_answers", _not_negative), least_answers)
+        waves = _first(rounds.get("waves", at_least_one), waves)
     table.finish()
     try:
         study = Study(
@@ -81,6 +83,7 @@ def read_definition(path: Path) -> StudyDefinition:
             purpose=purpose,
             round_deadline_s=deadline_s,
             least_answers=least_answers,
+            waves=waves,
         )
     except AskanceError as error:
         raise InvalidParameter(f"{path}: {error}") from None

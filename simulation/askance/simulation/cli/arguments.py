@@ -41,6 +41,14 @@ def add_learner(parser: argparse.ArgumentParser, *, nargs: str | None = None) ->
         metavar="NAME",
         help="best (default), k-ary-response, subset-selection or linear-hashing",
     )
+    parser.add_argument(
+        "--waves",
+        type=count,
+        default=1,
+        metavar="W",
+        help="ask the users of a round in W parts and end it when a part is exact enough; the"
+        " failure chance stays (default: 1)",
+    )
     add_people(parser)
 
 
@@ -88,6 +96,7 @@ def chosen(arguments: argparse.Namespace) -> dict[str, Any]:
         "schema": arguments.schema,
         "label": arguments.label,
         "randomizer": arguments.randomizer,
+        "waves": arguments.waves,
     }
 
 

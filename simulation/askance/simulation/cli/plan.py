@@ -45,14 +45,15 @@ def _tell(result: dict[str, Any]) -> None:
 
     console = screen()
     table = Table(box=None, padding=(0, 2))
-    heads = ("round", "queries", "users", "allocation", "randomizer", "loss", "tau", "n x variance")
-    for head in heads:
+    heads = ["round", "queries", "users", "x bound", "allocation", "randomizer", "loss", "tau"]
+    for head in [*heads, "n x variance"]:
         table.add_column(head, justify="left" if head in ("allocation", "randomizer") else "right")
     for number, row in enumerate(result["rounds"], start=1):
         table.add_row(
             str(number),
             str(row["queries"]),
             f"{row['users']:,}",
+            _over(row["users"], row["lower_bound"]),
             row["allocation"],
             row["randomizer"],
             f"{row['privacy_loss']:.9g}",
@@ -61,3 +62,13 @@ def _tell(result: dict[str, Any]) -> None:
         )
     console.print(table)
     console.print(f"{counted(result['users_needed'], 'user')} in all")
+    console.print(
+        "x bound: users over those that the round's hardest value takes at least, whatever the"
+        " randomizers"
+    )
+    if any(row["waves"] > 1 for row in result["rounds"]):
+        console.print("in waves: fewer where the first ones are exact enough")
+
+
+def _over(users: int, least: int) -> str:
+    return f"{users / least:.3g}" if least else "-"

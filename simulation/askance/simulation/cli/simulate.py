@@ -140,6 +140,11 @@ def _tell(result: dict[str, Any]) -> None:
         f" {counted(result['queries'], 'query')}, {counted(result['answers'], 'answer')};"
         f" epsilon spent: max {spent['max']:.9g}{at_delta}, mean {spent['mean']:.4g}"
     )
+    if result["waves"] > 1:
+        console.print(
+            f"in up to {counted(result['waves'], 'wave')} a round:"
+            f" {counted(result['users_saved'], 'user')} that were planned for not asked"
+        )
     for note in result["notes"]:
         console.print(f"note: {note}", markup=False)
     console.print(

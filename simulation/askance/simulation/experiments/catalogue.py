@@ -65,6 +65,7 @@ def named(
     schema: Path | None = None,
     label: str | None = None,
     randomizer: str = BEST,
+    waves: int = 1,
 ) -> Named:
     """The study of a learner by its name.
 
@@ -78,6 +79,7 @@ def named(
       data: a CSV or Parquet file instead, its schema from the TOML file `schema` or inferred,
         `label` what is to be predicted.
       randomizer: which one answers, by its name in `DESIGNS`.
+      waves: in how many parts the users of a round are asked, see `Study`.
 
     Raises:
       InvalidParameter: a name or a setting that there is none of, or no users.
@@ -109,7 +111,13 @@ def named(
     def study(population: Population) -> Study:
         made = chosen.build(population.schema, given)
         return Study(
-            made, population.schema, epsilon=epsilon, beta=beta, delta=delta, design=designed
+            made,
+            population.schema,
+            epsilon=epsilon,
+            beta=beta,
+            delta=delta,
+            design=designed,
+            waves=waves,
         )
 
     return Named(study, people)

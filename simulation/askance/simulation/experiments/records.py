@@ -60,6 +60,7 @@ def rows_of(simulation: Simulation) -> list[dict[str, Any]]:
             "epsilon": simulation.study.epsilon,
             "users": trial.population.size,
             "users_used": trial.outcome.users_used,
+            "users_saved": trial.outcome.users_saved,
             "success": trial.verdict.success,
             "error": trial.verdict.error,
             "rounds": trial.outcome.rounds,

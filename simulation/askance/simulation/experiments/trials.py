@@ -174,6 +174,8 @@ class Simulation:
             "fleet": self.fleet,
             "users": users,
             "users_used": first.users_used,
+            "users_saved": first.users_saved,
+            "waves": self.study.conduct.waves,
             "epsilon": self.study.epsilon,
             "trials": len(self.trials),
             "successes": self.successes,

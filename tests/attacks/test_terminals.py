@@ -44,6 +44,7 @@ def result() -> dict[str, Any]:
         "reconciled": True,
         "privacy": STEER,
         "influence": [],
+        "bounds": [],
         "transcript": STEER,
     }
 

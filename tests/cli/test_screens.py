@@ -62,8 +62,22 @@ def test_estimates_stand_beside_their_intervals_and_the_truth(
     found = result["hypothesis"]
     for name, truth in zip(rows, result["truth"], strict=True):
         estimate = found if "estimate" in found else found[name]
-        numbers = [estimate["estimate"], estimate["low"], estimate["high"], truth]
+        numbers = [estimate["estimate"], estimate["low"], estimate["high"]]
+        numbers += [estimate["projected"]] if "projected" in estimate else []
+        numbers.append(truth)
         assert cells_of(screen, name) == [f"{number:.5g}" for number in numbers]
+
+
+def test_every_answer_is_shown_with_its_bounds(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ("simulate", "mean", "--users", "300", "--epsilon", "4")
+    screen, result = " ".join(read(capsys, *command).split()), parsed(capsys, *command)
+    (bounds,) = result["bounds"]
+    assert 0 < bounds["least_users"] <= bounds["answers"] == 300
+    assert (
+        f"round 1, question 1: 300 answers, within {bounds['within']:.4g}; one false report moves"
+        f" it by at most {bounds['one_report_moves_by']:.4g}; for any population it takes"
+        f" {bounds['least_users']} users or more" in screen
+    )
 
 
 def test_labels_are_shown_as_they_are(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -72,7 +86,7 @@ def test_labels_are_shown_as_they_are(capsys: pytest.CaptureFixture[str], tmp_pa
     data = tmp_path / "people.csv"
     data.write_text("\n".join(["label", *labels * 50]))
     screen = read(capsys, "simulate", "frequency", "--epsilon", "4", "--data", str(data))
-    assert all(len(cells_of(screen, label)) == 4 for label in labels)
+    assert all(len(cells_of(screen, label)) == 5 for label in labels)
     assert "note: bounds and labels were inferred from the data file" in screen
 
 

@@ -312,6 +312,7 @@ def test_the_result_is_that_of_a_simulation_of_the_same_study(run_in: RunIn) -> 
             "reason": "done",
             "message": "",
             "hypothesis": hypothesis,
+            "bounds": [bounds.to_json() for bounds in expected.bounds],
             "confidence": float(Fraction(95, 100)),
             "rounds": 2,
             "queries": 2,
@@ -335,6 +336,8 @@ def test_the_result_is_that_of_a_simulation_of_the_same_study(run_in: RunIn) -> 
         answers = [tallies[0].answered for tallies in expected.tallies]
         assert [item["answers"] for item in told["influence"]] == answers
         assert all(item["one_report_moves_by"] > 0 for item in told["influence"])
+        for item, bounds in zip(told["influence"], told["bounds"], strict=True):  # one wave each
+            assert item.items() <= bounds.items()
         assert told["privacy"].startswith("Every device's reports are 8-locally")
 
     run_in(scenario, PARITY)

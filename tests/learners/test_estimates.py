@@ -37,8 +37,8 @@ def conclusion(learner: Learner[object], *answers: Answer) -> object:
 def test_a_frequency_is_by_cell_name() -> None:
     estimate = conclusion(frequency(SCHEMA["c"]), Answer((0.25, 0.75), (0.2, 0.7), (0.3, 0.8)))
     assert estimate.to_json() == {  # type: ignore[attr-defined]  # an object to the helper
-        "p": {"estimate": 0.25, "low": 0.2, "high": 0.3},
-        "q": {"estimate": 0.75, "low": 0.7, "high": 0.8},
+        "p": {"estimate": 0.25, "low": 0.2, "high": 0.3, "projected": 0.25},
+        "q": {"estimate": 0.75, "low": 0.7, "high": 0.8, "projected": 0.75},
     }
 
 

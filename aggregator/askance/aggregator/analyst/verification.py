@@ -16,7 +16,7 @@ from typing import Any
 
 from askance.aggregator.analyst.export import StudyExport
 from askance.aggregator.desk import cohort_seed
-from askance.aggregator.desk.results import figures, most_asked, privacy_statement
+from askance.aggregator.desk.results import bounds_json, figures, most_asked, privacy_statement
 from askance.aggregator.desk.submissions import learner_of
 from askance.aggregator.estimation import check_decode
 from askance.aggregator.learners import Question, hypothesis_json
@@ -326,6 +326,7 @@ def _check_result(
         "hypothesis": None if outcome is None else hypothesis_json(outcome.hypothesis),
         "confidence": float(terms.conduct.confidence),
         "users": users,
+        "bounds": bounds_json(outcome),
         **figures(transcript, terms.schema),
     }
     for name, value in expected.items():

@@ -67,6 +67,7 @@ def conclusion(
         "hypothesis": None if outcome is None else hypothesis_json(outcome.hypothesis),
         "confidence": float(terms.conduct.confidence),
         **figures(transcript, terms.schema),
+        "bounds": bounds_json(outcome),
         "users": users,
         "epsilon": {
             "budget": terms.budget_nano_nats / _NANO,
@@ -83,6 +84,11 @@ def conclusion(
     }
     text = json.dumps(result, ensure_ascii=False, allow_nan=False)
     return Conclusion(end.state, end.reason, end.message, text)
+
+
+def bounds_json(outcome: Outcome[Any] | None) -> list[dict[str, Any]]:
+    """What is told with every answer; nothing of a study that came to no end."""
+    return [] if outcome is None else [bounds.to_json() for bounds in outcome.bounds]
 
 
 def figures(transcript: Transcript, schema: Schema) -> dict[str, Any]:
@@ -136,7 +142,9 @@ def _influences(asked: Asked, tallies: Sequence[Tally], schema: Schema) -> Itera
                 "round": asked.round,
                 "question": group.question,
                 "answers": tally.answered,
-                "one_report_moves_by": float(influence(question, randomizer, tally.answered)),
+                "one_report_moves_by": float(
+                    influence(question, randomizer, tally.answered, group.decode)
+                ),
             }
 
 

@@ -46,10 +46,13 @@ class FrequencyEstimate:
         return tuple(nearest_distribution(self.answer.values).tolist())
 
     def to_json(self) -> dict[str, Any]:
-        """{CELL: {"estimate": ..., "low": ..., "high": ...}}"""
-        rows = zip(self.cells, self.answer.values, self.answer.lows, self.answer.highs, strict=True)
+        """{CELL: {"estimate": ..., "low": ..., "high": ..., "projected": ...}}"""
+        answer = self.answer
+        rows = zip(answer.values, answer.lows, answer.highs, self.projected(), strict=True)
+        keys = (*_ESTIMATE, "projected")
         return {
-            cell: {"estimate": value, "low": low, "high": high} for cell, value, low, high in rows
+            cell: dict(zip(keys, row, strict=True))
+            for cell, row in zip(self.cells, rows, strict=True)
         }
 
     @classmethod

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from askance.aggregator.learners import Answers, Batch, Question
 from askance.aggregator.planning import Design, RoundPlan, StudyPlan, plan_batch
 from askance.aggregator.session.accounts import Accounts
+from askance.aggregator.session.bounds import AnswerBounds, Sure
 from askance.aggregator.session.cohorts import Cohort, Permutation
 from askance.aggregator.session.fleet import Fleet
 from askance.aggregator.session.rounds import Group, Round
@@ -26,6 +27,7 @@ from askance.aggregator.session.transcript import (
     Transcript,
 )
 from askance.aggregator.session.waves import Waves
+from askance.client.accounting import NANO_NATS_PER_NAT
 from askance.client.codec import (
     decode_request,
     decode_study,
@@ -93,6 +95,7 @@ class LocalOracle:
         self._batches = 0
         self._queries = 0
         self._saved = 0
+        self._bounds: list[AnswerBounds] = []
         self._recorded = self._open(header)
 
     @property
@@ -104,6 +107,11 @@ class LocalOracle:
     def queries(self) -> int:
         """How many questions were asked, once a wave."""
         return self._queries
+
+    @property
+    def bounds(self) -> tuple[AnswerBounds, ...]:
+        """What is told with every answer."""
+        return tuple(self._bounds)
 
     @property
     def users_saved(self) -> int:
@@ -131,7 +139,10 @@ class LocalOracle:
         while not waves.done:
             self._ask(waves)
         self._saved += planned.users - (self._next - first)
-        return waves.answers(self._alpha)
+        answers = waves.answers(self._alpha)
+        sure = Sure(self._terms.budget_nano_nats / NANO_NATS_PER_NAT, self._alpha)
+        self._bounds += waves.bounds(self._batches - 1, answers, sure)
+        return answers
 
     def check_replayed(self) -> None:
         """To be called when the learner has concluded.

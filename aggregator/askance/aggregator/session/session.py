@@ -9,6 +9,7 @@ from askance.aggregator.learners import Learner
 from askance.aggregator.oracles import learn
 from askance.aggregator.planning import Design, StudyPlan, plan
 from askance.aggregator.session.accounts import Accounts, Spending
+from askance.aggregator.session.bounds import AnswerBounds
 from askance.aggregator.session.fleet import Fleet
 from askance.aggregator.session.local import LocalOracle, Watch
 from askance.aggregator.session.tallies import Tally
@@ -41,6 +42,7 @@ class Outcome(Generic[T]):
     reconciled: bool
     transcript: str
     tallies: tuple[tuple[Tally, ...], ...]
+    bounds: tuple[AnswerBounds, ...] = ()
 
 
 class Session(Generic[T]):
@@ -130,6 +132,7 @@ class Session(Generic[T]):
             reconciled=self._accounts.reconciled(),
             transcript=self._transcript.digest,
             tallies=oracle.tallies,
+            bounds=oracle.bounds,
         )
 
     def oracle(self) -> LocalOracle:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from askance.aggregator.estimation import Decode, alpha_of, estimate, joined
 from askance.aggregator.learners import Allocation, Answer, Answers, Batch, Question
 from askance.aggregator.planning import GroupPlan, RoundPlan, prefixes, shares
+from askance.aggregator.session.bounds import AnswerBounds, Heard, Sure, bounds_of
 from askance.aggregator.session.tallies import Tally
 from askance.client.errors import NondeterminismError
 from askance.client.messages import Request
@@ -162,6 +163,21 @@ class Waves:
         return tuple(
             asked.answer(float(self._share(asked, last)) * each) for asked in self._questions
         )
+
+    def bounds(self, number: int, answers: Answers, sure: Sure) -> tuple[AnswerBounds, ...]:
+        """What is told with the answers; none of an answer that nobody gave.
+
+        Args:
+            number: the round's, among the learner's.
+            answers: of the same alpha.
+            sure: each user's budget, and the alpha of all answers together.
+        """
+        each = sure._replace(alpha=sure.alpha / len(self._questions))
+        found = []
+        for place, (asked, answer) in enumerate(zip(self._questions, answers, strict=True)):
+            heard = [Heard(b.question, b.randomizer, b.decode, b.answered) for b in asked.blocks]
+            found.append(bounds_of((number, place), asked.question, answer, heard, each))
+        return tuple(bound for bound in found if bound is not None)
 
     @property
     def _open(self) -> list[int]:

@@ -33,10 +33,16 @@ def tell_hypothesis(console: Console, result: dict[str, Any]) -> None:
         return
     table = Table(box=None, padding=(0, 2))
     heads = ["", "estimate", f"low ({result['confidence']:.0%}, joint)", "high"]
+    projected = all("projected" in value for value in cells.values())
+    if projected:
+        heads.append("nearest distribution")
     for name in [*heads, "truth"] if truth else heads:
         table.add_column(name, justify="left" if name == "" else "right")
     for place, (name, value) in enumerate(cells.items()):
         numbers = [value["estimate"], value["low"], value["high"]]
+        numbers += [value["projected"]] if projected else []
         numbers += [truth[place]] if truth else []
         table.add_row(escape(name), *(f"{number:.5g}" for number in numbers))
     console.print(table)
+    if any(value.get("of") == "sample" for value in cells.values()):
+        console.print("the interval is for the mean of those who answered, not of a population")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from askance.simulation.cli.bounds import tell_bounds
 from askance.simulation.cli.hypotheses import tell_hypothesis
 from askance.simulation.cli.output import counted
 
@@ -34,7 +35,10 @@ def tell_result(console: Console, result: dict[str, Any]) -> None:
     if not result["reconciled"]:
         console.print("what devices say they have spent is not what they were asked for")
     console.print(result["privacy"], markup=False)
-    _tell_influence(console, result["influence"])
+    if result["bounds"]:
+        tell_bounds(console, result["bounds"])
+    else:  # of a study that came to no end
+        _tell_influence(console, result["influence"])
     console.print(f"transcript {result['transcript']}", markup=False, soft_wrap=True)
 
 

@@ -1,0 +1,35 @@
+"""What people read of the bounds of answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from askance.simulation.cli.output import counted
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_MAX_SHOWN = 8  # of more answers, the one with the widest interval stands for all
+
+
+def tell_bounds(console: Console, rows: list[dict[str, Any]]) -> None:
+    """Prints for each answer how many gave it, how wide its interval is, what one liar could do to
+    it, and how many users the best randomizers that there can be would take for that width."""
+    shown = rows
+    if len(rows) > _MAX_SHOWN:
+        shown = [max(rows, key=lambda row: float(row["within"]))]
+        console.print(f"of {counted(len(rows), 'answer')}, the one with the widest interval:")
+    for row in shown:
+        console.print(
+            f"round {row['round'] + 1}, question {row['question'] + 1}:"
+            f" {counted(row['answers'], 'answer')}, within {row['within']:.4g}; one false report"
+            f" moves it by at most {row['one_report_moves_by']:.4g}{_least(row)}"
+        )
+
+
+def _least(row: dict[str, Any]) -> str:
+    """Nothing where nothing is known, or where any number of users might do."""
+    if not row["least_users"]:
+        return ""
+    easier = " (this one is easier)" if row["least_users"] > row["answers"] else ""
+    return f"; for any population it takes {counted(row['least_users'], 'user')} or more{easier}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from askance.simulation.fleets.threads import check_workers, cores
 _LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 _LONGEST = 40  # letters of a folder in which Ray can still name its sockets
 _OOM_RETRIES = 2
+_CONNECT_S = 5.0
 
 
 class NoCluster(AskanceError):
@@ -49,6 +51,7 @@ def joined(workers: int | None = None, address: str | None = None) -> Iterator[i
         _check_address(ray, address)
         yield _at_once(ray, workers)
     elif address is not None:
+        _check_listening(address)
         with _begun(ray, f"a Ray cluster at {address}", {"address": address}, nullcontext()):
             yield _at_once(ray, workers)
     else:
@@ -81,6 +84,19 @@ def _check_address(ray: ModuleType, address: str | None) -> None:
     if address is not None and address not in ("auto", found):
         raise InvalidParameter(
             f"cluster: expected {address}, found this process is in the Ray at {found}"
+        )
+
+
+def _check_listening(address: str) -> None:
+    """Whether anybody is there: Ray would try for ten minutes, and then end the process."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not (host and port.isdigit()):
+        return  # "auto", and what else Ray knows
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
+    except (OSError, OverflowError) as error:
+        raise NoCluster(f"cluster: expected a Ray cluster at {address}, found none: {error}") from (
+            error
         )
 
 

@@ -1,0 +1,77 @@
+"""The same transcript whether chunks are computed here or by any number of Ray's workers."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from askance.aggregator.learners import learners
+from askance.aggregator.session.tallies import CHUNK
+from askance.simulation.behaviour import Misbehaviour
+from askance.simulation.experiments import Trial, named, run_trial
+from askance.simulation.experiments.worlds import SETTINGS
+from askance.simulation.fleets import FLEETS, fleet_by
+from askance.simulation.seeds import Seed
+
+pytestmark = pytest.mark.usefixtures("ray_of_three")
+
+LEARNERS = [entry.name for entry in learners()]
+MANY = 2 * CHUNK + 300
+"""Users in three chunks, each a shard."""
+OPEN = {"perceptron": 600}  # its tolerances are open here: it takes as many users as there are
+OFTEN = Misbehaviour(absent=".1", dropout=".2", offline=".1", liars=".001")
+
+
+@cache
+def trial(learner: str, users: int, seed: int, troubled: bool, fleet: str, workers: int) -> Trial:
+    """Troubled: devices stay away and lie, and records change between rounds."""
+    root = Seed.of(seed)
+    made = named(learner, epsilon="8", users=users, settings=SETTINGS.get(learner, {}))
+    people = made.people(root / "population")
+    if troubled:
+        people = people.moving_to(made.people(root / "others"), "1/2", seed=3)
+    study = made.study(people)
+    maker = FLEETS["objects"] if fleet == "objects" else fleet_by(fleet, workers)
+    behaviour = OFTEN if troubled else None
+    return run_trial(study, people, fleet=maker, seed=root, behaviour=behaviour)
+
+
+def enough(learner: str) -> int:
+    """Users, no more than the learner needs: few are soon asked as device objects."""
+    made = named(learner, epsilon="8", users=1, settings=SETTINGS.get(learner, {}))
+    needed = made.study(made.people(Seed.of(0))).plan().users_needed
+    return OPEN.get(learner, needed)
+
+
+def assert_same(one: Trial, other: Trial) -> None:
+    """The transcript and all that follows from it."""
+    assert one.outcome.transcript == other.outcome.transcript
+    assert one.transcript.recorded == other.transcript.recorded
+    assert one.outcome == other.outcome
+    assert one.notes == other.notes
+
+
+@pytest.mark.parametrize("troubled", [False, True])
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_every_learner_on_any_number_of_workers(learner: str, troubled: bool) -> None:
+    here = trial(learner, MANY, 0, troubled, "columns", 2)
+    for workers in (1, 2, 3):
+        assert_same(trial(learner, MANY, 0, troubled, "ray", workers), here)
+
+
+@pytest.mark.parametrize(("seed", "troubled"), [(1, False), (2**70, True)])
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_every_learner_as_device_objects(learner: str, seed: int, troubled: bool) -> None:
+    users = enough(learner)
+    objects = trial(learner, users, seed, troubled, "objects", 1)
+    assert_same(trial(learner, users, seed, troubled, "ray", 2), objects)
+    assert_same(trial(learner, users, seed, troubled, "columns", 1), objects)
+
+
+def test_the_troubles_do_something() -> None:
+    """Else the tests above would say nothing of them."""
+    quiet, rough = (trial("masked-parity", MANY, 0, t, "columns", 2) for t in (False, True))
+    assert quiet.outcome.transcript != rough.outcome.transcript
+    assert any("nobody there" in note for note in rough.notes)
+    assert any("users lie" in note for note in rough.notes)

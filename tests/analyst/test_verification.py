@@ -38,6 +38,21 @@ def test_a_study_that_is_open_holds_together_so_far(done: StudyExport) -> None:
         assert "the hypothesis" not in found.checked
 
 
+def test_a_study_in_waves_holds_together_and_a_wave_left_out_does_not(house: Any) -> None:
+    """Two looks a round: as many rounds on record as were asked."""
+    with house.connected() as aggregator:
+        handle = aggregator.submit(house.study(waves=2))
+        handle.result(timeout_s=60)
+        export = handle.fetch()
+    found = verify(export)
+    assert found.state == "done"
+    assert found.rounds in (3, 4)
+    assert "the hypothesis" in found.checked
+    missing = replace(export, lines=(*export.lines[:3], *export.lines[5:]))
+    with pytest.raises(VerificationFailed):
+        verify(missing)
+
+
 def line(number: int, change: Callable[[Any], None]) -> Change:
     """Changes a line of the transcript."""
 

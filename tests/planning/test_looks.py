@@ -6,10 +6,12 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from askance.aggregator.estimation.intervals import clopper_pearson
 from askance.aggregator.learners import (
     Allocation,
     Batch,
@@ -18,7 +20,8 @@ from askance.aggregator.learners import (
     masked_parity,
     masked_parity_schema,
 )
-from askance.aggregator.planning import plan, plan_batch, prefixes, shares, tail_of
+from askance.aggregator.planning import Binomial, plan, plan_batch, prefixes, shares, tail_of
+from askance.aggregator.planning.looks import can_end_early
 from askance.client.errors import InvalidParameter
 from askance.client.messages import MAX_WAVES
 from askance.client.queries import Category, Integer, Schema, category, predicate
@@ -47,10 +50,10 @@ def test_the_looks_share_the_whole_error(waves: int) -> None:
 
 
 def test_the_last_look_is_sized_for_its_share() -> None:
-    planned = plan_batch(Batch([YES]), NAT, 0.01, waves=4)
+    planned = plan_batch(Batch([YES]), 6 * NAT, 0.01, waves=4)
     assert planned.waves == 4
-    assert planned.users == tail_of(YES, best_for(2, NAT)).users(0.05, 0.0075)
-    at_once = plan_batch(Batch([YES]), NAT, 0.01)
+    assert planned.users == tail_of(YES, best_for(2, 6 * NAT)).users(0.05, 0.0075)
+    at_once = plan_batch(Batch([YES]), 6 * NAT, 0.01)
     assert at_once.users < planned.users < 1.09 * at_once.users
     assert (at_once.waves, planned.lower_bound) == (1, at_once.lower_bound)
     assert planned.hoeffding_users == at_once.hoeffding_users
@@ -68,6 +71,26 @@ def test_an_open_tolerance_is_asked_at_once() -> None:
     assert planned == plan_batch(batch, NAT, 0.01, 50_000)
     learner = frequency(SCHEMA["c"])
     assert plan(learner, NAT, 0.05, 9_000, waves=4) == plan(learner, NAT, 0.05, 9_000)
+
+
+@pytest.mark.parametrize("allocation", Allocation)
+def test_looks_that_could_end_nothing_are_not_paid_for(allocation: Allocation) -> None:
+    """At eps = 1 the randomizer's variance is most of it, whatever the truth."""
+    batch = Batch([YES, NO], allocation)
+    assert plan_batch(batch, NAT, 0.01, waves=4) == plan_batch(batch, NAT, 0.01)
+    assert plan_batch(batch, 12 * NAT, 0.01, waves=4).waves == 4
+
+
+@given(st.integers(100, 100_000), st.floats(0.001, 0.3), st.floats(1e-6, 0.1))
+def test_what_is_ruled_out_could_hardly_have_ended_early(n: int, tau: float, beta: float) -> None:
+    """The best interval there is at n/2 users: that of nobody at yes, by its expected count."""
+    tail = tail_of(YES, best_for(2, 4 * NAT))
+    assert isinstance(tail, Binomial)
+    half, share = prefixes(n, 2)[0], float(shares(2)[0])
+    expected = np.array([round(tail.low * half)])
+    low, high = clopper_pearson(expected, half, beta * share)
+    if not can_end_early(tail, tau, n, 2, beta):
+        assert (high - low)[0] / 2 > 0.9 * tau * tail.gap
 
 
 def test_a_group_too_small_to_be_cut_is_asked_at_once() -> None:

@@ -58,6 +58,10 @@ class Binomial(Tail):
 
         return both
 
+    def least_variance(self) -> float:
+        """That of the p which is nearest to 0 or 1."""
+        return min(p * (1 - p) for p in (self.low, self.high)) / self.gap**2
+
     def fails(self, users: int, tau: float, beta: float) -> bool:
         """P[X >= n (p + x)] + P[X <= n (p - x)] by incomplete beta functions, for all p allowed.
 

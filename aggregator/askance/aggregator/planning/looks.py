@@ -16,8 +16,9 @@ earlier.
 from __future__ import annotations
 
 from fractions import Fraction
+from math import sqrt
 
-from askance.aggregator.learners import Question
+from askance.aggregator.planning.tails import Tail
 
 _LAST = Fraction(3, 4)
 
@@ -38,6 +39,21 @@ def prefixes(users: int, waves: int) -> tuple[int, ...]:
     return tuple(-(-users // (1 << (waves - 1 - wave))) for wave in range(waves))
 
 
-def can_end_early(questions: tuple[Question, ...]) -> bool:
-    """Whether there is an exactness at which all of them are done: all have a tolerance."""
-    return all(question.tau is not None for question in questions)
+def can_end_early(tail: Tail, tau: float, users: int, waves: int, beta: float) -> bool:
+    """Whether any population would be likely to be done at the last look but one.
+
+    By the normal law, for the population with the least variance. Where the randomizer's variance
+    is most of it (eps below 3 or so), no look ends anything, and none is worth a share of beta. It
+    is a question of users only: the error is kept either way.
+
+    Args:
+        tail: of the question's values.
+        tau: the question's tolerance.
+        users: of the whole round.
+        beta: the chance of failure of each value, over all looks.
+    """
+    from scipy.special import ndtri  # slow to import, and only needed here
+
+    half = prefixes(users, waves)[-2]
+    deviations = -float(ndtri(beta * float(shares(waves)[-2]) / 2))
+    return deviations * sqrt(tail.least_variance() / half) < tau

@@ -44,6 +44,11 @@ class Scored(Tail):
         least = min((side.rate for pair in _sides(self, tau) for side in pair), default=inf)
         return max(least, 2 * (tau / self.span) ** 2)
 
+    def least_variance(self) -> float:
+        """Of the value and the row where it is least."""
+        rows, scores = np.asarray(self.rows), np.asarray(self.scores).T
+        return float((rows @ scores**2 - (rows @ scores) ** 2).min())
+
     def failure(self, tau: float) -> Failure:
         """Chernoff's bound times `relative_landing`, both sides, of the worst value.
 

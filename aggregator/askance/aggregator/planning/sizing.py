@@ -164,20 +164,42 @@ class Sizing:
 
 
 def size_batch(batch: Batch, nano_nats: int, beta: float, design: Design, waves: int = 1) -> Sizing:
-    """What a batch takes, in waves where it can be asked so: a tolerance for every question, and
-    users enough in every group for each wave to ask somebody. Else it is asked at once.
+    """What a batch takes, in waves where that may save users. Else it is asked at once.
+
+    In waves it needs a tolerance for every question, users enough in every group for each wave to
+    ask somebody, and a population for which a look may end it (`looks.can_end_early`).
 
     Raises:
         InvalidParameter: no randomizer spends such a budget, or the number of waves is none.
     """
     if not 1 <= waves <= MAX_WAVES:
         raise InvalidParameter(f"waves expects 1 to {MAX_WAVES}, found {waves}")
-    if waves > 1 and can_end_early(batch.questions):
+    open_tau = any(question.tau is None for question in batch.questions)
+    if waves > 1 and not open_tau:
         last = beta * float(shares(waves)[-1])
         sizing = replace(_sized(batch, nano_nats, last, design), waves=waves)
-        if min(group.users for group in sizing.planned(None).groups) >= 1 << waves:
+        if _worth_looking(sizing, beta):
             return sizing
     return _sized(batch, nano_nats, beta, design)
+
+
+def _worth_looking(sizing: Sizing, beta: float) -> bool:
+    """Whether every wave asks somebody, and a look may end a question (of one cohort, all)."""
+    groups = sizing.planned(None).groups
+    if min(group.users for group in groups) < 1 << sizing.waves:
+        return False
+    split = sizing.allocation is Allocation.SPLIT
+    parts = [part for parts in sizing.parts for part in parts]
+    return (all if split else any)(
+        can_end_early(
+            tail_of(part.question, part.randomizer),
+            float(part.question.working_tau),
+            group.users,
+            sizing.waves,
+            beta,
+        )
+        for part, group in zip(parts, groups, strict=True)
+    )
 
 
 def _sized(batch: Batch, nano_nats: int, beta: float, design: Design) -> Sizing:

@@ -53,6 +53,14 @@ class Tail(ABC):
     def failure(self, tau: float) -> Failure:
         """A sharper bound than 2 exp(-n I) wherever many users are asked, both sides together."""
 
+    def least_variance(self) -> float:
+        """About the least n x variance of the estimate, among populations that keep the promise.
+
+        No size rests on it: it tells whether an early look is worth its share (`looks`). Here, for
+        a tail that does not know: 0, which rules nothing out.
+        """
+        return 0.0
+
     def fails(self, users: int, tau: float, beta: float) -> bool:
         """Whether P[|estimate - truth| >= tau] was not shown to be at most beta, by exact tails.
 

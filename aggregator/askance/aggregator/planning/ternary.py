@@ -85,6 +85,11 @@ class Ternary(Tail):
 
         return both
 
+    def least_variance(self) -> float:
+        """Of users who are all elsewhere, or at + as far as may be."""
+        at_plus = 2 * self.stray + self.mass * self._rest - (self.gap * self.mass) ** 2
+        return min(2 * self.stray, at_plus) / self.gap**2
+
     def fails(self, users: int, tau: float, beta: float) -> bool:
         """The tails by conditioning on how many terms are not 0, for all g allowed at t = mass.
 

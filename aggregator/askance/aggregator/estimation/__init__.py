@@ -19,6 +19,7 @@ from askance.aggregator.estimation.landing import relative_landing
 from askance.aggregator.estimation.statistics import (
     Decode,
     Inclusion,
+    bias_of,
     check_decode,
     check_suits,
     inclusion,
@@ -32,6 +33,7 @@ __all__ = [
     "Deviations",
     "Inclusion",
     "alpha_of",
+    "bias_of",
     "check_decode",
     "check_suits",
     "clopper_pearson",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from askance.aggregator.estimation.deviations import deviations
 from askance.aggregator.estimation.intervals import empirical_bernstein
-from askance.aggregator.estimation.statistics import Decode
+from askance.aggregator.estimation.statistics import Decode, bias_of
 from askance.aggregator.learners import PriorMean, Question
 from askance.aggregator.tables import Prior, prior_at
 from askance.client.errors import InvalidParameter
@@ -54,7 +54,7 @@ def designed(
             variance = float((square - mean * mean) * Fraction(n, n - 1))
             above = below = empirical_bernstein(law.span, variance, n, alpha)
     low, half = question.bounds[0], question.spread / 2
-    value, bias = low + half * (mean + 1), float(channel.bias(decode))
+    value, bias = low + half * (mean + 1), float(bias_of(channel, decode))
     down, up = (float(half) * (side + bias) for side in (above, below))
     return [value], (np.array([float(value) - down]), np.array([float(value) + up]))
 

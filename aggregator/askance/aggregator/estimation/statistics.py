@@ -97,10 +97,21 @@ def check_decode(question: Question, randomizer: Randomizer, decode: Decode) -> 
             f"decode values are of a table for a number, found {randomizer.name} for a question of"
             f" kind {question.query.kind.name}"
         )
-    grid = randomizer.moved_grid(decode)  # refuses another number of values, too
-    if grid[0] != -1 or grid[-1] != 1 or randomizer.bias(decode) > MAX_BIAS:
-        raise InvalidParameter("decode values expect to be unbiased for their table, found others")
+    bias_of(randomizer, decode)
     return randomizer
+
+
+@lru_cache(maxsize=64)
+def bias_of(channel: Channel, decode: Decode) -> Fraction:
+    """The most that decode values are off in expectation, in half ranges.
+
+    Raises:
+        InvalidParameter: that is more than `MAX_BIAS`, or they are off at an end of the range.
+    """
+    grid, bias = channel.moved_grid(decode), channel.bias(decode)
+    if grid[0] != -1 or grid[-1] != 1 or bias > MAX_BIAS:
+        raise InvalidParameter("decode values expect to be unbiased for their table, found others")
+    return bias
 
 
 def inclusion(randomizer: Randomizer, level: int) -> Inclusion | None:

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import exp, sqrt
 
-from askance.aggregator.estimation import Decode, Deviations, deviations, prior_weights
+from askance.aggregator.estimation import (
+    Decode,
+    Deviations,
+    bias_of,
+    deviations,
+    prior_weights,
+)
 from askance.aggregator.learners import PopulationMean, Question, SampleMean
 from askance.aggregator.planning.tails import Failure, Tail
 from askance.aggregator.tables import (
@@ -46,7 +53,12 @@ def designed_for(question: Question, nano_nats: int) -> DesignedTable | None:
 
 def figure(question: Question, channel: Channel, decode: Decode) -> Fraction:
     """n times the variance by the question's aim, scaled to [-1, 1], up to the mean squared."""
-    return objective_of(question, channel.levels).figure(channel, decode)
+    return _figure(objective_of(question, channel.levels), channel, decode)
+
+
+@lru_cache(maxsize=64)
+def _figure(objective: Objective, channel: Channel, decode: Decode) -> Fraction:
+    return objective.figure(channel, decode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,4 +112,4 @@ class Designed(Tail):
 def designed_tail(question: Question, channel: Channel, decode: Decode) -> Designed:
     """The tail of a table with its decode values, for the worst population or sample."""
     law = deviations(question, channel, decode)
-    return Designed(law, float(question.spread) / 2, float(channel.bias(decode)))
+    return Designed(law, float(question.spread) / 2, float(bias_of(channel, decode)))

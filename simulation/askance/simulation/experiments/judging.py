@@ -34,6 +34,7 @@ from askance.aggregator.learners import (
     Ranges,
 )
 from askance.aggregator.learners.prefixes import Domain
+from askance.aggregator.session import Cohort
 from askance.client.queries import (
     Category,
     EncodedColumns,
@@ -244,6 +245,26 @@ def _(
     within = np.square(points - np.array(hypothesis.centres)[hypothesis.predict(rows)]).mean()
     variance = np.square(points - points.mean(axis=0)).mean()
     return Verdict(None, float(within / variance) if variance > 0 else None)
+
+
+def judge_sample(
+    hypothesis: MeanEstimate, learner: Learner[Any], population: Population, cohort: Cohort
+) -> Verdict:
+    """The verdict on an estimate of a sample's mean: against those who were asked.
+
+    Args:
+        cohort: they, if all of them answered.
+    """
+    query = _query(learner, QueryKind.REAL)
+    if query is None:
+        return Verdict(None, None)
+    total = 0
+    for start in range(0, population.size, _CHUNK):
+        stop = min(start + _CHUNK, population.size)
+        values = np.asarray(query.evaluate(population.columns(start, stop)))
+        total += sum(values[cohort.within(start, stop) - start].tolist())
+    truth = (float(Fraction(total, (1 << query.frac) * cohort.size)),)
+    return _covers((hypothesis.estimate,), (hypothesis.low,), (hypothesis.high,), truth)
 
 
 def census(column: str, population: Population) -> dict[str | int, Fraction]:

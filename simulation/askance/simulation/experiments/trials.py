@@ -16,9 +16,19 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance.aggregator.composition import ZeroConcentrated
 from askance.aggregator.desk.results import bounds_json
-from askance.aggregator.learners import hypothesis_json
+from askance.aggregator.learners import MeanEstimate, hypothesis_json
+from askance.aggregator.learners.mean import SAMPLE
 from askance.aggregator.planning import RoundPlan
-from askance.aggregator.session import LocalOracle, Outcome, Session, Transcript, composed
+from askance.aggregator.session import (
+    Cohort,
+    LocalOracle,
+    Outcome,
+    Permutation,
+    Session,
+    Transcript,
+    composed,
+)
+from askance.aggregator.session.transcript import Header
 from askance.aggregator.study import Study
 from askance.client.device import Policy
 from askance.client.errors import InvalidParameter
@@ -35,7 +45,7 @@ from askance.simulation.experiments.disturbances import (
     went_wrong,
 )
 from askance.simulation.experiments.frames import to_arrow, to_pandas
-from askance.simulation.experiments.judging import Verdict, judge
+from askance.simulation.experiments.judging import Verdict, judge, judge_sample
 from askance.simulation.experiments.records import RoundTaken, rounds_taken, rows_of, write_rows
 from askance.simulation.faults import Witness
 from askance.simulation.faults.invariants import check_replay
@@ -308,7 +318,7 @@ def run_trial(
             check_replay(session, outcome)
     return Trial(
         outcome=outcome,
-        verdict=_judged(outcome, study, population),
+        verdict=_judged(outcome, study, population, session.transcript),
         population=population,
         transcript=session.transcript,
         seconds=time.perf_counter() - began,
@@ -370,9 +380,23 @@ def _session(
         )
 
 
-def _judged(outcome: Outcome[Any], study: Study, population: Population) -> Verdict:
-    """The verdict; what nobody answered is no success, however wide its intervals."""
-    verdict = judge(outcome.hypothesis, study.learner, population)
+def _judged(
+    outcome: Outcome[Any], study: Study, population: Population, transcript: Transcript
+) -> Verdict:
+    """The verdict; what nobody answered is no success, however wide its intervals.
+
+    What is said of a sample is held against those who were asked; where some of them did not
+    answer, the tallies do not tell who is meant.
+    """
+    found, header = outcome.hypothesis, transcript.recorded[0]
+    if isinstance(found, MeanEstimate) and found.of == SAMPLE and isinstance(header, Header):
+        asked = Permutation(header.cohort_seed, header.population)
+        cohort = Cohort(asked, 0, outcome.users_used)
+        verdict = judge_sample(found, study.learner, population, cohort)
+        if 0 < outcome.answers < outcome.users_used:
+            return replace(verdict, success=None)
+    else:
+        verdict = judge(found, study.learner, population)
     return verdict if outcome.answers else replace(verdict, success=False)
 
 

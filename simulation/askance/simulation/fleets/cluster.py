@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from askance.client.errors import AskanceError, InvalidParameter
-from askance.simulation.fleets.shards import import_ray
+from askance.simulation.fleets.shards import forget, import_ray
 from askance.simulation.fleets.threads import check_workers, cores
 
 _LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
@@ -114,6 +114,7 @@ def _begun(
             raise NoCluster(f"cluster: expected {what}, found none: {said:.300}") from error
         yield
     finally:
+        forget()
         ray.shutdown()
 
 

@@ -13,6 +13,7 @@ from functools import lru_cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from askance.client import __version__
 from askance.client.errors import AskanceError, InvalidParameter
@@ -29,6 +30,10 @@ Remote = Any
 """A reference to what is in Ray's object store; Ray is optional, and so are its types."""
 
 
+_SENT: WeakKeyDictionary[Population, tuple[object, Remote]] = WeakKeyDictionary()
+"""Where the populations are that were sent, and to which Ray."""
+
+
 class LostShard(AskanceError):
     """A shard could not be computed: its worker raised, or died again and again."""
 
@@ -36,8 +41,8 @@ class LostShard(AskanceError):
 class Shards:
     """Computes rounds by tasks of the Ray that this process has joined.
 
-    The population goes into the object store once, the rest of a round's work once a round; tasks
-    carry references.
+    The population goes into the object store once, for as long as this process is in that Ray; the
+    rest of a round's work goes there once a round. Tasks carry references.
 
     Args:
       at_once: how many shards may be out at a time.
@@ -47,7 +52,6 @@ class Shards:
         self._at_once = at_once
         self._ray = import_ray()
         self._task = self._ray.remote(num_cpus=1, max_retries=_RETRIES)(compute)
-        self._population: tuple[Population, Remote] | None = None
 
     def run(self, work: ChunkWork) -> Iterator[ChunkResult]:
         """The results of all chunks of this work, in order."""
@@ -78,10 +82,14 @@ class Shards:
         return len(out) < self._at_once and len(out) + len(done) < _AHEAD * self._at_once
 
     def _sent(self, population: Population) -> Remote:
-        """Where the population is; it is the same one for all rounds of a study."""
-        if self._population is None or self._population[0] is not population:
-            self._population = population, self._ray.put(population)
-        return self._population[1]
+        """Where the population is: the same one for all rounds of a study, or of many studies."""
+        context = self._ray.get_runtime_context()
+        ours = context.get_node_id(), context.get_job_id()  # another Ray would know nothing of it
+        there, where = _SENT.get(population, (None, None))
+        if there != ours:
+            where = self._ray.put(population)
+            _SENT[population] = ours, where
+        return where
 
     def _result(self, task: Remote, shard: range) -> tuple[Results, float]:
         """What a task returned.
@@ -99,6 +107,11 @@ class Shards:
         except errors.RayError as error:
             raise _lost(shard, error) from None
         return found
+
+
+def forget() -> None:
+    """To be called when this process leaves a Ray: what was sent is gone with it."""
+    _SENT.clear()
 
 
 def compute(sent: list[Remote], shard: range, version: str) -> tuple[Results, float]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 from askance.aggregator.estimation.intervals import clopper_pearson
 from askance.aggregator.learners import (
@@ -57,6 +58,20 @@ def test_the_last_look_is_sized_for_its_share() -> None:
     assert at_once.users < planned.users < 1.09 * at_once.users
     assert (at_once.waves, planned.lower_bound) == (1, at_once.lower_bound)
     assert planned.hoeffding_users == at_once.hoeffding_users
+
+
+def test_a_confidence_sequence_would_be_wider_at_every_look() -> None:
+    """Robbins' normal mixture: |S_m| < sqrt((m + r) (2 ln(1/beta) + ln((m + r)/r))), any r > 0."""
+    beta, looks = 0.01, np.array([1 / 8, 1 / 4, 1 / 2, 1])
+
+    def widths(r: float) -> np.ndarray:
+        terms = 2 * np.log(1 / beta) + np.log((looks + r) / r)
+        return np.asarray(np.sqrt((looks + r) * terms / looks))
+
+    best = min((widths(r) for r in np.geomspace(1e-3, 1, 301)), key=lambda each: float(each[-1]))
+    ours = -norm.ppf(beta * np.array([float(share) for share in shares(4)]) / 2)
+    assert best == pytest.approx([4.1, 3.8, 3.6, 3.6], abs=0.06)
+    assert ours == pytest.approx([3.3, 3.3, 3.3, 2.7], abs=0.06)
 
 
 def test_one_wave_is_the_plan_that_there_always_was() -> None:

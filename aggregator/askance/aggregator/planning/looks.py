@@ -10,7 +10,9 @@ the looks depend on each other.
 it sizes the round, and the rest evenly for those before. That is what a round that does not end
 early loses by its looks: 1.08 times the users at beta = .01 a value, 1.04 at .0005; with equal
 shares in four waves it would be 1.37 and 1.21, and a round that does end early would not end much
-earlier.
+earlier. A confidence sequence holds at every n, which nobody looks at: at beta = .01, Robbins'
+normal mixture at its best for n is 4.1, 3.8, 3.6 and 3.6 deviations wide at the four looks, these
+shares 3.3, 3.3, 3.3 and 2.7.
 """
 
 from __future__ import annotations

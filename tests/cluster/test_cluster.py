@@ -74,7 +74,7 @@ def settings(environment: dict[str, str]) -> dict[str, Any]:
 @pytest.mark.usefixtures("ray_of_three")
 class TestWorkers:
     def test_a_worker_that_is_killed_in_the_middle_of_a_round_changes_nothing(
-        self, tmp_path: Path
+        self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
     ) -> None:
         once = tmp_path / "killed"
 
@@ -85,6 +85,8 @@ class TestWorkers:
 
         assert digest(numbers(dies), "ray") == digest(numbers(), "columns")
         assert once.exists()
+        time.sleep(1)  # Ray says so late, if it does
+        assert capfd.readouterr() == ("", "")
 
     def test_what_a_worker_raises_is_one_line(self) -> None:
         def fails(start: int) -> None:

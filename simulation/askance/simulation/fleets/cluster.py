@@ -18,6 +18,10 @@ from askance.client.errors import AskanceError, InvalidParameter
 from askance.simulation.fleets.shards import forget, import_ray
 from askance.simulation.fleets.threads import check_workers, cores
 
+_ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # those of shards that nobody waits for any more
+}
 _LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 _LONGEST = 40  # letters of a folder in which Ray can still name its sockets
 _OOM_RETRIES = 2
@@ -45,7 +49,8 @@ def joined(workers: int | None = None, address: str | None = None) -> Iterator[i
       NoCluster: nothing at that address, or Ray would not start.
     """
     check_workers(workers)
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
     ray = import_ray()
     if ray.is_initialized():
         _check_address(ray, address)
@@ -112,7 +117,8 @@ def _begun(
         except Exception as error:  # of many kinds, not all of them Ray's
             said = " ".join(str(error).split())
             raise NoCluster(f"cluster: expected {what}, found none: {said:.300}") from error
-        yield
+        with _silent(ray):
+            yield
     finally:
         forget()
         ray.shutdown()
@@ -132,6 +138,19 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(level)
         if main:
             signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _silent(ray: ModuleType) -> Iterator[None]:
+    """Ray prints of each worker that dies on stdout, which is for results, whatever it is told of
+    logs; what could not be made good is raised."""
+    worker = ray._private.worker
+    before = worker.print_to_stdstream
+    worker.print_to_stdstream = lambda *_, **__: None
+    try:
+        yield
+    finally:
+        worker.print_to_stdstream = before
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from askance.simulation.populations import Population
 _SHARD_S = 0.25  # what a shard should take: a hundred times what a task costs besides
 _LARGEST = 512  # chunks of a shard, however fast: their results are in memory together
 _AHEAD = 4  # shards a worker that may be out or done before the one that is waited for
-_RETRIES = 5  # of a shard whose worker or node is lost; it may have been the shard's own doing
+_RETRIES = 3  # of a shard whose worker or node is lost; it may have been the shard's own doing
 
 Results = list[ChunkResult]
 Remote = Any

@@ -111,7 +111,7 @@ def _users(tail: Tail, tau: float, beta: float) -> int:
 def _least_whole(enough: Callable[[int], bool], most: int) -> int:
     """The least number that is enough, where every larger one is; at most `most`, taken as enough.
 
-    A third of Chernoff's size is too small for the normal factor to make up for.
+    A quarter of Chernoff's size is seldom enough, and where it is the search begins at nobody.
     """
     low, high = most // 4, most
     if low and enough(low):

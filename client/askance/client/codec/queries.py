@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from askance.client.codec.parsing import parse
 from askance.client.errors import InvalidQuery
-from askance.client.queries import MAX_NODES, Node, Op, Query, Schema
+from askance.client.queries import MAX_NODES, Query, Schema
 from askance.protos.v1 import query_pb2 as pb
-
-_OPS = {int(op): op for op in Op}
 
 
 def encode_query(query: Query) -> pb.Query:
@@ -46,22 +44,13 @@ def decode_query(message: pb.Query, schema: Schema) -> Query:
     Raises:
       InvalidQuery: an operation, kind or node that this version does not know or allow.
     """
-    if len(message.nodes) > MAX_NODES:  # before each of them costs time
+    if len(message.nodes) > MAX_NODES:  # before anything costs time
         raise InvalidQuery(f"query: expected 1..{MAX_NODES} nodes, found {len(message.nodes)}")
     return Query.rebuilt(
         message.kind,
-        tuple(_decode_node(index, node) for index, node in enumerate(message.nodes)),
+        message.nodes,  # read where they are: a thousand values between would take as long again
         schema,
         low=message.low,
         high=message.high,
         default=message.default,
     )
-
-
-def _decode_node(index: int, message: pb.Node) -> Node:
-    op = _OPS.get(message.op)
-    if op is None:
-        raise InvalidQuery(
-            f"query: expected a known operation at node {index}, found number {message.op}"
-        )
-    return Node(op, tuple(message.args), message.name, tuple(message.constants), message.frac)

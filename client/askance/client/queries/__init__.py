@@ -50,7 +50,7 @@ from askance.client.queries.functions import (
 )
 from askance.client.queries.kinds import Kind, Op
 from askance.client.queries.limits import MAX_COMPONENTS, MAX_NODES
-from askance.client.queries.program import Node, Program, canonical_bytes, flatten, rebuild
+from askance.client.queries.program import Node, Program, flatten, rebuild
 from askance.client.queries.query import (
     Query,
     QueryKind,
@@ -101,7 +101,6 @@ __all__ = [
     "as_query",
     "block_of",
     "bucketize",
-    "canonical_bytes",
     "category",
     "clip",
     "constant",

@@ -22,6 +22,11 @@ def u32(value: int) -> bytes:
     return _U32(value)
 
 
+def u32s(values: Sequence[int]) -> bytes:
+    """Four bytes each, without their count."""
+    return struct.pack(f">{len(values)}I", *values)
+
+
 def i64(value: int) -> bytes:
     """Eight bytes, big-endian, two's complement."""
     return struct.pack(">q", value)

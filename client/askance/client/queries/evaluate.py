@@ -11,9 +11,10 @@ No floats, no libm, no BLAS; the chunk size cannot matter, for rows never meet.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
+from operator import add, or_, sub
 from typing import Any
 
 import numpy as np
@@ -75,42 +76,42 @@ class Compiled:
 def compile_expression(expression: Expression) -> Compiled:
     """The steps of an expression, each distinct node evaluated once."""
     ordered = postorder(expression)
-    names = tuple(node.name for node in ordered if node.op == Op.FIELD)
-    compiler = _Compiler(names)
+    fields = [node for node in ordered if node.name]
+    compiler = _Compiler(fields)
     for node in ordered:
-        compiler.add(node)
+        if not node.name:
+            compiler.add(node)
     result = compiler.slot(expression)
     steps = tuple(compiler.steps)
     comparison = None
     if expression.op in _COMPARISONS:  # the last node, whose step is the last one
         comparison = (_COMPARISONS[expression.op], *steps[-1][1])
-    return Compiled(names, steps, result, _reads(ordered, names), comparison)
+    names = tuple([node.name for node in fields])
+    return Compiled(names, steps, result, _reads(ordered, fields), comparison)
 
 
-def _reads(ordered: tuple[Expression, ...], names: tuple[str, ...]) -> tuple[int, ...]:
+def _reads(ordered: Sequence[Expression], fields: Sequence[Expression]) -> tuple[int, ...]:
     """What each component of a vector depends on."""
     root = ordered[-1]
     if root.kind != Kind.VECTOR:
         return ()
-    bits = {name: 1 << position for position, name in enumerate(names)}
-    read: dict[bytes, int] = {}
+    read = {node.digest: 1 << position for position, node in enumerate(fields)}
     for node in ordered:
-        mask = bits.get(node.name, 0)
-        for arg in node.args:
-            mask |= read[arg.digest]
-        read[node.digest] = mask
+        if not node.name:
+            masks = [read[arg.digest] for arg in node.args]
+            read[node.digest] = reduce(or_, masks, 0)
     if root.op == Op.HADAMARD:
         return (read[root.digest],) * root.width
-    return tuple(read[arg.digest] for arg in root.args)
+    return tuple([read[arg.digest] for arg in root.args])
 
 
 class _Compiler:
-    """Assigns slots to nodes and turns each node into one or a few steps."""
+    """Assigns slots to nodes, fields first, and turns each other node into one or a few steps."""
 
-    def __init__(self, names: tuple[str, ...]) -> None:
+    def __init__(self, fields: Sequence[Expression]) -> None:
         self.steps: list[Step] = []
-        self._fields = {name: position for position, name in enumerate(names)}
-        self._slots: dict[bytes, int] = {}
+        self._fields = len(fields)
+        self._slots = {node.digest: position for position, node in enumerate(fields)}
         self._shifted: dict[tuple[int, int], int] = {}
 
     def slot(self, node: Expression) -> int:
@@ -118,28 +119,33 @@ class _Compiler:
 
     def emit(self, function: Callable[..., Any], *parameters: Any) -> int:
         self.steps.append((function, parameters))
-        return len(self._fields) + len(self.steps) - 1
+        return self._fields + len(self.steps) - 1
 
     def aligned(self, node: Expression, frac: int) -> int:
         """The slot of a value on the finer grid `frac`."""
-        slot, shift = self.slot(node), frac - node.frac
+        slot, shift = self._slots[node.digest], frac - node.type.frac
         if shift == 0:
             return slot
         if (slot, shift) not in self._shifted:
             self._shifted[slot, shift] = self.emit(_shift_left, slot, shift)
         return self._shifted[slot, shift]
 
+    def all_aligned(self, nodes: Sequence[Expression], frac: int) -> list[int]:
+        """The slots of several, on one grid."""
+        return [
+            self._slots[node.digest] if node.type.frac == frac else self.aligned(node, frac)
+            for node in nodes
+        ]
+
     def add(self, node: Expression) -> None:
-        if node.op == Op.FIELD:
-            self._slots[node.digest] = self._fields[node.name]
-        elif node.op == Op.CONSTANT:
+        if node.op == Op.CONSTANT:
             self._slots[node.digest] = self.emit(_constant, node.constants[0])
         elif node.op in _ALIGNED:
             frac = max(arg.frac for arg in node.args)
-            slots = (self.aligned(arg, frac) for arg in node.args)
+            slots = self.all_aligned(node.args, frac)
             self._slots[node.digest] = self.emit(_ALIGNED[node.op], *slots)
         elif node.op in _PLAIN:
-            slots = (self.slot(arg) for arg in node.args)
+            slots = [self.slot(arg) for arg in node.args]
             self._slots[node.digest] = self.emit(_PLAIN[node.op], *slots)
         else:
             self._slots[node.digest] = _SPECIAL[node.op](self, node)
@@ -282,7 +288,7 @@ def _first(slots: Slots, predicates: tuple[int, ...]) -> Any:
 
 
 def _vector(slots: Slots, components: tuple[int, ...]) -> Any:
-    return tuple(slots[i] for i in components)
+    return tuple(map(slots.__getitem__, components))
 
 
 def _hadamard_rows(slots: Slots, terms: tuple[tuple[int, int], ...], rows: tuple[int, ...]) -> Any:
@@ -297,17 +303,17 @@ def _hadamard_rows(slots: Slots, terms: tuple[tuple[int, int], ...], rows: tuple
 
 
 def _hadamard_all(slots: Slots, terms: tuple[tuple[int, int], ...], rows: tuple[int, ...]) -> Any:
-    """Many rows: all by the fast transform, in log2(order) steps of sums and differences."""
-    order = 1 << (len(terms) - 1).bit_length()
+    """Many rows: all by the fast transform, in log2(order) steps of sums and differences.
+
+    A step transforms the lowest bit of the places and makes it the highest of the rows; after as
+    many steps as there are bits, each is where it was.
+    """
+    bits = (len(terms) - 1).bit_length()
     values: list[Any] = [-slots[i] if minus else slots[i] for i, minus in terms]
-    values += [0] * (order - len(terms))
-    half = 1
-    while half < order:
-        for start in range(0, order, 2 * half):
-            for place in range(start, start + half):
-                one, other = values[place], values[place + half]
-                values[place], values[place + half] = one + other, one - other
-        half *= 2
+    values += [0] * ((1 << bits) - len(terms))
+    for _ in range(bits):
+        one, other = values[::2], values[1::2]
+        values = [*map(add, one, other), *map(sub, one, other)]
     return tuple(values[row] for row in rows)
 
 
@@ -388,15 +394,13 @@ def _compile_first(compiler: _Compiler, node: Expression) -> int:
 
 
 def _compile_vector(compiler: _Compiler, node: Expression) -> int:
-    return compiler.emit(_vector, tuple(compiler.aligned(arg, node.grid) for arg in node.args))
+    return compiler.emit(_vector, tuple(compiler.all_aligned(node.args, node.grid)))
 
 
 def _compile_hadamard(compiler: _Compiler, node: Expression) -> int:
     words = -(-len(node.args) // WORD)
-    terms = tuple(
-        (compiler.aligned(arg, node.grid), node.constants[place // WORD] >> place % WORD & 1)
-        for place, arg in enumerate(node.args)
-    )
+    signs = [word >> bit & 1 for word in node.constants[:words] for bit in range(WORD)]
+    terms = tuple(zip(compiler.all_aligned(node.args, node.grid), signs, strict=False))
     rows = node.constants[words:]
     few = len(rows) <= (len(terms) - 1).bit_length()
     return compiler.emit(_hadamard_rows if few else _hadamard_all, terms, rows)
@@ -430,7 +434,7 @@ _PLAIN: dict[Op, Callable[..., Any]] = {
 def _compile_where(compiler: _Compiler, node: Expression) -> int:
     condition, a, b = node.args
     frac = max(a.frac, b.frac)
-    slots = compiler.aligned(a, frac), compiler.aligned(b, frac)
+    slots = compiler.all_aligned((a, b), frac)
     return compiler.emit(_where, compiler.slot(condition), *slots)
 
 

@@ -51,6 +51,7 @@ class Expression:
         size: not less than the number of distinct nodes.
         weight: not less than their nodes, arguments and constants together.
         digest: of the structure and of the types of the fields in it.
+        around: the bytes that a program has of it, before and after those of its arguments.
     """
 
     op: Op
@@ -63,6 +64,7 @@ class Expression:
     size: int
     weight: int
     digest: bytes
+    around: tuple[bytes, bytes]
 
     __array_ufunc__ = None  # numpy's numbers on the left leave the operator to us
 
@@ -228,15 +230,15 @@ def build(
         raise InvalidQuery(f"{op.name} expects no field name, found one")
     else:
         inferred, identity = infer(parts), b""
-    depth = 1 + max((arg.depth for arg in args), default=0)
+    depth = 1 + max([arg.depth for arg in args], default=0)
     if depth > MAX_DEPTH:
         raise InvalidQuery(
             f"{op.name} expects a depth of at most {MAX_DEPTH}, found {depth}: "
             "use dot for a long sum and first for a long choice"
         )
     own = 1 + len(args) + len(constants)
-    size = 1 + sum(arg.size for arg in args)
-    weight = own + sum(arg.weight for arg in args)
+    size = 1 + sum([arg.size for arg in args])
+    weight = own + sum([arg.weight for arg in args])
     if ceiling is not None:
         size, weight = min(size, ceiling[0]), min(weight, ceiling[1])
     elif size > MAX_NODES or weight > MAX_WEIGHT:  # perhaps only because shared nodes count twice
@@ -247,19 +249,12 @@ def build(
             f"a query expects at most {MAX_NODES} distinct nodes and {MAX_WEIGHT} nodes, arguments "
             f"and constants in all, found {size} and {weight}"
         )
-    children = b"".join(arg.digest for arg in args)
-    digest = sha256(node_bytes(op, len(args), children, name, constants, grid) + identity)
+    # Injective, whatever stands for the arguments, if all of it has one fixed width.
+    before = _NODE + u8(op) + u32(len(args))
+    after = text(name) + i64s(constants) + u8(grid)
+    digest = sha256(b"".join((before, *[arg.digest for arg in args], after, identity))).digest()
     return Expression(
-        op, args, name, constants, grid, inferred, depth, size, weight, digest.digest()
-    )
-
-
-def node_bytes(
-    op: Op, arity: int, children: bytes, name: str, constants: tuple[int, ...], grid: int
-) -> bytes:
-    """A node's injective bytes, given those that stand for its arguments (of one fixed width)."""
-    return b"".join(
-        (_NODE, u8(op), u32(arity), children, text(name), i64s(constants), u8(grid)),
+        op, args, name, constants, grid, inferred, depth, size, weight, digest, (before, after)
     )
 
 

@@ -103,13 +103,10 @@ def _expect(parts: Parts, position: int, kinds: Sequence[Kind]) -> Expression:
 def _aligned(op: Op, frac: int, *args: Expression) -> list[tuple[int, int]]:
     """The arguments' bounds on a common finer grid."""
     types = [arg.type for arg in args]
-    bounds = [
-        (kind.low, kind.high)
-        if kind.frac == frac  # bounded already, as every value is
-        else (kind.low << (frac - kind.frac), kind.high << (frac - kind.frac))
-        for kind in types
-    ]
-    bounded(op, min(pair[0] for pair in bounds), max(pair[1] for pair in bounds))
+    if all(kind.frac == frac for kind in types):  # bounded already, as every value is
+        return [(kind.low, kind.high) for kind in types]
+    bounds = [(kind.low << (frac - kind.frac), kind.high << (frac - kind.frac)) for kind in types]
+    bounded(op, min(bounds)[0], max([high for _, high in bounds]))
     return bounds
 
 
@@ -118,7 +115,7 @@ def _numbers(parts: Parts) -> tuple[int, list[tuple[int, int]]]:
     for position, arg in enumerate(parts.args):
         if arg.type.kind not in _NUMERIC:
             _expect(parts, position, _NUMERIC)
-    frac = max(arg.type.frac for arg in parts.args)
+    frac = max([arg.type.frac for arg in parts.args])
     return frac, _aligned(parts.op, frac, *parts.args)
 
 
@@ -329,7 +326,7 @@ def _vector(parts: Parts) -> ValueType:
         )
     if parts.grid > frac:
         bounds = _aligned(parts.op, parts.grid, *parts.args)
-    low, high = min(pair[0] for pair in bounds), max(pair[1] for pair in bounds)
+    low, high = min(bounds)[0], max([high for _, high in bounds])
     return ValueType(Kind.VECTOR, parts.grid, low, high, width=len(parts.args))
 
 
@@ -354,7 +351,7 @@ def _hadamard(parts: Parts) -> ValueType:
     # Every partial sum, with whatever signs, is below the sum of magnitudes.
     if parts.grid > frac:
         bounds = _aligned(parts.op, parts.grid, *parts.args)
-    reach = sum(max(abs(low), abs(high)) for low, high in bounds)
+    reach = sum([max(-low, high) for low, high in bounds])
     bounded(parts.op, reach)
     return ValueType(Kind.VECTOR, parts.grid, -reach, reach, width=len(rows))
 

@@ -12,13 +12,14 @@ are big-endian and of fixed width, texts and lists are preceded by their length.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from operator import is_
+from typing import TYPE_CHECKING, Protocol
 
 from askance.client.errors import InvalidQuery
-from askance.client.queries.canonical import u32
-from askance.client.queries.expressions import Expression, build, node_bytes
+from askance.client.queries.canonical import u32, u32s
+from askance.client.queries.expressions import Expression, build
 from askance.client.queries.kinds import Op
 from askance.client.queries.limits import MAX_BITS, MAX_MAGNITUDE, MAX_NODES, MAX_WEIGHT
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _FORMAT = b"askance/program/1"
 _OPS = {int(op): op for op in Op}
+_FIELD = Op.FIELD  # which takes a while to look up
 _LATEST = 4  # expressions remembered: a program is checked, kept and compiled in one go
 
 
@@ -49,17 +51,39 @@ class Node:
     frac: int = 0
 
 
-@dataclass(frozen=True, slots=True, init=False)
+class Carried(Protocol):
+    """What a node is read from: a `Node`, or whatever carries one over the wire."""
+
+    @property
+    def op(self) -> int: ...
+
+    @property
+    def args(self) -> Sequence[int]: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def constants(self) -> Sequence[int]: ...
+
+    @property
+    def frac(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Program:
     """An expression's canonical nodes and bytes."""
 
-    nodes: tuple[Node, ...]
-    canonical: bytes
+    expression: Expression
+    canonical: bytes = field(init=False, repr=False)
 
-    def __init__(self, expression: Expression) -> None:
-        nodes = flatten(expression)
-        object.__setattr__(self, "nodes", nodes)
-        object.__setattr__(self, "canonical", canonical_bytes(nodes))
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "canonical", _canonical_bytes(postorder(self.expression)))
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes, laid out anew: who sends a program needs them, who receives one has them."""
+        return flatten(self.expression)
 
 
 @lru_cache(maxsize=_LATEST)
@@ -81,7 +105,6 @@ def postorder(expression: Expression) -> tuple[Expression, ...]:
     return tuple(ordered)
 
 
-@lru_cache(maxsize=_LATEST)
 def flatten(expression: Expression) -> tuple[Node, ...]:
     """The expression as canonical nodes."""
     ordered = postorder(expression)
@@ -98,23 +121,18 @@ def flatten(expression: Expression) -> tuple[Node, ...]:
     )
 
 
-def canonical_bytes(nodes: Sequence[Node]) -> bytes:
+def _canonical_bytes(ordered: Sequence[Expression]) -> bytes:
     """Injective, versioned bytes of a program (see this file's docstring)."""
-    encoded = [
-        node_bytes(
-            node.op,
-            len(node.args),
-            b"".join(map(u32, node.args)),
-            node.name,
-            node.constants,
-            node.frac,
-        )
-        for node in nodes
-    ]
-    return b"".join((_FORMAT, u32(len(encoded)), *encoded))
+    position = {node.digest: index for index, node in enumerate(ordered)}
+    pieces = [_FORMAT, u32(len(ordered))]
+    for node in ordered:
+        before, after = node.around
+        args = u32s([position[arg.digest] for arg in node.args]) if node.args else b""
+        pieces += (before, args, after)
+    return b"".join(pieces)
 
 
-def rebuild(nodes: Sequence[Node], schema: Schema) -> Expression:
+def rebuild(nodes: Sequence[Carried], schema: Schema) -> Expression:
     """The expression that a list of nodes stands for, inferred anew against this schema.
 
     Raises:
@@ -126,57 +144,64 @@ def rebuild(nodes: Sequence[Node], schema: Schema) -> Expression:
     built: list[Expression] = []
     weight = 0
     for position, node in enumerate(nodes):
-        weight += 1 + len(node.args) + len(node.constants)
-        if weight > MAX_WEIGHT:
+        op = _OPS.get(node.op)
+        if op is None:
             raise InvalidQuery(
-                f"a program expects at most {MAX_WEIGHT} nodes, arguments and constants in all"
+                f"query: expected a known operation at node {position}, found number {node.op}"
             )
         try:
-            built.append(_rebuild_node(node, built, schema, (position + 1, weight)))
+            if op is _FIELD:
+                weight += 1
+                built.append(_field(node, schema))
+            else:
+                weight += 1 + len(node.args) + len(node.constants)
+                built.append(_operation(op, node, built, (position + 1, weight)))
         except InvalidQuery as error:
             raise InvalidQuery(f"node {position}: {error}") from None
-    root = built[-1]
-    if flatten(root) != tuple(nodes):
+    # An expression has its node's name, constants and grid, and its arguments are these very
+    # objects; of two that are equal the postorder has the first only. So this compares all of it.
+    ordered = postorder(built[-1])
+    if len(ordered) != len(built) or not all(map(is_, ordered, built)):
         raise InvalidQuery("a program expects its nodes in canonical order, each used and once")
-    return root
+    return built[-1]
 
 
-def _rebuild_node(
-    node: Node, built: Sequence[Expression], schema: Schema, ceiling: tuple[int, int]
+def _field(node: Carried, schema: Schema) -> Expression:
+    """The schema's own expression: a thousand labels are not hashed again for every node."""
+    name = node.name
+    if not isinstance(name, str):
+        raise InvalidQuery("FIELD expects a text as name")
+    if name not in schema.fields:
+        raise InvalidQuery(f"the schema {schema.name!r} has no field {name[:64]!r}")
+    if node.args or node.constants or node.frac:
+        raise InvalidQuery(f"FIELD {name} expects no arguments, constants or grid")
+    return schema[name]
+
+
+def _operation(
+    op: Op, node: Carried, built: Sequence[Expression], ceiling: tuple[int, int]
 ) -> Expression:
-    op = _OPS.get(node.op)
-    if op is None:
-        raise InvalidQuery("unknown operation")
-    for arg in node.args:
-        if not _is_int(arg) or not 0 <= arg < len(built):
-            raise InvalidQuery(f"{op.name} expects positions of earlier nodes as arguments")
+    """Any other node, whose arguments are among those built; ceiling: see `build`."""
+    if ceiling[1] > MAX_WEIGHT:  # before each of them costs time
+        raise InvalidQuery(
+            f"a program expects at most {MAX_WEIGHT} nodes, arguments and constants in all"
+        )
     if len(node.constants) > MAX_BITS:
         raise InvalidQuery(f"{op.name} expects at most {MAX_BITS} constants")
-    for value in node.constants:
-        if not _is_int(value) or abs(value) >= MAX_MAGNITUDE:
+    args, constants = tuple(node.args), tuple(node.constants)
+    for arg in args:
+        if type(arg) is not int or not 0 <= arg < len(built):
+            raise InvalidQuery(f"{op.name} expects positions of earlier nodes as arguments")
+    for value in constants:
+        if type(value) is not int or abs(value) >= MAX_MAGNITUDE:
             raise InvalidQuery(f"{op.name} expects integer constants below 2^62")
     if type(node.frac) is not int or not isinstance(node.name, str):
         raise InvalidQuery(f"{op.name} expects an integer grid and a text as name")
-    if op == Op.FIELD:
-        return _field(node, schema)
     return build(
         op,
-        tuple(built[arg] for arg in node.args),
+        tuple([built[arg] for arg in args]),
         name=node.name,
-        constants=tuple(node.constants),
+        constants=constants,
         grid=node.frac,
         ceiling=ceiling,
     )
-
-
-def _field(node: Node, schema: Schema) -> Expression:
-    """The schema's own expression: a thousand labels are not hashed again for every node."""
-    if node.name not in schema:
-        raise InvalidQuery(f"the schema {schema.name!r} has no field {node.name[:64]!r}")
-    if node.args or node.constants or node.frac:
-        raise InvalidQuery(f"FIELD {node.name} expects no arguments, constants or grid")
-    return schema[node.name]
-
-
-def _is_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)

@@ -24,7 +24,7 @@ from askance.client.queries.functions import components, first
 from askance.client.queries.functions import vector as vector_of
 from askance.client.queries.kinds import Kind
 from askance.client.queries.limits import MAX_CELLS, MAX_MAGNITUDE, MAX_SPREAD
-from askance.client.queries.program import Node, Program, rebuild
+from askance.client.queries.program import Carried, Node, Program, rebuild
 from askance.client.queries.schema import Encoded, EncodedColumns, EncodedRecord, Schema
 from askance.client.queries.vectors import (
     Bounds,
@@ -95,7 +95,7 @@ class Query:
     def rebuilt(
         cls,
         kind: int,
-        nodes: Sequence[Node],
+        nodes: Sequence[Carried],
         schema: Schema,
         *,
         low: int,

@@ -48,10 +48,12 @@ def vector_of_record(compiled: Compiled, bounds: Bounds, record: EncodedRecord) 
     low, high, default = bounds
     # Computed also where a field is missing: the time it takes does not tell whether one is.
     values = compiled.run([record.values[name] for name in compiled.names])
-    absent = sum(1 << i for i, name in enumerate(compiled.names) if not record.present[name])
+    absent = sum([1 << i for i, name in enumerate(compiled.names) if not record.present[name]])
     return tuple(
-        default if reads & absent else min(max(value, low), high)
-        for value, reads in zip(values, compiled.reads, strict=True)
+        [
+            default if reads & absent else min(max(value, low), high)
+            for value, reads in zip(values, compiled.reads, strict=True)
+        ]
     )
 
 

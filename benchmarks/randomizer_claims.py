@@ -1,0 +1,153 @@
+"""What is claimed of the randomizers, held against what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import masked_parity_users as parity
+from peers_accuracy import Accuracy
+from randomizer_cells import FrequencyRow, SignedRow
+from randomizer_devices import MOST_BYTES, MOST_MS, DeviceRow
+from randomizer_means import MeanRow
+from simulators import Row as SpeedRow
+
+FAR = 5.0  # standard errors at which what was measured is not what is stated
+SPEEDS = {"predicate": 10e6, "frequency": 3e6}  # users a second, at least
+NEAR_OPTIMUM = {64: 1.01, 1024: 1.03}  # by cells; at epsilon .5 to 4
+CLOSE_TO_DUCHI, CLOSE_TO_LIMIT, CLOSE_TO_PRIOR = 1e-6, 0.01, 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A figure and what bounds it.
+
+    Args:
+        of: what it is about.
+        worst: the figure, where it is nearest to its bound or farthest beyond.
+        bound: the most it may be; where `least`, the least.
+    """
+
+    of: str
+    worst: float
+    bound: float
+    least: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is within the bound."""
+        return self.worst >= self.bound if self.least else self.worst <= self.bound
+
+
+def of_means(rows: Sequence[MeanRow]) -> Iterator[Claim]:
+    """Minimax is C^2, the others are at the dual's bound; what is measured is what is stated."""
+    by = {name: [row for row in rows if row.objective == name] for name in _objectives(rows)}
+    yield from _most(
+        "means: |minimax - C^2|",
+        (abs(row.figure - row.duchi) for row in by.get("minimax", ())),
+        CLOSE_TO_DUCHI,
+    )
+    yield from _most(
+        "means: conditional / limit - 1",
+        (row.figure / row.limit - 1 for row in by.get("conditional", ())),
+        CLOSE_TO_LIMIT,
+    )
+    yield from _most(
+        "means: prior / limit - 1",
+        (row.figure / row.limit - 1 for row in by.get("prior", ())),
+        CLOSE_TO_PRIOR,
+    )
+    yield from _most(
+        "means: prior / C^2", (row.figure / row.duchi for row in by.get("prior", ())), 1.0
+    )
+    yield from _most(
+        "means: |measured - theory|, standard errors",
+        (abs(row.n_mse - row.theory) / row.n_mse_se for row in rows),
+        FAR,
+    )
+    yield from _most(
+        "means: |bias|, standard errors", (abs(row.bias) / row.bias_se for row in rows), FAR
+    )
+
+
+def of_frequencies(rows: Sequence[FrequencyRow], peers: Sequence[Accuracy]) -> Iterator[Claim]:
+    """Near subset selection's optimum, and unbiased; what peers renormalise is not."""
+    for k, bound in NEAR_OPTIMUM.items():
+        mine = [row for row in rows if row.k == k and 0.5 <= row.eps <= 4]
+        yield from _most(
+            f"frequencies: n x variance over the optimum, k = {k}",
+            (row.exact / row.optimum for row in mine),
+            bound,
+        )
+    yield from _most(
+        "frequencies: |measured - exact|, standard errors",
+        (abs(row.n_mse - row.exact) / row.n_mse_se for row in rows),
+        FAR,
+    )
+    yield from _most(
+        "frequencies: |bias| of an empty cell, standard errors",
+        (abs(row.bias) / row.bias_se for row in rows),
+        FAR,
+    )
+    biased = [row for row in peers if row.estimate == "clipped, renormalised"]
+    if biased and rows:
+        yield Claim(
+            "frequencies: peers' bias of an empty cell when renormalised, standard errors",
+            min(abs(row.bias) / row.bias_se for row in biased),
+            FAR,
+            least=True,
+        )
+
+
+def of_signed(rows: Sequence[SignedRow]) -> Iterator[Claim]:
+    """What is measured is what is stated."""
+    yield from _most(
+        "signed: |measured - exact|, standard errors",
+        (abs(row.n_mse - row.exact) / row.n_mse_se for row in rows),
+        FAR,
+    )
+
+
+def of_users(rows: Sequence[parity.Row]) -> Iterator[Claim]:
+    """So many times fewer users than printed, and a plan that is not far from what is needed."""
+    for epsilon, part in parity.CLAIMS.items():
+        mine = [row for row in rows if row.epsilon == epsilon]
+        yield from _least(
+            f"users: printed / (ours d), epsilon = {epsilon}",
+            (row.measured_ratio / row.d for row in mine),
+            part,
+        )
+    yield from _most("users: planned / measured", (row.excess for row in rows), parity.PLANNED)
+
+
+def of_speed(rows: Sequence[SpeedRow]) -> Iterator[Claim]:
+    """Users a second of our columns."""
+    for question, bound in SPEEDS.items():
+        mine = [row for row in rows if (row.whose, row.question) == ("askance", question)]
+        yield from _least(f"speed: users a second, {question}", (row.per_s for row in mine), bound)
+
+
+def of_devices(rows: Sequence[DeviceRow]) -> Iterator[Claim]:
+    """Milliseconds, of what plans ask, and bytes, of everything."""
+    mine = [row for row in rows if not row.stranger]
+    yield from _most("devices: ms, first", (row.first_ms for row in mine), MOST_MS)
+    yield from _most("devices: ms, a new request", (row.new_ms for row in mine), MOST_MS)
+    yield from _most("devices: ms, a known request", (row.again_ms for row in mine), MOST_MS)
+    yield from _most("devices: bytes a request", (row.request_bytes for row in rows), MOST_BYTES)
+
+
+def _objectives(rows: Sequence[MeanRow]) -> list[str]:
+    return list(dict.fromkeys(row.objective for row in rows))
+
+
+def _most(of: str, figures: Iterable[float], bound: float) -> Iterator[Claim]:
+    """One claim of the greatest; none of nothing."""
+    every = list(figures)
+    if every:
+        yield Claim(of, max(every), bound)
+
+
+def _least(of: str, figures: Iterable[float], bound: float) -> Iterator[Claim]:
+    every = list(figures)
+    if every:
+        yield Claim(of, min(every), bound, least=True)

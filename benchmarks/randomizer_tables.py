@@ -1,0 +1,219 @@
+"""What `randomizers.py` prints, for people: a table a section, and the claims."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import masked_parity_users as parity
+from peers_accuracy import Accuracy, best
+from peers_environments import Skipped
+from randomizer_cells import FrequencyRow, SignedRow
+from randomizer_claims import Claim
+from randomizer_devices import DeviceRow
+from randomizer_means import MeanRow
+from rich.console import Console
+from rich.table import Table
+from simulators import Row as SpeedRow
+
+_WIDTH = 140
+
+
+class Measured(Protocol):
+    """What there is to tell (`randomizers.Found`)."""
+
+    means: list[MeanRow]
+    frequencies: list[FrequencyRow]
+    signed: list[SignedRow]
+    peers: list[Accuracy]
+    users: list[parity.Row]
+    speed: list[SpeedRow]
+    devices: list[DeviceRow]
+    skipped: list[Skipped]
+
+    @property
+    def claims(self) -> list[Claim]:
+        """All of them."""
+
+
+def show(found: Measured) -> None:
+    """Every section that is not empty."""
+    console = Console(width=_WIDTH)
+    if found.means:
+        console.print(_of_means(found.means, found.peers))
+    if found.frequencies:
+        console.print(_of_frequencies(found.frequencies, found.peers))
+        console.print(_of_biases(found.frequencies, found.peers))
+    if found.signed:
+        console.print(_of_signed(found.signed))
+    if found.users:
+        parity.show(found.users)
+    if found.speed:
+        console.print(_of_speed(found.speed))
+    if found.devices:
+        console.print(_of_devices(found.devices))
+    console.print(_of_claims(found.claims))
+    for one in found.skipped:
+        console.print(f"{one.peer} was left out: {one.reason}", highlight=False)
+
+
+def _of_means(rows: Sequence[MeanRow], peers: Sequence[Accuracy]) -> Table:
+    table = _table("Means of numbers in [-1, 1]: n x MSE", ["people", "objective"])
+    for name in ("eps", "symbols", "figure", "limit", "C^2", "theory", "measured", "best peer"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        peer = best(peers, "mean", row.eps, None) if row.people == "skewed" else None
+        table.add_row(
+            row.people,
+            row.objective,
+            f"{row.eps:g}",
+            str(row.symbols),
+            f"{row.figure:.5g}",
+            f"{row.limit:.5g}",
+            f"{row.duchi:.5g}",
+            f"{row.theory:.4g}",
+            f"{row.n_mse:.4g} ± {row.n_mse_se:.2g}",
+            _peer(peer),
+        )
+    return table
+
+
+def _of_frequencies(rows: Sequence[FrequencyRow], peers: Sequence[Accuracy]) -> Table:
+    table = _table("Shares of k cells: n x MSE, averaged over cells, raw estimates", ["design"])
+    for name in ("k", "eps", "bytes", "exact", "optimum", "over", "measured", "best peer, raw"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(
+            row.design,
+            f"{row.k:,}",
+            f"{row.eps:g}",
+            str(row.report_bytes),
+            f"{row.exact:.4g}",
+            f"{row.optimum:.4g}",
+            f"{row.exact / row.optimum - 1:.2%}",
+            f"{row.n_mse:.4g} ± {row.n_mse_se:.2g}",
+            _peer(best(peers, "frequency", row.eps, row.k)),
+        )
+    return table
+
+
+def _of_biases(rows: Sequence[FrequencyRow], peers: Sequence[Accuracy]) -> Table:
+    """Ours, and of each peer the protocol with the greatest bias, a kind of estimate."""
+    table = _table("The mean error of a cell that nobody is in", ["whose", "protocol", "estimate"])
+    for name in ("k", "eps", "n", "n x MSE", "bias", "standard errors"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        worst: dict[tuple[str, str], Accuracy] = {}
+        for one in peers:
+            if (one.question, one.eps, one.k) == ("frequency", row.eps, row.k):
+                kind = (one.peer, one.estimate)
+                worst[kind] = max(one, worst.get(kind, one), key=_biased)
+        table.add_row(
+            "askance",
+            row.design,
+            "raw",
+            f"{row.k:,}",
+            f"{row.eps:g}",
+            f"{row.n:,}",
+            f"{row.n_mse:.3g}",
+            f"{row.bias:+.1e} ± {row.bias_se:.0e}",
+            f"{abs(row.bias) / row.bias_se:.1f}",
+        )
+        for (peer, estimate), one in worst.items():
+            table.add_row(
+                peer,
+                one.protocol,
+                estimate,
+                f"{row.k:,}",
+                f"{row.eps:g}",
+                f"{one.n:,}",
+                f"{one.n_mse:.3g}",
+                f"{one.bias:+.1e} ± {one.bias_se:.0e}",
+                f"{_biased(one):.1f}",
+            )
+    return table
+
+
+def _of_signed(rows: Sequence[SignedRow]) -> Table:
+    table = _table("Signed values, everybody at one: n x MSE, averaged over values", ["randomizer"])
+    for name in ("d", "eps", "exact", "C^2 - 1/d", "8/(e-1)", "measured", "plan", "with a promise"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(
+            row.randomizer,
+            str(row.d),
+            f"{row.eps:g}",
+            f"{row.exact:.4g}",
+            f"{row.duchi:.4g}",
+            f"{row.large:.4g}",
+            f"{row.n_mse:.4g} ± {row.n_mse_se:.2g}",
+            "takes it" if row.planned else "",
+            "takes it" if row.promised else "",
+        )
+    return table
+
+
+def _of_speed(rows: Sequence[SpeedRow]) -> Table:
+    table = _table("Users a second, simulated", ["question", "whose", "how"])
+    for name in ("users", "users/s", "greatest error of a share"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in sorted(rows, key=lambda row: (row.question != "predicate", -row.per_s)):
+        table.add_row(
+            row.question,
+            f"{row.whose} {row.version}",
+            row.protocol,
+            f"{row.users:,}",
+            f"{row.per_s:,.0f}",
+            f"{row.error:.2g}",
+        )
+    return table
+
+
+def _of_devices(rows: Sequence[DeviceRow]) -> Table:
+    table = _table(
+        "A device's answer: bytes, and milliseconds of the processor", ["question", "family"]
+    )
+    for name in ("request", "report", "first", "new", "again"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(
+            row.question,
+            row.family + (" (a stranger's)" if row.stranger else ""),
+            f"{row.request_bytes:,}",
+            f"{row.report_bytes:,}",
+            f"{row.first_ms:.2f}",
+            f"{row.new_ms:.2f}",
+            f"{row.again_ms:.2f}",
+        )
+    return table
+
+
+def _of_claims(claims: Sequence[Claim]) -> Table:
+    table = _table("What is claimed", ["of"])
+    for name in ("worst", "bound", "holds"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for claim in claims:
+        sign = ">=" if claim.least else "<="
+        table.add_row(
+            claim.of,
+            f"{claim.worst:.4g}",
+            f"{sign} {claim.bound:.4g}",
+            "yes" if claim.holds else "NO",
+        )
+    return table
+
+
+def _table(title: str, names: Sequence[str]) -> Table:
+    table = Table(title=title)
+    for name in names:
+        table.add_column(name, no_wrap=True)
+    return table
+
+
+def _peer(row: Accuracy | None) -> str:
+    return "" if row is None else f"{row.n_mse:.4g} ± {row.n_mse_se:.2g} {row.peer}"
+
+
+def _biased(row: Accuracy) -> float:
+    """The bias in standard errors."""
+    return abs(row.bias) / row.bias_se

@@ -1,0 +1,216 @@
+"""How far our randomizers are from what is possible at all, and from peers, in one run.
+
+    python benchmarks/randomizers.py [--quick] [--json] [--plot FOLDER] [--peers ENVS]
+                                     [--adult FILE.csv] [--only SECTION ...]
+
+Sections: `means` of bounded numbers, `frequencies` of cells and `signed` values, each as n x MSE at
+epsilon .25 to 4: exact, of the integers that devices are sent, beside theory and the limit, and as
+measured from everybody's own report, beside peers; `users` of MASKED-PARITY
+(`masked_parity_users.py`); `speed` of the simulation (`simulators.py`); `devices`: milliseconds an
+answer and bytes a request. `peers_environments.py` says how ENVS is made; who is absent is left
+out, with the reason. At the end stands what is claimed, and whether it holds.
+
+Exit code 1: something that is claimed does not hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import masked_parity_users as parity
+import randomizer_claims as claims
+import randomizer_pictures as pictures
+import randomizer_tables as tables
+from peers_accuracy import Accuracy, peers_accuracy
+from peers_environments import Skipped, run_peers
+from randomizer_cells import FrequencyRow, SignedRow, frequency_rows, signed_rows
+from randomizer_claims import Claim
+from randomizer_devices import DeviceRow, device_rows
+from randomizer_means import MeanRow, mean_rows, of_adult, skewed
+from simulators import PEERS as SIMULATORS
+from simulators import USERS as SIMULATED
+from simulators import Row as SpeedRow
+from simulators import ours
+
+SECTIONS = ("means", "frequencies", "signed", "users", "speed", "devices")
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much is measured.
+
+    Args:
+        name: what peers' scripts know it by.
+        epsilons: of means, frequencies and signed values.
+        cells: of frequencies; values: of signed values.
+        means: repetitions; frequencies: of 64 cells; signed: likewise.
+        dimensions: of MASKED-PARITY; parity: how closely its users are found.
+        processes: that a device first answers in.
+    """
+
+    name: str
+    epsilons: tuple[float, ...]
+    cells: tuple[int, ...]
+    values: tuple[int, ...]
+    means: int
+    frequencies: int
+    signed: int
+    dimensions: tuple[int, ...]
+    parity: parity.Effort
+    processes: int
+
+
+FULL = Effort(
+    name="full",
+    epsilons=(0.25, 0.5, 1.0, 2.0, 3.0, 4.0),
+    cells=(64, 1024, 16_384),
+    values=(8, 64),
+    means=1000,
+    frequencies=300,
+    signed=200,
+    dimensions=parity.DIMENSIONS,
+    parity=parity.FULL,
+    processes=3,
+)
+QUICK = Effort(
+    name="quick",
+    epsilons=(1.0, 4.0),
+    cells=(64, 1024),
+    values=(8,),
+    means=40,
+    frequencies=20,
+    signed=10,
+    dimensions=(8, 16),
+    parity=parity.QUICK,
+    processes=1,
+)
+
+
+@dataclass(slots=True)
+class Found:
+    """What was measured, section by section; a section that was not asked for is empty."""
+
+    means: list[MeanRow] = field(default_factory=list)
+    frequencies: list[FrequencyRow] = field(default_factory=list)
+    signed: list[SignedRow] = field(default_factory=list)
+    peers: list[Accuracy] = field(default_factory=list)
+    users: list[parity.Row] = field(default_factory=list)
+    speed: list[SpeedRow] = field(default_factory=list)
+    devices: list[DeviceRow] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+
+    @property
+    def claims(self) -> list[Claim]:
+        """All that can be held against what was measured."""
+        return [
+            *claims.of_means(self.means),
+            *claims.of_frequencies(self.frequencies, self.peers),
+            *claims.of_signed(self.signed),
+            *claims.of_users(self.users),
+            *claims.of_speed(self.speed),
+            *claims.of_devices(self.devices),
+        ]
+
+
+def measured(
+    sections: Sequence[str], effort: Effort, environments: Path | None, adult: Path | None
+) -> Found:
+    """Everything that is asked for, one after the other; progress is told on stderr."""
+    found = Found()
+
+    def means() -> None:
+        everybody = [skewed()]
+        if adult is None:
+            found.skipped.append(Skipped("Adult", "no --adult FILE"))
+        elif not adult.is_file():
+            found.skipped.append(Skipped("Adult", "the file of --adult is not there"))
+        else:
+            everybody += of_adult(adult)
+        found.means += mean_rows(effort.epsilons, everybody, effort.means)
+
+    def frequencies() -> None:
+        found.frequencies += frequency_rows(effort.epsilons, effort.cells, effort.frequencies)
+
+    def signed() -> None:
+        found.signed += signed_rows(effort.epsilons, effort.values, effort.signed)
+
+    def users() -> None:
+        epsilons = ("1",) if effort is QUICK else parity.EPSILONS
+        found.users += parity.rows(epsilons, effort.dimensions, effort.parity)
+
+    def speed() -> None:
+        found.speed += [
+            ours(*which, count)
+            for which, count in SIMULATED[effort.name].items()
+            if which[0] == "columns"
+        ]
+        ran, absent = run_peers("speed", SIMULATORS, environments, effort.name)
+        found.speed += [
+            SpeedRow(whose=one.peer, version=one.version, **row) for one in ran for row in one.rows
+        ]
+        found.skipped += absent
+
+    def devices() -> None:
+        found.devices += device_rows(effort.processes, 9)
+
+    work: dict[str, Callable[[], None]] = {
+        "means": means,
+        "frequencies": frequencies,
+        "signed": signed,
+        "users": users,
+        "speed": speed,
+        "devices": devices,
+    }
+    for section in sections:
+        print(f"{section} ...", file=sys.stderr, flush=True)
+        work[section]()
+    if {"means", "frequencies"} & set(sections):
+        print("peers' means and frequencies ...", file=sys.stderr, flush=True)
+        found.peers, absent = peers_accuracy(environments, effort.name)
+        found.skipped += [one for one in absent if one not in found.skipped]
+    return found
+
+
+def story(found: Found) -> dict[str, Any]:
+    """What `--json` prints."""
+    told = {
+        name: [asdict(row) for row in getattr(found, name)]
+        for name in ("means", "frequencies", "signed", "peers", "devices", "skipped")
+    }
+    speed = [asdict(row) | {"per_s": row.per_s} for row in found.speed]
+    held = [asdict(claim) | {"holds": claim.holds} for claim in found.claims]
+    return told | {"speed": speed, "users": parity.story(found.users), "claims": held}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="two epsilons, few repetitions")
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
+    parser.add_argument("--plot", type=Path, metavar="FOLDER", help="where pictures are written")
+    parser.add_argument("--peers", type=Path, metavar="ENVS", help="an environment a peer")
+    parser.add_argument("--adult", type=Path, metavar="FILE.csv", help="the Adult data")
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, metavar="SECTION", default=SECTIONS)
+    given = parser.parse_args(arguments)
+    found = measured(given.only, QUICK if given.quick else FULL, given.peers, given.adult)
+    if given.json:
+        print(json.dumps(story(found)))
+    else:
+        tables.show(found)
+    if given.plot is not None:
+        given.plot.mkdir(parents=True, exist_ok=True)
+        pictures.of_means(found.means, found.peers, given.plot / "means.png")
+        pictures.of_frequencies(found.frequencies, found.peers, given.plot / "frequencies.png")
+        if found.users:
+            parity.plot(found.users, given.plot / "users.png")
+    return 0 if all(claim.holds for claim in found.claims) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

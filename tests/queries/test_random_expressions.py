@@ -47,6 +47,7 @@ from askance.client.queries import (
     sigmoid_table,
     where,
 )
+from askance.simulation.populations.population import narrowed
 
 WIDTH = 35
 S = Schema(
@@ -280,6 +281,7 @@ SETTINGS = settings(max_examples=150, deadline=None, suppress_health_check=list(
 @given(expressions, st.lists(records(), min_size=1, max_size=4))
 def test_record_columns_and_reference_agree(e: Expression, rows: list[dict[str, Any]]) -> None:
     columns = columns_of(rows)
+    narrow = narrowed(S, columns)
     for position, row in enumerate(rows):
         exact = reference(e, meaning(row)) * (1 << e.frac)
         assert exact.denominator == 1
@@ -291,7 +293,9 @@ def test_record_columns_and_reference_agree(e: Expression, rows: list[dict[str, 
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # numpy warns of some overflows; there are none
             from_columns = query.evaluate(columns)
+            from_narrow = query.evaluate(narrow)
         assert from_columns[position] == exact
+        assert from_narrow[position] == exact
 
 
 @SETTINGS

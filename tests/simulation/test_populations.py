@@ -19,7 +19,7 @@ from scipy.stats import chi2, norm
 
 from askance.aggregator.learners import Conjunction, MaskedParity, masked_parity_schema
 from askance.client.errors import InvalidParameter
-from askance.client.queries import Bits, Expression, category, predicate, real
+from askance.client.queries import Bits, Expression, Integer, Schema, category, predicate, real
 from askance.simulation.populations import (
     POPULATIONS,
     Population,
@@ -232,3 +232,16 @@ class TestFromColumns:
         assert people.target is None
         assert bits(people).tolist() == [[False, True], [True, True]]
         assert values(people, schema["i"]).tolist() == [0, 1]
+
+    @pytest.mark.parametrize(
+        ("low", "high", "width"), [(-128, 127, 1), (-129, 0, 2), (0, 2**15, 4), (0, 2**31, 8)]
+    )
+    def test_they_are_kept_in_as_few_bytes_as_the_bounds_allow(
+        self, low: int, high: int, width: int
+    ) -> None:
+        schema = Schema("people", 1, number=Integer(low, high))
+        people = Population.from_columns(schema, {"number": [low, high, None]})
+        kept = people.columns(0, 3)
+        assert np.asarray(kept.values["number"]).itemsize == width
+        assert [kept.record(row).values["number"] for row in range(2)] == [low, high]
+        assert kept.present["number"].tolist() == [True, True, False]

@@ -19,7 +19,7 @@ from askance.client.queries.fields import Bit, Bits, Category, Field
 from askance.client.queries.limits import WORD
 
 Words = tuple[NDArray[np.int64], ...]
-ColumnValue = NDArray[np.int64] | Words
+ColumnValue = NDArray[np.signedinteger[Any]] | Words
 
 _GRID_BITS = 62
 _INT64_MAX = (1 << 63) - 1

@@ -53,6 +53,15 @@ class Compiled:
     reads: tuple[int, ...] = ()
     comparison: tuple[np.ufunc, int, int] | None = None
 
+    @property
+    def direct(self) -> bool:
+        """Whether all there is to do is to compare fields and constants as they are.
+
+        Nothing is added to them or shifted then, so that a column may be of any width.
+        """
+        given = all(function is _constant for function, _ in self.steps[:-1])
+        return given and self.comparison is not None and bool(self.names)
+
     def run(self, slots: Slots) -> Any:
         """The value, given the fields' values; `slots` is used up."""
         for function, parameters in self.steps:
@@ -95,13 +104,13 @@ def _reads(ordered: Sequence[Expression], fields: Sequence[Expression]) -> tuple
     root = ordered[-1]
     if root.kind != Kind.VECTOR:
         return ()
+    if root.op == Op.HADAMARD:
+        return ((1 << len(fields)) - 1,) * root.width
     read = {node.digest: 1 << position for position, node in enumerate(fields)}
-    for node in ordered:
+    for node in ordered[:-1]:
         if not node.name:
             masks = [read[arg.digest] for arg in node.args]
             read[node.digest] = reduce(or_, masks, 0)
-    if root.op == Op.HADAMARD:
-        return (read[root.digest],) * root.width
     return tuple([read[arg.digest] for arg in root.args])
 
 

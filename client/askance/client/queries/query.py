@@ -240,12 +240,17 @@ class Query:
         """
         if self.kind != QueryKind.PREDICATE:
             raise InvalidQuery(f"holds expects a PREDICATE query, found {self.kind.name}")
-        check_fields(self._compiled, columns)
-        held = np.empty(columns.rows, dtype=np.bool_)
-        for start in range(0, columns.rows, _CHUNK):
-            chunk = slice(start, start + _CHUNK)
-            held[chunk] = self._compiled.holds(slots_of(self._compiled, columns, chunk))
-        for name in self._compiled.names:
+        compiled = self._compiled
+        check_fields(compiled, columns)
+        held: NDArray[np.bool_]
+        if compiled.direct:
+            held = compiled.holds([columns.values[name] for name in compiled.names])
+        else:
+            held = np.empty(columns.rows, dtype=np.bool_)
+            for start in range(0, columns.rows, _CHUNK):
+                chunk = slice(start, start + _CHUNK)
+                held[chunk] = compiled.holds(slots_of(compiled, columns, chunk))
+        for name in compiled.names:
             present = columns.present[name]
             if not present.all():
                 held[~present] = self.default == 1

@@ -46,7 +46,8 @@ class EncodedColumns:
     """Many records on the grid, column by column; the arrays are read-only.
 
     Args:
-        values: field name -> int64 array, shape (rows,) (Bits: a tuple of such arrays).
+        values: field name -> int64 array, shape (rows,) (Bits: a tuple of such arrays); a narrower
+            one will do that holds all between the field's bounds.
         present: field name -> bool array, shape (rows,).
         rows: the number of records.
     """
@@ -67,7 +68,11 @@ class EncodedColumns:
             for name, column in self.values.items()
         }
         present = {name: column[rows] for name, column in self.present.items()}
-        count = len(np.empty(self.rows, dtype=np.bool_)[rows])
+        count = (
+            len(range(*rows.indices(self.rows)))
+            if isinstance(rows, slice)
+            else len(np.empty(self.rows, dtype=np.bool_)[rows])
+        )
         return EncodedColumns(values, present, count)
 
     def record(self, row: int) -> EncodedRecord:

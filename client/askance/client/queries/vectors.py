@@ -34,12 +34,14 @@ def check_fields(compiled: Compiled, encoded: Encoded) -> None:
 
 
 def slots_of(compiled: Compiled, columns: EncodedColumns, rows: slice) -> list[Any]:
-    """The first slots of a program, for these rows."""
+    """The first slots of a program, for these rows: int64, in which nothing overflows."""
     slots: list[Any] = []
     for name in compiled.names:
         column = columns.values[name]
-        words = isinstance(column, tuple)
-        slots.append(tuple(word[rows] for word in column) if words else column[rows])
+        if isinstance(column, tuple):
+            slots.append(tuple(word[rows] for word in column))
+        else:
+            slots.append(column[rows].astype(np.int64, copy=False))
     return slots
 
 

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from askance.aggregator.learners.rationals import Rational
 from askance.client.errors import InvalidParameter
 from askance.client.queries import EncodedColumns, Schema
+from askance.client.queries.columns import ColumnValue
+from askance.client.queries.fields import ValueType
 from askance.simulation.coins import keystream
 from askance.simulation.seeds import Seed
 
@@ -86,8 +88,8 @@ class Population:
         Raises:
           InvalidRecord: a column that the schema does not have, or of another shape.
         """
-        encoded = schema.encode_columns({key: columns[key] for key in columns})
-        return cls(name, schema, len(encoded), lambda start, stop: encoded.take(slice(start, stop)))
+        people = narrowed(schema, schema.encode_columns({key: columns[key] for key in columns}))
+        return cls(name, schema, len(people), lambda start, stop: people.take(slice(start, stop)))
 
     @classmethod
     def from_csv(
@@ -155,6 +157,29 @@ def columns_of(
     first = next(iter(values.values()))
     rows = len(first[0] if isinstance(first, tuple) else first)
     return EncodedColumns(values, {name: np.ones(rows, np.bool_) for name in values}, rows)
+
+
+def narrowed(schema: Schema, people: EncodedColumns) -> EncodedColumns:
+    """The same people in as few bytes as each field's bounds allow, for who is kept in memory.
+
+    Ages take one byte a user and not eight: less to hold, and less to read in every round. Fields
+    of bits stay as they are, 32 to a word.
+    """
+    values: dict[str, ColumnValue] = {}
+    for name, column in people.values.items():
+        if not isinstance(column, tuple):
+            column = column.astype(_narrowest(schema.fields[name].type))
+            column.setflags(write=False)
+        values[name] = column
+    return EncodedColumns(values, people.present, people.rows)
+
+
+def _narrowest(kind: ValueType) -> np.dtype[np.signedinteger[Any]]:
+    for width in (np.int8, np.int16, np.int32):
+        ends = np.iinfo(width)
+        if ends.min <= kind.low and kind.high <= ends.max:
+            return np.dtype(width)
+    return np.dtype(np.int64)
 
 
 def words_of_bits(words: NDArray[np.uint64], width: int) -> tuple[NDArray[np.int64], ...]:

@@ -24,7 +24,7 @@ from askance.client.queries.columns import ColumnValue, encode_column
 from askance.client.queries.exact import exact_ratio
 from askance.client.queries.limits import MAX_FRAC, MAX_SPREAD
 from askance.client.records import NOTHING, Table, field_name, is_missing
-from askance.simulation.populations.population import Population, draws
+from askance.simulation.populations.population import Population, draws, narrowed
 from askance.simulation.seeds import Seed
 
 Rows = NDArray[np.int64]
@@ -106,7 +106,7 @@ def _encoded(people: Table, schema: Schema) -> EncodedColumns:
         values[name] = (
             tuple(word[chosen] for word in found) if isinstance(found, tuple) else found[chosen]
         )
-    return EncodedColumns(values, present, len(people.rows))
+    return narrowed(schema, EncodedColumns(values, present, len(people.rows)))
 
 
 def _divided(rows: int, held_out: Fraction, seed: Seed) -> tuple[Rows, Rows]:

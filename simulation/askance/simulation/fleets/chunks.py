@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from threading import local
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +32,26 @@ Words = NDArray[np.uint64]
 Ordinals = NDArray[np.int64]
 Part = tuple[UserClass, Outcome | None]
 
-_BLOCK = 1 << 15  # users whose reports are drawn together
+_BLOCK = 1 << 16  # words of coins that are drawn from together: they stay in the cache
+_FEWEST = 1 << 10  # users of a block, however many words each takes
 _SPARSE = 8  # one user in so many or fewer: their coins are computed one by one
+
+
+class _Memory(local):
+    """Memory for a block's words, one a thread, taken from the system once: to give it back and
+    take it again with every block costs as much as half of what is computed in it."""
+
+    def __init__(self) -> None:
+        self._words: Words = np.empty(0, np.uint64)
+
+    def words(self, users: int, count: int) -> Words:
+        """Shape (users, count); what was there before is lost."""
+        if len(self._words) < users * count:
+            self._words = np.empty(users * count, np.uint64)
+        return self._words[: users * count].reshape(users, count)
+
+
+_MEMORY = _Memory()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +118,12 @@ class ChunkWork:
             users[_said(alike)] += alike.users
             for group, outcome in alike.does:
                 parts[group].append((alike, outcome))
-        nobody = leaf(number)
         counts: list[NDArray[np.int64] | None] = []
         leaves = []
         for randomizer, asked in zip(self.randomizers, parts, strict=True):
             if not asked:
                 counts.append(None)
-                leaves.append(nobody)
+                leaves.append(leaf(number))
                 continue
             answered, symbols = room.symbols(randomizer, asked)
             counts.append(randomizer.tally(symbols))
@@ -152,13 +170,15 @@ class _Room:
     def _drawn(self, ask: Ask, alike: UserClass) -> Symbols:
         """The reports of a class to a request, so many users at a time as stay in the cache."""
         people = self._columns(ask, alike)
-        symbols = np.empty((alike.users, ask.randomizer.width), np.uint8)
+        blocks = []
         for rows, words in self._coins(ask, alike):
-            drawn = _Drawn.of(ask, people.take(rows), words)
-            symbols[rows] = draw(ask.randomizer, drawn.levels, words[:, : ask.randomizer.coins])
+            part = people if rows.stop - rows.start == len(people) else people.take(rows)
+            drawn = _Drawn.of(ask, part, words)
+            symbols = draw(ask.randomizer, drawn.levels, words[:, : ask.randomizer.coins])
             if self._work.behaviour.lies:
-                self._lie(ask, self._ordinals(alike)[rows], drawn, symbols[rows])
-        return symbols
+                self._lie(ask, self._ordinals(alike)[rows], drawn, symbols)
+            blocks.append(symbols)
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
     def _ordinals(self, alike: UserClass) -> Ordinals:
         return np.arange(self._start, self.stop, dtype=np.int64)[alike.rows]
@@ -175,17 +195,16 @@ class _Room:
         """The words of a class's answers, a block of its users after the other; an array of words
         lasts until the next one."""
         count = ask.randomizer.coins + rounding_coins(ask.query)
+        step = max(_FEWEST, _BLOCK // count)
         blocks = [
-            slice(first, min(first + _BLOCK, alike.users))
-            for first in range(0, alike.users, _BLOCK)
+            slice(first, min(first + step, alike.users)) for first in range(0, alike.users, step)
         ]
         if isinstance(alike.rows, slice):
             stream = Keystream(ask.key, self._start * count)  # an even word: chunks are
-            words = np.empty((min(_BLOCK, alike.users), count), np.uint64)
             for rows in blocks:
-                part = words[: rows.stop - rows.start]
-                stream.fill(part)
-                yield rows, part
+                words = _MEMORY.words(rows.stop - rows.start, count)
+                stream.fill(words)
+                yield rows, words
             return
         every = self.stop - self._start
         if alike.users * _SPARSE <= every:
@@ -199,6 +218,8 @@ class _Room:
     def _columns(self, ask: Ask, alike: UserClass) -> EncodedColumns:
         """A class's records as they were in the request's round: the fields that are asked."""
         people = self._in_round(ask.round)
+        if isinstance(alike.rows, slice):  # of all
+            return people
         names = [name for name in ask.query.fields_used if name in people.values]
         number = 0 if self._work.population.drift is None else ask.round
         parts = [self._field(people, number, name, alike) for name in names]

@@ -35,6 +35,7 @@ Coins = NDArray[np.uint64]
 Reports = NDArray[np.uint8]
 
 _CELLS_AT_ONCE = 1 << 22  # rows x cells of a block of sets
+_ONE = np.uint64(1)
 _HALF = np.uint64(32)
 _LOW = np.uint64((1 << 32) - 1)
 
@@ -58,8 +59,8 @@ def draw(randomizer: Randomizer, levels: Levels | Truths, coins: Coins) -> Repor
 def _(randomizer: Channel, levels: Levels | Truths, coins: Coins) -> Reports:
     edges = _table_edges(randomizer)
     if randomizer.levels == randomizer.symbols == 2:  # both answers, and one chosen: no look-ups
-        zero: Truths = coins[:, 0] >= edges[0, 0]
-        one: Truths = coins[:, 0] >= edges[1, 0]
+        zero: Truths = coins[:, 0] > edges[0, 0] - _ONE  # faster than >=, and an edge is never 0
+        one: Truths = coins[:, 0] > edges[1, 0] - _ONE
         one ^= zero
         one &= levels.astype(np.bool_, copy=False)
         zero ^= one

@@ -188,18 +188,7 @@ def test_nobody_at_an_address() -> None:
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_a_program_that_is_ended_ends_its_ray(how: signal.Signals) -> None:
     mark = uuid.uuid4().hex
-    words = [
-        "simulate",
-        "mean",
-        "--users",
-        "100000000000",
-        "--epsilon",
-        "1",
-        "--fleet",
-        "ray",
-        "--workers",
-        "1",
-    ]
+    words = "simulate mean --users 100000000000 --epsilon 1 --fleet ray --workers 1".split()
     kept = settings({"ASKANCE_TEST": mark})
     del kept["capture_output"]
     with subprocess.Popen(command(*words), **kept, stderr=subprocess.PIPE) as program:
@@ -209,8 +198,7 @@ def test_a_program_that_is_ended_ends_its_ray(how: signal.Signals) -> None:
             time.sleep(0.2)
         program.send_signal(how)
         _, errors = program.communicate(timeout=60)
-    assert program.returncode == 130
-    assert errors.strip() == "askance: interrupted"
+    assert (program.returncode, errors) == (130, "askance: interrupted\n")
     deadline = time.monotonic() + 20
     while marked(mark) and time.monotonic() < deadline:
         time.sleep(0.2)

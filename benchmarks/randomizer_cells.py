@@ -27,6 +27,7 @@ from askance.simulation.fleets.column_draws import draw
 
 NAT = 10**9
 USERS = 10_000
+LEAST = 15  # repetitions: a standard error of fewer is no good
 MASS = 2  # no signed value has more than twice an even share: promised where a plan may use it
 _WORDS_AT_ONCE = 1 << 23  # coins: bounds memory
 
@@ -120,7 +121,7 @@ def frequency_rows(
     for k in sizes:
         values = cells(USERS, k)
         truth = shares(values, k)
-        times = max(repetitions * 64 // k, 5)
+        times = max(repetitions * 64 // k, LEAST)
         for eps in epsilons:
             design = best_for(k, round(eps * NAT))
             rng = np.random.default_rng([k, round(eps * 100)])

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from fractions import Fraction
 from multiprocessing import get_context
 from typing import Any
 
@@ -107,18 +108,20 @@ def cases() -> Iterator[Case]:
         row[level] = (1 << 64) - 63 * plain.other
     table = Channel(tuple(map(tuple, rows)))
     yield Case("number, table of 64 x 64", number, {"x": 0.25}, real(number["x"]), table)
-    for k, randomizer in (
-        (256, subset_selection(256, NAT // 4)),
-        (1024, k_ary_response(1024, 8 * NAT)),
-        (1024, subset_selection(1024, NAT // 4)),
-        (1024, linear_hashing(1024, NAT)),
-        (65_535, linear_hashing(65_535, NAT)),
-        (65_535, linear_hashing(65_535, 8 * NAT)),
-        (65_535, subset_selection(65_535, NAT // 4)),
+    for k, eps, family in (
+        (256, "1/4", subset_selection),
+        (1024, "8", k_ary_response),
+        (1024, "1/4", subset_selection),
+        (1024, "1", linear_hashing),
+        (65_535, "1", linear_hashing),
+        (65_535, "8", linear_hashing),
+        (65_535, "1/4", subset_selection),
     ):
         schema = Schema("cells", 1, cell=Integer(0, k - 1))
-        asked, is_large = category(schema["cell"]), randomizer.width > _LARGEST_SET
-        yield Case(f"{k:,} cells", schema, {"cell": k - 2}, asked, randomizer, is_large)
+        randomizer: Randomizer = family(k, int(NAT * Fraction(eps)))
+        name, is_large = f"{k:,} cells, eps = {eps}", randomizer.width > _LARGEST_SET
+        asked = category(schema["cell"])
+        yield Case(name, schema, {"cell": k - 2}, asked, randomizer, is_large)
     for signs in (
         hadamard_sign(1000, NAT),
         signed_subset_selection(1000, 2 * NAT),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from askance.client.codec import digest_of, encode_report, study_of
+from askance.client.codec import digest_of, encode_report
 from askance.client.device.examination import ExaminedRequest, ExaminedStudy, Examiner
 from askance.client.device.policy import Policy
-from askance.client.errors import RemoteProtocolError
 from askance.client.ledger import MAX_ANSWERS, Charge, Ledger, Limits, Overrun
 from askance.client.messages import Reason, Refusal, Report, Request, SignedStudy
 from askance.client.queries import EncodedRecord, QueryKind, Schema
@@ -117,10 +116,10 @@ class Device:
         stored = self._ledger.stored(digest)
         if stored is not None:
             return stored
-        try:
-            study = self._studies.get(study_of(payload))
-        except RemoteProtocolError as error:
-            return self._refuse(digest, None, Refusal(Reason.MALFORMED, str(error)))
+        named = self._examiner.named_study(payload, digest)
+        if isinstance(named, Refusal):
+            return self._refuse(digest, None, named)
+        study = self._studies.get(named)
         if study is None:
             refusal = Refusal(Reason.UNKNOWN_STUDY, "expected a request of an accepted study")
             return self._refuse(digest, None, refusal)

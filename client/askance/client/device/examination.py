@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Generic, TypeVar
 
-from askance.client.codec import decode_request, decode_study, digest_of, verify_study
+from askance.client.codec import decode_request, decode_study, digest_of, study_of, verify_study
 from askance.client.errors import AskanceError, InvalidParameter, InvalidQuery
 from askance.client.messages import Reason, Refusal, Request, SignedStudy, StudyTerms
 from askance.client.queries import Query, QueryKind
 from askance.client.randomizers import HypercubeResponse, Randomizer
 
 _MAX_BYTES = 2 << 20
+_MAX_NAMED_BYTES = 512  # a digest and its key, or a refusal of one line
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class Examiner:
     def __init__(self, capacity: int = 16) -> None:
         self._studies = _Latest[bytes, ExaminedStudy | Refusal](capacity)
         self._requests = _Latest[tuple[bytes, bytes], ExaminedRequest | Refusal](capacity)
+        self._named = _Latest[bytes, bytes | Refusal](capacity)
 
     def study(self, signed: SignedStudy) -> ExaminedStudy | Refusal:
         """The study's terms, or why it is none."""
@@ -66,6 +68,18 @@ class Examiner:
         if verdict is None:
             verdict = _examine_study(signed)
             self._studies.remember(key, verdict, len(joined))
+        return verdict
+
+    def named_study(self, payload: bytes, digest: bytes) -> bytes | Refusal:
+        """The digest of the study that `payload` (whose digest is `digest`) is a request of, or why
+        it is none."""
+        verdict = self._named.get(digest)
+        if verdict is None:
+            try:
+                verdict = study_of(payload)
+            except AskanceError as error:
+                verdict = Refusal(Reason.MALFORMED, str(error))
+            self._named.remember(digest, verdict, _MAX_NAMED_BYTES)
         return verdict
 
     def request(

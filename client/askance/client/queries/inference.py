@@ -73,12 +73,11 @@ def infer(parts: Parts) -> ValueType:
 
 def bounded(op: Op, *values: int) -> None:
     """Refuse a value that int64 could not hold with room for one addition."""
-    for value in values:
-        if abs(value) >= MAX_MAGNITUDE:
-            raise InvalidQuery(
-                f"{op.name} could reach 2^62 or more: clip its arguments, or round_to a coarser "
-                "grid before multiplying"
-            )
+    if values and not -MAX_MAGNITUDE < min(values) <= max(values) < MAX_MAGNITUDE:
+        raise InvalidQuery(
+            f"{op.name} could reach 2^62 or more: clip its arguments, or round_to a coarser "
+            "grid before multiplying"
+        )
 
 
 def _check_count(op: Op, what: str, found: int, allowed: tuple[int, int]) -> None:
@@ -345,9 +344,9 @@ def _hadamard(parts: Parts) -> ValueType:
         if not 0 <= word < 1 << min(WORD, width - position * WORD):
             raise InvalidQuery(f"HADAMARD expects {width} signs, word {position} holds others")
     order = 1 << (width - 1).bit_length()
-    for row in rows:
-        if not 0 <= row < order:
-            raise InvalidQuery(f"HADAMARD expects rows of 0..{order - 1}, found {row}")
+    if not 0 <= min(rows) <= max(rows) < order:
+        wrong = next(row for row in rows if not 0 <= row < order)
+        raise InvalidQuery(f"HADAMARD expects rows of 0..{order - 1}, found {wrong}")
     # Every partial sum, with whatever signs, is below the sum of magnitudes.
     if parts.grid > frac:
         bounds = _aligned(parts.op, parts.grid, *parts.args)

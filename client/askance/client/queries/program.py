@@ -189,12 +189,10 @@ def _operation(
     if len(node.constants) > MAX_BITS:
         raise InvalidQuery(f"{op.name} expects at most {MAX_BITS} constants")
     args, constants = tuple(node.args), tuple(node.constants)
-    for arg in args:
-        if type(arg) is not int or not 0 <= arg < len(built):
-            raise InvalidQuery(f"{op.name} expects positions of earlier nodes as arguments")
-    for value in constants:
-        if type(value) is not int or abs(value) >= MAX_MAGNITUDE:
-            raise InvalidQuery(f"{op.name} expects integer constants below 2^62")
+    if not _lie_within(args, -1, len(built)):
+        raise InvalidQuery(f"{op.name} expects positions of earlier nodes as arguments")
+    if not _lie_within(constants, -MAX_MAGNITUDE, MAX_MAGNITUDE):
+        raise InvalidQuery(f"{op.name} expects integer constants below 2^62")
     if type(node.frac) is not int or not isinstance(node.name, str):
         raise InvalidQuery(f"{op.name} expects an integer grid and a text as name")
     return build(
@@ -205,3 +203,10 @@ def _operation(
         grid=node.frac,
         ceiling=ceiling,
     )
+
+
+def _lie_within(values: Sequence[int], below: int, above: int) -> bool:
+    """Whether all are integers, and no truth values, between the two."""
+    if not values:
+        return True
+    return {int}.issuperset(map(type, values)) and below < min(values) <= max(values) < above

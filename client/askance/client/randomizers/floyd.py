@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from askance.client.randomizers.coins import COIN_BITS, COIN_SPACE
 
+_ABSENT, _PRESENT = b"01"
+
 
 def draw_members(
     cells: int,
@@ -55,11 +57,11 @@ def draw_subset(items: int, size: int, coins: Sequence[int], coin_bits: int = CO
     Source: Bentley and Floyd, Communications of the ACM 30 (1987).
     """
     unread = items - len(coins)  # draw j takes coins[j - unread]
-    members = 0
+    members = bytearray(b"0" * items)  # binary digits: an integer would be copied at every draw
     for j in range(items - size, items):
-        bit = 1 << (items - 1 - ((coins[j - unread] * (j + 1)) >> coin_bits))
-        members |= bit if not members & bit else 1 << (items - 1 - j)
-    return members
+        item = (coins[j - unread] * (j + 1)) >> coin_bits
+        members[item if members[item] == _ABSENT else j] = _PRESENT
+    return int(members or b"0", 2)
 
 
 def certified_ratio(

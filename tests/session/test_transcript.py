@@ -39,7 +39,8 @@ tallies = st.builds(
         lambda d: tuple(sorted(d.items()))
     ),
 )
-groups = st.builds(AskedGroup, data, whole, whole, whole, whole)
+decodes = st.none() | st.lists(st.fractions(), min_size=1, max_size=3).map(tuple)
+groups = st.builds(AskedGroup, data, whole, whole, whole, whole, decodes)
 events = st.one_of(
     st.builds(Header, data, st.text(max_size=20), whole, whole, data, chances, chances),
     st.builds(
@@ -156,3 +157,12 @@ def test_half_a_line_is_refused(event: Event) -> None:
     log.append(line[: len(line) // 2])
     with pytest.raises(StoreError, match="at line 1"):
         Transcript(log)
+
+
+def test_a_group_without_decode_values_is_written_as_it_always_was() -> None:
+    (line,) = written(ASKED).lines()
+    assert line == (
+        '{"allocation":"fresh","groups":[{"nano_nats":1000000000,"payload":"7061796c6f6164",'
+        '"question":0,"start":2,"stop":5}],"kind":"asked","questions":["7175657374696f6e"],'
+        '"round":0}'
+    )

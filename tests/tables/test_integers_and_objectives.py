@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from askance.aggregator.tables import Conditional, Prior, integer_table, prior_of
+from askance.aggregator.tables import Conditional, Prior, integer_table, prior_at, prior_of
 from askance.client.errors import InvalidParameter
 from askance.client.randomizers import COIN_SPACE, randomized_response
 
@@ -110,3 +110,20 @@ def test_the_worst_between_levels_is_counted() -> None:
     values = channel.covering((-1, 1))
     assert Conditional().figure(channel, values) == values[0] ** 2
     assert channel.conditional_variance(0, values) == values[0] ** 2 - 1
+
+
+def test_a_prior_at_points_is_that_of_as_many_numbers() -> None:
+    points = [(Fraction(-1), Fraction(2)), (Fraction(1, 3), Fraction(1)), (Fraction(1), Fraction())]
+    weights = prior_at(points, 5)
+    assert sum(weights) == 3
+    assert weights[3] == Fraction(2, 3)  # 1/3 is two thirds of the way from 0 to 1/2
+    numbers = [-1.0, -1.0, 1 / 3]
+    assert [float(w / 3) for w in weights] == pytest.approx(
+        [float(w) for w in prior_of(numbers, 5)], abs=1e-9
+    )
+
+
+@pytest.mark.parametrize(("point", "levels"), [(Fraction(3, 2), 5), (Fraction(0), 1)])
+def test_a_prior_outside_the_range_is_refused(point: Fraction, levels: int) -> None:
+    with pytest.raises(InvalidParameter, match=r"points of \[-1, 1\], on 2 levels"):
+        prior_at([(point, Fraction(1))], levels)

@@ -323,7 +323,7 @@ def _hadamard_all(slots: Slots, terms: tuple[tuple[int, int], ...], rows: tuple[
     for _ in range(bits):
         one, other = values[::2], values[1::2]
         values = [*map(add, one, other), *map(sub, one, other)]
-    return tuple(values[row] for row in rows)
+    return tuple(map(values.__getitem__, rows))
 
 
 def _sigmoid(slots: Slots, i: int) -> Any:

@@ -169,9 +169,9 @@ def rebuild(nodes: Sequence[Carried], schema: Schema) -> Expression:
 def _field(node: Carried, schema: Schema) -> Expression:
     """The schema's own expression: a thousand labels are not hashed again for every node."""
     name = node.name
-    if not isinstance(name, str):
-        raise InvalidQuery("FIELD expects a text as name")
     if name not in schema.fields:
+        if not isinstance(name, str):
+            raise InvalidQuery("FIELD expects a text as name")
         raise InvalidQuery(f"the schema {schema.name!r} has no field {name[:64]!r}")
     if node.args or node.constants or node.frac:
         raise InvalidQuery(f"FIELD {name} expects no arguments, constants or grid")

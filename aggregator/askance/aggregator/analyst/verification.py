@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from askance.aggregator.store import StudyState
 from askance.client.codec import decode_request, decode_study, query_from_bytes, verify_study
 from askance.client.errors import AskanceError, InvalidAnswer, PlanRefused, TooFewRespondents
 from askance.client.messages import StudyTerms
+from askance.client.queries import Query, QueryKind, block_of
 
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-12  # interval ends come out of a numerical library
 _NANO = 10**9
@@ -255,13 +256,14 @@ def _check_record(transcript: Transcript, terms: StudyTerms, digest: bytes) -> N
 def _check_asked(asked: Asked, terms: StudyTerms, digest: bytes, free: range) -> int:
     """Checks a round's requests and who they went to; returns the first position not used."""
     place = f"transcript: round {asked.round}"
-    if sorted(group.question for group in asked.groups) != list(range(len(asked.questions))):
+    if {group.question for group in asked.groups} != set(range(len(asked.questions))):
         raise VerificationFailed(f"{place}: expected a group for every question, found others")
+    unasked = _parts(asked, terms)
     for number, group in enumerate(asked.groups):
         request = decode_request(group.payload, terms.schema)
-        question = query_from_bytes(asked.questions[group.question], terms.schema)
-        stated = (request.study_digest, request.round, request.group, request.query.canonical)
-        if stated != (digest, asked.round, number, question.canonical):
+        part = next(unasked[group.question], None)
+        stated = (request.study_digest, request.round, request.group, request.query)
+        if stated != (digest, asked.round, number, part):
             raise VerificationFailed(
                 f"{place}: expected group {number}'s own request, found another"
             )
@@ -276,10 +278,38 @@ def _check_asked(asked: Asked, terms: StudyTerms, digest: bytes, free: range) ->
             raise VerificationFailed(
                 f"{place}: expected group {number} among users not asked before, found others"
             )
+    if any(next(parts, None) for parts in unasked):
+        raise VerificationFailed(f"{place}: expected all of every question asked, found a part")
     cohorts = sorted({(group.start, group.stop) for group in asked.groups})
     if any(before[1] > after[0] for before, after in pairwise(cohorts)):
         raise VerificationFailed(f"{place}: expected cohorts apart, found two that overlap")
     return max((stop for _, stop in cohorts), default=free.start)
+
+
+def _parts(asked: Asked, terms: StudyTerms) -> list[Iterator[Query]]:
+    """For each question what its groups are to be asked: all of it, or its blocks in order."""
+    sizes: list[list[int]] = [[] for _ in asked.questions]
+    for group in asked.groups:
+        query = decode_request(group.payload, terms.schema).query
+        sizes[group.question].append(query.components if query.kind is QueryKind.VECTOR else 1)
+    return [
+        iter(_divided(query_from_bytes(question, terms.schema), parts))
+        for question, parts in zip(asked.questions, sizes, strict=True)
+    ]
+
+
+def _divided(question: Query, sizes: list[int]) -> list[Query]:
+    """A question as it is; a vector in blocks of these sizes, and of what they leave."""
+    if question.kind is not QueryKind.VECTOR:
+        return [question]
+    ends = [0, *accumulate(sizes)]
+    if ends[-1] < question.components:
+        ends.append(question.components)
+    return [
+        block_of(question, start, min(stop, question.components))
+        for start, stop in pairwise(ends)
+        if start < question.components
+    ]
 
 
 def _check_closed(asked: Asked, closed: Closed) -> None:

@@ -18,7 +18,7 @@ from askance.simulation.seeds import Seed
 
 _BLOCK = 16
 _WORD = 8
-_ZEROS = memoryview(bytes(1 << 15))  # what the cipher turns into a keystream, so much at a time
+_ZEROS = memoryview(bytes(1 << 17))  # what the cipher turns into a keystream, so much at a time
 
 
 class SeededCoins:

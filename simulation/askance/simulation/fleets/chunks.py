@@ -1,7 +1,8 @@
-"""A chunk of 2^16 ordinals of a round: levels, coins, reports, counts and leaves.
+"""Chunks of 2^16 ordinals of a round: levels, coins, reports, counts and leaves.
 
-`ChunkWork.chunk` is a pure function of the chunk's number and of the work, which is a value: it may
-be done by any thread, process or machine, in any order, and again where it was lost.
+`ChunkWork.shard`, of a few chunks in a row, is a pure function of their numbers and of the work,
+which is a value: it may be done by any thread, process or machine, in any order, and again where it
+was lost.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance.aggregator.session.tallies import CHUNK, leaf, packed
-from askance.client.messages import Reason, rounding_coins
+from askance.client.messages import rounding_coins
 from askance.client.queries import EncodedColumns, QueryKind
 from askance.client.randomizers import Randomizer
 from askance.client.randomizers.rounding import round_to_levels, sign_pattern
 from askance.simulation.behaviour import Behaviour
 from askance.simulation.coins import Keystream, keystream, keystream_at
-from askance.simulation.fleets.classes import Classes, UserClass
+from askance.simulation.fleets.classes import Classes, Said, UserClass
 from askance.simulation.fleets.column_draws import draw
 from askance.simulation.fleets.histories import Answered, Ask, Outcome
 from askance.simulation.populations import Population
@@ -29,11 +30,14 @@ from askance.simulation.populations import Population
 Symbols = NDArray[np.uint8]
 Which = NDArray[np.bool_]
 Words = NDArray[np.uint64]
+Counts = NDArray[np.int64]
 Ordinals = NDArray[np.int64]
 Part = tuple[UserClass, Outcome | None]
 
 _BLOCK = 1 << 16  # words of coins that are drawn from together: they stay in the cache
 _FEWEST = 1 << 10  # users of a block, however many words each takes
+_PER_LEVEL = 64  # reports for each level that are tallied together, so that most time is theirs ...
+_HELD = 1 << 22  # ... unless they have so many bytes
 _SPARSE = 8  # one user in so many or fewer: their coins are computed one by one
 
 
@@ -54,30 +58,19 @@ class _Memory(local):
 _MEMORY = _Memory()
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What a user says to a group's request: its answer's charge or why it refuses, and what the
-    study has cost it."""
-
-    group: int
-    refused: Reason | None
-    charged: int
-    spent: int
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class ChunkResult:
-    """What came of a chunk.
+class ShardResult:
+    """What came of a few chunks in a row.
 
     Args:
-      counts: a group's tally of the chunk's answers; None where nobody of the chunk was asked.
-      leaves: a group's leaf of the Merkle tree.
-      users: how many of the chunk's users say the same, to all that they were asked in the round;
-        who is away says nothing.
+      counts: a group's tally of their answers; None where none of their users was asked.
+      leaves: a group's leaves of the Merkle tree, one a chunk.
+      users: how many of their users say the same, to all that they were asked in the round; who is
+        away says nothing.
     """
 
-    counts: tuple[NDArray[np.int64] | None, ...]
-    leaves: tuple[bytes, ...]
+    counts: tuple[Counts | None, ...]
+    leaves: tuple[tuple[bytes, ...], ...]
     users: Counter[tuple[Said, ...]]
 
     @property
@@ -108,37 +101,68 @@ class ChunkWork:
         """How many there are; they are numbered from 0."""
         return -(-self.population.size // CHUNK)
 
-    def chunk(self, number: int) -> ChunkResult:
-        """What comes of the users number * 2^16 and on."""
+    def shard(self, chunks: range) -> ShardResult:
+        """What comes of the users 2^16 number and on, for each number of some in a row."""
+        groups = [_GroupOfShard(randomizer) for randomizer in self.randomizers]
+        users: Counter[tuple[Said, ...]] = Counter()
+        for number in chunks:
+            self._add_chunk(number, groups, users)
+        return ShardResult(
+            tuple(group.counts() for group in groups),
+            tuple(tuple(group.leaves) for group in groups),
+            users,
+        )
+
+    def _add_chunk(
+        self, number: int, groups: Sequence[_GroupOfShard], users: Counter[tuple[Said, ...]]
+    ) -> None:
         start = number * CHUNK
         room = _Room(self, start, min(start + CHUNK, self.population.size))
-        parts: list[list[Part]] = [[] for _ in self.randomizers]
-        users: Counter[tuple[Said, ...]] = Counter()
+        parts: list[list[Part]] = [[] for _ in groups]
         for alike in self.classes.of(start, room.stop):
-            users[_said(alike)] += alike.users
-            for group, outcome in alike.does:
-                parts[group].append((alike, outcome))
-        counts: list[NDArray[np.int64] | None] = []
-        leaves = []
-        for randomizer, asked in zip(self.randomizers, parts, strict=True):
-            if not asked:
-                counts.append(None)
-                leaves.append(leaf(number))
-                continue
-            answered, symbols = room.symbols(randomizer, asked)
-            counts.append(randomizer.tally(symbols))
-            leaves.append(leaf(number, *packed(randomizer, answered, symbols)))
-        return ChunkResult(tuple(counts), tuple(leaves), users)
+            users[alike.says] += alike.users
+            for place, outcome in alike.does:
+                parts[place].append((alike, outcome))
+        for group, asked in zip(groups, parts, strict=True):
+            if asked:
+                group.add(number, *room.symbols(group.randomizer, asked))
+            else:
+                group.leaves.append(leaf(number))
 
 
-def _said(alike: UserClass) -> tuple[Said, ...]:
-    return tuple(
-        Said(group, None, outcome.charged, outcome.spent)
-        if isinstance(outcome, Answered)
-        else Said(group, outcome.reason, 0, outcome.spent)
-        for group, outcome in alike.does
-        if outcome is not None
-    )
+class _GroupOfShard:
+    """What a group's users of a shard said, chunk by chunk.
+
+    The tally of a large alphabet takes long however few the reports: they are held until they are
+    enough for it.
+    """
+
+    def __init__(self, randomizer: Randomizer) -> None:
+        self.randomizer = randomizer
+        self.leaves: list[bytes] = []
+        self._counts: Counts | None = None
+        self._held: list[Symbols] = []
+        self._reports = 0
+        self._enough = min(_PER_LEVEL * randomizer.levels, _HELD // randomizer.width)
+
+    def add(self, number: int, answered: Which, symbols: Symbols) -> None:
+        """A chunk in which some were asked."""
+        self.leaves.append(leaf(number, *packed(self.randomizer, answered, symbols)))
+        self._held.append(symbols)
+        self._reports += len(symbols)
+        if self._reports >= self._enough:
+            self._tally()
+
+    def counts(self) -> Counts | None:
+        """The tally of all that was said; None if nobody was asked."""
+        if self._held:
+            self._tally()
+        return self._counts
+
+    def _tally(self) -> None:
+        held, self._held, self._reports = self._held, [], 0
+        counts = self.randomizer.tally(held[0] if len(held) == 1 else np.concatenate(held))
+        self._counts = counts if self._counts is None else self._counts + counts
 
 
 class _Room:

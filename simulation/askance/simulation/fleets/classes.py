@@ -9,14 +9,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance.aggregator.session import Permutation
+from askance.client.messages import Reason
 from askance.simulation.behaviour import Behaviour
-from askance.simulation.fleets.histories import Ask, Outcome, replay
+from askance.simulation.fleets.histories import Answered, Ask, Outcome, replay
 
 Ordinals = NDArray[np.int64]
 Rows = NDArray[np.int64] | slice
 
 Does = tuple[tuple[int, Outcome | None], ...]
 """For each group whose cohort a user is in, by its number: what the user does; None: nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a user says to a group's request: its answer's charge or why it refuses, and what the
+    study has cost it."""
+
+    group: int
+    refused: Reason | None
+    charged: int
+    spent: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,11 +39,13 @@ class UserClass:
       rows: where they stand in the chunk: sorted positions, or a slice of all.
       users: how many they are.
       does: what they do, group by group, where they are asked.
+      says: what they say, where they are there.
     """
 
     rows: Rows
     users: int
     does: Does
+    says: tuple[Said, ...]
 
 
 class Classes:
@@ -58,7 +72,7 @@ class Classes:
         self._edges = {order: np.array(sorted(ends)) for order, ends in edges.items()}
         rounds = dict.fromkeys((ask.study, ask.round) for ask in asks)
         self._rounds = tuple(rounds) if behaviour.absences else ()
-        self._replayed: dict[tuple[int, ...], Does] = {}
+        self._replayed: dict[tuple[int, ...], tuple[Does, tuple[Said, ...]]] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
         """It travels without what it remembers."""
@@ -68,9 +82,9 @@ class Classes:
         """The classes among the users start .. stop-1 that the round asks anything."""
         count = stop - start
         if not self._edges and not self._rounds:
-            does = self._does(())
+            does, says = self._does(())
             if does:
-                yield UserClass(slice(0, count), count, does)
+                yield UserClass(slice(0, count), count, does, says)
             return
         signs = list(self._signs(np.arange(start, stop, dtype=np.int64)))
         codes = np.zeros(count, np.int64)
@@ -79,10 +93,10 @@ class Classes:
         order = np.argsort(codes.astype(np.uint16), kind="stable")  # at most 2^16 of them
         ends = np.flatnonzero(np.diff(codes[order])) + 1
         for rows in np.split(order, ends):
-            does = self._does(tuple(int(sign[rows[0]]) for sign in signs))
+            does, says = self._does(tuple(int(sign[rows[0]]) for sign in signs))
             if does:
                 every = len(rows) == count
-                yield UserClass(slice(0, count) if every else rows, len(rows), does)
+                yield UserClass(slice(0, count) if every else rows, len(rows), does, says)
 
     def _signs(self, ordinals: Ordinals) -> Iterator[Ordinals]:
         """What tells histories apart: the segments of the permutations, then the absences."""
@@ -91,11 +105,12 @@ class Classes:
         for study, number in self._rounds:
             yield self._behaviour.absent(study, number, ordinals).astype(np.int64)
 
-    def _does(self, signs: tuple[int, ...]) -> Does:
-        does = self._replayed.get(signs)
-        if does is None:
-            does = self._replayed[signs] = self._replay(signs)
-        return does
+    def _does(self, signs: tuple[int, ...]) -> tuple[Does, tuple[Said, ...]]:
+        found = self._replayed.get(signs)
+        if found is None:
+            does = self._replay(signs)
+            found = self._replayed[signs] = does, _said(does)
+        return found
 
     def _replay(self, signs: tuple[int, ...]) -> Does:
         segments = dict(zip(self._edges, signs, strict=False))
@@ -121,6 +136,16 @@ class Classes:
         edges = self._edges[cohort.permutation]
         segment = segments[cohort.permutation]
         return segment > 0 and cohort.start <= edges[segment - 1] < cohort.stop
+
+
+def _said(does: Does) -> tuple[Said, ...]:
+    return tuple(
+        Said(group, None, outcome.charged, outcome.spent)
+        if isinstance(outcome, Answered)
+        else Said(group, outcome.reason, 0, outcome.spent)
+        for group, outcome in does
+        if outcome is not None
+    )
 
 
 def _compact(codes: Ordinals) -> Ordinals:

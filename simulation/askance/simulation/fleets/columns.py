@@ -18,8 +18,8 @@ from askance.aggregator.session.tallies import MerkleTree
 from askance.client.device import ExaminedRequest, ExaminedStudy, Examiner
 from askance.client.ledger import Limits
 from askance.client.messages import Reason, Refusal
-from askance.simulation.fleets.chunks import ChunkResult, ChunkWork, Said
-from askance.simulation.fleets.classes import Classes
+from askance.simulation.fleets.chunks import ChunkWork, ShardResult
+from askance.simulation.fleets.classes import Classes, Said
 from askance.simulation.fleets.devices import Devices
 from askance.simulation.fleets.histories import Ask
 from askance.simulation.fleets.opened import Progress
@@ -140,7 +140,7 @@ class ColumnFleet:
 
 
 class _Folded:
-    """One group's tally, as its chunks come in."""
+    """One group's tally, as its shards come in."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
@@ -148,11 +148,12 @@ class _Folded:
         self._counts = group.randomizer.tally(nobody)
         self._tree = MerkleTree()
 
-    def add(self, result: ChunkResult, place: int) -> None:
+    def add(self, result: ShardResult, place: int) -> None:
         counts = result.counts[place]
         if counts is not None:
             self._counts += counts
-        self._tree.add(result.leaves[place])
+        for leaf in result.leaves[place]:
+            self._tree.add(leaf)
 
     def tally(self, users: _Users, place: int) -> Tally:
         reasons: Counter[Reason | None] = Counter()

@@ -17,15 +17,14 @@ from weakref import WeakKeyDictionary
 
 from askance.client import __version__
 from askance.client.errors import AskanceError, InvalidParameter
-from askance.simulation.fleets.chunks import ChunkResult, ChunkWork
+from askance.simulation.fleets.chunks import ChunkWork, ShardResult
 from askance.simulation.populations import Population
 
 _SHARD_S = 0.25  # what a shard should take: a hundred times what a task costs besides
-_LARGEST = 512  # chunks of a shard, however fast: their results are in memory together
+_LARGEST = 512  # chunks of a shard, however fast: a lost one is done again
 _AHEAD = 4  # shards a worker that may be out or done before the one that is waited for
 _RETRIES = 3  # of a shard whose worker or node is lost; it may have been the shard's own doing
 
-Results = list[ChunkResult]
 Remote = Any
 """A reference to what is in Ray's object store; Ray is optional, and so are its types."""
 
@@ -53,11 +52,11 @@ class Shards:
         self._ray = import_ray()
         self._task = self._ray.remote(num_cpus=1, max_retries=_RETRIES)(compute)
 
-    def run(self, work: ChunkWork) -> Iterator[ChunkResult]:
+    def run(self, work: ChunkWork) -> Iterator[ShardResult]:
         """The results of all chunks of this work, in order."""
         sent = [self._sent(work.population), self._ray.put(_rest(work))]
         out: dict[Remote, range] = {}
-        done: dict[int, Results] = {}
+        done: dict[int, tuple[int, ShardResult]] = {}  # by the first chunk: how many, and what
         first, given, size = 0, 0, 1
         try:
             while given < work.chunks:
@@ -68,17 +67,18 @@ class Shards:
                     first = shard.stop
                 ((ready, *_), _) = self._ray.wait(list(out), num_returns=1)
                 shard = out.pop(ready)
-                done[shard.start], seconds = self._result(ready, shard)
+                result, seconds = self._result(ready, shard)
+                done[shard.start] = len(shard), result
                 size = _next_size(len(shard), seconds)
                 while given in done:
-                    results = done.pop(given)
-                    given += len(results)
-                    yield from results
+                    chunks, result = done.pop(given)
+                    given += chunks
+                    yield result
         finally:
             for task in out:
                 self._ray.cancel(task, force=False)
 
-    def _room(self, out: dict[Remote, range], done: dict[int, Results]) -> bool:
+    def _room(self, out: dict[Remote, range], done: dict[int, tuple[int, ShardResult]]) -> bool:
         return len(out) < self._at_once and len(out) + len(done) < _AHEAD * self._at_once
 
     def _sent(self, population: Population) -> Remote:
@@ -91,14 +91,14 @@ class Shards:
             _SENT[population] = ours, where
         return where
 
-    def _result(self, task: Remote, shard: range) -> tuple[Results, float]:
+    def _result(self, task: Remote, shard: range) -> tuple[ShardResult, float]:
         """What a task returned.
 
         Raises:
           LostShard: nothing. AskanceError, MemoryError: what the worker raised."""
         errors = self._ray.exceptions
         try:
-            found: tuple[Results, float] = self._ray.get(task)
+            found: tuple[ShardResult, float] = self._ray.get(task)
         except errors.RayTaskError as error:
             cause = error.cause
             if isinstance(cause, AskanceError | MemoryError):
@@ -114,8 +114,8 @@ def forget() -> None:
     _SENT.clear()
 
 
-def compute(sent: list[Remote], shard: range, version: str) -> tuple[Results, float]:
-    """A shard's results, and the seconds they took; for a worker.
+def compute(sent: list[Remote], shard: range, version: str) -> tuple[ShardResult, float]:
+    """A shard's result, and the seconds it took; for a worker.
 
     Args:
       sent: where the population and the rest of the round's work are.
@@ -131,7 +131,7 @@ def compute(sent: list[Remote], shard: range, version: str) -> tuple[Results, fl
         )
     work = _work(*sent)
     began = time.perf_counter()
-    return [work.chunk(number) for number in shard], time.perf_counter() - began
+    return work.shard(shard), time.perf_counter() - began
 
 
 @lru_cache(maxsize=1)

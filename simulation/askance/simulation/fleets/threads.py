@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol
 
 from askance.client.errors import InvalidParameter
-from askance.simulation.fleets.chunks import ChunkResult, ChunkWork
+from askance.simulation.fleets.chunks import ChunkWork, ShardResult
 
-_AT_ONCE = 16  # chunks that a thread does in a go
-_AHEAD = 2  # goes a thread that are out beyond the one that is waited for
+_AT_ONCE = 16  # chunks of a shard
+_AHEAD = 2  # shards a thread that are out beyond the one that is waited for
 
 
 class Runner(Protocol):
     """Computes the chunks of rounds, wherever.
 
-    A runner must give the result of every chunk 0 .. work.chunks-1 once, in order. It may compute
-    them in any order, on any number of threads or machines, and compute one again that was lost:
-    the same chunk of the same work has the same result. It should compute few chunks ahead of the
-    one that is waited for, so that memory does not grow with the population. How far the round has
-    come is told by what the iterator has given.
+    A runner divides the chunks 0 .. work.chunks-1 into shards as it likes, and must give the result
+    of each once, in order. It may compute them in any order, on any number of threads or machines,
+    and compute one again that was lost: the same shard of the same work has the same result. It
+    should compute few shards ahead of the one that is waited for, so that memory does not grow with
+    the population. How far the round has come is told by what the iterator has given.
     """
 
-    def run(self, work: ChunkWork) -> Iterator[ChunkResult]:
+    def run(self, work: ChunkWork) -> Iterator[ShardResult]:
         """The results of all chunks of this work, in order."""
         ...
 
@@ -44,31 +44,28 @@ class Threads:
         check_workers(workers)
         self._workers = cores() if workers is None else workers
 
-    def run(self, work: ChunkWork) -> Iterator[ChunkResult]:
+    def run(self, work: ChunkWork) -> Iterator[ShardResult]:
         """The results of all chunks of this work, in order."""
-        if self._workers == 1 or work.chunks == 1:
-            return map(work.chunk, range(work.chunks))
-        return self._spread(work)
+        size = max(1, min(_AT_ONCE, work.chunks // (4 * self._workers)))
+        chunks = range(work.chunks)
+        shards = [chunks[first : first + size] for first in chunks[::size]]
+        if self._workers == 1 or len(shards) == 1:
+            return map(work.shard, shards)
+        return self._spread(work, shards)
 
-    def _spread(self, work: ChunkWork) -> Iterator[ChunkResult]:
-        step = max(1, min(_AT_ONCE, work.chunks // (4 * self._workers)))
-        out: deque[Future[list[ChunkResult]]] = deque()
+    def _spread(self, work: ChunkWork, shards: Sequence[range]) -> Iterator[ShardResult]:
+        out: deque[Future[ShardResult]] = deque()
         with ThreadPoolExecutor(self._workers) as threads:
             try:
-                for first in range(0, work.chunks, step):
-                    chunks = range(first, min(first + step, work.chunks))
-                    out.append(threads.submit(_all, work, chunks))
+                for shard in shards:
+                    out.append(threads.submit(work.shard, shard))
                     if len(out) > self._workers * _AHEAD:
-                        yield from out.popleft().result()
+                        yield out.popleft().result()
                 while out:
-                    yield from out.popleft().result()
+                    yield out.popleft().result()
             finally:
                 for one in out:
                     one.cancel()
-
-
-def _all(work: ChunkWork, chunks: range) -> list[ChunkResult]:
-    return [work.chunk(number) for number in chunks]
 
 
 def check_workers(workers: int | None) -> None:

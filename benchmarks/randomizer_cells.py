@@ -66,6 +66,7 @@ class FrequencyRow:
     bias_se: float
     projected_n_mse: float
     projected_bias: float
+    projected_bias_se: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,7 @@ def frequency_rows(
             errors, nearer = np.array(raw) - truth, np.array(nearest) - truth
             n_mse, n_mse_se = _mean_and_se(USERS * np.square(errors).mean(axis=1))
             bias, bias_se = _mean_and_se(errors[:, truth == 0].mean(axis=1))
+            nearer_bias, nearer_bias_se = _mean_and_se(nearer[:, truth == 0].mean(axis=1))
             yield FrequencyRow(
                 eps=eps,
                 k=k,
@@ -149,7 +151,8 @@ def frequency_rows(
                 bias=bias,
                 bias_se=bias_se,
                 projected_n_mse=float(USERS * np.square(nearer).mean()),
-                projected_bias=float(nearer[:, truth == 0].mean()),
+                projected_bias=nearer_bias,
+                projected_bias_se=nearer_bias_se,
             )
 
 

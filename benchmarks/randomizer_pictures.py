@@ -74,6 +74,10 @@ def of_frequencies(rows: Sequence[FrequencyRow], peers: Sequence[Accuracy], path
         _of_peers(axes, [row for row in peers if (row.question, row.k) == ("frequency", k)])
         axes.plot(eps, [row.optimum for row in mine], "k:", lw=1.4, label="optimum")
         axes.plot(eps, [row.exact for row in mine], color="#0b6e99", lw=1.2)
+        nearest = [row.projected_n_mse for row in mine]
+        axes.plot(
+            eps, nearest, "x--", color="#7fb4cc", ms=4, lw=1, label="ours, on the simplex, biased"
+        )
         axes.errorbar(
             eps,
             [row.n_mse for row in mine],

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from simulators import Row as SpeedRow
 
-_WIDTH = 140
+_WIDTH = 160
 
 
 class Measured(Protocol):
@@ -100,7 +100,7 @@ def _of_frequencies(rows: Sequence[FrequencyRow], peers: Sequence[Accuracy]) -> 
 def _of_biases(rows: Sequence[FrequencyRow], peers: Sequence[Accuracy]) -> Table:
     """Ours, and of each peer the protocol with the greatest bias, a kind of estimate."""
     table = _table("The mean error of a cell that nobody is in", ["whose", "protocol", "estimate"])
-    for name in ("k", "eps", "n", "n x MSE", "bias", "standard errors"):
+    for name in ("k", "eps", "n", "n x MSE", "bias", "in SE"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         worst: dict[tuple[str, str], Accuracy] = {}
@@ -108,29 +108,14 @@ def _of_biases(rows: Sequence[FrequencyRow], peers: Sequence[Accuracy]) -> Table
             if (one.question, one.eps, one.k) == ("frequency", row.eps, row.k):
                 kind = (one.peer, one.estimate)
                 worst[kind] = max(one, worst.get(kind, one), key=_biased)
-        table.add_row(
-            "askance",
-            row.design,
-            "raw",
-            f"{row.k:,}",
-            f"{row.eps:g}",
-            f"{row.n:,}",
-            f"{row.n_mse:.3g}",
-            f"{row.bias:+.1e} ± {row.bias_se:.0e}",
-            f"{abs(row.bias) / row.bias_se:.1f}",
-        )
+        told = f"{row.k:,}", f"{row.eps:g}", f"{row.n:,}", f"{row.n_mse:.3g}"
+        table.add_row("askance", row.design, "raw", *told, *_bias(row.bias, row.bias_se))
+        told = (*told[:3], f"{row.projected_n_mse:.3g}")
+        nearest = _bias(row.projected_bias, row.projected_bias_se)
+        table.add_row("askance", row.design, "nearest distribution", *told, *nearest)
         for (peer, estimate), one in worst.items():
-            table.add_row(
-                peer,
-                one.protocol,
-                estimate,
-                f"{row.k:,}",
-                f"{row.eps:g}",
-                f"{one.n:,}",
-                f"{one.n_mse:.3g}",
-                f"{one.bias:+.1e} ± {one.bias_se:.0e}",
-                f"{_biased(one):.1f}",
-            )
+            told = f"{row.k:,}", f"{row.eps:g}", f"{one.n:,}", f"{one.n_mse:.3g}"
+            table.add_row(peer, one.protocol, estimate, *told, *_bias(one.bias, one.bias_se))
     return table
 
 
@@ -214,6 +199,10 @@ def _peer(row: Accuracy | None) -> str:
     return "" if row is None else f"{row.n_mse:.4g} ± {row.n_mse_se:.2g} {row.peer}"
 
 
+def _bias(bias: float, error: float) -> tuple[str, str]:
+    """With its standard error, and in units of that."""
+    return f"{bias:+.1e} ± {error:.0e}", f"{abs(bias) / error:.1f}"
+
+
 def _biased(row: Accuracy) -> float:
-    """The bias in standard errors."""
     return abs(row.bias) / row.bias_se

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib
 import json
 import os
@@ -164,6 +165,31 @@ class TestOtherFiles:
             pytest.raises(InvalidParameter, match="another process is writing it"),
         ):
             run(out)
+
+    def test_who_finds_it_taken_takes_nothing_away(self, out: Path) -> None:
+        """A file without a row yet is removed by its owner only, or later rows would be lost."""
+        with row_file.opened(out) as file:
+            with pytest.raises(InvalidParameter, match="another process is writing it"):
+                run(out)
+            file.append({"cell": "first"})
+        assert [row["cell"] for row in row_file.read_rows(out)] == ["first"]
+
+    def test_one_that_is_removed_while_it_is_opened_is_made_anew(
+        self, out: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        lock, locked = fcntl.flock, list[int]()
+
+        def removed_before(descriptor: int, how: int) -> None:
+            if not locked:
+                out.unlink()
+            locked.append(descriptor)
+            lock(descriptor, how)
+
+        monkeypatch.setattr(fcntl, "flock", removed_before)
+        with row_file.opened(out) as file:
+            file.append({"cell": "first"})
+        assert len(locked) == 2
+        assert [row["cell"] for row in row_file.read_rows(out)] == ["first"]
 
     def test_none_at_all(self, out: Path) -> None:
         with pytest.raises(InvalidParameter, match="expected a file of rows, found none"):

@@ -47,20 +47,41 @@ def opened(path: Path) -> Iterator[RowFile]:
     Raises:
       InvalidParameter: a file of something else, or one that another process is writing.
     """
-    new = not path.exists()
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+    descriptor = _locked(path)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InvalidParameter(f"{path}: another process is writing it") from None
-        if new:
-            sync(path.parent)
         yield RowFile(path, descriptor)
     finally:
         if os.fstat(descriptor).st_size == 0:
             path.unlink(missing_ok=True)  # nothing was run
         os.close(descriptor)
+
+
+def _locked(path: Path) -> int:
+    """The file's descriptor; whoever has not got the lock leaves the file as it is."""
+    while True:
+        new = not path.exists()
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_at(path, descriptor):
+                if new:
+                    sync(path.parent)
+                return descriptor
+        except BlockingIOError:
+            os.close(descriptor)
+            raise InvalidParameter(f"{path}: another process is writing it") from None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # who had it last had written nothing, and took it away
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    """Whether a path still leads to the open file."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 def read_rows(path: Path) -> list[Row]:

@@ -127,13 +127,13 @@ class HypercubeResponse(Randomizer):
         tilt = Fraction(self.threshold, self.near) - Fraction(
             COIN_SPACE - self.threshold, self.levels - self.near
         )
-        return comb(self.components - 1, self.radius) * tilt / COIN_SPACE
+        return Fraction(comb(self.components - 1, self.radius), COIN_SPACE) * tilt
 
     @property
     def rates(self) -> InclusionRates:
         """How often a component is reported as + by those for whom it is, and by the others."""
-        half = self.agreement / 2
-        return InclusionRates(Fraction(1, 2) + half, Fraction(1, 2) - half)
+        half = Fraction(1, 2)
+        return InclusionRates(half * (1 + self.agreement), half * (1 - self.agreement))
 
     def randomize(self, level: int, coins: Sequence[int]) -> bytes:
         """Draws which components differ from the own pattern's (see `draw_flips`)."""

@@ -16,6 +16,8 @@ from askance.aggregator.session.rounds import Group
 from askance.client.messages import Reason
 from askance.client.randomizers import Channel, Randomizer
 
+Packed = bytes | memoryview
+
 CHUNK = 1 << 16  # ordinals a leaf
 
 
@@ -27,7 +29,7 @@ class Tally:
       counts: the randomizer's own tally of the symbols received.
       answered: how many answered; the rest of the group refused or stayed away.
       asked: how many were asked.
-      root: the Merkle root over chunks of 2^16 ordinals: who answered, and what (`packed`).
+      root: the Merkle root over chunks of 2^16 ordinals: who answered, and what (`leaf`).
       refusals: how many refused, by reason.
     """
 
@@ -106,7 +108,7 @@ class SymbolSheet:
         for chunk, (start, stop) in enumerate(pairwise(cuts)):
             answered = self._answered[start:stop]
             symbols = self._symbols[start:stop][answered]
-            yield leaf(chunk, *packed(group.randomizer, answered, symbols))
+            yield leaf(chunk, packed_who(answered), packed_what(group.randomizer, symbols))
 
     def tally(self) -> Tally:
         """Closes the sheet."""
@@ -121,31 +123,36 @@ class SymbolSheet:
         )
 
 
-def leaf(chunk: int, *said: bytes | memoryview) -> bytes:
-    """The hash of one chunk: what those of its 2^16 ordinals that were asked said (`packed`).
+def leaf(chunk: int, who: Packed = b"", what: Packed = b"") -> bytes:
+    """The hash of one chunk: who of its 2^16 ordinals answered, of those that were asked, and what.
 
-    Who was asked follows from the cohort's seed and range, which the transcript holds."""
+    Who was asked follows from the cohort's seed and range, which the transcript holds. How many
+    symbols there are follows from the bits before them, so no two different chunks hash the same.
+
+    Args:
+      who: as of `packed_who`.
+      what: as of `packed_what`.
+    """
     digest = hashlib.sha256(b"\0" + chunk.to_bytes(8, "big"))
-    for part in said:
-        digest.update(part)
+    digest.update(who)
+    digest.update(what)
     return digest.digest()
 
 
-def packed(
-    randomizer: Randomizer, answered: NDArray[np.bool_], symbols: NDArray[np.uint8]
-) -> tuple[memoryview, memoryview]:
-    """Who answered, a bit each, then what: of a table of two symbols a bit each, else as it is.
+def packed_who(answered: NDArray[np.bool_]) -> Packed:
+    """A bit for each of those asked, in ordinal order, from the highest of a byte down."""
+    return np.packbits(answered).data
 
-    Bits are packed from the highest of a byte down. How many symbols there are follows from the
-    bits before them, so no two different chunks are packed alike.
+
+def packed_what(randomizer: Randomizer, symbols: NDArray[np.uint8]) -> Packed:
+    """The symbols of those who answered: of a table of two a bit each, else as they are.
 
     Args:
-      answered: those asked, in ordinal order, shape (asked,).
-      symbols: of those who answered, shape (those who answered, randomizer.width).
+      symbols: in ordinal order, shape (those who answered, randomizer.width).
     """
-    two = isinstance(randomizer, Channel) and randomizer.symbols == 2
-    said = np.packbits(symbols) if two else np.ascontiguousarray(symbols).reshape(-1)
-    return np.packbits(answered).data, said.data
+    if isinstance(randomizer, Channel) and randomizer.symbols == 2:
+        return np.packbits(symbols).data
+    return np.ascontiguousarray(symbols).reshape(-1).data
 
 
 class MerkleTree:

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from threading import local
 
 import numpy as np
 from numpy.typing import NDArray
 
-from askance.aggregator.session.tallies import CHUNK, leaf, packed
+from askance.aggregator.session.tallies import CHUNK, Packed, leaf, packed_what, packed_who
 from askance.client.messages import rounding_coins
 from askance.client.queries import EncodedColumns, QueryKind
 from askance.client.randomizers import Randomizer
@@ -28,14 +29,13 @@ from askance.simulation.fleets.histories import Answered, Ask, Outcome
 from askance.simulation.populations import Population
 
 Symbols = NDArray[np.uint8]
-Which = NDArray[np.bool_]
 Words = NDArray[np.uint64]
 Counts = NDArray[np.int64]
 Ordinals = NDArray[np.int64]
 Part = tuple[UserClass, Outcome | None]
 
 _BLOCK = 1 << 16  # words of coins that are drawn from together: they stay in the cache
-_FEWEST = 1 << 10  # users of a block, however many words each takes
+_FEWEST = 1 << 12  # users of a block, however many words each takes
 _PER_LEVEL = 64  # reports for each level that are tallied together, so that most time is theirs ...
 _HELD = 1 << 22  # ... unless they have so many bytes
 _SPARSE = 8  # one user in so many or fewer: their coins are computed one by one
@@ -145,9 +145,9 @@ class _GroupOfShard:
         self._reports = 0
         self._enough = min(_PER_LEVEL * randomizer.levels, _HELD // randomizer.width)
 
-    def add(self, number: int, answered: Which, symbols: Symbols) -> None:
+    def add(self, number: int, who: Packed, symbols: Symbols) -> None:
         """A chunk in which some were asked."""
-        self.leaves.append(leaf(number, *packed(self.randomizer, answered, symbols)))
+        self.leaves.append(leaf(number, who, packed_what(self.randomizer, symbols)))
         self._held.append(symbols)
         self._reports += len(symbols)
         if self._reports >= self._enough:
@@ -165,6 +165,12 @@ class _GroupOfShard:
         self._counts = counts if self._counts is None else self._counts + counts
 
 
+@lru_cache(maxsize=64)
+def _everybody(users: int) -> Packed:
+    """So many who answered, all of those asked."""
+    return packed_who(np.ones(users, np.bool_))
+
+
 class _Room:
     """The users of one chunk, their columns as far as they are looked at."""
 
@@ -175,11 +181,11 @@ class _Room:
         self._people: dict[int, EncodedColumns] = {}
         self._taken: dict[tuple[int, int, str], EncodedColumns] = {}
 
-    def symbols(self, randomizer: Randomizer, parts: Sequence[Part]) -> tuple[Which, Symbols]:
+    def symbols(self, randomizer: Randomizer, parts: Sequence[Part]) -> tuple[Packed, Symbols]:
         """Who of a group answered, and what, in ordinal order."""
         ((first, outcome), *others) = parts
         if not others and isinstance(outcome, Answered):
-            return np.ones(first.users, np.bool_), self._drawn(outcome.first, first)
+            return _everybody(first.users), self._drawn(outcome.first, first)
         every = np.arange(self.stop - self._start)
         rows = np.sort(np.concatenate([every[alike.rows] for alike, _ in parts]))
         symbols = np.empty((len(rows), randomizer.width), np.uint8)
@@ -189,7 +195,7 @@ class _Room:
                 places = rows.searchsorted(every[alike.rows])
                 symbols[places] = self._drawn(outcome.first, alike)
                 answered[places] = True
-        return answered, symbols[answered]
+        return packed_who(answered), symbols[answered]
 
     def _drawn(self, ask: Ask, alike: UserClass) -> Symbols:
         """The reports of a class to a request, so many users at a time as stay in the cache."""

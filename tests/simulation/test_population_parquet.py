@@ -208,6 +208,15 @@ class TestDefects:
         with pytest.raises(InvalidRecord, match="expected distinct column names"):
             Population.from_parquet(written(tmp_path, {"a-b": [1, 2], "a b": [1, 2]}))
 
+    def test_text_that_is_none(self, tmp_path: Path) -> None:
+        """Parquet's text is whatever bytes who wrote it put there."""
+        ends = np.array([0, 1, 2], np.int32).tobytes()
+        broken = pa.Array.from_buffers(
+            pa.string(), 2, [None, pa.py_buffer(ends), pa.py_buffer(b"a\xff")]
+        )
+        with pytest.raises(InvalidRecord, match=r"can be read in 'work', found others$"):
+            read_parquet(written(tmp_path, {"work": broken}))
+
     def test_nothing_to_ask_about(self, tmp_path: Path) -> None:
         with pytest.raises(InvalidRecord, match="expected a column of numbers"):
             Population.from_parquet(written(tmp_path, {"a": [1, 1]}))

@@ -31,8 +31,8 @@ def read_parquet(path: Path) -> Table:
 
     Raises:
       InvalidParameter: pyarrow is not installed.
-      InvalidRecord: no file, none of that form, nobody in it, two columns of one name, or a column
-        of anything but numbers, truth values, text and times.
+      InvalidRecord: no file, none of that form, nobody in it, two columns of one name, a column of
+        anything but numbers, truth values, text and times, or text that is not UTF-8.
     """
     try:
         from pyarrow import parquet
@@ -83,4 +83,9 @@ def _cells(path: Path, name: str, column: pyarrow.ChunkedArray) -> list[str | bo
             f"{path}: expected columns of numbers, truth values, text or times, found {kind!s:.80}"
             f" in {name!r:.80}"
         )
-    return list(compute.utf8_trim_whitespace(column.cast(string())).to_pylist())
+    try:
+        return list(compute.utf8_trim_whitespace(column.cast(string())).to_pylist())
+    except ValueError:  # which pyarrow's ArrowInvalid is; its message may hold somebody's cell
+        raise InvalidRecord(
+            f"{path}: expected text, numbers or times that can be read in {name!r:.80}, found others"
+        ) from None

@@ -87,5 +87,6 @@ def _cells(path: Path, name: str, column: pyarrow.ChunkedArray) -> list[str | bo
         return list(compute.utf8_trim_whitespace(column.cast(string())).to_pylist())
     except ValueError:  # which pyarrow's ArrowInvalid is; its message may hold somebody's cell
         raise InvalidRecord(
-            f"{path}: expected text, numbers or times that can be read in {name!r:.80}, found others"
+            f"{path}: expected text, numbers or times that can be read in {name!r:.80},"
+            " found others"
         ) from None

@@ -74,18 +74,26 @@ class DeviceCoins:
 
 
 class Keystream:
-    """The AES-128-CTR keystream under `key`, word by word from an even one on."""
+    """The AES-128-CTR keystream under `key`, word by word from an even one on.
+
+    `next` is the word that comes next; none is known where a `fill` did not come to its end.
+    """
 
     def __init__(self, key: bytes, first: int) -> None:
+        self.key = key
+        self.next: int | None = first
         start = (first // 2).to_bytes(_BLOCK, "big")
         self._cipher = Cipher(algorithms.AES128(key), modes.CTR(start)).encryptor()
 
     def fill(self, words: NDArray[np.uint64]) -> None:
         """The next words, into a contiguous array."""
+        after = None if self.next is None else self.next + words.size
+        self.next = None
         stream = words.data.cast("B")
         for start in range(0, len(stream), len(_ZEROS)):
             part = stream[start : start + len(_ZEROS)]
             self._cipher.update_into(_ZEROS[: len(part)], part)
+        self.next = after
 
 
 def keystream(key: bytes, first: int, count: int) -> NDArray[np.uint64]:

@@ -42,11 +42,18 @@ _SPARSE = 8  # one user in so many or fewer: their coins are computed one by one
 
 
 class _Memory(local):
-    """Memory for a block's words, one a thread, taken from the system once: to give it back and
-    take it again with every block costs as much as half of what is computed in it."""
+    """What a thread uses again for the next chunk: to give memory back to the system and take it
+    again costs as much as half of what is computed in it, and a new cipher a twentieth."""
 
     def __init__(self) -> None:
         self._words: Words = np.empty(0, np.uint64)
+        self._stream = Keystream(bytes(16), 0)
+
+    def stream(self, key: bytes, first: int) -> Keystream:
+        """The keystream from this word on; where chunk follows on chunk it is there already."""
+        if (self._stream.key, self._stream.next) != (key, first):
+            self._stream = Keystream(key, first)
+        return self._stream
 
     def words(self, users: int, count: int) -> Words:
         """Shape (users, count); what was there before is lost."""
@@ -230,7 +237,7 @@ class _Room:
             slice(first, min(first + step, alike.users)) for first in range(0, alike.users, step)
         ]
         if isinstance(alike.rows, slice):
-            stream = Keystream(ask.key, self._start * count)  # an even word: chunks are
+            stream = _MEMORY.stream(ask.key, self._start * count)  # an even word: chunks are
             for rows in blocks:
                 words = _MEMORY.words(rows.stop - rows.start, count)
                 stream.fill(words)

@@ -26,6 +26,8 @@ HALF = ONE // 2
 THREE = Channel(((HALF, HALF - 7, 7), (9, HALF, HALF - 9), (HALF // 2, HALF // 2, HALF)))
 RANDOMIZERS: dict[str, Randomizer] = {
     "response": randomized_response(10**9),
+    "response, hardly": Channel(((HALF + 1, HALF - 1), (HALF - 1, HALF + 1))),
+    "response, the other way round": Channel(((7, ONE - 7), (ONE - 7, 7))),
     "table": THREE,
     "k-ary, a byte": k_ary_response(5, 10**9),
     "k-ary, two bytes": k_ary_response(300, 3 * 10**9),

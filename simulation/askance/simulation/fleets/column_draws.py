@@ -58,13 +58,14 @@ def draw(randomizer: Randomizer, levels: Levels | Truths, coins: Coins) -> Repor
 @draw.register
 def _(randomizer: Channel, levels: Levels | Truths, coins: Coins) -> Reports:
     edges = _table_edges(randomizer)
-    if randomizer.levels == randomizer.symbols == 2:  # both answers, and one chosen: no look-ups
-        zero: Truths = coins[:, 0] > edges[0, 0] - _ONE  # faster than >=, and an edge is never 0
+    if randomizer.levels == randomizer.symbols == 2 and edges[1, 0] <= edges[0, 0]:
+        # No look-ups: what level 0 answers, level 1 does too, and more. An edge is never 0, and >
+        # is faster than >=.
+        zero: Truths = coins[:, 0] > edges[0, 0] - _ONE
         one: Truths = coins[:, 0] > edges[1, 0] - _ONE
-        one ^= zero
         one &= levels.astype(np.bool_, copy=False)
-        zero ^= one
-        return zero.view(np.uint8)[:, np.newaxis]
+        one |= zero
+        return one.view(np.uint8)[:, np.newaxis]
     levels = levels.astype(np.int64, copy=False)
     symbols = np.zeros(len(levels), np.uint8)
     if randomizer.symbols == 2:  # one comparison, without going level by level

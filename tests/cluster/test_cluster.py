@@ -188,7 +188,8 @@ def test_nobody_at_an_address() -> None:
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_a_program_that_is_ended_ends_its_ray(how: signal.Signals) -> None:
     mark = uuid.uuid4().hex
-    words = "simulate mean --users 100000000000 --epsilon 1 --fleet ray --workers 1".split()
+    words = ["simulate", "mean", "--users", "100000000000", "--epsilon", "1"]
+    words += ["--fleet", "ray", "--workers", "1"]
     kept = settings({"ASKANCE_TEST": mark})
     del kept["capture_output"]
     with subprocess.Popen(command(*words), **kept, stderr=subprocess.PIPE) as program:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import importlib
 import json
@@ -143,7 +144,9 @@ class TestOtherFiles:
         with pytest.raises(InvalidParameter, match=r"expected rows of askance 9.9, found some of"):
             run(out)
 
-    @pytest.mark.parametrize("text", ["my notes", "my notes\n", '{"a": 1}\n', "[1]\n\n", '{"b'])
+    @pytest.mark.parametrize(
+        "text", ["my notes", "my notes\n", '{"a": 1}\n', '{"cell": "a"}\n', "[1]\n\n", '{"b']
+    )
     def test_somebody_s_own(self, out: Path, text: str) -> None:
         out.write_text(text)
         with pytest.raises(InvalidParameter, match="expected a sweep's row, found none on line 1"):
@@ -171,7 +174,7 @@ class TestOtherFiles:
         with row_file.opened(out) as file:
             with pytest.raises(InvalidParameter, match="another process is writing it"):
                 run(out)
-            file.append({"cell": "first"})
+            file.append({"cell": "first", "trial": 0})
         assert [row["cell"] for row in row_file.read_rows(out)] == ["first"]
 
     def test_one_that_is_removed_while_it_is_opened_is_made_anew(
@@ -187,9 +190,34 @@ class TestOtherFiles:
 
         monkeypatch.setattr(fcntl, "flock", removed_before)
         with row_file.opened(out) as file:
-            file.append({"cell": "first"})
+            file.append({"cell": "first", "trial": 0})
         assert len(locked) == 2
         assert [row["cell"] for row in row_file.read_rows(out)] == ["first"]
+
+    def test_one_for_which_there_is_no_room(
+        self, out: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The file is named, and the sweep goes on when there is room again."""
+        write, left = os.write, [2_000]
+
+        def written(descriptor: int, line: bytes) -> int:
+            if not left[0]:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            count = write(descriptor, line[: left[0]])
+            left[0] -= count
+            return count
+
+        with monkeypatch.context() as full:
+            full.setattr(os, "write", written)
+            with pytest.raises(OSError, match=r"No space left on device: '.*rows.jsonl'"):
+                run(out)
+        assert out.stat().st_size == 2_000
+        kept = Sweep.read(out).rows
+        assert kept
+        assert run(out).rows[: len(kept)] == kept
+        assert without_seconds(Sweep.read(out).rows) == without_seconds(
+            sweep("mean", GRID, trials=3).rows
+        )
 
     def test_none_at_all(self, out: Path) -> None:
         with pytest.raises(InvalidParameter, match="expected a file of rows, found none"):

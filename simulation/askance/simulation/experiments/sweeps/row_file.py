@@ -33,11 +33,18 @@ class RowFile:
         os.ftruncate(descriptor, whole)  # what a crash has torn off the last line
 
     def append(self, row: Row) -> None:
-        """Writes a row; durable when this returns."""
+        """Writes a row; durable when this returns.
+
+        Raises:
+          OSError: it cannot be, for want of room perhaps; the rows before it stay as they are.
+        """
         line = (json.dumps(row, allow_nan=False) + "\n").encode()
-        while line:
-            line = line[os.write(self._descriptor, line) :]
-        os.fsync(self._descriptor)
+        try:
+            while line:
+                line = line[os.write(self._descriptor, line) :]
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self._path)) from None
 
 
 @contextmanager
@@ -118,7 +125,12 @@ def _row(line: bytes) -> Row | None:
         found = json.loads(line)
     except ValueError:
         return None
-    return found if isinstance(found, dict) and "cell" in found else None
+    return found if isinstance(found, dict) and _names_a_trial(found) else None
+
+
+def _names_a_trial(row: Row) -> bool:
+    """What a row is known by; who has written these has written the others."""
+    return isinstance(row.get("cell"), str) and isinstance(row.get("trial"), int)
 
 
 def _torn(rest: bytes) -> bool:

@@ -128,9 +128,8 @@ def of_speed(rows: Sequence[SpeedRow]) -> Iterator[Claim]:
 
 
 def of_devices(rows: Sequence[DeviceRow]) -> Iterator[Claim]:
-    """Milliseconds, of what plans ask, and bytes, of everything."""
+    """Milliseconds, of what plans ask, by a process that is warm; and bytes, of everything."""
     mine = [row for row in rows if not row.stranger]
-    yield from _most("devices: ms, first", (row.first_ms for row in mine), MOST_MS)
     yield from _most("devices: ms, a new request", (row.new_ms for row in mine), MOST_MS)
     yield from _most("devices: ms, a known request", (row.again_ms for row in mine), MOST_MS)
     yield from _most("devices: bytes a request", (row.request_bytes for row in rows), MOST_BYTES)

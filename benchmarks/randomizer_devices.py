@@ -3,9 +3,10 @@
 A device that is an object of this process decodes the request's bytes, examines it (the query, the
 table, its exact loss), evaluates the record, randomizes, charges its ledger in memory and encodes
 the report; nothing is waited for, so the processor's time is what it takes, whatever else the
-machine does. Three times are told, each the best of some: "first", in a process that has answered
-one other question only (all caches are cold); "new", a request that was not seen before; "again",
-one that was, by a device that has not answered it.
+machine does. Three times are told, each the best of some: "new", a request that was not seen
+before; "again", one that was, by a device that has not answered it; and "first", a new request to a
+process that was just started and has answered one other question, so that code that was never run
+and memory that was never used are in it too.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from askance.client.randomizers import Randomizer, best_for
 from askance.simulation.behaviour import PRESENT_AND_HONEST, Behaviour
 from askance.simulation.coins import SeededCoins
 from askance.simulation.experiments import simulate
-from askance.simulation.fleets import ColumnFleet, Devices, ObjectFleet, Threads, chunks
+from askance.simulation.fleets import ColumnFleet, Devices, ObjectFleet, Threads, chunks, classes
 from askance.simulation.populations import Population
 from askance.simulation.seeds import Seed
 
@@ -174,6 +174,7 @@ def test_how_many_threads_there_are_changes_nothing(
 ) -> None:
     """Seven chunks and a part, blocks that do not divide a chunk, two cohorts."""
     monkeypatch.setattr(chunks, "_BLOCK", 1000)
+    monkeypatch.setattr(chunks, "_FEWEST", 1000)
     users = 7 * 2**16 + 123
     population = Population.generated("numbers", users)
     field = population.schema["number"]
@@ -200,6 +201,38 @@ def test_how_many_threads_there_are_changes_nothing(
     assert found[0] == found[1]
     one, other = found[0][0]
     assert (one.answered, other.answered) == (99_995, 30_000)
+
+
+def test_whether_who_is_asked_is_listed_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two chunks and a part, the second round asks some of the first one's users and others."""
+    users = 2 * 2**16 + 77
+    population = Population.generated("numbers", users)
+    query, randomizer = real(population.schema["number"]), best_for(2, 10**9)
+    study = Study(mean(population.schema["number"]), population.schema, epsilon=2)
+    signed = study.sign(KEY, nonce=bytes(16), expires_unix_s=2**40)
+    digest = digest_of(signed.study)
+    rounds = []
+    for number, seed in enumerate((b"one", b"other")):
+        payload = encode_request(Request(digest, number, 0, query, randomizer))
+        cohort = Cohort(Permutation(seed, users), 5, 9_000)
+        group = Group(payload, digest_of(payload), query, randomizer, 10**9, cohort)
+        rounds.append(Round(number, signed, digest, (group,)))
+    found = []
+    for few in (1, users):
+        monkeypatch.setattr(classes, "_FEW", few)
+        devices = Devices(
+            population,
+            Policy(ANALYSTS, 10**9),
+            SeededCoins(Seed.of(1)),
+            lambda: 1_767_225_600,
+            Fickle(),
+        )
+        fleet = ColumnFleet(devices)
+        accounts = [Accounts(users, 2 * 10**9) for _ in rounds]
+        tallies = [fleet.ask(*asked) for asked in zip(rounds, accounts, strict=True)]
+        found.append((tallies, [one.spending() for one in accounts]))
+    assert found[0] == found[1]
+    assert all(tally.answered > 5_000 for (tally,) in found[0][0])
 
 
 def test_workers_are_told_to_a_fleet_that_has_them() -> None:

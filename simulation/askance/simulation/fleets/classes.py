@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from askance.aggregator.session import Permutation
+from askance.aggregator.session import Cohort, Permutation
 from askance.client.messages import Reason
 from askance.simulation.behaviour import Behaviour
 from askance.simulation.fleets.histories import Answered, Ask, Outcome, replay
 
 Ordinals = NDArray[np.int64]
 Rows = NDArray[np.int64] | slice
+
+_FEW = 16  # one user in so many or fewer: those who are asked are listed, not looked for
 
 Does = tuple[tuple[int, Outcome | None], ...]
 """For each group whose cohort a user is in, by its number: what the user does; None: nothing."""
@@ -70,6 +72,7 @@ class Classes:
                 ends = edges.setdefault(ask.cohort.permutation, set())
                 ends |= {ask.cohort.start, ask.cohort.stop}
         self._edges = {order: np.array(sorted(ends)) for order, ends in edges.items()}
+        self._listed = _listed([ask.cohort for ask in asks[len(asks) - groups :]])
         rounds = dict.fromkeys((ask.study, ask.round) for ask in asks)
         self._rounds = tuple(rounds) if behaviour.absences else ()
         self._replayed: dict[tuple[int, ...], tuple[Does, tuple[Said, ...]]] = {}
@@ -86,17 +89,28 @@ class Classes:
             if does:
                 yield UserClass(slice(0, count), count, does, says)
             return
-        signs = list(self._signs(np.arange(start, stop, dtype=np.int64)))
-        codes = np.zeros(count, np.int64)
+        ordinals = self._candidates(start, stop)
+        if not len(ordinals):
+            return
+        signs = list(self._signs(ordinals))
+        codes = np.zeros(len(ordinals), np.int64)
         for sign in signs:
             codes = _compact(codes * (int(sign.max()) + 1) + sign)
         order = np.argsort(codes.astype(np.uint16), kind="stable")  # at most 2^16 of them
         ends = np.flatnonzero(np.diff(codes[order])) + 1
-        for rows in np.split(order, ends):
-            does, says = self._does(tuple(int(sign[rows[0]]) for sign in signs))
+        for alike in np.split(order, ends):
+            does, says = self._does(tuple(int(sign[alike[0]]) for sign in signs))
             if does:
-                every = len(rows) == count
-                yield UserClass(slice(0, count) if every else rows, len(rows), does, says)
+                every = len(alike) == count
+                rows = slice(0, count) if every else ordinals[alike] - start
+                yield UserClass(rows, len(alike), does, says)
+
+    def _candidates(self, start: int, stop: int) -> Ordinals:
+        """Those of a chunk whom the round may ask anything, sorted."""
+        if self._listed is None:
+            return np.arange(start, stop, dtype=np.int64)
+        first, last = self._listed.searchsorted((start, stop))
+        return self._listed[first:last]
 
     def _signs(self, ordinals: Ordinals) -> Iterator[Ordinals]:
         """What tells histories apart: the segments of the permutations, then the absences."""
@@ -136,6 +150,20 @@ class Classes:
         edges = self._edges[cohort.permutation]
         segment = segments[cohort.permutation]
         return segment > 0 and cohort.start <= edges[segment - 1] < cohort.stop
+
+
+def _listed(cohorts: Sequence[Cohort]) -> Ordinals | None:
+    """All who are in some of these cohorts, sorted; None where they are too many to list.
+
+    To tell who of a chunk is in a cohort takes a walk of the permutation for each of its users,
+    which is the longer way to a few among very many.
+    """
+    distinct = set(cohorts)
+    population = max((cohort.permutation.size for cohort in distinct), default=0)
+    if sum(cohort.size for cohort in distinct) * _FEW >= population:
+        return None
+    members = [cohort.permutation.ordinals(cohort.start, cohort.stop) for cohort in distinct]
+    return np.unique(np.concatenate(members))
 
 
 def _said(does: Does) -> tuple[Said, ...]:

@@ -18,7 +18,7 @@ from askance.aggregator.session.tallies import MerkleTree
 from askance.client.device import ExaminedRequest, ExaminedStudy, Examiner
 from askance.client.ledger import Limits
 from askance.client.messages import Reason, Refusal
-from askance.simulation.fleets.chunks import ChunkWork, ShardResult
+from askance.simulation.fleets.chunks import ChunkWork, Counts, ShardResult
 from askance.simulation.fleets.classes import Classes, Said
 from askance.simulation.fleets.devices import Devices
 from askance.simulation.fleets.histories import Ask
@@ -144,14 +144,13 @@ class _Folded:
 
     def __init__(self, group: Group) -> None:
         self._group = group
-        nobody = np.zeros((0, group.randomizer.width), np.uint8)
-        self._counts = group.randomizer.tally(nobody)
+        self._counts: Counts | None = None
         self._tree = MerkleTree()
 
     def add(self, result: ShardResult, place: int) -> None:
         counts = result.counts[place]
         if counts is not None:
-            self._counts += counts
+            self._counts = counts if self._counts is None else self._counts + counts
         for leaf in result.leaves[place]:
             self._tree.add(leaf)
 
@@ -160,8 +159,11 @@ class _Folded:
         for said, count in users.items():
             reasons.update({one.refused: count for one in said if one.group == place})
         answered = reasons.pop(None, 0)
+        randomizer, counts = self._group.randomizer, self._counts
+        if counts is None:  # nobody was asked
+            counts = randomizer.tally(np.zeros((0, randomizer.width), np.uint8))
         return Tally(
-            counts=tuple(int(count) for count in self._counts),
+            counts=tuple(counts.tolist()),
             answered=answered,
             asked=self._group.cohort.size,
             root=self._tree.root,

@@ -245,3 +245,11 @@ class TestFromColumns:
         assert np.asarray(kept.values["number"]).itemsize == width
         assert [kept.record(row).values["number"] for row in range(2)] == [low, high]
         assert kept.present["number"].tolist() == [True, True, False]
+
+    def test_that_nobody_misses_a_field_is_kept_once(self) -> None:
+        schema = Schema("people", 1, number=Integer(0, 9))
+        kept = Population.from_columns(schema, {"number": np.arange(10)}).columns(2, 9)
+        assert kept.present["number"].tolist() == [True] * 7
+        assert kept.present["number"].strides == (0,)
+        assert predicate(schema["number"] > 4).evaluate(kept).tolist() == [0, 0, 0, 1, 1, 1, 1]
+        assert predicate(schema["number"] > 4).evaluate(kept.take(np.array([0, 6]))).sum() == 1

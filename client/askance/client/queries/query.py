@@ -29,6 +29,7 @@ from askance.client.queries.schema import Encoded, EncodedColumns, EncodedRecord
 from askance.client.queries.vectors import (
     Bounds,
     check_fields,
+    everywhere,
     slots_of,
     vector_of_record,
     vectors_of_columns,
@@ -252,7 +253,7 @@ class Query:
                 held[chunk] = compiled.holds(slots_of(compiled, columns, chunk))
         for name in compiled.names:
             present = columns.present[name]
-            if not present.all():
+            if not everywhere(present):
                 held[~present] = self.default == 1
         return held
 
@@ -267,7 +268,7 @@ class Query:
             np.clip(value, low, high, out=values[chunk])
         for name in self._compiled.names:
             present = columns.present[name]
-            if not present.all():
+            if not everywhere(present):
                 values[~present] = self.default
         return values
 

@@ -33,6 +33,11 @@ def check_fields(compiled: Compiled, encoded: Encoded) -> None:
             raise InvalidRecord(f"the query uses field {name}, which the record's schema lacks")
 
 
+def everywhere(present: NDArray[np.bool_]) -> bool:
+    """Whether all rows have a field; a single element repeated, of no stride, is looked at once."""
+    return bool(present[:1].all() if present.strides == (0,) else present.all())
+
+
 def slots_of(compiled: Compiled, columns: EncodedColumns, rows: slice) -> list[Any]:
     """The first slots of a program, for these rows: int64, in which nothing overflows."""
     slots: list[Any] = []

@@ -163,7 +163,7 @@ def narrowed(schema: Schema, people: EncodedColumns) -> EncodedColumns:
     """The same people in as few bytes as each field's bounds allow, for who is kept in memory.
 
     Ages take one byte a user and not eight: less to hold, and less to read in every round. Fields
-    of bits stay as they are, 32 to a word.
+    of bits stay as they are, 32 to a word. That all users have a field takes one byte in all.
     """
     values: dict[str, ColumnValue] = {}
     for name, column in people.values.items():
@@ -171,7 +171,11 @@ def narrowed(schema: Schema, people: EncodedColumns) -> EncodedColumns:
             column = column.astype(_narrowest(schema.fields[name].type))
             column.setflags(write=False)
         values[name] = column
-    return EncodedColumns(values, people.present, people.rows)
+    present = {
+        name: np.broadcast_to(np.True_, people.rows) if column.all() else column
+        for name, column in people.present.items()
+    }
+    return EncodedColumns(values, present, people.rows)
 
 
 def _narrowest(kind: ValueType) -> np.dtype[np.signedinteger[Any]]:

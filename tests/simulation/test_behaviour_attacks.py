@@ -162,6 +162,24 @@ def test_all_targets_that_fit_are_in_a_set() -> None:
     assert len(set(few.lies)) > 1
 
 
+def test_a_low_target_of_a_mean_is_pushed_down_as_far_as_one_report_can() -> None:
+    crowd = Crowd("mean by a table", "extreme", targets=(0,))
+    lie, *others = crowd.lies[0], *crowd.honest[1:20]
+    risen = np.max([crowd.answer([one, *others]) for one in crowd.randomizer.alphabet()])
+    bound = float(influence(Question(crowd.query), crowd.randomizer, 20))
+    assert risen - crowd.answer([lie, *others])[0] == pytest.approx(bound)
+
+
+def test_a_hash_is_chosen_by_chance_among_those_that_join_the_most_targets() -> None:
+    """Any fixed one would give liars away; five targets are seldom met by one honest report."""
+    targets = (3, 500, 901, 1402, 1997)
+    crowd = Crowd("many cells by hashing", "mga", targets=targets)
+    own = max(crowd.randomizer.probability(3, lie) for lie in crowd.honest)
+    met = [sum(crowd.randomizer.probability(t, lie) == own for t in targets) for lie in crowd.lies]
+    assert min(met) >= 4
+    assert len(set(crowd.lies)) > LIARS // 2
+
+
 def test_a_target_that_a_question_has_not_is_left_out() -> None:
     assert Crowd("predicate", "mga", targets=(7,)).lies == Crowd("predicate", "mga").lies
     one, both = (Crowd("cells by k-ary", "mga", targets=t).lies for t in ((3,), (3, 99)))

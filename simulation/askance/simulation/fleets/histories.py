@@ -6,7 +6,7 @@ decide: which symbol they send. So the fleet remembers what was asked of whom, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from askance.aggregator.session import Cohort
@@ -117,11 +117,3 @@ def replay(asks: Iterable[Ask]) -> list[Outcome]:
     """What a user says to each of these, who was asked them in this order and nothing else."""
     device = _Replayed()
     return [device.answer(ask) for ask in asks]
-
-
-def said_before(asks: Iterable[Ask], requests: Sequence[bytes]) -> list[Answered | None]:
-    """What stands in the ledger of a user who was asked `asks`, by request; refusals do not."""
-    device = _Replayed()
-    for ask in asks:
-        device.answer(ask)
-    return [device.stored.get(request) for request in requests]

@@ -72,7 +72,7 @@ def test_who_does_not_beat_the_majority_is_told(
 def test_a_curator_answers_by_parts_that_no_question_had_before(
     adult: ModuleType, made_up: Path
 ) -> None:
-    people = adult.people_of(made_up, 0)
+    people = adult.adults(made_up, 0)
     rows = people.columns(0, people.size)
     learner = adult.LEARNERS["naive-bayes"]()
     questions = len(learner.batch.questions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cache, partial
@@ -16,11 +16,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from askance.aggregator.session import Outcome, Session
+from askance.aggregator.session import Outcome, Session, Tally
 from askance.aggregator.store import SqliteStore
+from askance.client.codec import digest_of
 from askance.client.errors import AskanceError, InvalidParameter
 from askance.client.ledger import Charge, Entry, Limits, MemoryLedger
 from askance.client.ledger.contract import Compose, Overrun
+from askance.client.messages import Reason
 from askance.simulation.behaviour import Misbehaviour
 from askance.simulation.experiments import Trial, named, run_trial, simulate
 from askance.simulation.faults import Fates, Fault, Faults, Script, Witness
@@ -28,8 +30,10 @@ from askance.simulation.faults.invariants import (
     BrokenInvariant,
     check_accepted_once,
     check_charges,
+    check_counted,
     check_replay,
     check_store,
+    events,
 )
 from askance.simulation.fleets import Devices, FleetMaker, OpenedFleet, Progress
 from askance.simulation.fleets.grpc import grpc_fleet
@@ -206,6 +210,47 @@ def test_what_the_store_has_lost_or_changed_is_found_out(tmp_path: Path) -> None
             disk.execute(change)
         with pytest.raises(AskanceError, match=message):
             check_after(path, made[0])
+
+
+Change = Callable[[Tally], Tally]
+DEFECTS: dict[str, tuple[Change, str]] = {
+    "one answer more": (lambda t: replace(t, answered=t.answered + 1), "answers counted"),
+    "other counts": (
+        lambda t: replace(t, counts=(t.counts[0] + 1, t.counts[1] - 1, *t.counts[2:])),
+        "the counts of the stored reports, found others",
+    ),
+    "a refusal that never came": (
+        lambda t: replace(t, refusals=((Reason.EXPIRED, 1),)),
+        "0 refusals counted",
+    ),
+}
+
+
+def test_a_tally_that_is_not_that_of_the_stored_reports_is_found_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "store"
+    people = trial("masked-parity", partial(grpc_fleet, store=path)).population
+    store = SqliteStore.open(path)
+    try:
+        (study,) = store.studies()
+        asked, closed = events(store, study)
+        group, tally = asked[0].groups[0], closed[0].tallies[0]
+        check_counted(store, group, tally, people.schema)
+        for change, message in DEFECTS.values():
+            with pytest.raises(BrokenInvariant, match=message):
+                check_counted(store, group, change(tally), people.schema)
+        stored = list(store.reports(digest_of(group.payload)))
+        for name, found, message in (
+            ("evidence", [b"another report"], "no two different reports of one device"),
+            ("reports", [*stored, stored[0]], "one report a device"),
+        ):
+            with monkeypatch.context() as planted:
+                planted.setattr(SqliteStore, name, lambda _, digest, found=found: iter(found))
+                with pytest.raises(BrokenInvariant, match=message):
+                    check_counted(store, group, tally, people.schema)
+    finally:
+        store.close()
 
 
 def check_after(path: Path, devices: Devices) -> None:

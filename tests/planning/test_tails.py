@@ -21,6 +21,7 @@ from askance.client.randomizers import (
     KaryResponse,
     LinearHashing,
     Randomizer,
+    SignedSubsetSelection,
     SubsetSelection,
     best_for,
     hadamard_sign,
@@ -272,6 +273,49 @@ def test_the_sharp_bound_of_signs_is_above_their_tails_and_falls(
                 up, down = (q + tail.gap * g) / 2, (q - tail.gap * g) / 2
                 assert _trinomial_failure(users, up, down, shift) <= bounds[-1] + 1e-12
     assert bounds == sorted(bounds, reverse=True)
+
+
+@pytest.mark.parametrize("epsilon", [2, 4, 8])
+@pytest.mark.parametrize("values", [2, 3, 8])
+def test_the_sharp_bound_holds_wherever_users_elsewhere_are(values: int, epsilon: int) -> None:
+    """At another value they stray less than neutral ones do: the plan's tail knows both."""
+    randomizer = signed_subset_selection(values, epsilon * 10**9)
+    schema = Schema("s", 1, n=Integer(0, 2 * values))
+    mass = Fraction(1, 10)
+    tail = tail_of(Question(signed(schema["n"]), cell_mass=mass), randomizer)
+    assert isinstance(tail, Ternary)
+    least = min(
+        _points_to_plus(randomizer, level)
+        for level in (2, 3, 2 * values)  # of value 0
+    )
+    assert tail.least_stray is not None
+    assert tail.least_stray == pytest.approx(float(least), rel=1e-9)
+    assert tail.least_stray < tail.stray
+    bound, shift = tail.failure(0.05), tail.gap * 0.05
+    for users in (100, 1000, 4000):
+        for stray in np.geomspace(tail.least_stray, tail.stray, 4):
+            for total in (0.0, 0.1):
+                q = 2 * stray + total * (tail.hit + tail.miss - 2 * stray)
+                for g in (-total, 0.0, total):
+                    up, down = (q + tail.gap * g) / 2, (q - tail.gap * g) / 2
+                    assert _trinomial_failure(users, up, down, shift) <= bound(users) + 1e-12
+
+
+def _points_to_plus(randomizer: SignedSubsetSelection, level: int) -> Fraction:
+    """P[the report contains value 0 with +], by its alphabet."""
+    reports = (report for report in randomizer.alphabet() if report[0] & 0x80)
+    return sum((randomizer.probability(level, report) for report in reports), Fraction())
+
+
+def test_cells_of_strays_cost_next_to_nothing() -> None:
+    """d = 32 at eps = 2: against a tail whose users elsewhere are all neutral."""
+    randomizer = signed_subset_selection(32, 2 * 10**9)
+    hit, miss, stray = map(float, pair_rates(randomizer))
+    least = float(randomizer.least_stray)
+    alike, unlike = (Ternary(hit, miss, stray, 1 / 64, end) for end in (None, least))
+    assert alike.users(1 / 64, 1e-3) <= unlike.users(1 / 64, 1e-3)
+    assert unlike.users(1 / 64, 1e-3) < 1.005 * alike.users(1 / 64, 1e-3)
+    assert unlike.least_variance() < alike.least_variance()
 
 
 def test_the_sharp_bound_of_signs_costs_a_few_percent() -> None:

@@ -63,6 +63,8 @@ def test_sign_rates_are_those_of_the_alphabet(randomizer: SignedRandomizer) -> N
             assert plus == minus
             strays.append(plus)
     assert max(strays) == rates.stray
+    if isinstance(randomizer, SignedSubsetSelection) and values > 1:
+        assert min(strays) == randomizer.least_stray
 
 
 def test_a_transform_counts_as_by_hand() -> None:

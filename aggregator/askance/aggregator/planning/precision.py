@@ -96,6 +96,8 @@ def _of_pairs(randomizer: Randomizer, mass: Fraction) -> Tail:
     least = None
     if isinstance(randomizer, LinearHashing):
         least = float(min(_hashed_strays(randomizer)))
+    if isinstance(randomizer, SignedSubsetSelection):
+        least = float(randomizer.least_stray)
     return Ternary(float(pair.hit), float(pair.miss), float(pair.stray), float(mass), least)
 
 

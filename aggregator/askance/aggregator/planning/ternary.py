@@ -15,6 +15,9 @@ _ENUMERATED = 500.0  # reports that point somewhere: beyond, exact tails save le
 _SLACK = 1e-9  # a threshold that rounding may have moved beyond a whole number counts as on it
 _UPWARD = 1 + 1e-8  # more than the relative error of sums of incomplete beta functions
 _MASSES, _TILTS = 16, 32  # cells over the populations that keep a promise
+# Of users elsewhere, who are not all alike, ends of cells as parts of the most that they stray:
+# fine near the most, which is as a rule the worst, and halves below.
+_STRAYS = (*(2.0**-half for half in range(16, 1, -1)), *(1 - 2.0**-half for half in range(1, 7)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,7 @@ class Ternary(Tail):
         stray: P[only the + cell is in it | the user is at neither], and the same for -; at most,
             where it is not the same for all.
         mass: at most this share of users is at one of the two.
-        least_stray: at least so much is it; None: `stray`.
+        least_stray: at least so much is it, > 0; None: `stray`.
     """
 
     hit: float
@@ -68,9 +71,10 @@ class Ternary(Tail):
     def failure(self, tau: float) -> Failure:
         """Chernoff's bound times `relative_landing`, in each cell of populations.
 
-        The populations (t, g) are divided into cells. In each, K is bounded from above (at its
-        greatest t, and the best g it has), and the tilted law's variance from below, by interval
-        arithmetic. As the other side sees -g, the two sides' worst cases need not meet.
+        The populations (t, g), and what users elsewhere stray in the mean, are divided into cells.
+        In each, K is bounded from above (at the greatest q, and the best g it has), and the tilted
+        law's variance from below, by interval arithmetic. As the other side sees -g, the two sides'
+        worst cases need not meet.
         """
         shift = tau * self.gap
         rate, s = self._best_tilt(shift)
@@ -81,14 +85,16 @@ class Ternary(Tail):
 
         def both(users: float) -> float:
             side = np.exp(-users * exponents) * np.minimum(1.0, factors / sqrt(users))
-            return float((side + side[:, ::-1]).max())
+            return float((side + side[..., ::-1]).max())
 
         return both
 
     def least_variance(self) -> float:
         """Of users who are all elsewhere, or at + as far as may be."""
-        at_plus = 2 * self.stray + self.mass * self._rest - (self.gap * self.mass) ** 2
-        return min(2 * self.stray, at_plus) / self.gap**2
+        stray = self._strays[0]
+        rest = self.hit + self.miss - 2 * stray
+        at_plus = 2 * stray + self.mass * rest - (self.gap * self.mass) ** 2
+        return min(2 * stray, at_plus) / self.gap**2
 
     def fails(self, users: int, tau: float, beta: float) -> bool:
         """The tails by conditioning on how many terms are not 0, for all g allowed at t = mass.
@@ -126,16 +132,14 @@ class Ternary(Tail):
     def _cells(self, s: float, shift: float) -> tuple[Reals, Reals, Reals]:
         """For each cell s x - K, the tilted deviation from below, the greatest |W - E[W]|.
 
-        Shape (masses, tilts). A cell is t_low <= t <= t_high, and g between two ends; column j has
-        the cell that column -1-j has with -g.
+        Shape (strays, masses, tilts). A cell is t_low <= t <= t_high, g between two ends, and the
+        stray between two; column j has the cell that column -1-j has with -g.
         """
         ends = np.linspace(0, self.mass, _MASSES + 1)[:, None]
         t_low, t_high = ends[:-1], ends[1:]
         edges = np.linspace(-1, 1, _TILTS + 1)
         g_low, g_high = t_high * edges[:-1], t_high * edges[1:]
-        strays = (self.stray if self.least_stray is None else self.least_stray, self.stray)
-        q_low = 2 * strays[0] + np.minimum(t_low * self._rest, t_high * self._rest)
-        q_high = 2 * strays[1] + np.maximum(t_low * self._rest, t_high * self._rest)
+        q_low, q_high = self._somewhere(t_low, t_high)
         arch, slope, tilt = cosh(s) - 1, sinh(s) * self.gap, s * self.gap
         g = np.clip(1 / tilt - (1 + arch * q_high) / slope, g_low, g_high)
         moments = np.log1p(arch * q_high + slope * g) - tilt * g
@@ -148,6 +152,22 @@ class Ternary(Tail):
         mean = (sinh(s) * q_high + cosh(s) * far) / least
         floor = 1e-300  # a cell that has no population may have no variance
         return s * shift - moments, np.sqrt(np.maximum(variances, floor)), 1 + np.minimum(mean, 1)
+
+    def _somewhere(self, t_low: Reals, t_high: Reals) -> tuple[Reals, Reals]:
+        """Of each cell the least q and the greatest, shape (strays, masses, 1): linear in t."""
+        least, most = self._strays
+        between = [part * most for part in _STRAYS if part * most > least]
+        ends = np.array([least, *between, most])[:, None, None]
+        low, high = ends[:-1], ends[1:]
+        apart = self.hit + self.miss
+        q_low = 2 * low + np.minimum(t_low * (apart - 2 * low), t_high * (apart - 2 * low))
+        q_high = 2 * high + np.maximum(t_low * (apart - 2 * high), t_high * (apart - 2 * high))
+        return q_low, q_high
+
+    @property
+    def _strays(self) -> tuple[float, float]:
+        """The least that users elsewhere stray, and the most."""
+        return self.stray if self.least_stray is None else self.least_stray, self.stray
 
 
 class _Window:

@@ -121,11 +121,12 @@ class SignedSubsetSelection(SignedRandomizer):
     def sign_rates(self) -> SignRates:
         """With even draws; a user elsewhere is a neutral one where that is the greater chance."""
         own, other = Fraction(self.threshold, COIN_SPACE), Fraction(self.opposite, COIN_SPACE)
-        neutral = Fraction(self.even, COIN_SPACE)
-        strays = [neutral]
-        if self.values > 1:
-            strays += [self._beside(own + other), self._beside(2 * neutral)]
-        return SignRates(own, other, max(strays))
+        return SignRates(own, other, max(self._strays))
+
+    @property
+    def least_stray(self) -> Fraction:
+        """The least chance of `sign_rates.stray`: of a user at another value, as a rule."""
+        return min(self._strays)
 
     def randomize(self, level: int, coins: Sequence[int]) -> bytes:
         """Draws the set and its signs, and serialises it as its bitmap."""
@@ -214,6 +215,15 @@ class SignedSubsetSelection(SignedRandomizer):
         if self.values > 1:
             spread += (self.values - 1) * 2 * self._beside(own + other)
         return Fraction(spread, self.values * gap * gap)
+
+    @property
+    def _strays(self) -> tuple[Fraction, ...]:
+        """P[+ of a value is in] for users elsewhere: neutral ones, and those at another value."""
+        neutral = Fraction(self.even, COIN_SPACE)
+        if self.values == 1:
+            return (neutral,)
+        own_in = Fraction(self.threshold + self.opposite, COIN_SPACE)
+        return neutral, self._beside(own_in), self._beside(2 * neutral)
 
     def _beside(self, own_in: Fraction) -> Fraction:
         """P[a value that is not the own one is in with +], where the own one is in that often."""

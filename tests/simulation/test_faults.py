@@ -3,6 +3,7 @@ the transcript is the one of a day on which nothing went wrong."""
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from dataclasses import replace
 from functools import cache, partial
 from math import log, sqrt
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -23,6 +25,7 @@ from askance.client.errors import AskanceError, InvalidParameter
 from askance.client.ledger import Charge, Entry, Limits, MemoryLedger
 from askance.client.ledger.contract import Compose, Overrun
 from askance.client.messages import Reason
+from askance.client.service import Identity
 from askance.simulation.behaviour import Misbehaviour
 from askance.simulation.experiments import Trial, named, run_trial, simulate
 from askance.simulation.faults import Fates, Fault, Faults, Script, Witness
@@ -35,6 +38,7 @@ from askance.simulation.faults.invariants import (
     check_store,
     events,
 )
+from askance.simulation.faults.unlucky import Line
 from askance.simulation.fleets import Devices, FleetMaker, OpenedFleet, Progress
 from askance.simulation.fleets.grpc import grpc_fleet
 from askance.simulation.seeds import Seed
@@ -153,6 +157,26 @@ def test_in_one_process_nothing_is_lost(fleet: str) -> None:
     made = named("masked-parity", epsilon="8", users=40, settings={"d": "2"})
     with pytest.raises(InvalidParameter, match=f"expected the fleet 'grpc'.*found '{fleet}'"):
         simulate(made.study, made.people, fleet=fleet, faults=Faults(lost=".1"))
+
+
+def test_all_that_the_network_keeps_arrives_the_latest_first() -> None:
+    arrived: list[bytes] = []
+
+    class Heard(Line):
+        """A line whose far end is here."""
+
+        async def deliver(self, data: bytes) -> None:
+            arrived.append(data)
+
+    async def overtaken(channel: Any = None) -> None:
+        line = Heard(0, channel, Identity(bytes(16), bytes(32)), Script(), Witness())
+        for data in (b"first", b"second", b"third"):
+            line.keep(data)
+        await line.deliver_kept()
+        await line.deliver_kept()
+
+    asyncio.run(overtaken())
+    assert arrived == [b"third", b"second", b"first"]
 
 
 class Forgetful(MemoryLedger):

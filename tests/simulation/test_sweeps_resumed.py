@@ -57,6 +57,19 @@ class TestGoingOn:
         assert out.read_bytes().splitlines(keepends=True)[:7] == lines[:7]
         assert len(out.read_bytes().splitlines()) == 12
 
+    def test_a_row_is_durable_before_the_next_trial_starts(
+        self, out: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        synced: list[int] = []
+
+        def fsync(descriptor: int) -> None:
+            if os.path.samestat(os.fstat(descriptor), out.stat()):
+                synced.append(out.read_bytes().count(b"\n"))
+
+        monkeypatch.setattr(os, "fsync", fsync)
+        run(out)
+        assert synced == list(range(1, 13))
+
     def test_a_sweep_may_grow(self, out: Path) -> None:
         run(out)
         before = out.read_bytes()
@@ -137,6 +150,14 @@ class TestOtherFiles:
         with pytest.raises(InvalidParameter, match=r"rows.jsonl: expected rows of this sweep"):
             run(out, **changes)
         assert out.read_bytes() == before
+
+    def test_one_s_that_predicts_another_column(self, tmp_path: Path) -> None:
+        data, out = tmp_path / "people.csv", tmp_path / "rows.jsonl"
+        data.write_text("a,b\n" + "x,p\ny,q\n" * 50)
+        given: dict[str, Any] = {"data": data, "out": out}
+        sweep("frequency", {"epsilon": 4, "column": "a"}, label="a", **given)
+        with pytest.raises(InvalidParameter, match="expected rows of this sweep only"):
+            sweep("frequency", {"epsilon": 4, "column": "a"}, label="b", **given)
 
     def test_another_version_s(self, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         run(out)

@@ -18,7 +18,9 @@ from askance.client.ledger import Charge, Ledger, Limits, MemoryLedger, Overrun
 from askance.client.messages import Refusal, Request
 from askance.client.randomizers import (
     Randomizer,
+    hadamard_sign,
     k_ary_response,
+    linear_hashing,
     randomized_response,
     subset_selection,
 )
@@ -217,6 +219,25 @@ def test_certainty_is_found_at_every_epsilon(nats: int) -> None:
     assert len([broken for broken in audit.broken if "coins" in broken.promise]) == 4
     assert audit.exposures[0].alarm == (nats == 4)
     assert found(subject, Device).alarms == ()
+
+
+class OneCoinForAll(Device):
+    """Draws the hash, or the row, and the value by the same coin."""
+
+    def _randomize(self, request: Request, digest: bytes) -> bytes:
+        level, coins = self._level(request, digest)
+        return request.randomizer.randomize(level, [coins[0]] * len(coins))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(
+    "randomizer", [linear_hashing(1024, NAT), hadamard_sign(1024, NAT)], ids=lambda r: r.name
+)
+def test_a_hash_that_tells_its_values_coin_is_found(randomizer: Randomizer, seed: int) -> None:
+    """n = 1000: half of the hashes are sent with the truth only; no symbol is seen twice."""
+    subject = of_cells("hashed", randomizer)
+    assert any(exposure.alarm for exposure in found(subject, OneCoinForAll, seed=seed).exposures)
+    assert found(subject, Device, seed=seed).alarms == ()
 
 
 class DefaultByRecord(Device):

@@ -1,7 +1,9 @@
 """Events that are fixed beforehand: the symbols that are likelier by a randomizer's own integers.
 
 Where a report names a hash function as well as a value, no symbol is seen often enough to be
-learned; the stated table says what would tell two records apart. Whether it does is still counted.
+learned; the stated table says what would tell two records apart. Whether it does is still counted,
+among all symbols and in either half of them: a hash that knows of the coin which the value was
+drawn by makes nothing likelier on the whole, and everything certain in one half.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
 
-from askance.client.randomizers import Randomizer
+from askance.client.randomizers import COIN_SPACE, Randomizer
 from askance.simulation.audit.bench import Case
 from askance.simulation.audit.symbols import Symbols
 
@@ -44,14 +46,44 @@ def _chance(randomizer: Randomizer, level: int, symbol: bytes) -> Fraction:
     return randomizer.probability(level, symbol)
 
 
-def telling(randomizer: Randomizer, cases: Sequence[Case]) -> list[StatedLikelier]:
-    """All directions between the cases whose level is certain; none for wide reports."""
+@dataclass(frozen=True, slots=True, eq=False)
+class InHalf:
+    """An event that is counted among those symbols only that are below another one, or not below.
+
+    Args:
+      event: what is counted.
+      middle: the symbol; fixed before anything was asked, whichever it is.
+      below: as bytes, in lexicographic order.
+    """
+
+    event: StatedLikelier
+    middle: bytes
+    below: bool
+
+    @property
+    def name(self) -> str:
+        """The event, and the half."""
+        return f"{self.event.name}, {'below' if self.below else 'from'} {self.middle.hex()}"
+
+    def count(self, symbols: Symbols) -> int:
+        """As the event counts them."""
+        of_half = [symbol for symbol in symbols.raw if (symbol < self.middle) == self.below]
+        return self.event.count(Symbols.of(of_half, symbols.width)) if of_half else 0
+
+
+def telling(randomizer: Randomizer, cases: Sequence[Case]) -> list[StatedLikelier | InHalf]:
+    """All directions between the cases whose level is certain, in all symbols and in either half;
+    none for wide reports."""
     if randomizer.width > _WIDEST:
         return []
     levels = sorted({next(iter(case.law)) for case in cases if len(case.law) == 1})
-    return [
+    everywhere = [
         StatedLikelier(randomizer, level, other)
         for level in levels
         for other in levels
         if level != other
     ]
+    # Hashes and rows are drawn in the order of their numbers, by the first coin.
+    middle = randomizer.randomize(0, [COIN_SPACE // 2] * randomizer.coins)
+    halves = [InHalf(event, middle, below) for event in everywhere for below in (True, False)]
+    return [*everywhere, *halves]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -177,3 +178,44 @@ def test_a_reader_who_has_gone_is_not_told_off() -> None:
     finally:
         os.close(pipe)
     assert (done.returncode, done.stderr) == (1, b"")
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person at a terminal of 80 columns."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def seen(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """What a terminal shows, its colours taken off."""
+    assert main(list(words)) == 0
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().out)
+
+
+@pytest.mark.usefixtures("narrow")
+def test_a_terminal_of_80_columns_shows_numbers_and_names_whole(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    large = ("plan", "decision-tree", "--epsilon", "1")
+    grid = ("sweep", "mean", "--epsilon", "0.5,1", "--users", "1000,10000", "--trials", "5")
+    screens = [seen(capsys, *words) for words in (large, grid, ("verify", "--epsilon", "0.5"))]
+    for screen in screens:
+        assert "\N{HORIZONTAL ELLIPSIS}" not in screen
+        assert max(map(len, screen.splitlines())) <= 80
+    users = [f"{row['users']:,}" for row in parsed(capsys, *large)["rounds"]]
+    assert all(number in screens[0] for number in users)
+    assert "signed-subset-selection(1024)" in screens[2]
+
+
+def test_a_vector_stands_beside_its_intervals_and_the_truth(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked = ("mean-vector", "--users", "3000", "--epsilon", "4", "--set", "d=2", "--set", "norm=l2")
+    command = ("simulate", *asked, "--fleet", "columns")
+    screen, result = read(capsys, *command), parsed(capsys, *command)
+    found = result["hypothesis"]
+    for (name, mean), truth in zip(found["means"].items(), result["truth"], strict=True):
+        numbers = [mean["estimate"], mean["low"], mean["high"], truth]
+        assert cells_of(screen, name) == [f"{number:.5g}" for number in numbers]
+    assert f"the error is at most {found['radius']:.5g}" in screen

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from askance.simulation.cli.tables import table
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -16,7 +18,6 @@ def tell_hypothesis(console: Console, result: dict[str, Any]) -> None:
       result: has "learner", "hypothesis" and "confidence"; "truth" too in a simulation.
     """
     from rich.markup import escape
-    from rich.table import Table
 
     from askance.simulation.experiments.records import estimates
 
@@ -31,18 +32,18 @@ def tell_hypothesis(console: Console, result: dict[str, Any]) -> None:
         parts = found.items() if isinstance(found, dict) else [("hypothesis", found)]
         console.print("  ".join(f"{name} = {part}" for name, part in parts), markup=False)
         return
-    table = Table(box=None, padding=(0, 2))
     heads = ["", "estimate", f"low ({result['confidence']:.0%}, joint)", "high"]
     projected = all("projected" in value for value in cells.values())
     if projected:
         heads.append("nearest distribution")
-    for name in [*heads, "truth"] if truth else heads:
-        table.add_column(name, justify="left" if name == "" else "right")
+    told = table([*heads, "truth"] if truth else heads, left=("",), long=("",))
     for place, (name, value) in enumerate(cells.items()):
         numbers = [value["estimate"], value["low"], value["high"]]
         numbers += [value["projected"]] if projected else []
         numbers += [truth[place]] if truth else []
-        table.add_row(escape(name), *(f"{number:.5g}" for number in numbers))
-    console.print(table)
+        told.add_row(escape(name), *(f"{number:.5g}" for number in numbers))
+    console.print(told)
+    if found.get("radius") is not None:
+        console.print(f"the length of the error is at most {found['radius']:.5g}, joint with these")
     if any(value.get("of") == "sample" for value in cells.values()):
         console.print("the interval is for the mean of those who answered, not of a population")

@@ -155,6 +155,7 @@ def _shown(*counts: ProgressColumn) -> Progress:
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
+    from rich.table import Column
     from rich.text import Text
 
     class Rate(ProgressColumn):
@@ -165,6 +166,10 @@ def _shown(*counts: ProgressColumn) -> Progress:
             if "answers" in task.fields:
                 rate = task.fields["answers"] / task.elapsed if task.elapsed else None
             return Text("" if not rate else f"{rate:,.0f} answers/s")
+
+        def get_table_column(self) -> Column:
+            """In one line; it is the bar that is shorter on a narrow screen."""
+            return Column(no_wrap=True)
 
     watched = Console(stderr=True)
     return Progress(

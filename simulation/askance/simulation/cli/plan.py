@@ -7,6 +7,7 @@ from typing import Any
 
 from askance.simulation.cli.arguments import add_learner, chosen, required
 from askance.simulation.cli.output import Failure, counted, fail, print_json, screen
+from askance.simulation.cli.tables import table
 
 NAME = "plan"
 SUMMARY = "how many users a learner needs, round by round, before anybody is asked"
@@ -41,15 +42,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _tell(result: dict[str, Any]) -> None:
-    from rich.table import Table
-
     console = screen()
-    table = Table(box=None, padding=(0, 2))
     heads = ["round", "queries", "users", "x bound", "allocation", "randomizer", "loss", "tau"]
-    for head in [*heads, "n x variance"]:
-        table.add_column(head, justify="left" if head in ("allocation", "randomizer") else "right")
+    words = ("allocation", "randomizer")
+    rounds = table([*heads, "n x variance"], left=words, long=("randomizer",))
     for number, row in enumerate(result["rounds"], start=1):
-        table.add_row(
+        rounds.add_row(
             str(number),
             str(row["queries"]),
             f"{row['users']:,}",
@@ -60,7 +58,7 @@ def _tell(result: dict[str, Any]) -> None:
             "-" if row["tau"] is None else f"{row['tau']:.4g}",
             f"{row['n_variance']:.4g}",
         )
-    console.print(table)
+    console.print(rounds)
     console.print(f"{counted(result['users_needed'], 'user')} in all")
     console.print(
         "x bound: users over those that the round's hardest value takes at least, whatever the"

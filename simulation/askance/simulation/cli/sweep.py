@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from askance.simulation.cli.arguments import add_people, add_workers, count, required, seed, setting
 from askance.simulation.cli.output import Failure, counted, print_json, screen, sweep_progress
+from askance.simulation.cli.tables import table
 
 if TYPE_CHECKING:
     from askance.simulation.experiments.sweeps import Summary, Sweep
@@ -30,7 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("--epsilon", "E,E,...", "each user's whole budget, in nats"),
         ("--users", "N,N,...", "how many users there are; of --data, so many rows are drawn"),
         ("--beta", "B,B,...", "failure chance; default 0.01"),
-        ("--randomizer", "R,R,...", "best (default), k-ary-response, subset-selection"),
+        (
+            "--randomizer",
+            "R,R,...",
+            "best (default), k-ary-response, subset-selection or linear-hashing",
+        ),
     ):
         parser.add_argument(option, type=values, metavar=names, help=what)
     parser.add_argument(
@@ -169,15 +174,12 @@ def _told(found: Sweep, summary: Summary) -> dict[str, Any]:
 
 def _tell(found: Sweep, summary: Summary) -> None:
     from rich.markup import escape
-    from rich.table import Table
 
     told = _told(found, summary)
     heads, *lines = summary.table()
-    table = Table(box=None, padding=(0, 1))
-    for head in heads:
-        table.add_column(escape(head), justify="right")
+    cells = table(heads)
     for line in lines:
-        table.add_row(*map(escape, line))
+        cells.add_row(*map(escape, line))
     console = screen()
     first = found.rows[0]
     constant = [] if "learner" in summary.axes else [first["learner"]]
@@ -185,7 +187,7 @@ def _tell(found: Sweep, summary: Summary) -> None:
         f"{name} {first[name]:,g}" for name in ("epsilon", "users") if name not in summary.axes
     ]
     console.print(", ".join(constant), style="bold", markup=False)
-    console.print(table)
+    console.print(cells)
     console.print(
         f"{counted(told['trials'], 'trial')} of {counted(len(summary), 'cell')},"
         f" {counted(told['refused'], 'plan')} refused; {told['answers']:,} answers in"

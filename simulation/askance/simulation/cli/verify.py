@@ -7,6 +7,7 @@ from typing import Any
 
 from askance.simulation.cli.arguments import count
 from askance.simulation.cli.output import Failure, counted, print_json, screen
+from askance.simulation.cli.tables import table
 
 NAME = "verify"
 SUMMARY = "every randomizer's exact privacy loss against epsilon, by integers"
@@ -71,19 +72,16 @@ def _audit(arguments: argparse.Namespace) -> int:
 
 def _tell_audits(rows: list[dict[str, Any]], alarms: int) -> None:
     from rich.markup import escape
-    from rich.table import Table
 
     console = screen()
-    table = Table(box=None, padding=(0, 2))
-    for head in ("randomizer", "epsilon", "loss at least", "found if over", "reports", "events"):
-        table.add_column(head, justify="left" if head == "randomizer" else "right")
-    table.add_column("alarms")
+    heads = ["randomizer", "epsilon", "loss at least", "found if over", "reports", "events"]
+    audits = table([*heads, "alarms"], left=("randomizer", "alarms"))
     for row in rows:
         if "refused" in row:
-            table.add_row(row["randomizer"], f"{row['epsilon']:g}", *"----", "refused")
+            audits.add_row(row["randomizer"], f"{row['epsilon']:g}", *"----", "refused")
             continue
         worst = row["pairs"][0]
-        table.add_row(
+        audits.add_row(
             row["randomizer"],
             f"{row['epsilon']:g}",
             _nats(row["loss_at_least"]),
@@ -92,7 +90,7 @@ def _tell_audits(rows: list[dict[str, Any]], alarms: int) -> None:
             str(sum(pair["events"] for pair in row["pairs"])),
             f"[red]{counted(len(row['alarms']), 'alarm')}[/red]" if row["alarms"] else "none",
         )
-    console.print(table)
+    console.print(audits)
     for row in rows:
         for alarm in row["alarms"]:
             console.print(f"{row['randomizer']}, epsilon {row['epsilon']:g}: {escape(alarm)}")
@@ -107,23 +105,20 @@ def _nats(number: float | None) -> str:
 
 
 def _tell(rows: list[dict[str, Any]], violations: int) -> None:
-    from rich.table import Table
-
     console = screen()
-    table = Table(box=None, padding=(0, 2))
-    for head in ("randomizer", "epsilon", "exact loss", "charge in nano-nats", "verdict"):
-        table.add_column(head, justify="left" if head in ("randomizer", "verdict") else "right")
+    heads = ["randomizer", "epsilon", "exact loss", "charge in nano-nats", "verdict"]
+    losses = table(heads, left=("randomizer", "verdict"))
     for row in rows:
         if "refused" in row:
-            table.add_row(row["randomizer"], f"{row['epsilon']:g}", "-", "-", "refused")
+            losses.add_row(row["randomizer"], f"{row['epsilon']:g}", "-", "-", "refused")
             continue
         verdict = "holds, tight" if row["tight"] else "holds"
-        table.add_row(
+        losses.add_row(
             row["randomizer"],
             f"{row['epsilon']:g}",
             f"{row['privacy_loss']:.12g}",
             f"{row['nano_nats']:,}",
             verdict if row["holds"] else "[red]VIOLATED[/red]",
         )
-    console.print(table)
+    console.print(losses)
     console.print(f"{len(rows)} checked, {violations} violations")

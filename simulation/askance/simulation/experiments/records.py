@@ -79,9 +79,11 @@ def rows_of(simulation: Simulation) -> list[dict[str, Any]]:
 
 def estimates(hypothesis: Any, name: str) -> dict[str, Any] | None:
     """The estimates in a hypothesis's JSON, by cell; a lone one is called `name`; None: no such."""
-    cells = {name: hypothesis} if _is_estimate(hypothesis) else hypothesis
-    found = isinstance(cells, dict) and all(map(_is_estimate, cells.values()))
-    return cells if found else None
+    means = hypothesis.get("means") if isinstance(hypothesis, dict) else None
+    for cells in ({name: hypothesis}, hypothesis, means):  # a number's, shares, a vector's
+        if isinstance(cells, dict) and all(map(_is_estimate, cells.values())):
+            return cells
+    return None
 
 
 def _is_estimate(item: Any) -> bool:

@@ -182,6 +182,12 @@ class TestOfASimulation:
     def test_a_notebook_is_shown_a_picture(self, found: Simulation) -> None:
         assert found.picture()._repr_png_().startswith(b"\x89PNG")
 
+    def test_trials_are_told_by_whole_numbers_be_it_one(self) -> None:
+        made = named("masked-parity", epsilon=8, users=400, settings={"d": "2"})
+        one = axes_of(simulate(made.study, made.people, fleet="columns").picture())
+        low, high = one.get_xlim()
+        assert [tick for tick in one.get_xticks() if low <= tick <= high] == [0]
+
     def test_another_picture_or_file_is_refused(self, found: Simulation, tmp_path: Path) -> None:
         with pytest.raises(InvalidParameter, match="expected one of result, spending, rounds"):
             found.picture("ships")

@@ -56,4 +56,5 @@ def _errors(axes: Any, verdicts: Sequence[tuple[float | None, bool | None]], tit
         ink.legend_beside(axes)
     top = max(0.1, 1.1 * max(errors))
     axes.set_ylim(bottom=-top / 40, top=top)  # room for the points on zero
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.set_xlim(-0.5, len(verdicts) - 0.5)  # room for whole numbers, be it one
+    axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)

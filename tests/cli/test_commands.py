@@ -191,3 +191,21 @@ def test_rows_and_pictures_are_written(run: Run, tmp_path: Path) -> None:
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [
         ".jsonl", ".parquet", ".png", ".svg",
     ]  # fmt: skip
+
+
+def test_a_sweep_s_rows_are_not_written_over(run: Run, tmp_path: Path) -> None:
+    rows = tmp_path / "mean.jsonl"
+    grid = ("mean", "--epsilon", "1", "--users", "50", "--out", str(rows))
+    assert run("sweep", *grid, "--trials", "2")[0] == 0
+    before = rows.read_bytes()
+    code, found, _ = run("simulate", *grid)
+    assert code == 2
+    assert "found a sweep's rows" in found["failure"]["message"]
+    assert rows.read_bytes() == before
+
+
+def test_a_picture_of_what_is_not_drawn_is_refused(run: Run) -> None:
+    words = ("simulate", "mean", "--users", "50", "--epsilon", "1", "--picture", "rounds")
+    code, found, _ = run(*words)
+    assert code == 2
+    assert found["failure"]["message"] == "expected --plot with --picture, found none"

@@ -10,7 +10,7 @@ from askance.simulation.cli.arguments import add_learner, add_workers, chosen, c
 from askance.simulation.cli.bounds import tell_bounds
 from askance.simulation.cli.disturbances import add_disturbances, behaviour_of, faults_of
 from askance.simulation.cli.hypotheses import tell_hypothesis
-from askance.simulation.cli.output import counted, print_json, progress, screen
+from askance.simulation.cli.output import Failure, counted, print_json, progress, screen
 
 NAME = "simulate"
 SUMMARY = "run a learner on simulated users, or on real ones from a file"
@@ -48,7 +48,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--picture",
         choices=("result", "spending", "rounds"),
-        default="result",
         help="what --plot draws of trial 0: what was found (default), what users were asked to"
         " spend, or users, answers and tolerance by round",
     )
@@ -67,8 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     required(arguments, "learner", "epsilon")
     if arguments.data is None:
         required(arguments, "users")
-    ask.check_output(arguments.plot, (".png", ".svg"))
-    ask.check_output(arguments.out, (".jsonl", ".parquet"))
+    _check_outputs(arguments)
     behaviour, faults = behaviour_of(arguments), faults_of(arguments)
     named = ask.named(arguments.learner, delta=arguments.delta, **chosen(arguments))
     with progress(arguments.trials) as bar:
@@ -88,12 +86,26 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.out is not None:
         result.write(arguments.out)
     if arguments.plot is not None:
-        result.plot(arguments.plot, arguments.picture)
+        result.plot(arguments.plot, arguments.picture or "result")
     if arguments.json:
         print_json(result.to_json())
     else:
         _tell(result.to_json())
     return 0
+
+
+def _check_outputs(arguments: argparse.Namespace) -> None:
+    """Before the work is done that they should show."""
+    import askance.api as ask
+    from askance.simulation.experiments.sweeps.row_file import is_of_a_sweep
+
+    ask.check_output(arguments.plot, (".png", ".svg"))
+    ask.check_output(arguments.out, (".jsonl", ".parquet"))
+    if arguments.picture is not None and arguments.plot is None:
+        raise Failure(2, "usage", "expected --plot with --picture, found none")
+    if arguments.out is not None and is_of_a_sweep(arguments.out):
+        found = f"{arguments.out}: expected a file to write anew, found a sweep's rows"
+        raise Failure(2, "usage", found)
 
 
 def _list(*, as_json: bool) -> int:

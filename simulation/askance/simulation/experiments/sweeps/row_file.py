@@ -102,6 +102,14 @@ def read_rows(path: Path) -> list[Row]:
     return _parsed(path)[0]
 
 
+def is_of_a_sweep(path: Path) -> bool:
+    """Whether there is a file with rows of a sweep, which nobody else should write over."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_OPENING)) == _OPENING.encode()
+
+
 def _parsed(path: Path) -> tuple[list[Row], int]:
     """The rows, and the bytes that they take; after them there may be a torn one."""
     data = path.read_bytes()

@@ -101,14 +101,22 @@ def test_nobody_is_an_empty_column(name: str) -> None:
     compared(RANDOMIZERS[name], [], [])
 
 
-def test_of_two_levels_booleans_will_do() -> None:
-    generator = np.random.default_rng(5)
+TWO = {
+    name: one
+    for name, one in {
+        **RANDOMIZERS,
+        "table of three symbols": Channel(((HALF, HALF - 9, 9), (7, 9, ONE - 16))),
+        "k-ary of two": k_ary_response(2, 10**9),
+    }.items()
+    if one.levels == 2 and not isinstance(one, HypercubeResponse)
+}
+
+
+@pytest.mark.parametrize("name", TWO)
+def test_of_two_levels_booleans_will_do(name: str) -> None:
+    randomizer, generator = TWO[name], np.random.default_rng(5)
     levels = generator.integers(0, 2, 300)
-    for randomizer in (
-        randomized_response(10**9),
-        Channel(((HALF, HALF - 9, 9), (7, 9, ONE - 16))),
-    ):
-        coins = generator.integers(0, ONE, (300, 1), dtype=np.uint64)
-        drawn = draw(randomizer, levels == 1, coins)
-        assert np.array_equal(drawn, draw(randomizer, levels, coins))
-        assert drawn.dtype == np.uint8
+    coins = generator.integers(0, ONE, (300, randomizer.coins), dtype=np.uint64)
+    drawn = draw(randomizer, levels == 1, coins)
+    assert np.array_equal(drawn, draw(randomizer, levels, coins))
+    assert drawn.dtype == np.uint8

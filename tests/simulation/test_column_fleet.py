@@ -32,6 +32,7 @@ from askance.client.randomizers import (
     hadamard_sign,
     linear_hashing,
     signed_subset_selection,
+    subset_selection,
 )
 from askance.simulation.coins import SeededCoins
 from askance.simulation.experiments import simulate
@@ -54,6 +55,7 @@ QUESTIONS = (
     (category(SCHEMA.kind), linear_hashing(7, 10**9)),
     (signed(SCHEMA.kind), hadamard_sign(3, 10**9)),
     (signed(SCHEMA.kind), signed_subset_selection(3, 10**9)),
+    (predicate(SCHEMA.age > 30), subset_selection(2, 10**9)),
 )
 STUDIES = tuple(
     Study(mean(SCHEMA.age), SCHEMA, epsilon=2).sign(KEY, nonce=nonce, expires_unix_s=2**40)

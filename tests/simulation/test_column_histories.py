@@ -27,6 +27,7 @@ from askance.simulation.coins import SeededCoins
 from askance.simulation.experiments import simulate
 from askance.simulation.fleets import ColumnFleet, Devices, ObjectFleet, Threads, chunks, classes
 from askance.simulation.populations import Population
+from askance.simulation.populations import population as population_module
 from askance.simulation.seeds import Seed
 
 USERS = 40
@@ -201,6 +202,38 @@ def test_how_many_threads_there_are_changes_nothing(
     assert found[0] == found[1]
     one, other = found[0][0]
     assert (one.answered, other.answered) == (99_995, 30_000)
+
+
+def test_how_many_users_are_looked_at_together_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A chunk and a part; everybody, and some, with absences and lies; records get wide."""
+    users = 2**16 + 5_000
+    population = Population.generated("numbers", users)
+    query, randomizer = real(population.schema["number"]), best_for(2, 10**9)
+    study = Study(mean(population.schema["number"]), population.schema, epsilon=2)
+    signed = study.sign(KEY, nonce=bytes(16), expires_unix_s=2**40)
+    digest = digest_of(signed.study)
+    order = Permutation(b"seed", users)
+    found = []
+    for words in (1 << 23, 1 << 16, 1):
+        monkeypatch.setattr(population_module, "_WORDS_AT_ONCE", words)
+        for behaviour in (PRESENT_AND_HONEST, Fickle()):
+            for cohort in (Cohort(order, 0, users), Cohort(order, 100, 40_000)):
+                payload = encode_request(Request(digest, 0, 0, query, randomizer))
+                group = Group(payload, digest_of(payload), query, randomizer, 10**9, cohort)
+                devices = Devices(
+                    population,
+                    Policy(ANALYSTS, 2 * 10**9),
+                    SeededCoins(Seed.of(1)),
+                    lambda: 1_767_225_600,
+                    behaviour,
+                )
+                round_ = Round(0, signed, digest, (group,))
+                accounts = Accounts(users, 2 * 10**9)
+                found.append((ColumnFleet(devices).ask(round_, accounts), accounts.spending()))
+    assert found[:4] == found[4:8] == found[8:]
+    assert len({tallies[0].root for tallies, _ in found}) == 4
 
 
 def test_whether_who_is_asked_is_listed_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,6 @@ from askance.client.codec import query_from_bytes
 from askance.client.queries import Query, QueryKind
 from askance.simulation.populations import Population
 
-_CHUNK = 1 << 16
 _MOST = 5  # notes; a learner may have asked thousands of questions
 
 
@@ -47,8 +46,8 @@ def _asked(transcript: Transcript, population: Population) -> Iterator[Query]:
 
 def _absent(query: Query, population: Population) -> int:
     absent = 0
-    for start in range(0, population.size, _CHUNK):
-        columns = population.columns(start, min(start + _CHUNK, population.size))
+    for start, stop in population.stretches():
+        columns = population.columns(start, stop)
         present = np.ones(len(columns), np.bool_)
         for name in query.fields_used:
             present &= columns.present[name]

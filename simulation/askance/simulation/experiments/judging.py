@@ -46,7 +46,6 @@ from askance.client.queries import (
 )
 from askance.simulation.populations import Population
 
-_CHUNK = 1 << 16
 _UNSEEN = 1 << 16  # rows to judge by: a share of them is off by 0.002 at most, one standard error
 
 
@@ -259,8 +258,7 @@ def judge_sample(
     if query is None:
         return Verdict(None, None)
     total = 0
-    for start in range(0, population.size, _CHUNK):
-        stop = min(start + _CHUNK, population.size)
+    for start, stop in population.stretches():
         values = np.asarray(query.evaluate(population.columns(start, stop)))
         total += sum(values[cohort.within(start, stop) - start].tolist())
     truth = (float(Fraction(total, (1 << query.frac) * cohort.size)),)
@@ -332,5 +330,5 @@ def _values(query: Query, population: Population) -> Iterator[NDArray[np.int64]]
 
 
 def _chunks(population: Population) -> Iterator[EncodedColumns]:
-    for start in range(0, population.size, _CHUNK):
-        yield population.columns(start, min(start + _CHUNK, population.size))
+    for start, stop in population.stretches():
+        yield population.columns(start, stop)

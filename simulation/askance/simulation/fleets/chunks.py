@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from threading import local
 
 import numpy as np
@@ -32,6 +32,9 @@ Symbols = NDArray[np.uint8]
 Words = NDArray[np.uint64]
 Counts = NDArray[np.int64]
 Ordinals = NDArray[np.int64]
+Which = NDArray[np.bool_]
+Answerers = Which | int
+"""Who of those asked answered; a number: all of so many."""
 Part = tuple[UserClass, Outcome | None]
 
 _BLOCK = 1 << 16  # words of coins that are drawn from together: they stay in the cache
@@ -86,7 +89,7 @@ class ShardResult:
         return sum(len(said) * users for said, users in self.users.items())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class ChunkWork:
     """All that the chunks of one round are computed from. It holds no lock, cipher or array a user,
     and can be pickled if its population's functions can.
@@ -123,18 +126,25 @@ class ChunkWork:
     def _add_chunk(
         self, number: int, groups: Sequence[_GroupOfShard], users: Counter[tuple[Said, ...]]
     ) -> None:
-        start = number * CHUNK
-        room = _Room(self, start, min(start + CHUNK, self.population.size))
-        parts: list[list[Part]] = [[] for _ in groups]
-        for alike in self.classes.of(start, room.stop):
-            users[alike.says] += alike.users
-            for place, outcome in alike.does:
-                parts[place].append((alike, outcome))
-        for group, asked in zip(groups, parts, strict=True):
-            if asked:
-                group.add(number, *room.symbols(group.randomizer, asked))
-            else:
-                group.leaves.append(leaf(number))
+        end = min((number + 1) * CHUNK, self.population.size)
+        for start in range(number * CHUNK, end, self._stretch):
+            room = _Room(self, start, min(start + self._stretch, end))
+            parts: list[list[Part]] = [[] for _ in groups]
+            for alike in self.classes.of(start, room.stop):
+                users[alike.says] += alike.users
+                for place, outcome in alike.does:
+                    parts[place].append((alike, outcome))
+            for group, asked in zip(groups, parts, strict=True):
+                if asked:
+                    group.add(*room.symbols(group.randomizer, asked))
+        for group in groups:
+            group.close(number)
+
+    @cached_property
+    def _stretch(self) -> int:
+        """How many users of a chunk are looked at together."""
+        coins = max((randomizer.coins for randomizer in self.randomizers), default=0)
+        return self.population.stretch(coins)
 
 
 class _GroupOfShard:
@@ -147,14 +157,28 @@ class _GroupOfShard:
     def __init__(self, randomizer: Randomizer) -> None:
         self.randomizer = randomizer
         self.leaves: list[bytes] = []
+        self._said: list[tuple[Answerers, Symbols]] = []
         self._counts: Counts | None = None
         self._held: list[Symbols] = []
         self._reports = 0
         self._enough = min(_PER_LEVEL * randomizer.levels, _HELD // randomizer.width)
 
-    def add(self, number: int, who: Packed, symbols: Symbols) -> None:
-        """A chunk in which some were asked."""
-        self.leaves.append(leaf(number, who, packed_what(self.randomizer, symbols)))
+    def add(self, answered: Answerers, symbols: Symbols) -> None:
+        """Users who were asked, in ordinal order: who of them answered, and what."""
+        self._said.append((answered, symbols))
+
+    def close(self, number: int) -> None:
+        """All of a chunk have been added."""
+        said, self._said = self._said, []
+        if not said:
+            self.leaves.append(leaf(number))
+            return
+        ((who, symbols), *others) = said
+        if others:
+            who = np.concatenate([_mask(answered) for answered, _ in said])
+            symbols = np.concatenate([part for _, part in said])
+        packed = _everybody(who) if isinstance(who, int) else packed_who(who)
+        self.leaves.append(leaf(number, packed, packed_what(self.randomizer, symbols)))
         self._held.append(symbols)
         self._reports += len(symbols)
         if self._reports >= self._enough:
@@ -172,6 +196,10 @@ class _GroupOfShard:
         self._counts = counts if self._counts is None else self._counts + counts
 
 
+def _mask(answered: Answerers) -> Which:
+    return np.ones(answered, np.bool_) if isinstance(answered, int) else answered
+
+
 @lru_cache(maxsize=64)
 def _everybody(users: int) -> Packed:
     """So many who answered, all of those asked."""
@@ -179,7 +207,7 @@ def _everybody(users: int) -> Packed:
 
 
 class _Room:
-    """The users of one chunk, their columns as far as they are looked at."""
+    """Users of one chunk in a row, their columns as far as they are looked at."""
 
     def __init__(self, work: ChunkWork, start: int, stop: int) -> None:
         self._work = work
@@ -188,11 +216,11 @@ class _Room:
         self._people: dict[int, EncodedColumns] = {}
         self._taken: dict[tuple[int, int, str], EncodedColumns] = {}
 
-    def symbols(self, randomizer: Randomizer, parts: Sequence[Part]) -> tuple[Packed, Symbols]:
+    def symbols(self, randomizer: Randomizer, parts: Sequence[Part]) -> tuple[Answerers, Symbols]:
         """Who of a group answered, and what, in ordinal order."""
         ((first, outcome), *others) = parts
         if not others and isinstance(outcome, Answered):
-            return _everybody(first.users), self._drawn(outcome.first, first)
+            return first.users, self._drawn(outcome.first, first)
         every = np.arange(self.stop - self._start)
         rows = np.sort(np.concatenate([every[alike.rows] for alike, _ in parts]))
         symbols = np.empty((len(rows), randomizer.width), np.uint8)
@@ -202,7 +230,7 @@ class _Room:
                 places = rows.searchsorted(every[alike.rows])
                 symbols[places] = self._drawn(outcome.first, alike)
                 answered[places] = True
-        return packed_who(answered), symbols[answered]
+        return answered, symbols[answered]
 
     def _drawn(self, ask: Ask, alike: UserClass) -> Symbols:
         """The reports of a class to a request, so many users at a time as stay in the cache."""

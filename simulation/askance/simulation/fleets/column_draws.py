@@ -154,7 +154,8 @@ def _values_in(
 
 
 @draw.register
-def _(randomizer: SubsetSelection, levels: Levels, coins: Coins) -> Reports:
+def _(randomizer: SubsetSelection, levels: Levels | Truths, coins: Coins) -> Reports:
+    levels = levels.astype(np.int64, copy=False)  # truths would choose rows, not cells
     rows = max(1, _CELLS_AT_ONCE // randomizer.cells)
     blocks = [
         _sets(randomizer, levels[start : start + rows], coins[start : start + rows])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 
 from askance.aggregator.learners.rationals import Rational
 from askance.client.errors import InvalidParameter
-from askance.client.queries import EncodedColumns, Schema
+from askance.client.queries import Bits, EncodedColumns, Schema
 from askance.client.queries.columns import ColumnValue
 from askance.client.queries.fields import ValueType
 from askance.simulation.coins import keystream
 from askance.simulation.seeds import Seed
 
 MAX_USERS = 1 << 40
+_MOST_AT_ONCE = 1 << 16
+_LEAST_AT_ONCE = 1 << 12
+_WORDS_AT_ONCE = 1 << 23  # of columns or of coins: 64 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +56,22 @@ class Population:
             raise InvalidParameter(
                 f"population: expected 1 to {MAX_USERS} users, found {self.size}"
             )
+
+    def stretch(self, coins: int = 0) -> int:
+        """How many users' records are looked at together, a power of two: 2^16, or less of it, but
+        2^12 at least, where each has many columns, or coins beside them."""
+        fields = self.schema.fields.values()
+        columns = sum(field.words if isinstance(field, Bits) else 1 for field in fields)
+        users = _MOST_AT_ONCE
+        while users > _LEAST_AT_ONCE and users * max(columns, coins) > _WORDS_AT_ONCE:
+            users //= 2
+        return users
+
+    def stretches(self) -> Iterator[tuple[int, int]]:
+        """All users, a stretch after the other: the first ordinal of each and the one past it."""
+        step = self.stretch()
+        for start in range(0, self.size, step):
+            yield start, min(start + step, self.size)
 
     def in_round(self, number: int) -> Population:
         """Its users as they are in a round of a study."""

@@ -35,7 +35,10 @@ _ALWAYS_BELIEVED = (
     "single reports: a transcript holds their counts and a hash over them, not the reports",
     "what devices have spent: they have said so to the aggregator",
 )
-
+_DECODED = (
+    "that the decode values of designed tables were chosen before the counts were known: any that"
+    " are unbiased pass"
+)
 
 _FAULT = "failed"  # of the aggregator: what a replay cannot show
 _REASONS = {
@@ -140,6 +143,7 @@ def _verify(export: StudyExport, analyst_keys: Collection[bytes] | None) -> Veri
     state = _OPEN if export.result is None else _check_result(export, terms, transcript, replay)
     whose = () if analyst_keys is not None else ("whose the signing key is: none was given",)
     end = () if state in (_OPEN, "done") else (f"why it ended as {state}",)
+    decoded = (_DECODED,) if _has_decode_values(transcript) else ()
     found = figures(transcript, terms.schema)
     return Verification(
         study=export.digest.hex(),
@@ -149,7 +153,16 @@ def _verify(export: StudyExport, analyst_keys: Collection[bytes] | None) -> Veri
         answers=found["answers"],
         transcript=transcript.digest,
         checked=tuple(_checked(state, terms, found["rounds"])),
-        believed=(*_ALWAYS_BELIEVED, *whose, *end),
+        believed=(*_ALWAYS_BELIEVED, *decoded, *whose, *end),
+    )
+
+
+def _has_decode_values(transcript: Transcript) -> bool:
+    return any(
+        group.decode is not None
+        for event in transcript.recorded
+        if isinstance(event, Asked)
+        for group in event.groups
     )
 
 

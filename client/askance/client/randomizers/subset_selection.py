@@ -28,6 +28,9 @@ from askance.client.randomizers.randomizer import (
 )
 
 _TALLY_ROWS = 1 << 14  # reports unpacked at a time: bounds memory, changes no count
+MAX_MEMBERS = (
+    1 << 13
+)  # of a set: a draw takes as long as it has members, and a device's time is kept
 _SIZES_ASIDE = 2  # the best size is next to cells / (e^eps + 1); more are tried, to be sure
 
 
@@ -46,7 +49,7 @@ class SubsetSelection(Randomizer):
 
     Args:
         cells: 2..65535.
-        size: 1..cells-1.
+        size: 1..cells-1, at most 8192.
         threshold: 1..2^64-1.
 
     Raises:
@@ -71,6 +74,8 @@ class SubsetSelection(Randomizer):
                 f"a subset of {self.cells} cells has a size in 1..{self.cells - 1}, "
                 f"found {self.size}"
             )
+        if self.size > MAX_MEMBERS:
+            raise InvalidParameter(f"a subset has at most {MAX_MEMBERS} members, found {self.size}")
         if not 1 <= self.threshold < COIN_SPACE:
             raise InvalidParameter("a threshold lies in 1..2^64-1, found one outside")
         loss = PrivacyLoss(*certified_ratio(self.cells, self.size, self.threshold))
@@ -167,7 +172,8 @@ def subset_selection(cells: int, nano: int) -> SubsetSelection:
     """The subset selection that spends a budget with the least variance.
 
     The greatest threshold that fits, bias included, is found for the sizes around
-    cells / (e^eps + 1); of those the least conditional variance wins, and the smaller size a tie.
+    cells / (e^eps + 1), as far as a set may be that large; of those the least conditional variance
+    wins, and the smaller size a tie.
 
     Args:
         cells: 2..65535.
@@ -179,7 +185,9 @@ def subset_selection(cells: int, nano: int) -> SubsetSelection:
     check_cells(cells)
     check_positive(nano)
     middle = _size_of_least_variance(cells, nano)
-    sizes = range(max(1, middle - _SIZES_ASIDE), min(cells - 1, middle + 1 + _SIZES_ASIDE) + 1)
+    most = min(cells - 1, MAX_MEMBERS)
+    first = min(max(1, middle - _SIZES_ASIDE), most)
+    sizes = range(first, min(most, middle + 1 + _SIZES_ASIDE) + 1)
     best = min(
         (_fitting(cells, size, nano) for size in sizes),
         key=lambda candidate: (candidate.frequency_variance(), candidate.size),

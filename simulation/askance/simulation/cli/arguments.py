@@ -47,7 +47,8 @@ def add_learner(parser: argparse.ArgumentParser, *, nargs: str | None = None) ->
         default=1,
         metavar="W",
         help="ask the users of a round in W parts and end it when a part is exact enough; the"
-        " failure chance stays (default: 1)",
+        " failure chance stays; saves users where epsilon is large and answers vary little, and is"
+        " not done where it cannot (default: 1)",
     )
     add_people(parser)
 

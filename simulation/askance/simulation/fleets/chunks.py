@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
+from itertools import pairwise
 from threading import local
 
 import numpy as np
@@ -89,7 +90,7 @@ class ShardResult:
         return sum(len(said) * users for said, users in self.users.items())
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class ChunkWork:
     """All that the chunks of one round are computed from. It holds no lock, cipher or array a user,
     and can be pickled if its population's functions can.
@@ -111,40 +112,45 @@ class ChunkWork:
         """How many there are; they are numbered from 0."""
         return -(-self.population.size // CHUNK)
 
-    def shard(self, chunks: range) -> ShardResult:
-        """What comes of the users 2^16 number and on, for each number of some in a row."""
+    def shard(self, chunks: range, together: int = 1) -> ShardResult:
+        """What comes of the users 2^16 number and on, for each number of some in a row.
+
+        Args:
+          together: how many chunks are drawn at once; it changes how fast that is, nothing else.
+            One stays in a core's cache; of threads that wait for each other's turn at the
+            interpreter, those with more to do in between wait less.
+        """
         groups = [_GroupOfShard(randomizer) for randomizer in self.randomizers]
         users: Counter[tuple[Said, ...]] = Counter()
-        for number in chunks:
-            self._add_chunk(number, groups, users)
+        coins = max((randomizer.coins for randomizer in self.randomizers), default=0)
+        step = self.population.stretch(coins)
+        if step == CHUNK:
+            step *= together
+        end = min(chunks.stop * CHUNK, self.population.size)
+        for start in range(chunks.start * CHUNK, end, step):
+            room = _Room(self, start, min(start + step, end), _BLOCK * together)
+            self._add(room, groups, users)
         return ShardResult(
             tuple(group.counts() for group in groups),
             tuple(tuple(group.leaves) for group in groups),
             users,
         )
 
-    def _add_chunk(
-        self, number: int, groups: Sequence[_GroupOfShard], users: Counter[tuple[Said, ...]]
+    def _add(
+        self, room: _Room, groups: Sequence[_GroupOfShard], users: Counter[tuple[Said, ...]]
     ) -> None:
-        end = min((number + 1) * CHUNK, self.population.size)
-        for start in range(number * CHUNK, end, self._stretch):
-            room = _Room(self, start, min(start + self._stretch, end))
-            parts: list[list[Part]] = [[] for _ in groups]
-            for alike in self.classes.of(start, room.stop):
-                users[alike.says] += alike.users
-                for place, outcome in alike.does:
-                    parts[place].append((alike, outcome))
-            for group, asked in zip(groups, parts, strict=True):
-                if asked:
-                    group.add(*room.symbols(group.randomizer, asked))
-        for group in groups:
-            group.close(number)
-
-    @cached_property
-    def _stretch(self) -> int:
-        """How many users of a chunk are looked at together."""
-        coins = max((randomizer.coins for randomizer in self.randomizers), default=0)
-        return self.population.stretch(coins)
+        parts: list[list[Part]] = [[] for _ in groups]
+        for alike in self.classes.of(room.start, room.stop):
+            users[alike.says] += alike.users
+            for place, outcome in alike.does:
+                parts[place].append((alike, outcome))
+        for group, asked in zip(groups, parts, strict=True):
+            said = room.said(group.randomizer, asked) if asked else [None] * len(room.pieces)
+            for (number, last), piece in zip(room.pieces, said, strict=True):
+                if piece is not None:
+                    group.add(*piece)
+                if last:
+                    group.close(number)
 
 
 class _GroupOfShard:
@@ -207,30 +213,46 @@ def _everybody(users: int) -> Packed:
 
 
 class _Room:
-    """Users of one chunk in a row, their columns as far as they are looked at."""
+    """Users in a row, of a part of a chunk or of several; their columns as far as they are looked
+    at."""
 
-    def __init__(self, work: ChunkWork, start: int, stop: int) -> None:
+    def __init__(self, work: ChunkWork, start: int, stop: int, block: int) -> None:
         self._work = work
-        self._start = start
+        self.start = start
         self.stop = stop
+        self._block = block
+        numbers = range(start // CHUNK, (stop - 1) // CHUNK + 1)
+        ends = [min((number + 1) * CHUNK, work.population.size) for number in numbers]
+        self.pieces = [(number, end <= stop) for number, end in zip(numbers, ends, strict=True)]
+        """The chunks that it has a part of, and whether that is the last of it."""
+        self._cuts = np.array([min(end, stop) - start for end in ends])
         self._people: dict[int, EncodedColumns] = {}
         self._taken: dict[tuple[int, int, str], EncodedColumns] = {}
 
-    def symbols(self, randomizer: Randomizer, parts: Sequence[Part]) -> tuple[Answerers, Symbols]:
-        """Who of a group answered, and what, in ordinal order."""
+    def said(
+        self, randomizer: Randomizer, parts: Sequence[Part]
+    ) -> list[tuple[Answerers, Symbols]]:
+        """Who of a group answered, and what, in ordinal order, chunk by chunk."""
         ((first, outcome), *others) = parts
         if not others and isinstance(outcome, Answered):
-            return first.users, self._drawn(outcome.first, first)
-        every = np.arange(self.stop - self._start)
-        rows = np.sort(np.concatenate([every[alike.rows] for alike, _ in parts]))
-        symbols = np.empty((len(rows), randomizer.width), np.uint8)
-        answered = np.zeros(len(rows), np.bool_)
+            symbols, rows = self._drawn(outcome.first, first), first.rows
+            ends = self._cuts if isinstance(rows, slice) else rows.searchsorted(self._cuts)
+            return [
+                (stop - start, symbols[start:stop]) for start, stop in pairwise([0, *ends.tolist()])
+            ]
+        every = np.arange(self.stop - self.start)
+        asked = np.sort(np.concatenate([every[alike.rows] for alike, _ in parts]))
+        symbols = np.empty((len(asked), randomizer.width), np.uint8)
+        answered = np.zeros(len(asked), np.bool_)
         for alike, outcome in parts:
             if isinstance(outcome, Answered):
-                places = rows.searchsorted(every[alike.rows])
+                places = asked.searchsorted(every[alike.rows])
                 symbols[places] = self._drawn(outcome.first, alike)
                 answered[places] = True
-        return answered, symbols[answered]
+        return [
+            (answered[start:stop], symbols[start:stop][answered[start:stop]])
+            for start, stop in pairwise([0, *asked.searchsorted(self._cuts).tolist()])
+        ]
 
     def _drawn(self, ask: Ask, alike: UserClass) -> Symbols:
         """The reports of a class to a request, so many users at a time as stay in the cache."""
@@ -246,7 +268,7 @@ class _Room:
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
     def _ordinals(self, alike: UserClass) -> Ordinals:
-        return np.arange(self._start, self.stop, dtype=np.int64)[alike.rows]
+        return np.arange(self.start, self.stop, dtype=np.int64)[alike.rows]
 
     def _lie(self, ask: Ask, ordinals: Ordinals, drawn: _Drawn, symbols: Symbols) -> None:
         """What the liars say, in place of their reports."""
@@ -260,22 +282,22 @@ class _Room:
         """The words of a class's answers, a block of its users after the other; an array of words
         lasts until the next one."""
         count = ask.randomizer.coins + rounding_coins(ask.query)
-        step = max(_FEWEST, _BLOCK // count)
+        step = max(_FEWEST, self._block // count)
         blocks = [
             slice(first, min(first + step, alike.users)) for first in range(0, alike.users, step)
         ]
         if isinstance(alike.rows, slice):
-            stream = _MEMORY.stream(ask.key, self._start * count)  # an even word: chunks are
+            stream = _MEMORY.stream(ask.key, self.start * count)  # an even word: chunks are
             for rows in blocks:
                 words = _MEMORY.words(rows.stop - rows.start, count)
                 stream.fill(words)
                 yield rows, words
             return
-        every = self.stop - self._start
+        every = self.stop - self.start
         if alike.users * _SPARSE <= every:
-            words = keystream_at(ask.key, self._start + alike.rows, count)
+            words = keystream_at(ask.key, self.start + alike.rows, count)
         else:
-            words = keystream(ask.key, self._start * count, every * count)
+            words = keystream(ask.key, self.start * count, every * count)
             words = words.reshape(-1, count)[alike.rows]
         for rows in blocks:
             yield rows, words[rows]
@@ -312,7 +334,7 @@ class _Room:
         people = self._people.get(number)
         if people is None:
             population = self._work.population.in_round(number)
-            people = self._people[number] = population.columns(self._start, self.stop)
+            people = self._people[number] = population.columns(self.start, self.stop)
         return people
 
 

@@ -96,7 +96,9 @@ class Classes:
         codes = np.zeros(len(ordinals), np.int64)
         for sign in signs:
             codes = _compact(codes * (int(sign.max()) + 1) + sign)
-        order = np.argsort(codes.astype(np.uint16), kind="stable")  # at most 2^16 of them
+        if codes.max() < 1 << 16:
+            codes = codes.astype(np.uint16)  # which are sorted many times as fast
+        order = np.argsort(codes, kind="stable")
         ends = np.flatnonzero(np.diff(codes[order])) + 1
         for alike in np.split(order, ends):
             does, says = self._does(tuple(int(sign[alike[0]]) for sign in signs))

@@ -12,6 +12,7 @@ from askance.client.errors import InvalidParameter
 from askance.simulation.fleets.chunks import ChunkWork, ShardResult
 
 _AT_ONCE = 16  # chunks of a shard
+_TOGETHER = 8  # chunks that one of several threads draws at once (see `ChunkWork.shard`)
 _AHEAD = 2  # shards a thread that are out beyond the one that is waited for
 
 
@@ -58,7 +59,7 @@ class Threads:
         with ThreadPoolExecutor(self._workers) as threads:
             try:
                 for shard in shards:
-                    out.append(threads.submit(work.shard, shard))
+                    out.append(threads.submit(work.shard, shard, _TOGETHER))
                     if len(out) > self._workers * _AHEAD:
                         yield out.popleft().result()
                 while out:

@@ -60,7 +60,8 @@ def given(users: int) -> Population:
 
 def repeating(users: int) -> Population:
     """Users whose ages repeat themselves every 2^16."""
-    people = SCHEMA.encode_columns({"age": np.arange(2 * CHUNK) % CHUNK % 101})
+    together = 16  # chunks, more than are ever looked at at once
+    people = SCHEMA.encode_columns({"age": np.arange(together * CHUNK) % CHUNK % 101})
 
     def columns(start: int, stop: int) -> EncodedColumns:
         first = start % CHUNK

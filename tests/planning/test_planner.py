@@ -278,6 +278,27 @@ def test_conjunctions_of_many_variables_split_the_budget_when_it_is_large() -> N
     assert plan(learner, 12 * NAT, 0.05).rounds[0].allocation is Allocation.SPLIT
 
 
+def test_users_who_answer_all_are_enough_for_each() -> None:
+    """An exact size holds at its number: the greatest of several may be too few for another one
+    (106 users for tau = .147 are; two more would not be)."""
+    odd = 0
+    for hundredths in range(140, 160):
+        taus = (Fraction(147, 1000), Fraction(hundredths, 1000))
+        questions = [replace(asked, tau=tau) for asked, tau in zip((YES, NO), taus, strict=True)]
+        for users in (None, 107, 108, 109):
+            if users is not None:
+                questions.append(replace(OPEN, tau=None))
+            batch = Batch(questions, Allocation.SPLIT)
+            planned = plan_batch(batch, 4 * len(questions) * NAT, 0.01, users)
+            for question, group in zip(questions, planned.groups, strict=True):
+                if question.tau is not None:
+                    tail = tail_of(question, group.randomizer)
+                    assert tail.enough(planned.users, float(question.tau), 0.01)
+                    odd += planned.users > tail.users(float(question.tau), 0.01)
+            questions = questions[:2]
+    assert odd > 20
+
+
 MEASURED = {  # users for at most 1 % failure in round 1: printed, signed with the best known
     1: {8: (68e3, 10.9e3), 16: (656e3, 49.9e3), 32: (5.59e6, 224e3), 64: (49.9e6, 997e3)},
     2: {8: (16.2e3, 2.86e3), 16: (133e3, 13.8e3), 32: (1.2e6, 61e3), 64: (10.2e6, 269e3)},

@@ -40,6 +40,11 @@ class Part:
     decode: Decode | None = None
     limit: float | None = None
 
+    def enough(self, users: int, beta: float) -> bool:
+        """Whether so many users keep its tolerance, open ones' stand-in."""
+        tail = tail_of(self.question, self.randomizer, self.decode)
+        return tail.enough(users, float(self.question.working_tau), beta)
+
     @property
     def n_variance(self) -> Fraction:
         """n times the variance of a value, n the users of this part."""
@@ -73,20 +78,21 @@ class Sizing:
 
     @property
     def total(self) -> int:
-        """What all needs come to: the greatest of one cohort, the sum of fresh groups."""
-        return max(self.needs) if self.allocation is Allocation.SPLIT else sum(self.needs)
+        """What all needs come to: of one cohort, enough for each; of fresh groups the sum."""
+        if self.allocation is Allocation.SPLIT:
+            return self._enough_for([part for parts in self.parts for part in parts])
+        return sum(self.needs)
 
     @property
     def claimed(self) -> int:
         """The users that questions with a tolerance claim."""
-        needs = [
-            need
-            for question, need in zip(self.batch.questions, self.needs, strict=True)
-            if question.tau is not None
-        ]
         if self.allocation is Allocation.SPLIT:
-            return max(needs, default=0)
-        return sum(needs)
+            return self._enough_for(self._closed)
+        return sum(part.need for part in self._closed)
+
+    @property
+    def _closed(self) -> list[Part]:
+        return [part for parts in self.parts for part in parts if part.question.tau is not None]
 
     @property
     def open_groups(self) -> int:
@@ -138,6 +144,25 @@ class Sizing:
             waves=self.waves,
         )
 
+    def _enough_for(self, parts: Sequence[Part]) -> int:
+        """The least number of users, from the greatest need on, that is enough for all of these.
+
+        An exact size is enough at its number; a few more users need not be, since shares of them
+        fall on other numbers (`Tail`).
+        """
+        users = max((part.need for part in parts), default=0)
+        while not all(part.need == users or part.enough(users, self.beta) for part in parts):
+            users += 1
+        return users
+
+    def _within(self, n_users: int) -> int:
+        """Of so many users for one cohort the most that are enough for its tolerances."""
+        claimed = self.claimed
+        users = max(n_users, claimed)
+        while users > claimed and not all(part.enough(users, self.beta) for part in self._closed):
+            users -= 1
+        return users
+
     def _users(self, n_users: int | None) -> list[int]:
         open_tau = [question.tau is None for question in self.batch.questions]
         if n_users is None or not any(open_tau):
@@ -145,7 +170,7 @@ class Sizing:
                 return [self.total] * len(self.needs)
             return list(self.needs)
         if self.allocation is Allocation.SPLIT:
-            return [max(n_users, self.claimed, 1)] * len(self.needs)
+            return [self._within(max(n_users, 1))] * len(self.needs)
         shares = iter(even(max(n_users - self.claimed, 0), self.open_groups))
         return [
             max(next(shares), 1) if is_open else need

@@ -73,6 +73,8 @@ class MeanRow:
         theory: n x MSE about the mean of these people, of the integers.
         n_mse: as measured, n users in each of the repetitions; with its standard error.
         bias: of the estimate, as measured; with its own.
+        report_mse: of a report about the number it was made of, over all reports: what n_mse is in
+            expectation, since users err independently, measured sqrt(n) times as closely.
     """
 
     people: str
@@ -89,6 +91,8 @@ class MeanRow:
     n_mse_se: float
     bias: float
     bias_se: float
+    report_mse: float
+    report_mse_se: float
 
 
 def skewed() -> People:
@@ -134,7 +138,9 @@ def _row(
     n = len(people.numbers)
     grid = np.round(people.numbers * (1 << _FRAC)).astype(np.int64)
     truth = float(grid.mean()) / (1 << _FRAC)
-    errors = np.array([_once(table, grid, rng) - truth for _ in range(repetitions)])
+    once = [_once(table, grid, rng) for _ in range(repetitions)]
+    errors = np.array([estimate for estimate, _ in once]) - truth
+    report_mse, report_mse_se = _mean_and_se(np.array([squared for _, squared in once]))
     n_mse, n_mse_se = _mean_and_se(n * errors**2)
     bias, bias_se = _mean_and_se(errors)
     return MeanRow(
@@ -152,16 +158,23 @@ def _row(
         n_mse_se=n_mse_se,
         bias=bias,
         bias_se=bias_se,
+        report_mse=report_mse,
+        report_mse_se=report_mse_se,
     )
 
 
-def _once(table: DesignedTable, grid: NDArray[np.int64], rng: np.random.Generator) -> float:
-    """The estimate from everybody's own report."""
+def _once(
+    table: DesignedTable, grid: NDArray[np.int64], rng: np.random.Generator
+) -> tuple[float, float]:
+    """The estimate from everybody's own report, and the mean of the reports' squared errors."""
     rounding, coins = rng.integers(0, 1 << 64, (2, len(grid)), dtype=np.uint64)
     one = 1 << _FRAC
     levels = round_to_levels(grid, -one, one, table.channel.levels, rounding)
     reports = draw(table.channel, levels, coins[:, np.newaxis])
-    return float(table.estimate(table.channel.tally(reports).tolist()))
+    estimate = float(table.estimate(table.channel.tally(reports).tolist()))
+    values = np.array([float(value) for value in table.values])
+    errors = values[reports[:, 0]] - grid / one
+    return estimate, float(np.square(errors).mean())
 
 
 def _theory(table: DesignedTable, values: Floats) -> float:

@@ -59,7 +59,8 @@ def show(found: Measured) -> None:
 
 def _of_means(rows: Sequence[MeanRow], peers: Sequence[Accuracy]) -> Table:
     table = _table("Means of numbers in [-1, 1]: n x MSE", ["people", "objective"])
-    for name in ("eps", "symbols", "figure", "limit", "C^2", "theory", "measured", "best peer"):
+    names = ("eps", "symbols", "figure", "limit", "C^2", "theory", "measured", "by report")
+    for name in (*names, "best peer"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         peer = best(peers, "mean", row.eps, None) if row.people == "skewed" else None
@@ -73,6 +74,7 @@ def _of_means(rows: Sequence[MeanRow], peers: Sequence[Accuracy]) -> Table:
             f"{row.duchi:.5g}",
             f"{row.theory:.4g}",
             f"{row.n_mse:.4g} ± {row.n_mse_se:.2g}",
+            f"{row.report_mse:.5g} ± {row.report_mse_se:.1g}",
             _peer(peer),
         )
     return table

@@ -1,4 +1,4 @@
-"""What the curator's estimators share of scikit-learn's conventions; importing it takes a while."""
+"""Checks that the curator's estimators share with scikit-learn; importing this module is slow."""
 
 from __future__ import annotations
 

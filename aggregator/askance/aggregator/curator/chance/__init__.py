@@ -1,10 +1,10 @@
 """Exact draws from passed-in randomness.
 
-Theory of operation: a probability p is a real number that can be bounded as closely as anybody
-asks. To decide "is a uniform number below p?" 64 of its bits are drawn and compared with a float
-near p. Where the float's error could matter (once in 2^35 draws) integers decide, and where 64 bits
-do not suffice more are drawn. So the decision is exact, and nearly always as fast as a comparison
-of columns. Everything else (geometric digits, discrete Laplace and Gaussian, the exponential
+Theory of operation: a probability p is a real number that can be bounded to any precision. To
+decide "is a uniform number below p?" 64 of its bits are drawn and compared with a float near p.
+Where the float's error could matter (once in 2^35 draws) integers decide, and where 64 bits do not
+suffice more are drawn. So the decision is exact, and nearly always as fast as a comparison of
+columns. Everything else (geometric digits, discrete Laplace and Gaussian, the exponential
 mechanism's coins) is made of such decisions.
 
 The one exception is `FloatDraws`, for mechanisms that are continuous by nature; who uses it says

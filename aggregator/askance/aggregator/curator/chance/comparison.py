@@ -1,4 +1,4 @@
-"""Whether a uniform number in [0, 1) is below a probability, decided exactly."""
+"""Exact comparison of a uniform number in [0, 1) with a probability."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def happens(words: Words, probability: Fraction, count: int) -> NDArray[np.bool_
 
 
 def _decide(words: Words, value: int, bounds: Bounds) -> bool:
-    """Whether a number whose first 64 bits are `value` is below; more bits are drawn on a tie."""
+    """Decide whether a number that starts with the bits `value` is below p; draw more on a tie."""
     bits = _WORD_BITS
     while True:
         low, high = bounds(bits)

@@ -1,6 +1,6 @@
 """Logistic regression whose coefficients may be published.
 
-Rules of the room:
+Rules of the package:
 
 - A row has a norm of at most 1 (in units of a bound that was stated beforehand, never taken from
   the data) and a label of +1 or -1; the classifier is the sign of w.x, without an intercept.

@@ -1,4 +1,4 @@
-"""How much noise objective perturbation needs, and how much more regularisation.
+"""Calibration of objective perturbation: noise, and additional regularisation.
 
 Theory of operation. Let w be the minimiser of
 
@@ -47,7 +47,7 @@ _OUTWARD = 2.0**-40  # floats are rounded to the safe side by more than their er
 
 
 class Calibration(StrEnum):
-    """How an epsilon is divided between the noise and the change of variables."""
+    """Division of epsilon between the noise and the change of variables."""
 
     RANK_ONE = "rank-one"
     """Less noise, and continuous in every number: one factor 1 + 1/(4 n (lambda + Delta))."""
@@ -63,7 +63,7 @@ class Calibration(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """What objective perturbation adds.
+    """Noise scale and additional regularisation of objective perturbation.
 
     Args:
       added: Delta, regularisation beyond lambda; 0 or more.

@@ -33,7 +33,7 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
     Privacy: each call of `fit` is one release, epsilon-DP for the rows and labels it was given
     (replace-one; n, the columns and the classes' names are public). Two fits cost two epsilons, and
     so does a search for parameters: `GridSearchCV` fits once a fold and a candidate. Predictions
-    cost nothing more. What is not float-safe stands in the room's docstring. A clone has a copy of
+    cost nothing more. The package's docstring lists what is not float-safe. A clone has a copy of
     `words`: words that repeat (an experiment's) give a clone the same noise.
     Utility: no intercept, as in the paper; a constant column does for one, inside the norm.
 

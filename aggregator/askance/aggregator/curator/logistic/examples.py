@@ -19,7 +19,7 @@ _NORMS = (1e-100, 1e100)
 
 
 class LongRows(StrEnum):
-    """What becomes of a row that is longer than the stated norm."""
+    """Treatment of a row that is longer than the stated norm."""
 
     REFUSE = "refuse"  # an error: the norm was promised
     CLIP = "clip"  # it is scaled down to the norm, by itself
@@ -115,8 +115,7 @@ def _all(good: Any, expected: str) -> None:
 
 
 def _bounded(rows: NDArray[np.float64], longer: LongRows) -> NDArray[np.float64]:
-    """Rows as they are, but none longer than 1. The largest entry is taken out, lest squares
-    overflow."""
+    """Scale rows longer than 1 down to length 1, without overflow of squares."""
     largest = np.abs(rows).max(axis=1, keepdims=True)
     largest[largest == 0] = 1
     shapes = rows / largest

@@ -48,7 +48,7 @@ class OutputPerturbation:
 
     @classmethod
     def of(cls, epsilon: Rational, regularisation: Rational) -> OutputPerturbation:
-        """As people write numbers.
+        """Make a mechanism from numbers in any exact notation ("0.5", 1, a Fraction).
 
         Raises:
           InvalidParameter: a number outside its range.
@@ -57,7 +57,7 @@ class OutputPerturbation:
 
     @property
     def event(self) -> Pure:
-        """What a release costs."""
+        """Cost of one release."""
         return Pure(self.epsilon)
 
     def scale(self, count: int) -> float:
@@ -108,7 +108,7 @@ class ObjectivePerturbation:
         regularisation: Rational,
         calibration: Calibration = Calibration.JOINT,
     ) -> ObjectivePerturbation:
-        """As people write numbers.
+        """Make a mechanism from numbers in any exact notation ("0.5", 1, a Fraction).
 
         Raises:
           InvalidParameter: a number outside its range.
@@ -119,7 +119,7 @@ class ObjectivePerturbation:
 
     @property
     def event(self) -> Pure:
-        """What a release costs."""
+        """Cost of one release."""
         return Pure(self.epsilon)
 
     def calibrated(self, count: int) -> Calibrated:
@@ -149,7 +149,10 @@ def _check(epsilon: Fraction, regularisation: Fraction) -> None:
 
 
 def _check_tilt(scale: float, dimension: int) -> None:
-    """Of what a tilt adds to the gradient: its length is Gamma(d), above this but with e^-30."""
+    """Check the length that a tilt adds to the gradient.
+
+    Gamma(d), below this bound except with e^-30.
+    """
     if scale * (dimension + 10 * sqrt(dimension) + 40) > _LONGEST_TILT:
         raise InvalidParameter(
             "epsilon: expected more for so few rows and so many columns, found so little that the"
@@ -158,6 +161,6 @@ def _check_tilt(scale: float, dimension: int) -> None:
 
 
 def _noise(words: Words, dimension: int, scale: float) -> NDArray[np.float64]:
-    """Of density proportional to exp(-||v|| / scale), shape (dimension,)."""
+    """Draw a vector with density proportional to exp(-||v|| / scale), shape (dimension,)."""
     draws = FloatDraws(words)
     return draws.gammavariate(dimension, scale) * draws.direction(dimension)

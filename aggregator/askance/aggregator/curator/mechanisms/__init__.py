@@ -1,13 +1,12 @@
-"""The curator's mechanisms: numbers with Laplace or Gaussian draws added, and the choice of a
-candidate.
+"""Mechanisms of the curator: Laplace and Gaussian noise, and the choice of a candidate.
 
-Rules of the room:
+Rules of the package:
 
 - What is randomised is a whole number. Real values are put on a stated grid first, and the
   sensitivity is rounded so that this cannot break the guarantee (`grid` proves it).
-- Sensitivities and bounds are stated by whoever asks and never taken from the data; records that do
+- Sensitivities and bounds are stated by the caller and never taken from the data; records that do
   not keep to them are an error, before anything is drawn.
-- A mechanism has an `event`: what an accountant is told of it.
+- A mechanism has an `event`, which an accountant charges.
 """
 
 from askance.aggregator.curator.mechanisms.agnostic import (

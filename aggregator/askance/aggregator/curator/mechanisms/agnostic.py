@@ -23,7 +23,7 @@ _DIGITS = 60
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What was chosen.
+    """Result of agnostic learning.
 
     Args:
       number: of the hypothesis in its class.
@@ -86,7 +86,9 @@ def learn_agnostically(
 
 
 def sample_size(size: int, *, alpha: Rational, beta: Rational, epsilon: Rational) -> int:
-    """How many examples are enough: n >= (ln |H| + ln(2/beta)) max{6/(eps alpha), 4.5/alpha^2}.
+    """Compute a sufficient number of examples.
+
+    n >= (ln |H| + ln(2/beta)) max{6/(eps alpha), 4.5/alpha^2}.
 
     Proof. Let h* be the class's best, OPT its error; h is bad if its error is above OPT + alpha.
     By Hoeffding each bad h has training error above OPT + 2 alpha/3 but with probability

@@ -41,7 +41,7 @@ class Conjunction:
 
 
 class _OverBits(Weighs):
-    """What both classes share: examples as signed weights of the 2^d points of the cube."""
+    """Base of both classes: examples as signed weights of the 2^d points of the cube."""
 
     labels = BITS
 
@@ -53,7 +53,7 @@ class _OverBits(Weighs):
     def weighted_mistakes(
         self, x: NDArray[Any], y: NDArray[Any], weights: NDArray[np.int64]
     ) -> Mistakes:
-        """As of `WeightedClass`."""
+        """Implement `WeightedClass`."""
         check_labels(y, BITS)
         check_bits(x, len(y), self.d)
         check_weights(weights, len(y))
@@ -89,7 +89,7 @@ class Conjunctions(_OverBits):
         return int(3**self.d)
 
     def hypothesis(self, number: int) -> Conjunction:
-        """One of them: its number's ternary digits say absent, positive or negated."""
+        """Return one conjunction: its number's ternary digits mean absent, positive or negated."""
         digits = [number // 3**place % 3 for place in range(self.d)][::-1]
         return Conjunction(
             tuple((variable, 2 - digit) for variable, digit in enumerate(digits) if digit)
@@ -121,7 +121,7 @@ class Parities(_OverBits):
         return 1 << self.d
 
     def hypothesis(self, number: int) -> Parity:
-        """One of them: r is its number's binary digits, the first bit of x first."""
+        """Return one parity: r is its number's binary digits, the first bit of x first."""
         return Parity(tuple(number >> place & 1 for place in range(self.d))[::-1])
 
     def _wrong(self, cube: NDArray[np.int64], ones: int, total: int) -> NDArray[np.int64]:

@@ -14,10 +14,10 @@ SIGNS = (-1, 1)
 
 
 def check_labels(y: NDArray[Any], labels: tuple[int, int]) -> None:
-    """One of two labels for each of at least one example.
+    """Check that each of at least one example has one of two labels.
 
     Raises:
-      InvalidRecord: another shape, nobody, or another label; the row is named.
+      InvalidRecord: another shape, no example, or another label; the row is named.
     """
     if y.ndim != 1 or not y.size or y.dtype.kind not in "buif":
         raise InvalidRecord(f"labels: expected one a record, found {y.dtype} of shape {y.shape}")

@@ -62,7 +62,7 @@ class Gaussian:
 
     @property
     def event(self) -> Concentrated:
-        """One release."""
+        """Cost of one release."""
         return Concentrated(self.rho)
 
     def draws(self, words: Words, count: int) -> NDArray[np.int64]:

@@ -78,7 +78,7 @@ def steps(values: ArrayLike, step: Fraction) -> NDArray[np.int64]:
 
 
 def lies_on(values: ArrayLike, step: Fraction) -> bool:
-    """Whether every value is a whole number of steps."""
+    """Return whether every value is a whole number of steps."""
     found = np.asarray(values)
     if found.dtype.kind in "bui" and step.numerator == 1:
         return True
@@ -88,7 +88,7 @@ def lies_on(values: ArrayLike, step: Fraction) -> bool:
 
 
 def l1_in_steps(sensitivity: Fraction, step: Fraction, rounded: int) -> int:
-    """How far the steps of an answer move at most, in L1 (proof above).
+    """Bound the L1 distance, in steps, that one record moves an answer (proof above).
 
     Args:
       sensitivity: of the answer, above 0, in its own units.
@@ -103,7 +103,7 @@ def l1_in_steps(sensitivity: Fraction, step: Fraction, rounded: int) -> int:
 
 
 def l2_squared_in_steps(squared: Fraction, step: Fraction, rounded: int) -> int:
-    """How far the steps of an answer move at most, in L2, squared (proof above).
+    """Bound the squared L2 distance, in steps, that one record moves an answer (proof above).
 
     Args:
       squared: the answer's L2 sensitivity, squared.
@@ -142,8 +142,11 @@ def _is_power_of_two(step: Fraction) -> bool:
 
 
 def _of_floats(found: NDArray[np.float64], step: Fraction) -> NDArray[np.int64]:
-    """No operation rounds: a product with a power of two, a floor, and a difference u - floor(u)
-    that is compared with 1/2 (where it rounds at all, u is in (-1/2, 0) and it is above 1/2)."""
+    """Round floats to whole steps exactly.
+
+    No operation rounds: a product with a power of two, a floor, and a difference u - floor(u) that
+    is compared with 1/2 (it rounds only for u in (-1/2, 0), where it is above 1/2).
+    """
     with np.errstate(all="ignore"):
         scaled = found / float(step)
     if not (np.abs(scaled) < _MAX_STEPS).all():  # NaN is not less either

@@ -30,7 +30,7 @@ class FiniteClass(Protocol):
 
     @property
     def size(self) -> int:
-        """How many there are, 1 or more."""
+        """Number of hypotheses, 1 or more."""
         ...
 
     @property
@@ -39,7 +39,7 @@ class FiniteClass(Protocol):
         ...
 
     def mistakes(self, x: NDArray[Any], y: NDArray[Any]) -> Mistakes:
-        """How many examples each hypothesis gets wrong, to be asked of some at a time.
+        """Count the examples that each hypothesis gets wrong; the result is evaluated in parts.
 
         Raises:
           InvalidRecord: examples that are none of this class.
@@ -47,7 +47,7 @@ class FiniteClass(Protocol):
         ...
 
     def hypothesis(self, number: int) -> Hypothesis:
-        """One of them."""
+        """Return the hypothesis with this number."""
         ...
 
 
@@ -69,16 +69,16 @@ class WeightedClass(FiniteClass, Protocol):
 
 
 class Weighs(ABC):
-    """What weighs its mistakes counts them too."""
+    """Base of classes that weigh their mistakes, and so can count them."""
 
     @abstractmethod
     def weighted_mistakes(
         self, x: NDArray[Any], y: NDArray[Any], weights: NDArray[np.int64]
     ) -> Mistakes:
-        """As of `WeightedClass`."""
+        """Implement `WeightedClass`."""
 
     def mistakes(self, x: NDArray[Any], y: NDArray[Any]) -> Mistakes:
-        """Each counts 1."""
+        """Count mistakes as weighted ones, each with weight 1."""
         return self.weighted_mistakes(x, y, np.ones(len(y), dtype=np.int64))
 
 
@@ -101,17 +101,17 @@ class Listed(Weighs):
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """Number of hypotheses."""
         return len(self._all)
 
     def hypothesis(self, number: int) -> Hypothesis:
-        """One of them."""
+        """Return the hypothesis with this number."""
         return self._all[number]
 
     def weighted_mistakes(
         self, x: NDArray[Any], y: NDArray[Any], weights: NDArray[np.int64]
     ) -> Mistakes:
-        """As of `WeightedClass`; a hypothesis that gives another label is an error."""
+        """Implement `WeightedClass`; a hypothesis that gives another label is an error."""
         check_labels(y, self.labels)
         if len(x) != len(y):
             raise InvalidRecord(f"features: expected {len(y)} rows, found {len(x)}")
@@ -162,11 +162,11 @@ class ScoredAtOnce:
         self._scorer, self._named, self.labels = scorer, named, labels
 
     def hypothesis(self, number: int) -> Hypothesis:
-        """One of them."""
+        """Return the hypothesis with this number."""
         return self._named(number)
 
     def mistakes(self, x: NDArray[Any], y: NDArray[Any]) -> Mistakes:
-        """As of `FiniteClass`."""
+        """Implement `FiniteClass`."""
         check_labels(y, self.labels)
         found = np.asarray(self._scorer(x, y))
         if found.shape != (self.size,) or found.dtype.kind not in "iu":

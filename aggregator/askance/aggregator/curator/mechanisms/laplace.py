@@ -67,7 +67,7 @@ class Laplace:
 
     @property
     def event(self) -> Pure:
-        """One release."""
+        """Cost of one release."""
         return Pure(self.epsilon)
 
     def draws(self, words: Words, count: int) -> NDArray[np.int64]:

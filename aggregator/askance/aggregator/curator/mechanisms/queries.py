@@ -31,10 +31,10 @@ _MAX_CELLS = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class Query(Generic[Records]):
-    """A number of every record, within stated bounds.
+    """A function of a record with stated bounds.
 
     A value outside is an error when the query is asked, and nothing is drawn: bounds are a promise
-    about everybody's records, which the noise relies on. `clipped` makes one that keeps it.
+    about all records, which the noise relies on. `clipped` makes one that keeps it.
 
     Args:
       name: for errors.
@@ -65,7 +65,7 @@ class Query(Generic[Records]):
         return float(low), float(high)
 
     def span(self, step: Fraction) -> int:
-        """How far replacing one record moves the sum, in steps: what is between the bounds.
+        """Distance, in steps, between the bounds: the most that replacing one record moves the sum.
 
         Raises:
           InvalidParameter: the bounds are the same number of steps, or too many steps from 0.
@@ -95,7 +95,7 @@ class Query(Generic[Records]):
                 f" {values.shape}"
             )
         if isinstance(records, np.ndarray) and values.size != len(records):
-            # How many a filter leaves is an answer that nobody has paid for.
+            # The number of records that a filter leaves would be an answer without a charge.
             raise InvalidRecord(
                 f"query {self.name!r}: expected a value for each record, found fewer or more (count"
                 " with a predicate instead of leaving records out)"

@@ -1,4 +1,4 @@
-"""What a mechanism for numbers has released."""
+"""Releases of numeric mechanisms."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class Additive(Protocol):
 
     @property
     def event(self) -> Event:
-        """What one release of a vector of answers is."""
+        """Cost of one release of a vector of answers."""
         ...
 
     def draws(self, words: Words, count: int) -> NDArray[np.int64]:
-        """What is added, shape (count,)."""
+        """Draw the noise, shape (count,)."""
         ...
 
     def half_width(self, confidence: Rational, answers: int = 1) -> int:
-        """How far, in steps, none of so many independent draws goes, with that probability."""
+        """Bound, in steps, the largest of `answers` draws, with probability `confidence`."""
         ...
 
 
@@ -59,7 +59,7 @@ class Release:
 
     @property
     def event(self) -> Event:
-        """What this release was, for an accountant."""
+        """Cost of this release, for an accountant."""
         return self.mechanism.event
 
     @property
@@ -69,7 +69,7 @@ class Release:
         return np.array([k * unit.numerator / unit.denominator for k in self.steps.tolist()])
 
     def half_width(self, confidence: Rational, answers: int = 1) -> Fraction:
-        """How far from the truth none of so many answers is, with that probability at least.
+        """Bound the largest error of `answers` answers, with probability at least `confidence`.
 
         Args:
           answers: 1 for a statement about each; their number for one about all of them together.
@@ -85,7 +85,7 @@ class Release:
 
 
 def check_answers(answers: int) -> None:
-    """How many answers a statement is about.
+    """Check the number of answers in a statement about accuracy.
 
     Raises:
       InvalidParameter: it is not a whole number of 1 or more.

@@ -44,7 +44,7 @@ class Candidates(Protocol):
 
     @property
     def size(self) -> int:
-        """How many there are, 1 or more; public."""
+        """Number of candidates, 1 or more; public."""
         ...
 
     def scores(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -73,7 +73,7 @@ class Scored:
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """Number of candidates."""
         return self.values.size
 
     def scores(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -86,7 +86,7 @@ class Selection(Protocol):
 
     @property
     def event(self) -> BoundedRange | Pure:
-        """What one choice is."""
+        """Cost of one choice."""
         ...
 
     def choose(self, candidates: Candidates, words: Words) -> int:
@@ -123,7 +123,7 @@ class Exponential:
 
     @property
     def event(self) -> BoundedRange:
-        """One choice."""
+        """Cost of one choice."""
         return BoundedRange(self.epsilon)
 
     def choose(self, candidates: Candidates, words: Words) -> int:
@@ -135,7 +135,7 @@ class Exponential:
         return _first_accepted(candidates, self.epsilon / (2 * self.sensitivity), None, words)
 
     def probabilities(self, scores: NDArray[np.int64]) -> tuple[Decimal, ...]:
-        """Each candidate's probability, to some 60 digits."""
+        """Compute each candidate's probability, to about 60 digits."""
         with localcontext(prec=_DIGITS):
             accepted = _coins(scores, self.epsilon / (2 * self.sensitivity))
             return tuple(one / sum(accepted) for one in accepted)
@@ -169,7 +169,7 @@ class PermuteAndFlip:
 
     @property
     def event(self) -> Pure:
-        """One choice."""
+        """Cost of one choice."""
         return Pure(self.epsilon)
 
     def choose(self, candidates: Candidates, words: Words) -> int:
@@ -183,7 +183,7 @@ class PermuteAndFlip:
         return _first_accepted(candidates, rate, turned_down, words)
 
     def probabilities(self, scores: NDArray[np.int64]) -> tuple[Decimal, ...]:
-        """Each candidate's probability, to 30 digits at least.
+        """Compute each candidate's probability, to at least 30 digits.
 
         Give every candidate a uniform time; h is chosen if its coin comes up and no earlier one's
         did: P[h] = p_h times the integral over t in [0, 1] of the product of (1 - t p_g), g != h.
@@ -262,7 +262,7 @@ def _whole(scores: NDArray[np.int64]) -> None:
 
 
 def _coins(scores: NDArray[np.int64], rate: Fraction) -> list[Decimal]:
-    """Each candidate's chance of being accepted when it is drawn."""
+    """Compute each candidate's probability of being accepted when it is drawn."""
     Scored(scores)
     best = int(scores.max())
     exponents = [rate * (best - score) for score in scores.tolist()]
@@ -270,7 +270,7 @@ def _coins(scores: NDArray[np.int64], rate: Fraction) -> list[Decimal]:
 
 
 def _integral(others: list[Decimal]) -> Decimal:
-    """Of the product of (1 - t p), t from 0 to 1."""
+    """Integrate the product of (1 - t p) over t from 0 to 1."""
     polynomial = [Decimal(1)]
     for p in others:
         shifted = [Decimal(0), *(-p * c for c in polynomial)]

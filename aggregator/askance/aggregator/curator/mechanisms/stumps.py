@@ -68,17 +68,17 @@ class Stumps(Weighs):
 
     @property
     def size(self) -> int:
-        """How many stumps there are."""
+        """Number of stumps."""
         return len(self._all)
 
     def hypothesis(self, number: int) -> Stump:
-        """One of them."""
+        """Return the stump with this number."""
         return self._all[number]
 
     def weighted_mistakes(
         self, x: NDArray[Any], y: NDArray[Any], weights: NDArray[np.int64]
     ) -> Mistakes:
-        """As of `WeightedClass`: a pass over each column, however many cuts it has."""
+        """Implement `WeightedClass` in one pass over each column, for any number of cuts."""
         check_labels(y, SIGNS)
         check_features(x, len(y), len(self.cuts))
         check_weights(weights, len(y))

@@ -32,14 +32,14 @@ class Examples:
 
     @classmethod
     def of_bits(cls, x: ArrayLike, y: ArrayLike) -> Examples:
-        """Examples from a table of zeros and ones.
+        """Make examples from a table of zeros and ones.
 
         Args:
           x: shape (n, d), values {0, 1}, of a whole-number or truth-value type.
           y: shape (n,), values {0, 1}.
 
         Raises:
-          InvalidParameter: no table of that shape or type, or nobody in it.
+          InvalidParameter: no table of that shape or type, or an empty one.
           InvalidRecord: a value that is neither 0 nor 1, or not one label for each row.
         """
         table = np.asarray(x)
@@ -58,7 +58,7 @@ class Examples:
 
     @classmethod
     def of_words(cls, x: NDArray[np.uint64], y: ArrayLike, d: int) -> Examples:
-        """Examples whose bits are packed already.
+        """Make examples whose bits are packed already.
 
         Args:
           x: shape (n, ceil(d / 64)), dtype uint64: x_c is bit c mod 64 of word c // 64; 0 beyond.
@@ -66,7 +66,7 @@ class Examples:
           d: the length of an x.
 
         Raises:
-          InvalidParameter: no array of that shape or type, or nobody in it.
+          InvalidParameter: no array of that shape or type, or an empty one.
           InvalidRecord: a bit beyond d, a label that is neither 0 nor 1, or not one for each row.
         """
         packed = np.asarray(x)

@@ -28,7 +28,7 @@ _AT_ONCE = 8  # pivots a table: the bits of a byte
 
 
 def words_of(bits: int) -> int:
-    """How many words hold so many bits."""
+    """Return the number of words that hold `bits` bits."""
     return -(-bits // _WORD)
 
 

@@ -1,4 +1,4 @@
-"""What it costs to keep each example with probability p, and the largest p that a budget allows.
+"""Privacy loss of keeping each example with probability p, and the largest p within a budget.
 
 Let P(h) and q be a run's probabilities of h and of giving up, on a data set z, and P'(h), q' the
 same on a neighbour z'. With the example in which they differ left out, let them be a and b; b >=
@@ -84,7 +84,7 @@ def sharper_keeping(epsilon: Fraction, runs: int) -> Fraction:
 
 
 def costs_at_most(keep: Fraction, runs: int, epsilon: Fraction) -> bool:
-    """Whether `likelihood_ratio` is at most e^eps, decided with integers."""
+    """Decide, with integers, whether `likelihood_ratio` is at most e^eps."""
     return _within(likelihood_ratio(keep, runs), epsilon)
 
 

@@ -18,7 +18,7 @@ _MOST = 16  # examples, and unknowns: 2^16 systems, 2^16 solutions
 
 
 def law(examples: Examples, keep: Fraction, runs: int) -> Mapping[Parity | None, Fraction]:
-    """What `PrivateParity` releases with which probability: every set of kept examples is solved.
+    """Compute the exact law of `PrivateParity` by solving every set of kept examples.
 
     Args:
       examples: at most 16, with d at most 16.

@@ -119,7 +119,7 @@ class PrivateParity:
 
     @property
     def loss(self) -> Fraction:
-        """What it costs, in nats: the proven loss, rounded up to nano-nats; epsilon at most."""
+        """Proven privacy loss in nats, rounded up to nano-nats; at most epsilon."""
         ratio = likelihood_ratio(self.keep, self.runs)
         return Fraction(charge(ratio.numerator, ratio.denominator), NANO_NATS_PER_NAT)
 

@@ -1,4 +1,4 @@
-"""How many runs and how many examples suffice."""
+"""Sufficient numbers of runs and examples."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def runs_needed(beta: Rational) -> int:
 
 
 def examples_needed(d: int, keep: Fraction, alpha: Rational, beta: Rational) -> int:
-    """How many examples let A* err by more than alpha, or find nothing, with at most beta.
+    """Compute a number of examples with which A* succeeds: error above alpha at most with beta.
 
     n = (2 / (p alpha)) (d ln 2 + ln(1 / beta')), beta' = beta / 3. Then at least p n / 2 examples
     are kept but with e^(-p n / 8), and so many leave no parity of error above alpha that fits but

@@ -31,7 +31,7 @@ _MAX_CAP = 1024
 
 @dataclass(frozen=True, slots=True)
 class Committee:
-    """What was released: weak hypotheses with one vote each.
+    """Released committee: weak hypotheses with one vote each.
 
     Args:
       members: in the order in which they were chosen.
@@ -54,13 +54,13 @@ class Committee:
 
 @dataclass(frozen=True, slots=True)
 class Boosting:
-    """AdaBoost for people.
+    """AdaBoost whose weights belong to examples.
 
-    A round picks the weak hypothesis with the least weighted mistakes, privately. Whoever it gets
-    right has their weight multiplied by e^(-vote), whoever it gets wrong by e^vote, with vote =
-    ln((1 + 2 edge) / (1 - 2 edge)) / 2, the same for every round, as DRV10's boosting for queries
-    has it (the true edge of a round would be one more question). So a person with k more right
-    votes than wrong ones weighs
+    A round picks the weak hypothesis with the least weighted mistakes, privately. The weight of an
+    example that it gets right is multiplied by e^(-vote), of a wrong one by e^vote, with vote =
+    ln((1 + 2 edge) / (1 - 2 edge)) / 2, the same for every round, as DRV10's boosting for
+    queries has it (the true edge of a round would be one more question). So an example with k
+    more right votes than wrong ones weighs
 
         w = floor(65536 min(cap, e^(-vote k))),
 
@@ -68,7 +68,7 @@ class Boosting:
     majority is its majority.
 
     Privacy: pure epsilon-DP, each round epsilon / rounds. Given the hypotheses released so far,
-      everybody's weight is a function of their own example alone. So when one example is replaced,
+      each weight is a function of its own example alone. So when one example is replaced,
       each weak hypothesis's weighted mistakes lose one term in 0 .. 65536 cap and gain another:
       they change by at most 65536 cap, the sensitivity that the choice is made with. Reweighting
       looks at nothing that has not been released but one's own example, and is not released; it
@@ -111,16 +111,16 @@ class Boosting:
     def of(
         cls, epsilon: Rational, *, rounds: int = 30, edge: Rational = "0.1", cap: int = 1
     ) -> Boosting:
-        """Of numbers as people write them."""
+        """Make a booster from numbers in any exact notation."""
         return cls(read_epsilon(epsilon), rounds, read_number(edge, "edge"), cap)
 
     @property
     def mechanism(self) -> Exponential | PermuteAndFlip:
-        """What chooses in each round."""
+        """Mechanism that chooses a hypothesis in each round."""
         return self.selection(self.epsilon / self.rounds, Fraction(_GRID * self.cap))
 
     def weights(self, leads: NDArray[np.int64]) -> NDArray[np.int64]:
-        """What people weigh, by how many votes more were right than wrong of them; exact.
+        """Compute exact weights of examples from their leads: right votes minus wrong votes.
 
         e^(-2 vote) = (1 - 2 edge) / (1 + 2 edge) is rational, so w^2 is, and w a whole square root.
         """

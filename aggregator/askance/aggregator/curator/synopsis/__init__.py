@@ -1,6 +1,6 @@
 """Answers to many queries at once, from one synopsis of the data.
 
-Rules of the room:
+Rules of the package:
 
 - Data are a histogram over a finite universe; true answers are whole numbers of a stated unit,
   computed exactly, and what replacing a record does to them is counted in the same units.
@@ -8,7 +8,7 @@ Rules of the room:
   exact draws of queries or databases (`sampling`). Both are events. Fitting, medians and synthetic
   tables are made of what was released; there floats are welcome.
 - What is checked is checked before the first word is drawn.
-- Base generators and whoever answers them are seams, so the same Figure 1 runs on a curator's
+- Base generators and answerers are interfaces, so the same Figure 1 runs on a curator's
   histogram, on small databases, and on a fleet.
 
 Theory of operation: a `QueryFamily` is an implicit matrix over a `Universe`. `boosting` draws the

@@ -1,11 +1,11 @@
-"""How much boosting may spend where: plans for an (epsilon, delta), by two accountings.
+"""Accounting of boosting: plans for a budget (epsilon, delta), by two methods.
 
 As DRV10 prints it (IV, after Claim IV.2): T runs of the base generator at epsilon_base each,
 summed; and T k sampled queries, each charged 4 alpha T rho / mu, composed by Theorem III.3.
 
-Tight: the queries of round 1 are drawn from the uniform distribution, which tells nothing; in round
-t only t-1 reweightings have happened, so a draw's range is 4 alpha (t-1) rho / mu; a draw is an
-exponential mechanism, of bounded range, so it costs range^2 / 8 in zCDP; and answers are Gaussian,
+Tight: the queries of round 1 are drawn from the uniform distribution, which reveals nothing; in
+round t only t-1 reweightings have happened, so a draw's range is 4 alpha (t-1) rho / mu; a draw is
+an exponential mechanism, of bounded range, so it costs range^2 / 8 in zCDP; and answers are Gaussian,
 so everything is summed in zCDP and converted once.
 """
 
@@ -45,7 +45,7 @@ _GRID = 10**15  # rationals out of floats are whole numbers over it, rounded dow
 
 @dataclass(frozen=True, slots=True)
 class QuerySet:
-    """What accounting has to know of the queries.
+    """Facts about the queries that accounting needs.
 
     Args:
       size: |Q|.
@@ -72,7 +72,7 @@ class QuerySet:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """What Figure 1 does, whoever pays.
+    """Schedule of Figure 1, independent of the accounting.
 
     Args:
       rounds: T.
@@ -90,8 +90,11 @@ class Schedule:
 
     @property
     def bound(self) -> Fraction:
-        """lambda + mu: what every answer is within if every base synopsis is lambda-accurate on
-        more than 5/6 of its round's distribution (Theorem IV.1). From 1 on it says nothing."""
+        """Error bound lambda + mu of every answer (Theorem IV.1); vacuous from 1 on.
+
+        It holds if every base synopsis is lambda-accurate on more than 5/6 of its round's
+        distribution.
+        """
         return (self.accurate + self.slack) * self.unit
 
 
@@ -117,7 +120,7 @@ class BoostingPlan:
         return 2 * rate * self.queries.sensitivity * reweightings
 
     def sampling_events(self) -> tuple[Event, ...]:
-        """One event a drawn query; those of round 1 are free."""
+        """Events of drawn queries, one per query; those of round 1 are free."""
         return tuple(
             BoundedRange(self.draw_range(reweightings))
             for reweightings in range(1, self.schedule.rounds)
@@ -187,8 +190,9 @@ def concentrated_within(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def per_release_epsilon(total: Fraction, delta: Fraction, count: int) -> Fraction:
-    """The largest epsilon, on a grid of 10^-15, that each of `count` pure releases may have for all
-    to be (total, delta)-private by Theorem III.3, or by their sum.
+    """Compute the largest epsilon of each of `count` pure releases, on a grid of 10^-15.
+
+    All of them together are (total, delta)-private by Theorem III.3, or by their sum.
 
     Raises:
       InvalidParameter: so many releases that nothing is left for one.
@@ -225,8 +229,7 @@ def _plan(
     slack: int,
     answer_rho: Fraction,
 ) -> BoostingPlan:
-    """lambda is two standard deviations of an answer among k; it is a threshold, and costs
-    nothing."""
+    """Plan boosting with lambda two standard deviations of an answer among k, a free threshold."""
     if not answer_rho:
         raise InvalidParameter(
             "budget: expected enough for answers in every round, found too little"

@@ -1,4 +1,4 @@
-"""What a method hands out: answers, what they cost, and a synopsis where there is one."""
+"""Result of a method: answers, their cost, and a synopsis if the method makes one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who answers the sampled queries: the seam between a base generator and the data."""
+"""Interface between a base generator and the data: answers to the sampled queries."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Answering(Protocol):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What one call spends of the curator's records."""
+        """Cost of one call, in events on the curator's records."""
         ...
 
     def answers(self, chosen: NDArray[np.int64], words: Words) -> NDArray[np.float64]:
-        """One answer a chosen query, shape (len(chosen),); no query is chosen twice."""
+        """Answer each chosen query, shape (len(chosen),); no query is chosen twice."""
         ...
 
 
@@ -48,7 +48,7 @@ class GaussianAnswers:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """One concentrated release."""
+        """Cost of one call: a concentrated release."""
         return (Concentrated(self._rho),)
 
     def answers(self, chosen: NDArray[np.int64], words: Words) -> NDArray[np.float64]:

@@ -20,12 +20,11 @@ _STEPS = 100  # twice as many gain little up to 10^5 records, where noise is wha
 
 
 class BaseGenerator(Protocol[S_co]):
-    """Makes a synopsis that is right about the chosen queries, and so about most that are like
-    them."""
+    """Generator of a synopsis that is accurate on the chosen queries, and so on most similar ones."""
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What one call spends."""
+        """Cost of one call."""
         ...
 
     def generate(self, chosen: NDArray[np.int64], words: Words) -> tuple[S_co, NDArray[np.float64]]:

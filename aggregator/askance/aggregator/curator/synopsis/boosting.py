@@ -35,7 +35,7 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Boosted(Generic[S]):
-    """What came out of the rounds.
+    """Result of all rounds.
 
     Args:
       synopses: one a round.

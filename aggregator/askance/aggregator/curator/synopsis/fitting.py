@@ -23,7 +23,7 @@ class Operator(Protocol):
         ...
 
     def adjoint(self, residuals: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Of each cell the sum of residual times value, shape (cells,)."""
+        """Sum residual times value for each cell, shape (cells,)."""
         ...
 
 

@@ -34,7 +34,7 @@ _CHECKS = 4  # errors are known to mu/4
 class OracleAnswers:
     """Answers from an oracle: one question a query, each to within a tolerance.
 
-    Privacy: the oracle's. A fleet's users spend from their own local budgets, and whoever runs this
+    Privacy: the oracle's. A fleet's users spend from their own local budgets, and the caller
     holds no record: there is no event of a curator.
     """
 
@@ -49,7 +49,7 @@ class OracleAnswers:
         return ()
 
     def answers(self, chosen: NDArray[np.int64], words: Words) -> NDArray[np.float64]:
-        """One batch; the words are not needed."""
+        """Answer one batch; the random words are not used."""
         questions = [Question(self._asked(int(query)), self._tau) for query in chosen]
         return np.array([answer.value for answer in self._oracle.answer(Batch(questions))])
 
@@ -62,7 +62,7 @@ def boosted_locally(
     samples: int,
     words: Words,
 ) -> Answered:
-    """Boosting for queries where nobody holds the records.
+    """Run boosting for queries on a fleet, without a curator.
 
     A curator can compare each synopsis with the data; a fleet has to be asked. So it is asked
     twice: once about every query of the family, coarsely (to mu/4), which is what errors are

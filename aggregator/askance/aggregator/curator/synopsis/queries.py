@@ -57,7 +57,7 @@ class QueryFamily(ABC):
         return self.values(chosen, np.arange(self.universe.cells))
 
     def sums(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Of each query the sum over cells of weight times value, in units of 1/scale.
+        """Sum weight times value over cells for each query, in units of 1/scale.
 
         Exact where the weights are whole numbers, and the sums below 2^53. Shape (size,).
         """
@@ -68,7 +68,7 @@ class QueryFamily(ABC):
         return found
 
     def spread(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Of each cell the sum over queries of coefficient times value, in 1/scale; (|X|,)."""
+        """Sum coefficient times value over queries for each cell, in 1/scale; shape (|X|,)."""
         cells = np.arange(self.universe.cells)
         found = np.zeros(cells.size)
         for chosen in self._blocks(cells.size):
@@ -103,7 +103,7 @@ class QueryFamily(ABC):
 
 
 def squared_sensitivity(rows: NDArray[np.int32], scale: int) -> int:
-    """How far replacing a record moves the sums of some queries, squared L2 distance in 1/scale^2.
+    """Bound the squared L2 distance that replacing a record moves the sums, in 1/scale^2.
 
     The values are not negative, so two cells' columns are at most the sum of their squares apart;
     and no query moves by more than `scale`. It depends on the queries alone.
@@ -193,7 +193,7 @@ class PredicateQueries(QueryFamily):
         self.values(np.arange(1), np.arange(universe.cells))
 
     def values(self, chosen: NDArray[np.int64], cells: NDArray[np.int64]) -> NDArray[np.int32]:
-        """What the rule says."""
+        """Evaluate the rule."""
         found = np.asarray(self._rule(chosen, self._codes[cells]))
         if found.dtype != np.bool_ or found.shape != (len(chosen), len(cells)):
             raise InvalidParameter(

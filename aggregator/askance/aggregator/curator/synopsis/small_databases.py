@@ -33,9 +33,9 @@ _GRID = 10**15
 
 
 class LowSensitivityQueries:
-    """Queries that are any functions of a database, and not means over its records.
+    """Queries that are any functions of a database, not only means over its records.
 
-    The stated sensitivity is believed of nobody: every pair of neighbours among the databases of n
+    The stated sensitivity is verified: every pair of neighbours among the databases of n
     records is looked at, which is why the universe has to be small. Values are rounded to multiples
     of rho/1024, which adds one such unit to the sensitivity that is charged.
 
@@ -65,7 +65,7 @@ class LowSensitivityQueries:
 
     @property
     def query_set(self) -> QuerySet:
-        """What a plan has to know."""
+        """Facts about the queries for a plan."""
         return QuerySet(self._size, self._unit, _PARTS + 1)
 
     def truth(self, histogram: Histogram) -> NDArray[np.int64]:
@@ -141,13 +141,13 @@ class SmallDatabaseGenerator:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """One draw."""
+        """Cost of one draw."""
         return (BoundedRange(self._range),)
 
     def generate(
         self, chosen: NDArray[np.int64], words: Words
     ) -> tuple[Distribution, NDArray[np.float64]]:
-        """One candidate, as a distribution, and its values."""
+        """Draw one candidate, as a distribution, with its values."""
         errors = np.abs(self._values[:, chosen] - self._truth[chosen]).max(axis=1)
         query_set = self._queries.query_set
         rate = self._range / (2 * query_set.sensitivity)

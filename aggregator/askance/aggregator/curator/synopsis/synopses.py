@@ -43,7 +43,7 @@ class Distribution:
 
     @classmethod
     def uniform(cls, universe: Universe) -> Distribution:
-        """What is known before anything was asked."""
+        """Make the uniform distribution, the state before any answer."""
         return cls(universe, np.full(universe.cells, 1 / universe.cells))
 
     def answers(self, family: QueryFamily) -> NDArray[np.float64]:

@@ -59,7 +59,7 @@ class Universe:
 
     @property
     def cells(self) -> int:
-        """How many different records there are, |X|."""
+        """Number of different records, |X|."""
         return prod(self.sizes)
 
     def codes(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -127,5 +127,5 @@ class Histogram:
 
     @property
     def n(self) -> int:
-        """How many records there are."""
+        """Number of records."""
         return int(self.counts.sum())

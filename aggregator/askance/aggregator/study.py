@@ -24,7 +24,7 @@ Epsilon = str | int | float | Decimal | Fraction
 
 @dataclass(frozen=True, eq=False, init=False)
 class Study:
-    """What an analyst decides before anybody is asked.
+    """Decisions of an analyst before any user is asked.
 
     Args:
       learner: what asks.
@@ -33,8 +33,8 @@ class Study:
         down.
       beta: the chance, over all answers together, that one is off by its tolerance or more.
       confidence: of intervals, jointly over the cells shown.
-      delta: for the result only: what the worst user's charges compose to at this delta is told
-        beside their sum. Devices are not told of it, and charge and refuse by sums.
+      delta: for the result only, which shows the worst user's composed charges at this delta beside
+        their sum. Devices do not receive it, and charge and refuse by sums.
       design: which randomizer is used for how many levels and nano-nats.
       purpose: a line for the people who are asked.
       round_deadline_s: a round closes so long after it opened, with the answers that came; 0: when
@@ -118,11 +118,11 @@ class Study:
 
     @property
     def confidence(self) -> Fraction:
-        """Of intervals, jointly over the cells shown."""
+        """Confidence of intervals, jointly over the cells shown."""
         return self.conduct.confidence
 
     def plan(self, n_users: int | None = None) -> StudyPlan:
-        """How many users each round needs and how they are asked; asks nobody."""
+        """Plan the users of each round and their randomizers; no user is asked."""
         return plan(
             self.learner,
             self.nano_nats,
@@ -133,7 +133,7 @@ class Study:
         )
 
     def terms(self, *, nonce: bytes, expires_unix_s: int) -> StudyTerms:
-        """What an analyst promises those who are asked.
+        """Make the signed terms of the study.
 
         Args:
           nonce: 16 bytes that tell this study from any other.

@@ -1,4 +1,4 @@
-"""What many releases cost together.
+"""Composition: the joint privacy cost of many releases.
 
 Theory of operation: what happened (`events`: each release by the strongest guarantee that is known
 of it) stands apart from what it costs. A `Ledger` is the one thing that changes: it records events

@@ -18,11 +18,11 @@ class Accountant(Protocol):
 
     @property
     def name(self) -> str:
-        """As people call it."""
+        """Name of the accountant in the literature."""
         ...
 
     def counts(self, event: Event) -> bool:
-        """Whether it has a bound for what includes such an event."""
+        """Return whether a composition that includes such an event has a bound."""
         ...
 
     def epsilon(self, totals: Totals, delta: Fraction) -> float:
@@ -77,7 +77,7 @@ class Advanced:
     name: str = "advanced"
 
     def counts(self, event: Event) -> bool:
-        """What has an epsilon."""
+        """Return whether the event has an epsilon."""
         return not isinstance(event, Concentrated)
 
     def epsilon(self, totals: Totals, delta: Fraction) -> float:

@@ -1,4 +1,4 @@
-"""What happened: a release, by the strongest guarantee that is known of it.
+"""Events: a release, described by its strongest known guarantee.
 
 An event says nothing about what several of them cost together; an accountant does.
 """
@@ -27,8 +27,10 @@ class Pure:
 
 @dataclass(frozen=True, slots=True)
 class BoundedRange:
-    """A release whose log-ratio between any two neighbours has a range of at most epsilon over all
-    outputs, as the exponential mechanism's has: epsilon-DP, and epsilon^2/8-zCDP.
+    """Release with a bounded range: epsilon-DP, and epsilon^2/8-zCDP.
+
+    Its log-ratio between any two neighbours has a range of at most epsilon over all outputs, like
+    the exponential mechanism's.
 
     Source: Cesar, Rogers, "Bounding, concentrating, and truncating" (2020), Lemma 3.2.
     """

@@ -16,11 +16,11 @@ class Filter(Protocol):
     """Says whether totals are within a budget; it depends on nothing else."""
 
     def counts(self, event: Event) -> bool:
-        """Whether it can hold such an event against its budget."""
+        """Return whether the filter can hold such an event against its budget."""
         ...
 
     def within(self, totals: Totals) -> bool:
-        """Whether all of this may be released. What is part of totals within is within."""
+        """Return whether these totals may be released; parts of admissible totals are."""
         ...
 
 
@@ -39,10 +39,10 @@ class Unlimited:
 
 @dataclass(frozen=True, slots=True)
 class SumFilter:
-    """Sums of epsilons and of deltas.
+    """Filter by sums of epsilons and of deltas.
 
-    Privacy: whoever chooses every release, its budget and when to end by what the earlier ones
-    said, all that was released is (epsilon, delta)-DP.
+    Privacy: all releases together are (epsilon, delta)-DP, also when the caller chooses every
+    release, its budget and the end by the outcome of earlier ones.
 
     Args:
       epsilon: nats; delta: 0 for a pure budget.
@@ -57,7 +57,7 @@ class SumFilter:
         _check_budget(self.epsilon, self.delta)
 
     def counts(self, event: Event) -> bool:
-        """What has an epsilon."""
+        """Return whether the event has an epsilon."""
         return not isinstance(event, Concentrated)
 
     def within(self, totals: Totals) -> bool:
@@ -68,10 +68,10 @@ class SumFilter:
 
 @dataclass(frozen=True, slots=True)
 class AdaptiveFilter:
-    """Theorem III.3's rate for budgets that are chosen adaptively, by sums of squares.
+    """Filter with Theorem III.3's rate for budgets that are chosen adaptively, by sums of squares.
 
     Theorem: let release i, given all earlier answers, be delta_i-approximately rho_i-zCDP (pure:
-    rho_i = epsilon_i^2 / 2). Whoever chooses rho_i and delta_i by the earlier answers and ends
+    rho_i = epsilon_i^2 / 2). A caller may choose rho_i and delta_i by the earlier answers and ends
     before sum rho_i passes rho or sum delta_i passes delta'', has released what is delta''-
     approximately rho-zCDP, and so (epsilon, delta' + delta'')-DP for every epsilon that rho-zCDP
     implies with delta'. For pure releases that is at most
@@ -109,7 +109,7 @@ class AdaptiveFilter:
         return True
 
     def within(self, totals: Totals) -> bool:
-        """Whether the sums' bound is at most epsilon."""
+        """Return whether the bound of the sums is at most epsilon."""
         if totals.sum_of_deltas() > self.spare:
             return False
         found = epsilon_of_rho(totals.sum_of_rhos(), self.delta - self.spare)

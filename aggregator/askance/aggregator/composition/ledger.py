@@ -11,10 +11,10 @@ from askance.client.errors import InvalidParameter, PlanRefused
 
 
 class Ledger:
-    """Records releases, all or none of those that it is told of at once.
+    """Record of releases; the events of one call are recorded together or not at all.
 
-    Privacy: that of its filter, for whoever records every release *before* making it, and makes
-    none that was refused.
+    Privacy: that of its filter, for a caller that records every release *before* making it, and
+    makes none that was refused.
 
     Args:
       budget: what may be recorded; everything by default.
@@ -27,20 +27,23 @@ class Ledger:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What was recorded, in order."""
+        """Recorded events, in order."""
         return self._events
 
     @property
     def totals(self) -> Totals:
-        """How often each of them was; these do not change when the ledger does."""
+        """Number of occurrences of each event; the value does not change with the ledger."""
         return self._totals
 
     def epsilon(self, accountant: Accountant, delta: Rational) -> float:
-        """What all of it costs, by this accountant (see its `epsilon`); 1e-6 is a millionth."""
+        """Compute the cost of all events by this accountant (see its `epsilon`).
+
+        1e-6 is a millionth.
+        """
         return accountant.epsilon(self._totals, rational(delta, "delta"))
 
     def admits(self, *events: Event) -> bool:
-        """Whether `compose` would record these.
+        """Return whether `compose` would record these events.
 
         Raises:
           InvalidParameter: one of them is no event, or none that the budget can be held against.

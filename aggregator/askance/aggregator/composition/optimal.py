@@ -37,12 +37,13 @@ class Optimal:
     name: str = "optimal"
 
     def counts(self, event: Event) -> bool:
-        """What has an epsilon; of bounded range nothing more than that is used."""
+        """Return whether the event has an epsilon; a bounded range is used as its epsilon only."""
         return not isinstance(event, Concentrated)
 
     def epsilon(self, totals: Totals, delta: Fraction) -> float:
-        """The least epsilon, to about 10^-5 of itself where no loss is rounded; from some 700 nats
-        on (e^-epsilon is no float) to an interval.
+        """Compute the least epsilon, to a relative error of about 10^-5 where no loss is rounded.
+
+        Above some 700 nats, where e^-epsilon is no float, the error is one interval.
         """
         check(self, totals, delta)
         bound = Advanced().epsilon(totals, delta)

@@ -1,4 +1,4 @@
-"""How often what happened, whatever the order."""
+"""Totals: the number of occurrences of each event, in no order."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ class Totals:
         return cls(Counter(events))
 
     def plus(self, events: Iterable[Event]) -> Totals:
-        """These totals and so many events more."""
+        """Add more events to these totals."""
         return Totals(Counter(self.counts) + Counter(events))
 
     def __iter__(self) -> Iterator[tuple[Event, int]]:
-        """Each event with how often it happened."""
+        """Iterate over events and their numbers of occurrences."""
         return iter(self.counts.items())
 
     def sum_of_epsilons(self) -> Fraction | None:
-        """Of all events; None: one of them has no epsilon of its own."""
+        """Sum of all epsilons; None if an event has no epsilon of its own."""
         total = Fraction(0)
         for event, count in self:
             if isinstance(event, Concentrated):
@@ -62,14 +62,14 @@ class Totals:
         return total
 
     def sum_of_deltas(self) -> Fraction:
-        """Of the events that are approximate."""
+        """Sum of the deltas of approximate events."""
         return sum(
             (count * event.delta for event, count in self if isinstance(event, Approximate)),
             Fraction(0),
         )
 
     def sum_of_rhos(self) -> Fraction:
-        """Of all events, by `rho_of`."""
+        """Sum of `rho_of` over all events."""
         return sum((count * rho_of(event) for event, count in self), Fraction(0))
 
 

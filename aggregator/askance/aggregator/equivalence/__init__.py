@@ -1,6 +1,6 @@
 """Local algorithms and statistical query algorithms, each run in place of the other.
 
-Rules of the room:
+Rules of the package:
 
 - Whether a simulation is right is a statement about the law of what comes out. So the laws are here
   too, as exact fractions (`laws`), and the simulations use the same numbers as they do.

@@ -158,7 +158,7 @@ def _ask(asked: Product, relative: Fraction) -> Learning[Fraction]:
 
 
 def relative_error(before: tuple[Factor, ...], each: Fraction) -> Fraction:
-    """How closely each estimate has to be known for p~ to be within a factor 1 -+ each.
+    """Compute the relative error of each estimate that keeps p~ within a factor 1 -+ each.
 
     A first report's p is one estimate; a later one's the ratio of two, each within 1 -+ x, so
     within (1 + x) / (1 - x) = 1 + each for x = each / (2 + each).
@@ -172,7 +172,7 @@ def acceptance(estimate: Fraction, asked: Product) -> Fraction:
 
 
 def candidates(call: LocalCall, each: Fraction) -> int:
-    """How many of R(0) so that one is accepted, except with probability each/2.
+    """Compute a number of draws of R(0) of which one is accepted, except with probability each/2.
 
     A valid oracle lets one be accepted with probability (1 - each/2) e^-eps at least.
     """
@@ -182,7 +182,7 @@ def candidates(call: LocalCall, each: Fraction) -> int:
 
 
 def _rows(words: Words, count: int, wide: int) -> list[list[int]]:
-    """So many rows of words, drawn together."""
+    """Draw `count` rows of `wide` words together."""
     rows: list[list[int]] = words.take(count * wide).reshape(count, wide).tolist()
     return rows
 

@@ -56,7 +56,7 @@ class BooleanOracle:
         self._predicates = predicates
 
     def answer(self, batch: Batch) -> Answers:
-        """One answer a question, from one batch of predicates.
+        """Answer each question from one batch of predicates.
 
         Raises:
             InvalidQuery: a number's grid leaves no room for its digits.
@@ -76,7 +76,7 @@ class BooleanOracle:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What is asked, and each value as an offset plus a weighted sum of the shares."""
+    """Predicates to ask, and each value as an offset plus a weighted sum of their shares."""
 
     asked: tuple[Question, ...]
     sums: tuple[tuple[Fraction, tuple[Fraction, ...]], ...]
@@ -119,7 +119,7 @@ def _number_parts(query: Query, tau: Fraction) -> _Parts:
 
 
 def _vector_parts(query: Query, tau: Fraction) -> _Parts:
-    """Each component as a number of its own, by weights that are zero at the others' digits."""
+    """Encode each component as a number, by weights that are zero at the others' digits."""
     ends = [Fraction(end, 1 << query.frac) for end in (query.low, query.high, query.default)]
     numbers = [
         _number_parts(real(_on_grid(one, query.frac), *ends), tau)

@@ -37,7 +37,9 @@ Next = Callable[[LocalCall, History], dict[bytes, Fraction]]
 def local_law(
     algorithm: LocalAlgorithm[T], people: EncodedColumns, weights: Weights | None = None
 ) -> Law:
-    """What really happens: users are independent draws, each asked through its randomizers.
+    """Compute the law of the algorithm itself.
+
+    Independent users, each asked through its randomizers.
 
     Args:
         algorithm: asks.
@@ -67,7 +69,7 @@ def local_law(
 
 
 def simulated_law(algorithm: Interactive[T], beta: Fraction, oracle: Oracle) -> Law:
-    """What `by_adaptive_queries` makes of it, with an oracle that answers equals equally."""
+    """Compute the law of `by_adaptive_queries`; the oracle answers equal queries equally."""
     each = beta / algorithm.calls_at_most
 
     def report_law(call: LocalCall, history: History) -> dict[bytes, Fraction]:
@@ -86,7 +88,7 @@ def simulated_law(algorithm: Interactive[T], beta: Fraction, oracle: Oracle) -> 
 
 
 def simulated_law_in_one_round(algorithm: NonInteractive[T], beta: Fraction, oracle: Oracle) -> Law:
-    """What `by_queries` makes of it (but for the 64 bits of its coins)."""
+    """Compute the law of `by_queries`, up to the 64 bits of its coins."""
     each = beta / algorithm.calls_at_most
 
     def report_law(call: LocalCall, history: History) -> dict[bytes, Fraction]:

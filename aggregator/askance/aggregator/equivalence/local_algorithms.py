@@ -18,7 +18,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class LocalCall:
-    """One invocation LR_z(i, R): user i is asked, and answers through R.
+    """Invocation LR_z(i, R): user i answers through R.
 
     Args:
         user: i, from 0.
@@ -58,7 +58,7 @@ LocalRun: TypeAlias = Generator[LocalCall, bytes, T]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LocalAlgorithm(ABC, Generic[T_co]):
-    """What asks users through local randomizers.
+    """Algorithm that asks users through local randomizers.
 
     Privacy: epsilon-local, epsilon the most that the calls on one user sum to; `run_locally` and
     the simulations refuse a call that passes `nano_nats`.
@@ -142,7 +142,7 @@ class NonInteractive(LocalAlgorithm[T_co]):
 
 
 class Spent:
-    """What the calls on each user sum to, and how many there were."""
+    """Sum of the losses of the calls on each user, and the number of calls."""
 
     def __init__(self, algorithm: LocalAlgorithm[T]) -> None:
         self._algorithm = algorithm

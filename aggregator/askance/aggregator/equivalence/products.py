@@ -1,4 +1,4 @@
-"""The statistical query that tells how likely a user's reports are."""
+"""Statistical query for the likelihood of a user's reports."""
 
 from __future__ import annotations
 

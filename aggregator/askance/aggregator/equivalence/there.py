@@ -104,7 +104,7 @@ def one_round_algorithm(learner: NonAdaptive[T], epsilon: str, beta: Rational) -
 
 
 def _groups(batch: Batch, nano: int, share: Fraction) -> list[tuple[Question, GroupPlan]]:
-    """Each question with a fresh group, whatever the batch would rather have."""
+    """Give each question a fresh group, whatever grouping the batch prefers."""
     fresh = Batch(batch.questions, allocation=Allocation.FRESH)
     groups = plan_batch(fresh, nano, float(share)).groups
     return list(zip(batch.questions, groups, strict=True))

@@ -1,6 +1,6 @@
 """Estimation: from counts of reports to an answer.
 
-Rules of the room:
+Rules of the package:
 
 - The input is a tally: integers, which neither order nor sharding of reports can change. The value
   of an answer is an exact fraction of it, rounded to a float once, at the end: the same counts give

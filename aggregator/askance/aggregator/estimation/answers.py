@@ -97,7 +97,7 @@ def estimate(
 def _by_signs(
     question: Question, randomizer: SignedRandomizer, counts: Counts, n: int, each: float
 ) -> Answer:
-    """What points to + less what points to -, each value at alpha `each`."""
+    """Estimate signed values as reports for + less reports for -, each interval at alpha `each`."""
     values = randomizer.signed_values(counts, n)  # refuses what is not a tally, too
     plus, minus = (
         np.asarray(pointing, dtype=np.int64) for pointing in randomizer.pointing(counts, n)

@@ -1,4 +1,4 @@
-"""How far the mean of decode values strays from what it estimates, by the table's own law.
+"""Deviation of the mean of decode values from its target, by the table's own law.
 
 Chernoff's bound with the worst logarithm of a moment, times the normal law's factor (`landing`).
 Any tilt gives a bound that holds, so that a search which ends too early costs width and never
@@ -35,7 +35,7 @@ _PASSES = 4  # each between the neighbours of the one that was best before
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Deviation:
-    """One side: the mean of users' decode values above its expectation, or below it.
+    """One side of a deviation: the mean of users' decode values above its expectation, or below it.
 
     A user's law is a mixture of two rows. Of users drawn from a population they are any two:
     ln E[e^(sW)] - s E[W] is ln P - s m with (P, m) in the convex hull of the rows', is concave and
@@ -119,7 +119,7 @@ def of_sample(channel: Channel, decode: Decode) -> Deviations:
 
 
 def deviations(question: Question, channel: Channel, decode: Decode) -> Deviations:
-    """What the question's answer strays from: the sample's mean if that is its aim."""
+    """Compute the deviation of an answer, from the sample's mean if that is the target."""
     kind = of_sample if isinstance(question.aim, SampleMean) else of_population
     return kind(channel, decode)
 

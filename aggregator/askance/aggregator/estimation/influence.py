@@ -1,4 +1,4 @@
-"""How far one lying device moves an answer."""
+"""Influence of one lying device on an answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from askance.client.randomizers import Channel, Randomizer, SignedRandomizer
 def influence(
     question: Question, randomizer: Randomizer, answered: int, decode: Decode | None = None
 ) -> Fraction:
-    """The most that one report among `answered`, sent instead of another, moves a value.
+    """Bound the change of a value when one of `answered` reports is replaced by another.
 
     Utility: attained; m such reports move a value by at most m times as much. It is stated for each
     value alone (one report moves several cells at once) and for the raw answer, not for what a
@@ -34,7 +34,7 @@ def influence(
         The greatest change over the values of the answer, in real units of the answer.
 
     Raises:
-        InvalidParameter: the randomizer does not suit the question, or nobody answered.
+        InvalidParameter: the randomizer does not suit the question, or there is no answer.
     """
     if answered < 1:
         raise InvalidParameter(f"influence: expected 1 answer or more, found {answered}")

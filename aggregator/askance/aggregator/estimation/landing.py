@@ -1,4 +1,4 @@
-"""What is before the exponential in the tail of a sum: the normal law's factor, with its error."""
+"""Prefactor of the exponential in the tail of a sum: the normal law's factor, with its error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of what an answer's value is made, report by report.
+"""Contribution of each report to an answer's value.
 
 For the symmetric families and for a table of two levels and two symbols the value is read off one
 count: each report contains the cell with probability `own` for a user at the cell and `other` for
@@ -43,7 +43,7 @@ class Inclusion(NamedTuple):
 
 
 def levels_of(question: Question) -> int | None:
-    """How many levels a randomizer for the question has; None: any number (a real value).
+    """Return the levels of a randomizer for the question; None if any number fits (a real value).
 
     A vector's are its sign patterns.
     """
@@ -55,11 +55,11 @@ def levels_of(question: Question) -> int | None:
 
 
 def check_suits(question: Question, randomizer: Randomizer) -> None:
-    """Refuses a randomizer whose levels are not the question's.
+    """Refuse a randomizer whose levels are not the question's.
 
     Raises:
         InvalidParameter: they differ, a real value meets a randomizer without equal steps, or one
-            that tells signed values only meets another question.
+            of signed values is used for another question.
     """
     expected = levels_of(question)
     if isinstance(randomizer, SignedRandomizer) and question.query.kind is not QueryKind.SIGNED:
@@ -141,7 +141,7 @@ def share_scores(channel: Channel) -> tuple[Scores, ...]:
 def scores(
     question: Question, channel: Channel, value: int, decode: Decode | None = None
 ) -> Scores:
-    """What each symbol contributes to a value of the answer, in real units.
+    """Compute the contribution of each symbol to a value of the answer, in real units.
 
     A real value stands on equally spaced levels from its low to its high end.
 

@@ -1,12 +1,12 @@
-"""Oracles: what a learner's questions are answered by.
+"""Oracles: sources of answers to a learner's questions.
 
-Rules of the room:
+Rules of the package:
 
 - An oracle has one method: a batch in, one answer a question out. A learner cannot tell which one
   it talks to; a fleet of devices, driven by a session, is one more.
 - A *valid* oracle is off by less than tau (KLNRS08 Definition 4.1, with tolerances open); what is
   random says with which probability it is valid. An adversary is valid always, and no help.
-- The room knows learners, queries and the curator's mechanisms. Randomness is passed in, as a
+- The package knows learners, queries and the curator's mechanisms. Randomness is passed in, as a
   sampler or as words.
 """
 

@@ -43,7 +43,7 @@ class Adversary(ABC):
 
     @abstractmethod
     def wished(self, batch: Batch, truths: Answers) -> list[tuple[float, ...]]:
-        """What is answered to each question."""
+        """Choose the answer to each question."""
 
 
 class LazyOracle(Adversary):
@@ -80,10 +80,10 @@ class LazyOracle(Adversary):
 
 
 class WrongSideOracle(Adversary):
-    """Moves every value towards a threshold, and past it where tau reaches so far.
+    """Adversary that moves every value toward a threshold, and past it where tau allows.
 
     Utility: a value at or below its threshold is raised by almost tau, any other is lowered by as
-    much. Whatever is told apart by comparing with that threshold is told apart only if the two
+    much. A comparison with that threshold distinguishes two cases only if the two
     truths are 2 tau apart or more, one on each side.
 
     Args:
@@ -96,7 +96,7 @@ class WrongSideOracle(Adversary):
         self._thresholds = usual_thresholds if thresholds is None else thresholds
 
     def wished(self, batch: Batch, truths: Answers) -> list[tuple[float, ...]]:
-        """Each value on the other side, or as near to it as is valid."""
+        """Move each value to the other side, or as near to it as is valid."""
         return [
             tuple(
                 moved(true, question.working_tau, 1 if true <= threshold else -1)
@@ -154,7 +154,7 @@ class CentreOracle:
 
 
 def usual_thresholds(question: Question) -> tuple[float, ...]:
-    """Where a gap that begins at zero is told apart: at tau for shares, at 0 for signed values.
+    """Return the usual threshold of a gap that begins at zero: tau for shares, 0 for signed values.
 
     For a number, which begins nowhere, the middle of its range.
     """
@@ -175,5 +175,5 @@ def moved(true: float, tau: Fraction, sign: int) -> float:
 
 
 def _within(said: float, true: float, tau: Fraction) -> bool:
-    """Whether an answer is valid, tolerances being open and the truth itself rounded to a float."""
+    """Return whether an answer is valid; tolerances are open and the truth is a rounded float."""
     return abs(Fraction(said) - Fraction(true)) <= tau * _NEARLY

@@ -74,17 +74,17 @@ class CentralOracle:
 
     @property
     def used(self) -> int:
-        """How many rows were used so far."""
+        """Number of rows used so far."""
         return self._used
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """What was released of each part, in order."""
+        """Releases of each part, in order."""
         return tuple(self._parts)
 
     @property
     def event(self) -> Pure:
-        """What all answers so far are together, for a ledger: the greatest of the parts' losses."""
+        """Joint cost of all answers so far: the greatest loss of a part."""
         return Pure(max((part.event.epsilon for part in self._parts), default=Fraction(0)))
 
     def answer(self, batch: Batch) -> Answers:
@@ -121,7 +121,7 @@ class CentralOracle:
 
 
 def totals(question: Question, rows: EncodedColumns) -> NDArray[np.int64]:
-    """What is released of a part before the draw: whole numbers, one a value of the answer."""
+    """Compute a part's totals before noise: whole numbers, one per value of the answer."""
     if question.query.kind is QueryKind.VECTOR:
         return np.asarray(question.query.evaluate_vector(rows).sum(axis=0), dtype=np.int64)
     levels = question.query.evaluate(rows)
@@ -134,7 +134,7 @@ def totals(question: Question, rows: EncodedColumns) -> NDArray[np.int64]:
 
 
 def laplace_of(question: Question, epsilon: Fraction) -> Laplace:
-    """What is drawn for a question: replacing a row moves its totals by its range, or by 2 in L1.
+    """Choose the noise of a question: replacing a row moves its totals by its range, or by 2 in L1.
 
     (Of a histogram one cell loses and another gains; a signed row may turn from + to -. Each
     component of a vector may move by the range.)
@@ -146,7 +146,7 @@ def laplace_of(question: Question, epsilon: Fraction) -> Laplace:
 
 
 def step_of(question: Question) -> Fraction:
-    """What a total's unit is worth, in real units of the answer."""
+    """Value of a total's unit, in real units of the answer."""
     query = question.query
     return Fraction(1, 1 << query.frac)
 

@@ -13,11 +13,11 @@ Ends = tuple[tuple[Fraction, Fraction], ...]
 
 
 class CheckedOracle:
-    """Passes answers on, unless no distribution at all has them within tau.
+    """Oracle that passes answers on, unless no distribution has all of them within tau.
 
     A value lies within tau of something possible, the shares of a category have a sum that is
     within (their number) tau of 1, the magnitudes of signed values a sum below 1 + (their number)
-    tau; and two answers to one query leave room for a truth that is within the tolerances of both.
+    tau; and two answers to one query allow a truth that is within the tolerances of both.
     Where a tolerance is open, only what is not a number is refused.
 
     Utility: whatever an oracle with the promise says passes; a learner that runs on this oracle

@@ -37,7 +37,7 @@ class EmpiricalOracle:
 
     @property
     def drawn(self) -> int:
-        """How many rows were drawn so far."""
+        """Number of rows drawn so far."""
         return self._drawn
 
     def answer(self, batch: Batch) -> Answers:

@@ -55,7 +55,7 @@ def expectations(
 
 
 def _means(query: Query, columns: EncodedColumns, weights: Weights | None) -> tuple[Fraction, ...]:
-    """Each component's mean."""
+    """Compute each component's mean."""
     found = query.evaluate_vector(columns)
     above = found - query.low  # below 2^31, so that 2^32 rows add up in int64
     if weights is None:

@@ -13,7 +13,7 @@ Rows = NDArray[np.bool_]
 
 
 def label_count(schema: Schema, label: str) -> int:
-    """How many labels a field has.
+    """Return the number of labels of a field.
 
     Raises:
         InvalidParameter: the schema has no category of that name.

@@ -88,9 +88,9 @@ class FairOracle(MaskedParityOracle):
 
 
 def lazy_masked_parity(concept: MaskedParity) -> LazyOracle:
-    """The adversary of Theorem 5.1, as corrected: it omits <h_g0, f> where that is valid.
+    """Make the adversary of Theorem 5.1, as corrected: it omits <h_g0, f> where that is valid.
 
-    Utility: by Parseval a query with values in [0, 1] or [-1, 1] tells it apart from the oracle
+    Utility: by Parseval a query with values in [0, 1] or [-1, 1] distinguishes it from the oracle
     that knows nothing of the half with b = 0 for at most 1/(4 tau^2) of the 2^d masks.
     """
     return LazyOracle(MaskedParityOracle(concept), FairHalfOracle(concept))

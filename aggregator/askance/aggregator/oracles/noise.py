@@ -82,7 +82,7 @@ class ClassificationNoiseOracle:
 
     @property
     def drawn(self) -> int:
-        """How many rows were drawn so far."""
+        """Number of rows drawn so far."""
         return self._drawn
 
     def answer(self, batch: Batch) -> Answers:
@@ -108,7 +108,7 @@ class ClassificationNoiseOracle:
 
 @dataclass(frozen=True, slots=True)
 class LearnedUnderNoise(Generic[T]):
-    """What was learned at an unknown rate of noise.
+    """Result of learning at an unknown noise rate.
 
     Args:
         hypothesis: the one that disagrees least with held-out rows.

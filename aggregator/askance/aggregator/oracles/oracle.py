@@ -1,4 +1,4 @@
-"""The seam between learners and whatever answers them."""
+"""Interface between learners and sources of answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Oracle(Protocol):
     """Answers statistical queries."""
 
     def answer(self, batch: Batch) -> Answers:
-        """One answer a question, in order."""
+        """Answer each question, in order."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""How a chance of failure is divided over values, however many will be asked for."""
+"""Division of a failure probability over values whose number is not known in advance."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Planning: how many users, with which randomizers, before any privacy is spent.
+"""Planning: the number of users per round and their randomizers, before any privacy is spent.
 
-Rules of the room:
+Rules of the package:
 
 - A plan is a function of the learner, the budget, beta and the population's size: of no data.
 - A size is an upper bound that holds for every population within the question's promise: by exact
   tails at the worst of them where that can be had, else by a bound that is nearly so (`tails`),
   never more than Chernoff's and Hoeffding's. The paper's
   size and a lower bound for any randomizers are printed beside it.
-- What cannot work is refused before anybody is asked.
+- A plan that cannot work is refused before any user is asked.
 
 Theory of operation: `plan` rehearses the learner to see its batches, gives each of the T values
 of all answers beta/T, and sizes each batch (`sizing`): a tail bound for each randomizer that a

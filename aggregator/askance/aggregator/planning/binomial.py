@@ -59,7 +59,7 @@ class Binomial(Tail):
         return both
 
     def least_variance(self) -> float:
-        """That of the p which is nearest to 0 or 1."""
+        """Variance at the p that is nearest to 0 or 1."""
         return min(p * (1 - p) for p in (self.low, self.high)) / self.gap**2
 
     def fails(self, users: int, tau: float, beta: float) -> bool:

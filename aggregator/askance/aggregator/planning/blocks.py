@@ -47,8 +47,10 @@ def blocks_of(question: Question, nano_nats: int) -> tuple[Question, ...]:
 
 @lru_cache(maxsize=1024)
 def block_size(components: int, nano_nats: int) -> int:
-    """How many components the largest block has: the least that costs no more than 1 % above the
-    best."""
+    """Choose the number of components of the largest block.
+
+    It is the least that costs at most 1 % more than the best.
+    """
     sizes = {min(size, components) for size in range(1, ALL_SIZES + 1)}
     sizes |= {1 << power for power in range(MAX_COMPONENTS.bit_length()) if 1 << power < components}
     sizes.add(components)

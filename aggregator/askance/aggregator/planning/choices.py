@@ -1,4 +1,4 @@
-"""What may answer a question: randomizers, and what their reports are decoded by."""
+"""Choices of an answer: randomizers with the decode values of their reports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Choice(NamedTuple):
 
 
 def choices(question: Question, nano_nats: int, design: Design) -> tuple[Choice, ...]:
-    """What a plan may choose from; it takes the least need.
+    """Return the choices of a plan, which takes the one with the least need.
 
     A number whose mean is wanted for more than the worst population has the table that is designed
     for that (`designed_for`), unless the study has a design of its own.

@@ -32,7 +32,7 @@ LEVELS = 33  # random rounding onto them adds .00098 to a conditional variance
 
 
 def objective_of(question: Question, levels: int) -> Objective:
-    """What a table for the question is to be best at."""
+    """Return the objective of a table for the question."""
     if isinstance(question.aim, PopulationMean):
         return Minimax()
     if isinstance(question.aim, SampleMean):

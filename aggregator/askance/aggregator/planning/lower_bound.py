@@ -1,8 +1,8 @@
-"""How many users any randomizers would need: what a plan is held against.
+"""Lower bound on the users of any randomizers, for comparison with a plan.
 
 Le Cam's method. Take two populations, both within the question's promise, whose values are 2 tau
-apart. Who is within less than tau in both, with probability 1 - beta each, tells them apart with
-errors that sum to at most 2 beta. What one user's report can contribute to that is limited by eps.
+apart. An estimator that is within less than tau in both, with probability 1 - beta each,
+distinguishes them with errors that sum to at most 2 beta. What one user's report can contribute to that is limited by eps.
 
 **Two records.** If both populations consist of two records only, every eps-local report is a
 function of Warner's randomized response and further coins (Kairouz, Oh and Viswanath 2017), so n

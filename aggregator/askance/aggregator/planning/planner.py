@@ -1,4 +1,4 @@
-"""From a learner, a budget and a tolerance to groups of users; nobody is asked yet."""
+"""Planner: from a learner, a budget and a tolerance to groups of users; no user is asked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def plan(
     design: Design = best_for,
     waves: int = 1,
 ) -> StudyPlan:
-    """Sizes every round of a learner before anybody is asked.
+    """Size every round of a learner before any user is asked.
 
     The learner is rehearsed: its generator is run with neutral answers (zeros, or the possible
     value nearest to zero; or the learner's own `rehearsal`) to see its batches. A learner whose
@@ -101,7 +101,7 @@ def plan_batch(
 
 
 def rehearse(learner: Learner[Any]) -> tuple[Batch, ...]:
-    """The batches that a learner asks when it is told nothing.
+    """Collect the batches that a learner asks when all answers are neutral.
 
     Raises:
         PlanRefused: there are more than 10,000.
@@ -126,7 +126,7 @@ def rehearse(learner: Learner[Any]) -> tuple[Batch, ...]:
 
 
 def _allowances(sizes: Sequence[Sizing], n_users: int) -> list[int]:
-    """For each round the users it claims, and its part of those that nobody claims."""
+    """Compute each round's users: its claim, and its part of unclaimed users."""
     groups = sum(size.open_groups for size in sizes)
     left = max(n_users - sum(size.claimed for size in sizes), 0)
     shares = iter(even(left, groups) if groups else ())

@@ -1,4 +1,4 @@
-"""A plan as a value: what will be asked of whom, before anybody is asked."""
+"""Plan values: the questions of each group of users."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class RoundPlan:
 
     @property
     def nano_nats(self) -> int:
-        """What the round charges a user at most."""
+        """Largest charge of the round per user."""
         losses = [group.randomizer.loss.nano_nats for group in self.groups]
         return sum(losses) if self.allocation is Allocation.SPLIT else max(losses)
 
@@ -122,11 +122,11 @@ class StudyPlan:
 
     @property
     def hoeffding_users(self) -> int:
-        """What the paper's bounds take in all."""
+        """Number of users by the paper's bounds."""
         return sum(planned.hoeffding_users for planned in self.rounds)
 
     def allowance(self, index: int, users_left: int) -> int:
-        """How many of the users that are left a round may take: all but what later rounds need.
+        """Compute how many of the remaining users a round may take: all but what later rounds need.
 
         A round that was not rehearsed may take all.
         """

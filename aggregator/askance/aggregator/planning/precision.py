@@ -1,4 +1,4 @@
-"""How exactly a randomizer answers a question: its tail bound and its variance."""
+"""Precision of a randomizer for a question: its tail bound and its variance."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def pair_rates(randomizer: Randomizer) -> SignRates:
 
 
 def _hashed_pair_rates(randomizer: LinearHashing) -> SignRates:
-    """Of `pair_rates`, for linear hashing."""
+    """Compute `pair_rates` for linear hashing."""
     own, other = Fraction(randomizer.own, COIN_SPACE), Fraction(randomizer.other, COIN_SPACE)
     apart = 1 - randomizer.collisions
     return SignRates(own * apart, other * apart, max(_hashed_strays(randomizer)))

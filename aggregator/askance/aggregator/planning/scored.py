@@ -45,7 +45,7 @@ class Scored(Tail):
         return max(least, 2 * (tau / self.span) ** 2)
 
     def least_variance(self) -> float:
-        """Of the value and the row where it is least."""
+        """Variance at the value and the row where it is least."""
         rows, scores = np.asarray(self.rows), np.asarray(self.scores).T
         return float((rows @ scores**2 - (rows @ scores) ** 2).min())
 
@@ -64,7 +64,7 @@ class Scored(Tail):
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One value, on one side: its exponent, and what is before the exponential."""
+    """One side of one value: its exponent, and the factor before the exponential."""
 
     rate: float
     tilt: float

@@ -1,4 +1,4 @@
-"""One batch: who answers it, with what, and how many users that takes."""
+"""Sizing of one batch: groups, randomizers and numbers of users."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Part:
     limit: float | None = None
 
     def enough(self, users: int, beta: float) -> bool:
-        """Whether so many users keep its tolerance, open ones' stand-in."""
+        """Return whether `users` keep its tolerance, or the stand-in of an open one."""
         tail = tail_of(self.question, self.randomizer, self.decode)
         return tail.enough(users, float(self.question.working_tau), beta)
 
@@ -78,7 +78,7 @@ class Sizing:
 
     @property
     def total(self) -> int:
-        """What all needs come to: of one cohort, enough for each; of fresh groups the sum."""
+        """Number of users of all needs: the maximum for one cohort, the sum for fresh groups."""
         if self.allocation is Allocation.SPLIT:
             return self._enough_for([part for parts in self.parts for part in parts])
         return sum(self.needs)
@@ -96,7 +96,7 @@ class Sizing:
 
     @property
     def open_groups(self) -> int:
-        """How many groups have room for all users that are left."""
+        """Number of groups that can use all remaining users."""
         count = sum(question.tau is None for question in self.batch.questions)
         return min(count, 1) if self.allocation is Allocation.SPLIT else count
 
@@ -123,7 +123,7 @@ class Sizing:
         taus = [self._tau(index, numbers) for index, numbers in enumerate(users)]
         nats = self.nano_nats / NANO_NATS_PER_NAT
         pairs = list(zip(self.batch.questions, taus, strict=True))
-        # Whoever gets the batch right with this probability of failure gets each value right.
+        # A batch that is right except with this probability has each of its values right.
         each = self.beta / float(shares(self.waves)[-1])
         joint = each * self.batch.values
         return RoundPlan(
@@ -156,7 +156,7 @@ class Sizing:
         return users
 
     def _within(self, n_users: int) -> int:
-        """Of so many users for one cohort the most that are enough for its tolerances."""
+        """Compute the most users of one cohort that its tolerances need, within `n_users`."""
         claimed = self.claimed
         users = max(n_users, claimed)
         while users > claimed and not all(part.enough(users, self.beta) for part in self._closed):
@@ -189,10 +189,10 @@ class Sizing:
 
 
 def size_batch(batch: Batch, nano_nats: int, beta: float, design: Design, waves: int = 1) -> Sizing:
-    """What a batch takes, in waves where that may save users. Else it is asked at once.
+    """Size a batch, in waves where that may save users, else asked at once.
 
     In waves it needs a tolerance for every question, users enough in every group for each wave to
-    ask somebody, and a population for which a look may end it (`looks.can_end_early`).
+    ask a user, and a population for which a look may end it (`looks.can_end_early`).
 
     Raises:
         InvalidParameter: no randomizer spends such a budget, or the number of waves is none.
@@ -209,7 +209,7 @@ def size_batch(batch: Batch, nano_nats: int, beta: float, design: Design, waves:
 
 
 def _worth_looking(sizing: Sizing, beta: float) -> bool:
-    """Whether every wave asks somebody, and a look may end a question (of one cohort, all)."""
+    """Return whether every wave asks a user, and a look may end a question (all of one cohort)."""
     groups = sizing.planned(None).groups
     if min(group.users for group in groups) < 1 << sizing.waves:
         return False
@@ -268,7 +268,7 @@ def need(question: Question, choice: Choice, beta: float) -> int:
 
 
 def _part(question: Question, nano_nats: int, beta: float, design: Design) -> Part:
-    """Of the choices the one that takes the fewest users; the first of equals."""
+    """Choose the randomizer that takes the fewest users; the first of equals."""
     parts = [
         Part(question, choice.randomizer, need(question, choice, beta), choice.decode, choice.limit)
         for choice in choices(question, nano_nats, design)
@@ -286,7 +286,7 @@ def _n_variance(parts: Sequence[Part], users: Sequence[int]) -> float:
 
 
 def _limit(parts: Sequence[Sequence[Part]]) -> float | None:
-    """Of a round whose answers are each a single part with a limit, the greatest."""
+    """Compute the greatest limit of a round whose answers are single parts with a limit."""
     limits = [part.limit for question in parts for part in question]
     known = [limit for limit in limits if limit is not None]
     return max(known) if len(known) == len(limits) else None

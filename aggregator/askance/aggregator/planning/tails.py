@@ -1,4 +1,4 @@
-"""How many users make an estimate fail with probability at most beta.
+"""Tails: the number of users for which an estimate fails with probability at most beta.
 
 The estimate of a value is an affine function of the mean W of n independent terms, one a user. It
 fails if it is off by tau or more, *at least* tau, on either side; what counts is the worst among
@@ -43,7 +43,7 @@ Failure = Callable[[float], float]
 
 @dataclass(frozen=True, slots=True)
 class Tail(ABC):
-    """How far an estimate strays from the truth."""
+    """Law of an estimate's deviation from the truth."""
 
     @abstractmethod
     def exponent(self, tau: float) -> float:
@@ -54,15 +54,15 @@ class Tail(ABC):
         """A sharper bound than 2 exp(-n I) wherever many users are asked, both sides together."""
 
     def least_variance(self) -> float:
-        """About the least n x variance of the estimate, among populations that keep the promise.
+        """Estimate the least n x variance among populations that keep the promise.
 
-        No size rests on it: it tells whether an early look is worth its share (`looks`). Here, for
-        a tail that does not know: 0, which rules nothing out.
+        No size depends on it: it decides whether an early look is worth its share (`looks`). The
+        default is 0, which excludes no look.
         """
         return 0.0
 
     def fails(self, users: int, tau: float, beta: float) -> bool:
-        """Whether P[|estimate - truth| >= tau] was not shown to be at most beta, by exact tails.
+        """Return whether exact tails do not show P[|estimate - truth| >= tau] <= beta.
 
         Here, for a tail that has none: it was not.
         """
@@ -76,21 +76,21 @@ class Tail(ABC):
         return _users(self, tau, beta)
 
     def tolerance(self, users: int, beta: float) -> float:
-        """About the least tau that so many users are enough for, upward.
+        """Compute approximately the least tau for which `users` are enough, rounded upward.
 
         Raises:
-            InvalidParameter: nobody is enough for nothing.
+            InvalidParameter: no number of users keeps a tolerance of 0.
         """
         if users < 1:
             raise InvalidParameter(f"a tolerance needs at least one user, found {users}")
         return _tolerance(self, users, beta)
 
     def enough(self, users: int, tau: float, beta: float) -> bool:
-        """Whether one of the three steps shows that P[|estimate - truth| >= tau] <= beta."""
+        """Return whether one of the three steps shows that P[|estimate - truth| >= tau] <= beta."""
         return self._surely_enough(users, tau, beta) or not self.fails(users, tau, beta)
 
     def _surely_enough(self, users: int, tau: float, beta: float) -> bool:
-        """Whether the first two steps do; then every larger number is enough, too."""
+        """Return whether the first two steps show it; then every larger number is enough, too."""
         return 2 * exp(-users * self.exponent(tau)) <= beta or self.failure(tau)(users) <= beta
 
 
@@ -109,9 +109,11 @@ def _users(tail: Tail, tau: float, beta: float) -> int:
 
 
 def _least_whole(enough: Callable[[int], bool], most: int) -> int:
-    """The least number that is enough, where every larger one is; at most `most`, taken as enough.
+    """Find the least sufficient number, where every larger one suffices.
 
-    A quarter of Chernoff's size is seldom enough, and where it is the search begins at nobody.
+    At most `most`, which does.
+
+    A quarter of Chernoff's size is seldom enough, and where it is the search begins at 0.
     """
     low, high = most // 4, most
     if low and enough(low):

@@ -90,7 +90,7 @@ class Ternary(Tail):
         return both
 
     def least_variance(self) -> float:
-        """Of users who are all elsewhere, or at + as far as may be."""
+        """Variance for users who are all at other values, or at + as far as possible."""
         stray = self._strays[0]
         rest = self.hit + self.miss - 2 * stray
         at_plus = 2 * stray + self.mass * rest - (self.gap * self.mass) ** 2
@@ -154,7 +154,7 @@ class Ternary(Tail):
         return s * shift - moments, np.sqrt(np.maximum(variances, floor)), 1 + np.minimum(mean, 1)
 
     def _somewhere(self, t_low: Reals, t_high: Reals) -> tuple[Reals, Reals]:
-        """Of each cell the least q and the greatest, shape (strays, masses, 1): linear in t."""
+        """Bound q in each cell from below and above, shape (strays, masses, 1): linear in t."""
         least, most = self._strays
         between = [part * most for part in _STRAYS if part * most > least]
         ends = np.array([least, *between, most])[:, None, None]
@@ -171,7 +171,9 @@ class Ternary(Tail):
 
 
 class _Window:
-    """How many of n terms are not 0, but for a part of beta that is added to every tail.
+    """Range of the number of non-zero terms among n, except with a part of beta.
+
+    That part is added to every tail.
 
     Args:
         users: n.

@@ -1,4 +1,4 @@
-"""Whether a tail exceeds beta for any population of a family, decided by enclosure."""
+"""Decision by enclosure: whether a tail exceeds beta for any population of a family."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST = 160  # intervals that are looked into at once: beyond it the answer is t
 
 
 def exceeds(bound: Callable[[Reals, Reals], Reals], low: float, high: float, beta: float) -> bool:
-    """Whether a quantity was not shown to be at most beta everywhere on [low, high].
+    """Return whether a quantity was not shown to be at most beta everywhere on [low, high].
 
     Intervals whose bound is above beta are divided, until none is left, or one point is found where
     the quantity itself is above beta, or the intervals are too many or too short to go on.

@@ -1,6 +1,6 @@
 """Tables for the mean of a bounded number, designed by linear program.
 
-Rules of the room:
+Rules of the package:
 
 - A table is a `Channel` of the client: integers that a device verifies itself. What is designed
   here decides how much a report is worth, never what it reveals.

@@ -55,7 +55,7 @@ class DesignedTable:
 
     @property
     def worst_second_moment(self) -> Fraction:
-        """What counts for the worst population."""
+        """Second moment of the worst population."""
         return Minimax().figure(self.channel, self.values)
 
     def estimate(self, counts: Sequence[int]) -> Fraction:

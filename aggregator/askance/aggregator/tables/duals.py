@@ -68,7 +68,7 @@ class Dual:
         return Columns(values, likelihoods, np.sum(likelihoods * prices, axis=1))
 
     def lower_bound(self, terms: Terms, ratio: float) -> float:
-        """What no randomizer is below, up to the rounding of floats."""
+        """Lower bound of every randomizer, up to the rounding of floats."""
         paid = self.rows.sum() + self.means @ terms.grid - self.caps @ terms.caps
         return float(paid + min(0.0, self.best_columns(terms, ratio).costs.min()))
 

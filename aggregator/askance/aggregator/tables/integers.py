@@ -14,7 +14,7 @@ from askance.client.randomizers.fitting import greatest
 
 
 def integer_table(table: NDArray[np.float64], values: Sequence[float], nano: int) -> Channel:
-    """Integers near table x 2^64 whose rows sum to 2^64 and whose columns keep the ratio exactly.
+    """Round table x 2^64 to integers with exact row sums 2^64 and exact column ratios.
 
     A column's least entry is rounded down and is its floor, at least 1; its ceiling is the greatest
     integer within e^eps of the floor. What a row then lacks of 2^64, or has too much, goes to

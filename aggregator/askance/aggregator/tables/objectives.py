@@ -1,4 +1,4 @@
-"""What a table for the mean of a bounded number is to be best at."""
+"""Objectives of a table for the mean of a bounded number."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class Terms:
 
     @cached_property
     def symmetric(self) -> bool:
-        """Whether level i and its mirror image are asked for the same."""
+        """Return whether level i and its mirror image have the same constraints."""
         return all(np.array_equal(row, row[::-1]) for row in (self.weights, self.caps))
 
 
 class Objective(Hashable, Protocol):
-    """What is minimised, as terms of a program and as an exact figure of a finished table."""
+    """Objective: terms of a linear program, and an exact figure of a finished table."""
 
     def terms(self, levels: int, duchi: float) -> Terms:
         """The program.
@@ -61,7 +61,7 @@ class Objective(Hashable, Protocol):
         ...
 
     def figure(self, channel: Channel, values: Sequence[Fraction]) -> Fraction:
-        """What the table attains with these decode values, exactly."""
+        """Compute the table's exact figure with these decode values."""
         ...
 
 
@@ -212,7 +212,7 @@ def _worst_between(one: tuple[Fraction, Fraction], two: tuple[Fraction, Fraction
     """
     (mean, square), (next_mean, next_square) = one, two
     width = next_mean - mean
-    if width <= 0:  # levels that are not told apart, or in the wrong order
+    if width <= 0:  # levels that are equal, or in the wrong order
         return max(square, next_square)
     slope = (next_square - square) / width
     at = min(max(slope / 2, mean), next_mean)

@@ -25,7 +25,7 @@ class Solution(NamedTuple):
 
 
 class _Folds(NamedTuple):
-    """What a constraint a level becomes: itself, or the mean of it and its mirror image's.
+    """Level of a folded constraint: itself, or the mean of it and its mirror image.
 
     Args:
         even: for row sums and second moments, which mirroring keeps.
@@ -106,7 +106,7 @@ def _ratios(levels: int, symbols: int, ratio: float) -> tuple[NDArray[np.float64
 
 
 def _stacked(first: NDArray[np.float64], *blocks: NDArray[np.float64]) -> object:
-    """One sparse matrix: a dense block of rows, and blocks as rows and columns and entries."""
+    """Stack blocks into one sparse matrix: a dense block of rows, and blocks of entries."""
     from scipy.sparse import csr_array
 
     at, column = np.nonzero(first)

@@ -78,12 +78,12 @@ def _variables(values: Vector, terms: Terms) -> Vector:
 
 
 def _masses(solution: Solution, used: Vector) -> Vector:
-    """How often each value is told, averaged over levels."""
+    """Compute each value's frequency, averaged over levels."""
     return np.asarray(solution.table.mean(axis=0)[np.isin(solution.values, used)])
 
 
 def _trimmed(solution: Solution) -> Solution:
-    """Without the symbols that are never told."""
+    """Remove the symbols that are never sent."""
     kept = solution.table.max(axis=0) > _UNUSED
     return solution._replace(table=solution.table[:, kept], values=solution.values[kept])
 

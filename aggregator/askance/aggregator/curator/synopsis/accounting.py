@@ -5,8 +5,8 @@ summed; and T k sampled queries, each charged 4 alpha T rho / mu, composed by Th
 
 Tight: the queries of round 1 are drawn from the uniform distribution, which reveals nothing; in
 round t only t-1 reweightings have happened, so a draw's range is 4 alpha (t-1) rho / mu; a draw is
-an exponential mechanism, of bounded range, so it costs range^2 / 8 in zCDP; and answers are Gaussian,
-so everything is summed in zCDP and converted once.
+an exponential mechanism of bounded range, so it costs range^2 / 8 in zCDP; and answers are
+Gaussian, so everything is summed in zCDP and converted once.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ _STEPS = 100  # twice as many gain little up to 10^5 records, where noise is wha
 
 
 class BaseGenerator(Protocol[S_co]):
-    """Generator of a synopsis that is accurate on the chosen queries, and so on most similar ones."""
+    """Generator of a synopsis that is accurate on the chosen queries and most similar ones."""
 
     @property
     def events(self) -> tuple[Event, ...]:

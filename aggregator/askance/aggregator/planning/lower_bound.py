@@ -2,7 +2,8 @@
 
 Le Cam's method. Take two populations, both within the question's promise, whose values are 2 tau
 apart. An estimator that is within less than tau in both, with probability 1 - beta each,
-distinguishes them with errors that sum to at most 2 beta. What one user's report can contribute to that is limited by eps.
+distinguishes them with errors that sum to at most 2 beta. What one user's report can contribute to
+that is limited by eps.
 
 **Two records.** If both populations consist of two records only, every eps-local report is a
 function of Warner's randomized response and further coins (Kairouz, Oh and Viswanath 2017), so n

@@ -69,7 +69,7 @@ _USERS_AT_ONCE = 1 << 18
 def sample_levels(
     law: Sequence[Fraction] | ArrayLike, users: int, rng: np.random.Generator, trials: int
 ) -> Counts:
-    """How many of `users` independent users are at each level.
+    """Draw the number of independent users at each level.
 
     Args:
         law: probabilities of the levels, shape (m,), or (trials, m) where trials have their own.
@@ -136,7 +136,7 @@ def sample_signed_sets(
     rng: np.random.Generator,
     trials: int,
 ) -> tuple[Counts, Counts]:
-    """What of a tally of signed sets is left when its fair coins have not been tossed.
+    """Draw the part of a tally of signed sets that does not depend on its fair coins.
 
     The tally at (j, +) is bound at (j, +) and Binomial(strays at j, 1/2), at (j, -) the rest of
     these strays; independently for all j. So chances of a tally can be summed exactly over coins.
@@ -252,7 +252,7 @@ def _swept(
     favoured: bool,
     rng: np.random.Generator,
 ) -> Counts:
-    """How many sets contain each cell; bound ones have their own cell, or bar it."""
+    """Count the sets that contain each cell; bound ones contain their own cell, or exclude it."""
     free = _pool(free_users, size, size)
     waiting = _pool(bound.sum(axis=1), size - favoured, size)
     members_left = np.arange(size + 1)
@@ -263,7 +263,7 @@ def _swept(
         waiting -= arrived
         # A state with more members left than cells is empty; its chance only has to be one.
         taking = rng.binomial(free, np.minimum(members_left / ahead, 1.0))
-        # At the last cell nobody waits, and no cell is left to wait for.
+        # At the last cell no set has cells left to take.
         reaching = rng.binomial(waiting, np.minimum(members_left / max(ahead - 1, 1), 1.0))
         tally[:, cell] += taking.sum(axis=1) + reaching.sum(axis=1)
         free = _moved(free, taking) + arrived
@@ -279,7 +279,7 @@ def _pool(users: Counts, members_left: int, size: int) -> Counts:
 
 
 def _moved(pool: Counts, taking: Counts) -> Counts:
-    """The pool after some of each state took a cell; of those with none left nobody did."""
+    """Compute the pool after some sets of each state took a cell; sets with none left took none."""
     moved = pool - taking
     moved[:, :-1] += taking[:, 1:]
     return moved

@@ -1,6 +1,6 @@
-"""Learners: what to ask next, and what to conclude; nothing about who answers, or how.
+"""Learners: questions and conclusions, independent of the source of the answers.
 
-Rules of the room:
+Rules of the package:
 
 - A learner does no I/O, draws no randomness and reads no clock: a run is a function of the answers
   it is sent. So a recorded run can be replayed, and the same learner runs on a theorem's oracle, on

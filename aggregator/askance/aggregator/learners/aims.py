@@ -1,7 +1,7 @@
-"""What the answer to a question about a number is for: which mean it estimates.
+"""Aims of a question about a number: the mean that its answer estimates.
 
 It says what an estimate is held against, and nothing of how it is reached: which randomizer serves
-an aim best is for whoever plans (`planning.choices`).
+an aim best is for the planner (`planning.choices`).
 """
 
 from __future__ import annotations

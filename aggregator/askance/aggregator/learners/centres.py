@@ -95,7 +95,7 @@ def spread_points(k: int, d: int) -> Points:
 
 
 def check_count(learner: str, k: int, most: int = MAX_CENTRES) -> int:
-    """How many clusters are looked for.
+    """Check the number of clusters.
 
     Raises:
         InvalidParameter: it is not in 1 .. `most`.

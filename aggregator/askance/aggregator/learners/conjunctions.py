@@ -51,7 +51,7 @@ class Conjunction:
         return np.asarray(x[:, list(self.variables)].all(axis=1), dtype=np.int64)
 
     def to_json(self) -> dict[str, Any]:
-        """{"variables": [0, 3], "d": 8}"""
+        """Return {"variables": [0, 3], "d": 8}."""
         return {"variables": list(self.variables), "d": self.d}
 
     @classmethod

@@ -78,7 +78,7 @@ class DecisionList:
         return labels
 
     def to_json(self) -> dict[str, Any]:
-        """{"summary": ..., "rules": [[variable, value, label]], "default": 0, "d": 8}"""
+        """Return {"summary": ..., "rules": [[variable, value, label]], "default": 0, "d": 8}."""
         return {
             "summary": str(self),
             "rules": [list(rule) for rule in self.rules],
@@ -207,7 +207,7 @@ def _caught(schema: Schema, rules: Sequence[Rule], variable: int) -> Query:
         fits = [x[rule.variable] if rule.value else ~x[rule.variable] for rule in rules]
         reached = dot([1] * len(fits), fits) == 0
     else:
-        reached = cell >= 0  # everybody
+        reached = cell >= 0  # all users
     return category(where(reached, cell, _CELLS), default=_CELLS)
 
 

@@ -34,7 +34,7 @@ from askance.client.queries import (
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """What is grown, from what, and how far."""
+    """Parameters of growing a tree."""
 
     schema: Schema
     features: Schema
@@ -55,22 +55,21 @@ def decision_tree(
     min_share: Rational = "1/50",
     tau: Rational | None = None,
 ) -> Adaptive[DecisionTree]:
-    """Grows a tree from the root, a level a round, and asks fresh users what its leaves hold.
+    """Grow a tree from the root, one level per round, and ask fresh users for the leaves' shares.
 
     Every level asks one categorical question a field: which open leaf, which cell of the field and
     which class. A count below 0 counts as 0. A leaf is split in two groups of one field's cells, by
-    the greatest gain among all splits that its counts can tell from none at all; a leaf without
+    the greatest gain among all splits whose gain exceeds the error of its counts; a leaf without
     one, or too small, is left as it is. The last round asks for leaf and class, and two leaves are
-    joined where it tells neither to have another class than both have together: to say so in vain
-    would make the tree worse than none.
+    joined unless one of them has, beyond the error, another class than both have together.
 
     Utility: at most depth + 1 rounds; a round asks as many questions as there are fields (the last
     one: one), with leaves x cells x classes + 1 values. Users are as for so many questions, each
-    with a group of its own. With `tau`, every answer is off by less than that: then each split
-    tells something (its class shares do differ), and in no leaf that is asked about is a class
-    commoner than the one predicted by 2 tau of all users or more. Without one, users are divided
-    evenly over all questions, and a split is told by half of the answers' intervals, with errors
-    that add up as squares do: it is likely, not sure.
+    with a group of its own. With `tau`, every answer is off by less than that: then the class
+    shares of each split do differ, and in no leaf that is asked about is a class commoner than the
+    one predicted by 2 tau of all users or more. Without one, users are divided evenly over all
+    questions, and a split is decided by half of the answers' intervals, with errors that add up as
+    squares do: it is likely, not certain.
 
     Args:
         schema: of the records.
@@ -171,8 +170,10 @@ def _grow(task: _Task) -> Learning[DecisionTree]:
 def _counts(
     task: _Task, splits: Mapping[int, Split], leaves: Sequence[int], part: Cells | None
 ) -> Query:
-    """Which of these leaves, which cell (if a part is given) and which class; the last cell holds
-    all others: who is in another leaf, and of whom a field is missing."""
+    """Build the question for leaf, cell (if a part is given) and class.
+
+    The last cell holds all other records: those in another leaf, and those with a missing field.
+    """
     at = first([_path(task, splits, place) for place in leaves])
     place = index_of(at)
     count = len(leaves)
@@ -184,7 +185,7 @@ def _counts(
 
 
 def _path(task: _Task, splits: Mapping[int, Split], place: int) -> Expression:
-    """Whether a record comes to this place."""
+    """Build the predicate of a record that reaches this node."""
     here = constant(1)
     while place > 1:
         split = splits[place // 2]
@@ -195,7 +196,7 @@ def _path(task: _Task, splits: Mapping[int, Split], place: int) -> Expression:
 
 
 def _is_in(part: Cells, cells: tuple[int, ...]) -> Expression:
-    """Whether the cell is one of these; the shorter list is asked for."""
+    """Build the predicate of a cell in `cells`, by the shorter list."""
     if part.expression.kind is Kind.BOOLEAN:
         return part.expression if cells == (1,) else ~part.expression
     if part.edges and cells == tuple(range(len(cells))):
@@ -207,7 +208,7 @@ def _is_in(part: Cells, cells: tuple[int, ...]) -> Expression:
 
 
 def _any(predicates: Sequence[Expression]) -> Expression:
-    """Whether one holds: a balanced tree, for a device allows no deep one."""
+    """Build the disjunction as a balanced tree, since a device refuses deep ones."""
     if len(predicates) == 1:
         return predicates[0]
     middle = len(predicates) // 2
@@ -231,12 +232,12 @@ def _split(task: _Task, leaves: Sequence[int], answers: Answers) -> dict[int, Sp
 
 
 def _tolerance(task: _Task, answer: Answer) -> float:
-    """How far a count may be off: what was promised, else what the intervals say."""
+    """Return a count's error bound: the promised tolerance, or else the half-width."""
     return half_width(answer) if task.tau is None else float(task.tau)
 
 
 def _prune(splits: dict[int, Split], shares: dict[int, tuple[float, ...]], reach: float) -> None:
-    """Joins two leaves unless one of them is told to have another class than both have together."""
+    """Join two leaves unless one of them has another class than both together, beyond its error."""
     for place in sorted(splits, reverse=True):
         left, right = shares.get(2 * place), shares.get(2 * place + 1)
         if left is None or right is None:

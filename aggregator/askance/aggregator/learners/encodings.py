@@ -1,7 +1,7 @@
-"""Fields as cells or as numbers, by the schema alone: no look at the data, so nothing is spent.
+"""Encodings of fields as cells or numbers, by the schema alone, so that no privacy is spent.
 
 Bins, scales and codes follow from what a schema says of a field (its bounds, its labels), never
-from people's values; whoever writes the schema has decided them before anybody is asked. Each
+from people's values; the author of the schema has decided them before any user is asked. Each
 encoding is a query expression, and `of` is the same expression on columns: what a device computes
 for a question is, to the integer, what a hypothesis sees in a row that it predicts for.
 
@@ -121,7 +121,7 @@ class Number:
 
     @property
     def is_truth(self) -> bool:
-        """Whether it is 0 or 1 and nothing between."""
+        """Return whether the number is 0 or 1 only."""
         return self.expression.kind is Kind.BOOLEAN
 
     def of(self, columns: EncodedColumns) -> NDArray[np.float64]:
@@ -179,8 +179,9 @@ def columns_of(schema: Schema, bins: int = 8) -> tuple[Cells, ...]:
 
 
 def binned(schema: Schema, field: str, edges: Sequence[Fraction | int]) -> Cells:
-    """A number as the bin between edges that it falls into; they come from the schema, or from
-    the answer to a question, never from a look at the data.
+    """Encode a number as the bin between edges that contains it.
+
+    Edges come from the schema, or from the answer to a question, never from the data.
 
     Args:
         edges: strictly increasing, at least one, between the field's bounds.
@@ -274,7 +275,7 @@ def _scaled(field: str, kind: Integer | Real, expression: Expression) -> Express
 
 
 def joint(*parts: Cells) -> tuple[Query, tuple[int, ...]]:
-    """One categorical question for the joint cell of several encodings, and the table's shape.
+    """Build one categorical question for a joint cell, and the shape of its table.
 
     The cells come in C order, the last encoding varying fastest; one more cell, the last, holds
     those of whom a field is not present, so that they are in no cell of the table.

@@ -46,7 +46,7 @@ class FrequencyEstimate:
         return tuple(nearest_distribution(self.answer.values).tolist())
 
     def to_json(self) -> dict[str, Any]:
-        """{CELL: {"estimate": ..., "low": ..., "high": ..., "projected": ...}}"""
+        """Return {CELL: {"estimate": ..., "low": ..., "high": ..., "projected": ...}}."""
         answer = self.answer
         rows = zip(answer.values, answer.lows, answer.highs, self.projected(), strict=True)
         keys = (*_ESTIMATE, "projected")
@@ -78,7 +78,7 @@ class FrequencyEstimate:
 def frequency(
     query: Query | Expression, tau: Rational | None = None
 ) -> tuple[Batch, Callable[[Answers], FrequencyEstimate]]:
-    """One categorical question to everybody.
+    """Ask one categorical question of all users.
 
     Utility: unbiased for every cell; the interval of each holds jointly with all others.
 

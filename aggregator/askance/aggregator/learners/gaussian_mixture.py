@@ -165,7 +165,7 @@ def gaussian_mixture(
     rounds: int = 8,
     tau: Rational | None = None,
 ) -> Learning[GaussianMixture]:
-    """Soft expectation-maximisation for round bells, from points spread over the schema's bounds.
+    """Fit a mixture of round Gaussians by expectation-maximisation, from spread starting points.
 
     A device computes its own responsibilities: of two components the logistic function of a
     quadratic form, of more the same with ln(e^a + e^b) by straight lines, off by less than 0.01 a
@@ -173,11 +173,11 @@ def gaussian_mixture(
 
     Utility: at most `rounds` rounds of k (d + 2) questions: for each component the means of its
     responsibility r, of r x for each number x, and of r |x|^2. Users are as for so many questions,
-    each with a group of its own. A mean whose component cannot be told from none goes half of the
-    way to that of the greatest. It stops early where there is no such component and no mean is told
-    to be elsewhere. With `tau` every answer is off by less than that (of r |x|^2: d times that),
-    and if it stops early, E[r (x - mean)] is below 4 tau in every coordinate. Without one the users
-    are divided evenly over all questions. There is no promise about the likelihood:
+    each with a group of its own. A mean whose component may be empty, within the error, goes half
+    of the way to that of the greatest. It stops early where there is no such component and no mean
+    has moved beyond its error. With `tau` every answer is off by less than that (of r |x|^2: d
+    times that), and if it stops early, E[r (x - mean)] is below 4 tau in every coordinate. Without
+    one the users are divided evenly over all questions. There is no promise about the likelihood:
     expectation-maximisation has none.
 
     Args:
@@ -191,7 +191,8 @@ def gaussian_mixture(
         InvalidParameter: an argument is out of range.
 
     Source: notes, section 1.2; Chu et al. 2007 (EM by sums); Dempster, Laird and Rubin 1977.
-        Deviations: bells are round, and variances are drawn together as far as they are not told.
+        Deviations: components are round, and variances are shrunk to the common one as far as they
+        are noise.
     """
     features = number_schema("gaussian-mixture", schema, columns)
     check_count("gaussian-mixture", k, MAX_COMPONENTS)
@@ -262,7 +263,7 @@ def _questions(
 def _moved(
     bells: GaussianMixture, answers: Answers, tau: Fraction | None
 ) -> GaussianMixture | None:
-    """The mixture with these moments; None where no mean is told to be elsewhere."""
+    """Compute the mixture with these moments; None if no mean has moved beyond its error."""
     k, d = len(bells.weights), len(bells.means[0])
     values = np.array([answer.value for answer in answers]).reshape(k, d + 2)
     reach = np.array([reach_of(answer, tau) for answer in answers]).reshape(k, d + 2)
@@ -292,7 +293,7 @@ def _variances(
     reach: NDArray[np.float64],
     means: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Each component's variance, drawn to the common one as far as the answers do not tell it.
+    """Compute each component's variance, shrunk to the common one as far as the answers are noise.
 
     A component that is taken to be narrower than it is loses its people and does not come back, so
     a variance falls by no more than three quarters a round.

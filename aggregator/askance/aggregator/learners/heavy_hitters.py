@@ -36,7 +36,7 @@ class HeavyHitter:
     high: float
 
     def to_json(self) -> dict[str, Any]:
-        """{"value": "0110", "estimate": 0.2, "low": 0.15, "high": 0.25}"""
+        """Return {"value": "0110", "estimate": 0.2, "low": 0.15, "high": 0.25}."""
         return {
             "value": self.value,
             "estimate": self.estimate,
@@ -66,7 +66,7 @@ class HeavyHitters:
     found: tuple[HeavyHitter, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """{"summary": ..., "column": "word", "threshold": "1/10", "found": [...]}"""
+        """Return {"summary": ..., "column": "word", "threshold": "1/10", "found": [...]}."""
         return {
             "summary": str(self),
             "column": self.column,
@@ -178,7 +178,7 @@ def _frequent(answer: Answer, cells: Iterable[int], threshold: Fraction, most: i
 
 @dataclass(frozen=True, slots=True)
 class _Rehearsal:
-    """As many prefixes are left in each round as can be."""
+    """Answers of a rehearsal: as many prefixes are kept in each round as possible."""
 
     most: int
 
@@ -192,7 +192,7 @@ class _Rehearsal:
 
 
 def _most(threshold: Fraction, tau: Fraction) -> int:
-    """How many prefixes can each have a share of more than threshold - tau."""
+    """Bound the number of prefixes with a share of more than threshold - tau."""
     if not 0 < threshold < 1:
         raise InvalidParameter("threshold expects a share in (0, 1), found another number")
     if not 0 < tau < threshold or (least := threshold - tau) * MAX_PREFIXES < 1:
@@ -204,6 +204,6 @@ def _most(threshold: Fraction, tau: Fraction) -> int:
 
 
 def _lengths(width: int, bits: int, most: int) -> tuple[int, ...]:
-    """Of the prefixes that each round tells; the first has as many cells as the others."""
+    """Choose the prefix lengths of the rounds; the first has as many cells as the others."""
     start = min(width, bits + most.bit_length() - 1)
     return (start, *range(start + bits, width, bits), *([width] if start < width else []))

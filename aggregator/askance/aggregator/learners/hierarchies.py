@@ -25,11 +25,11 @@ _SLACK = 1e-9  # sums of floats that are equal in theory differ by less
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """A tree over cells in order, and one cell apart (those who are in none).
+    """Tree over ordered cells, and one separate cell for records that are in none.
 
-    Level 1 is the coarsest, the last one has the cells themselves; above them is everybody. A node
-    has `arity` parts, the last one of a level perhaps fewer. Each level's last node is the cell
-    apart, whole, under the one of the level above.
+    Level 1 is the coarsest, the last one has the cells themselves; above them is the root with all
+    users. A node has `arity` parts, the last one of a level perhaps fewer. Each level's last node
+    is the separate cell, whole, under the one of the level above.
 
     Args:
         cells: how many; 2 or more.
@@ -52,7 +52,7 @@ class Hierarchy:
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Of how many cells a node is, level by level, the coarsest first."""
+        """Number of cells per node, level by level, the coarsest first."""
         widths = [1]
         while widths[-1] * self.arity < self.cells:
             widths.append(widths[-1] * self.arity)
@@ -60,12 +60,12 @@ class Hierarchy:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many nodes a level has, the one apart with them."""
+        """Number of nodes per level, including the separate one."""
         return tuple(-(-self.cells // width) + 1 for width in self.widths)
 
     @property
     def _starts(self) -> tuple[NDArray[np.intp], ...]:
-        """For each level, and everybody above them, the first part of each node."""
+        """First part of each node, for each level and the root."""
         below = [np.array([0])]
         for parts in self.sizes[1:]:
             below.append(np.append(np.arange(0, parts - 1, self.arity), parts - 1))
@@ -74,7 +74,7 @@ class Hierarchy:
     def consistent(
         self, values: Sequence[ArrayLike], variances: Sequence[float], total: float = 1.0
     ) -> Levels:
-        """The estimates, one a node, that add up and are nearest to the raw ones.
+        """Compute the consistent estimates, one per node, that are nearest to the raw ones.
 
         Utility: they minimise the sum over nodes of (estimate - raw)^2 / variance among all that
         add up to `total`. They are linear in the raw ones, so unbiased where those are; if errors
@@ -84,7 +84,7 @@ class Hierarchy:
         Args:
             values: raw estimates, one array a level, of `sizes`.
             variances: of each level's errors, up to a common factor; finite, > 0.
-            total: what everybody is.
+            total: the value of the root.
 
         Raises:
             InvalidParameter: arrays of other sizes, or a variance that is not positive and finite.
@@ -117,7 +117,7 @@ class Hierarchy:
     def tightened(
         self, lows: Sequence[ArrayLike], highs: Sequence[ArrayLike], total: float = 1.0
     ) -> tuple[Levels, Levels]:
-        """What joint intervals leave possible for each node, since parts add up.
+        """Tighten joint intervals of the nodes by the sums of their parts.
 
         Utility: wherever all given intervals hold, so do these, and none is longer. Where no tree
         lies in them all (then one of them does not hold) they are returned as they are.
@@ -125,7 +125,7 @@ class Hierarchy:
         Args:
             lows: one array a level, of `sizes`.
             highs: likewise.
-            total: what everybody is.
+            total: the value of the root.
 
         Raises:
             InvalidParameter: arrays of other sizes.

@@ -1,10 +1,10 @@
-"""Hypotheses as data: what a learner concludes, written as JSON and read again.
+"""Hypotheses as data: a learner's conclusion, written as JSON and read again.
 
 Conventions of a hypothesis:
 
 - A frozen dataclass. `to_json()` is what the command line prints under "hypothesis";
   `from_json(data)` makes an equal one of it, or raises one clear `InvalidParameter`. Never pickle:
-  a file from a stranger is numbers and texts, and nothing in it is run.
+  an untrusted file is numbers and texts, and nothing in it is run.
 - `@hypothesis_of("naive-bayes")` says which learners conclude it. `hypothesis_from_json` then reads
   it by its learner's name, and so any printed result: `result["learner"]`, `result["hypothesis"]`.
 - What predicts takes `Rows` (see `rows`): columns by field name, a table of features in the
@@ -129,7 +129,9 @@ def hypothesis_from_json(learner: str, data: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A JSON object from anybody, read part by part; every mistake is one error that names it.
+    """JSON object from an untrusted source, read part by part.
+
+    Each mistake is one error that names it.
 
     Args:
         name: what it is, for errors.
@@ -147,7 +149,7 @@ class Document:
         return key in self.data
 
     def error(self, expected: str, found: Any) -> InvalidParameter:
-        """The error for a part; it tells the found value's type only."""
+        """Make the error for a part; it shows the value's type only."""
         return InvalidParameter(f"{self.name}: expected {expected}, found {type(found).__name__}")
 
     def part(self, key: str) -> Document:

@@ -81,7 +81,7 @@ class Clusters:
         return np.asarray(self.distances(rows).argmin(axis=1))
 
     def to_json(self) -> dict[str, Any]:
-        """{"summary", "centres" (in the fields' units), "shares", "scaled", "schema"}"""
+        """Return {"summary", "centres" (in the fields' units), "shares", "scaled", "schema"}."""
         return {
             "summary": str(self),
             "centres": in_units(self.schema, self.centres),
@@ -114,7 +114,7 @@ def k_means(
     rounds: int = 5,
     tau: Rational | None = None,
 ) -> Learning[Clusters]:
-    """Lloyd's algorithm from points that are spread over the schema's bounds.
+    """Run Lloyd's algorithm from points that are spread over the schema's bounds.
 
     Utility: at most `rounds` rounds of 1 + k d questions: which cluster (k + 1 cells), and for each
     cluster and number the mean of the number where the user is in the cluster, else 0. Users are as
@@ -187,7 +187,7 @@ def _questions(
 def _moved(
     centres: Points, count: Answer, sums: Sequence[Answer], tau: Fraction | None
 ) -> Points | None:
-    """The means of the clusters; None where no centre is told to be elsewhere."""
+    """Compute the means of the clusters; None if no centre has moved beyond its error."""
     k, d = centres.shape
     shares = np.array(count.values[:k])
     totals = np.array([answer.value for answer in sums]).reshape(k, d)

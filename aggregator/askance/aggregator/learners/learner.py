@@ -1,6 +1,6 @@
-"""A learner as a value: its name, its parameters as canonical text, and how to run it.
+"""Learners as values: a name, parameters as canonical text, and the way to run them.
 
-Two kinds, told apart by type. `Adaptive` holds a generator: a later batch may depend on earlier
+Two kinds, distinguished by type. `Adaptive` holds a generator: a later batch may depend on earlier
 answers. `NonAdaptive` holds *one* batch and a function from its answers to the hypothesis: it has
 no way to see an answer before everything has been asked (KLNRS08's "non-interactive").
 
@@ -39,7 +39,7 @@ _NAME = re.compile(r"[a-z][a-z0-9-]{0,63}", re.ASCII)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Learner(ABC, Generic[T_co]):
-    """What asks questions and concludes a hypothesis.
+    """A procedure that asks questions and concludes a hypothesis.
 
     Args:
         name: its name in the registry; lower case, digits and dashes.
@@ -86,11 +86,11 @@ class Adaptive(Learner[T_co]):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NonAdaptive(Learner[T_co]):
-    """A learner that asks everything before it sees anything.
+    """Learner that asks everything before it receives an answer.
 
     Args:
         batch: all that it asks.
-        conclude: from the answers to the hypothesis; it has nobody left to ask.
+        conclude: from the answers to the hypothesis; it asks no more.
     """
 
     batch: Batch

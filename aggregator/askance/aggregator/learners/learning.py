@@ -1,4 +1,4 @@
-"""What a learner asks and what it is told: questions, batches, answers.
+"""Exchange of a learner: questions, batches, answers.
 
 A learner is a generator without I/O: ``answers = yield Batch(...)`` is a round, ``return`` is the
 hypothesis and ``yield from`` composes. It cannot tell which oracle answers it: a distribution, a
@@ -26,7 +26,7 @@ OPEN_PART = Fraction(1, 20)
 
 
 class Allocation(StrEnum):
-    """Who answers the questions of a batch."""
+    """Division of users over the questions of a batch."""
 
     FRESH = "fresh"  # a fresh group of users a question; each answers one, at its full epsilon
     SPLIT = "split"  # every user answers every question, at epsilon / number of questions
@@ -84,8 +84,10 @@ class Question:
 
     @property
     def values(self) -> int:
-        """How many values its answer has: one, or one a cell (SIGNED: one a signed pair; VECTOR:
-        one a component)."""
+        """Number of values of its answer.
+
+        One, or one per cell (SIGNED: one per signed pair; VECTOR: one per component).
+        """
         if self.query.kind is QueryKind.CATEGORY:
             return int(self.query.cells)
         if self.query.kind is QueryKind.SIGNED:
@@ -110,7 +112,7 @@ class Question:
 
     @property
     def working_tau(self) -> Fraction:
-        """Its tolerance; an open one, where no population limits it, is 1/20 of the range."""
+        """Tolerance in use; an open one, where no population limits it, is 1/20 of the range."""
         return self.spread * OPEN_PART if self.tau is None else self.tau
 
 
@@ -144,7 +146,7 @@ class Batch:
 
     @property
     def values(self) -> int:
-        """How many values all its answers have together."""
+        """Number of values of all its answers."""
         return sum(question.values for question in self.questions)
 
 
@@ -201,9 +203,9 @@ Learning: TypeAlias = Generator[Batch, Answers, T]
 
 
 def neutral_answer(question: Question) -> Answer:
-    """The answer that says nothing: the possible value nearest to zero, and the whole range.
+    """Make the neutral answer: the possible value nearest to zero, and the whole range.
 
-    It stands where nobody answered, and for the answers of a rehearsal (`planning.plan`).
+    It stands for a question without answers, and for the answers of a rehearsal (`planning.plan`).
     """
     low, high = question.bounds
     value = float(min(max(Fraction(0), low), high))
@@ -215,7 +217,7 @@ def neutral_answer(question: Question) -> Answer:
 
 
 def check_batch(asked: object, learner: str) -> Batch:
-    """What a learner has yielded, if it is a batch.
+    """Check that a learner has yielded a batch.
 
     Raises:
         InvalidQuery: it is something else.

@@ -28,7 +28,7 @@ from askance.aggregator.learners.second_moments import nearest_semidefinite, sec
 from askance.client.errors import InvalidParameter
 from askance.client.queries import Bit, Category, Integer, Label, Real, Schema
 
-_RANK = 1e-9  # eigenvalues below this part of the greatest are directions that nobody varies in
+_RANK = 1e-9  # eigenvalues below this part of the greatest are directions without variation
 
 
 @hypothesis_of("linear-regression", "ridge-regression")
@@ -266,5 +266,5 @@ def _per_unit(number: Number) -> float:
 
 
 def _centre(number: Number) -> float:
-    """What 0 stands for, in own units."""
+    """Return the value, in the field's units, that 0 stands for."""
     return float(number.low if number.is_truth else (number.low + number.high) / 2)

@@ -31,7 +31,7 @@ MAX_HALFSPACE = 32
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coordinates:
-    """What a field, or a component of one, gives a score: a number, or one 0/1 a category's cell.
+    """Coordinates of a field or of a component: a number, or one 0/1 value per category cell.
 
     Args:
         part: a number in [-1, 1], or cells.
@@ -43,7 +43,7 @@ class Coordinates:
 
     @property
     def count(self) -> int:
-        """How many coordinates it has."""
+        """Number of coordinates."""
         return len(self.part) if isinstance(self.part, Cells) else 1
 
     @property
@@ -167,7 +167,7 @@ class LinearClassifier:
         return np.asarray(self.classes_[(self.decision_function(rows) > 0).astype(np.int64)])
 
     def to_json(self) -> dict[str, Any]:
-        """{"summary", "label", "classes", "intercept", "weights", "schema", "encodings"}"""
+        """Return {"summary", "label", "classes", "intercept", "weights", "schema", "encodings"}."""
         return {
             "summary": str(self),
             "label": self.label,
@@ -205,7 +205,7 @@ class LinearClassifier:
 
 @hypothesis_of("perceptron")
 class Halfspace(LinearClassifier):
-    """One side of a hyperplane."""
+    """Hypothesis that labels by one side of a hyperplane."""
 
     __slots__ = ()
 

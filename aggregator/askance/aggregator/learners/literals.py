@@ -58,7 +58,7 @@ class Literals:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """{"summary": "x[0] and not x[3]", "variables": [0], "negated": [3], "d": 8}"""
+        """Return {"summary": "x[0] and not x[3]", "variables": [0], "negated": [3], "d": 8}."""
         return {
             "summary": str(self),
             "variables": list(self.variables),

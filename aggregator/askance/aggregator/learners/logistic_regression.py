@@ -28,7 +28,7 @@ from askance.client.errors import InvalidParameter
 from askance.client.queries import Expression, Schema, sigmoid, where
 
 MAX_ROUNDS = 10_000
-LEVELS = (2, 4, 8)  # of one, nobody would be wrong at zero weights
+LEVELS = (2, 4, 8)  # of one, no record would be wrong at zero weights
 
 
 @adaptive("logistic-regression", version=1, rehearsal=greatest_answers)
@@ -41,7 +41,7 @@ def logistic_regression(
     levels: int = 4,
     tau: Rational | None = None,
 ) -> Learning[LogisticModel]:
-    """Moves the weights against the mean gradient of the loss, with momentum, from zero.
+    """Move the weights against the mean gradient of the loss, with momentum, from zero.
 
     The residual y - P[second class] of a user is rounded to a multiple of 1/levels, half of them
     away from zero (see `residuals` for why). So what is minimised is the convex loss whose link
@@ -83,7 +83,7 @@ def logistic_regression(
 
 
 def check_rounds(rounds: int) -> int:
-    """How many rounds a learner may take at most.
+    """Check the largest number of rounds.
 
     Raises:
         InvalidParameter: it is not in 1 .. 10,000.
@@ -94,7 +94,7 @@ def check_rounds(rounds: int) -> int:
 
 
 def positive_class(schema: Schema, label: str) -> Expression:
-    """Whether the label is the second of two classes.
+    """Return the predicate of the second of two classes.
 
     Raises:
         InvalidParameter: it has more.

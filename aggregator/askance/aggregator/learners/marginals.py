@@ -123,7 +123,7 @@ class Marginals:
         raise InvalidParameter(f"expected columns of a marginal, found {', '.join(columns)!r:.80}")
 
     def to_json(self) -> dict[str, Any]:
-        """{"summary": ..., "marginals": [...]}"""
+        """Return {"summary": ..., "marginals": [...]}."""
         return {"summary": str(self), "marginals": [table.to_json() for table in self.tables]}
 
     @classmethod

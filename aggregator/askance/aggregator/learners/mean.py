@@ -35,7 +35,7 @@ class MeanEstimate:
     of: str = POPULATION
 
     def to_json(self) -> dict[str, Any]:
-        """{"estimate": ..., "low": ..., "high": ..., "of": "population" | "sample"}"""
+        """Return {"estimate": ..., "low": ..., "high": ..., "of": "population" | "sample"}."""
         return {"estimate": self.estimate, "low": self.low, "high": self.high, "of": self.of}
 
     @classmethod
@@ -64,7 +64,7 @@ def mean(
     objective: str | None = None,
     prior: str | None = None,
 ) -> tuple[Batch, Callable[[Answers], MeanEstimate]]:
-    """One question to everybody.
+    """Ask one question of all users.
 
     Utility: unbiased whatever the objective, which says whose mean is estimated and for whom the
     estimate varies the least: `minimax` the population's, for the worst population; `conditional`

@@ -50,7 +50,7 @@ class MeanVector:
             raise InvalidParameter("a mean vector expects an estimate and an interval a field")
 
     def to_json(self) -> dict[str, Any]:
-        """{"means": {FIELD: {"estimate", "low", "high"}}, "radius", "bias"}"""
+        """Return {"means": {FIELD: {"estimate", "low", "high"}}, "radius", "bias"}."""
         rows = zip(self.fields, self.estimates, self.lows, self.highs, strict=True)
         return {
             "means": {
@@ -193,7 +193,7 @@ def _with_radius(found: MeanVector) -> MeanVector:
 def _farthest(
     values: Sequence[float], lows: Sequence[float], highs: Sequence[float]
 ) -> list[float]:
-    """How far the truth may be from each value, if it is in the interval."""
+    """Bound each value's distance from the truth, given that the truth is in the interval."""
     rows = zip(values, lows, highs, strict=True)
     return [max(high - value, value - low) for value, low, high in rows]
 

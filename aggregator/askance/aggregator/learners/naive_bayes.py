@@ -162,7 +162,7 @@ def naive_bayes(
     smoothing: Rational | None = None,
     tau: Rational | None = None,
 ) -> tuple[Batch, Callable[[Answers], NaiveBayes]]:
-    """One joint question (class, cell) for each column of cells; everything else is arithmetic.
+    """Ask one joint question (class, cell) for each column of cells, and compute the classifier.
 
     Utility: as many questions as there are columns of cells (a field each, a component of Bits
     each), of (classes x cells) + 1 cells, all in one round; users as for so many histograms, of

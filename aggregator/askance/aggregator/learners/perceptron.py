@@ -36,7 +36,7 @@ _GRID = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class _Tolerances:
-    """How exactly the error and the mean mistake are wanted; None: as the users allow."""
+    """Tolerances of the error and of the mean mistake; None: the best that the users allow."""
 
     error: Fraction | None
     mistake: Fraction | None
@@ -99,7 +99,7 @@ def perceptron(
 
 
 def perceptron_rounds(margin: Rational) -> int:
-    """How many rounds are enough for examples with this margin.
+    """Compute a sufficient number of rounds for examples with this margin.
 
     Raises:
         InvalidParameter: it is not in (0, 1].

@@ -1,4 +1,4 @@
-"""Values of a large domain as strings of bits, so that a question can be about their beginnings.
+"""Values of a large domain as bit strings, for questions about their prefixes.
 
 | field | a value's bits | as told |
 |---|---|---|
@@ -73,12 +73,12 @@ class Domain:
 
     @property
     def width(self) -> int:
-        """How many bits a value has: at least 1."""
+        """Number of bits of a value, at least 1."""
         kind = self.schema.fields[self.column]
         return kind.width if isinstance(kind, Bits) else max(self._last.bit_length(), 1)
 
     def holds(self, prefix: int, length: int) -> bool:
-        """Whether a value begins with the `length` bits of a prefix."""
+        """Return whether a value begins with the `length` bits of a prefix."""
         return prefix << (self.width - length) <= self._last
 
     def value(self, bits: int) -> Value:
@@ -100,8 +100,10 @@ class Domain:
         return self.value(number - kind.type.low)
 
     def extensions(self, prefixes: Sequence[int], length: int, until: int) -> Query:
-        """How values go on: a cell for every prefix and every way to extend it, and cell 0 for all
-        other values (and records without one).
+        """Build the question about extensions of prefixes.
+
+        It has a cell for every prefix and every way to extend it, and cell 0 for all other
+        values and records without one.
 
         Args:
             prefixes: ascending, of `length` bits each; 1 .. 256 of them.

@@ -37,7 +37,7 @@ class Quantile:
         return (self.low + self.high) / 2
 
     def to_json(self) -> dict[str, Any]:
-        """{"level": "1/2", "value": 37.0, "low": 37.0, "high": 37.0}"""
+        """Return {"level": "1/2", "value": 37.0, "low": 37.0, "high": 37.0}."""
         return {"level": str(self.level), "value": self.value, "low": self.low, "high": self.high}
 
 
@@ -50,7 +50,7 @@ class Quantiles:
     quantiles: tuple[Quantile, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """{"summary": ..., "column": "age", "quantiles": [...]}"""
+        """Return {"summary": ..., "column": "age", "quantiles": [...]}."""
         found = [quantile.to_json() for quantile in self.quantiles]
         return {"summary": str(self), "column": self.column, "quantiles": found}
 
@@ -181,7 +181,7 @@ def _number(schema: Schema, column: str) -> Integer | Real:
 
 
 def _up_to(schema: Schema, parts: Cells, cell: int) -> Query:
-    """Whether a value lies in a cell or below it."""
+    """Build the predicate of a value in a cell or below it."""
     edge = parts.edges[cell]
     whole = isinstance(schema.fields[parts.field], Integer)
     return predicate(schema[parts.field] < (int(edge) if whole else edge))

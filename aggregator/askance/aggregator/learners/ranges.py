@@ -63,7 +63,7 @@ class Ranges:
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """Of the cells, consistent; some may be negative, as raw ones may be."""
+        """Consistent shares of the cells; some may be negative, like raw ones."""
         return self.levels[-1].values[:-1]
 
     @property
@@ -72,7 +72,7 @@ class Ranges:
         return self.levels[-1].values[-1]
 
     def share(self, low: float, high: float) -> Answer:
-        """Of people with a value from low up to below high, with its interval.
+        """Return the share of users with a value in [low, high), with its interval.
 
         Utility: the interval holds, jointly for all ranges, wherever all raw intervals do: it is
         the sum of those of few ranges, or what the rest of all people leave.

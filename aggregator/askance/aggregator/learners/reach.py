@@ -1,4 +1,4 @@
-"""How far an answer may be off, for learners that decide by what is told and what is not."""
+"""Error bounds of answers, for learners that decide only beyond them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ act in vain costs users, not to act costs predictions."""
 
 
 def reach_of(answer: Answer, tau: Fraction | None) -> float:
-    """How far its values may be off: what was promised, or, by chance, half of its intervals."""
+    """Return the error bound of an answer: the tolerance, or else half of its intervals."""
     return float(tau) if tau is not None else half_width(answer) * CHANCE_PART
 
 

@@ -37,7 +37,7 @@ class ParameterEntry:
 
 @dataclass(frozen=True, slots=True)
 class LearnerEntry:
-    """A learner that can be asked for by name.
+    """Learner that is available by name.
 
     Args:
         name: the learner's name.
@@ -46,7 +46,7 @@ class LearnerEntry:
         parameters: what can be set.
         make: builds it from a schema (None: one of its own) and the text of every parameter that
             is set or has a default.
-        held_out: whether the error is measured on rows of which nobody was asked; of a data file
+        held_out: whether the error is measured on rows of users who were not asked; of a data file
             some are then put aside.
     """
 

@@ -1,4 +1,4 @@
-"""What a hypothesis predicts for: rows on the grid of the few fields that it looks at."""
+"""Rows on the grid of the few fields that a hypothesis predicts from."""
 
 from __future__ import annotations
 

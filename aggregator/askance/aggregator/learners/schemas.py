@@ -1,4 +1,4 @@
-"""Schemas of the records that learners meet when nobody brings others: to plan and to simulate."""
+"""Default schemas of learners, for planning and simulation without data."""
 
 from __future__ import annotations
 

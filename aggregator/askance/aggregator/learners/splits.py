@@ -43,21 +43,24 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A split and its gain: bits of the class told by it, times the share of users in the leaf."""
+    """Split and its gain.
+
+    Bits of information about the class, times the share of users in the leaf.
+    """
 
     cells: tuple[int, ...]
     gain: float
 
 
 def best_split(table: Table, tolerance: float, rule: SplitRule, ordered: bool) -> Candidate | None:
-    """The split in two with the greatest gain, among those that the counts can tell from none.
+    """Find the binary split with the greatest gain, among those beyond the counts' error.
 
     The cells of a number are cut between two neighbours; those of a category are first ordered by
     their share of the commonest class, for then one of the cuts is the best of all splits in two
     (of two classes; of more it is a good one).
 
     Returns:
-        None where no split is told: nothing more can be said of this leaf.
+        None where no split's gain exceeds the error.
 
     Source: the gain is ID3's (Quinlan 1986); the order is Breiman et al. 1984, theorem 4.5.
     """

@@ -70,7 +70,7 @@ class DecisionTree:
 
     @property
     def depth(self) -> int:
-        """How many splits the longest path has."""
+        """Number of splits on the longest path."""
         return max(node.place for node in self.nodes).bit_length() - 1
 
     @property
@@ -101,7 +101,7 @@ class DecisionTree:
         return np.asarray(self.classes_[self.predict_proba(rows).argmax(axis=1)])
 
     def to_json(self) -> dict[str, Any]:
-        """{"summary", "label", "classes", "bins", "schema", "encodings", "nodes"}"""
+        """Return {"summary", "label", "classes", "bins", "schema", "encodings", "nodes"}."""
         return {
             "summary": str(self),
             "label": self.label,

@@ -1,4 +1,4 @@
-"""Black-box audits of serialised reports: what the bytes that leave a device tell about a record.
+"""Black-box audits: the information that serialised reports carry about a record.
 
 `askance verify` decides losses exactly, by a randomizer's integers, and so believes the code that
 stands between those integers and the wire. An audit believes none of it. It asks real devices,
@@ -9,8 +9,8 @@ takes apart the bytes of their reports by the wire format's rules, and looks for
   bounds of the two probabilities, each at its share of alpha over all events tried (Bonferroni).
   Events (a symbol, a byte, a bit, the first bit set, a length, thresholds of a likelihood ratio)
   are chosen and learned in one half of the reports and tested on the other, so that choosing costs
-  nothing; what the stated table calls telling is fixed and needs no choice. Two records that answer
-  alike may tell nothing at all: their eps is 0;
+  nothing; the most informative event of the stated table is fixed and needs no choice. Two records
+  with equal answers must have equal laws: their eps is 0;
 - **departures**: a symbol or a cell that is reported more or less often than is stated (never, for
   example), by exact binomial tails. Randomizers that tell less than they charge depart too;
 - **broken promises**, in which there is no chance: bytes around the symbol that differ between
@@ -18,13 +18,13 @@ takes apart the bytes of their reports by the wire format's rules, and looks for
   restarted, another symbol or another charge when a question comes back in another study, and
   a report that no coins change.
 
-What an audit cannot show: that nothing is told. Finding nothing says that no event of those tried
-told more than eps by so much that n reports prove it; `detectable` says how much that is, in an
-event as frequent as the best one found. A loss between records that were not asked, in events that
+Limits of an audit: it cannot show that a loss is absent. Without an alarm, no tried event had a
+loss above eps that n reports prove; `detectable` is the least such loss, for an event as frequent
+as the best one. A loss between records that were not asked, in events that
 were not tried, or of a chance below about 1/n is not seen. The proof is `verify`; an audit is
 evidence that what it proves is what runs.
 
-Rules of the room: reports come from devices whose coins are fresh at every call; no decoder or
+Rules of the package: reports come from devices whose coins are fresh at every call; no decoder or
 counter of the trusted base reads them, and what a randomizer states of its symbols is what they are
 held against; an alarm is a line for people, false with a chance of at
 most alpha. `audit` takes any function that returns bytes; `audit_devices` puts devices behind it.

@@ -39,7 +39,7 @@ SubjectMaker = Callable[[int], Subject]
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What was found.
+    """Result of an audit.
 
     Args:
       subject: its name.
@@ -72,7 +72,7 @@ class Audit:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As the command line prints it."""
+        """Return the JSON form that the command line prints."""
         return {
             "randomizer": self.subject,
             "epsilon": self.nano_nats / NANO_NATS_PER_NAT,
@@ -106,7 +106,7 @@ class Refused:
     alarms: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """As the command line prints it."""
+        """Return the JSON form that the command line prints."""
         epsilon = self.nano_nats / NANO_NATS_PER_NAT
         return {
             "randomizer": self.subject,
@@ -128,7 +128,7 @@ def audit(
     reports: int,
     alpha: float,
 ) -> Audit:
-    """Looks at serialised reports, and at nothing else, for anything that tells too much.
+    """Examine serialised reports, and nothing else, for excess information about a record.
 
     Privacy: finds losses; proves none absent.
     Utility: an alarm is false with a chance of at most alpha, half of it for losses and half for
@@ -137,7 +137,7 @@ def audit(
       name: of what is audited.
       answer: (case, n) -> the bytes of n fresh devices, all asked the same.
       cases: who is asked.
-      pairs: of cases, with the most that may be told between them.
+      pairs: of cases, with the largest loss allowed between them.
       statements: the shares that are stated, for the cases that have any.
       events: to be looked for besides those that are learned.
       nano_nats: what each report is to charge.
@@ -203,8 +203,7 @@ def audit_devices(
 
 
 def subjects() -> dict[str, SubjectMaker]:
-    """Everything that is audited: each family that is verified, and a number rounded onto two
-    levels; from a budget in nano-nats."""
+    """List the audited subjects: each verified family, and a number rounded onto two levels."""
     families: dict[str, SubjectMaker] = {
         name: partial(_family, name, make) for name, make in FAMILIES.items()
     }

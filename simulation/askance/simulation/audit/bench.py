@@ -1,4 +1,4 @@
-"""The bench: real devices, a fresh one for every report, that answer one question."""
+"""Test fleet of an audit: real devices, a fresh one for every report, that answer one question."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _AHEAD = 1 << 16  # words drawn at a time
 
 
 class Answerer(Protocol):
-    """As much of a device as an audit deals with."""
+    """Interface of a device in an audit."""
 
     def introduce(self, signed: SignedStudy) -> Refusal | None:
         """Meets a study."""
@@ -85,7 +85,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is audited: one question, one randomizer, the cases to ask and the pairs to compare."""
+    """Subject of an audit: a question, a randomizer, cases to ask and pairs to compare."""
 
     name: str
     schema: Schema
@@ -95,9 +95,12 @@ class Subject:
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
-        """The two ends of the range, which may tell what is charged; two records without an answer,
-        which differ where nobody asked and may tell nothing; and the first against the default,
-        which of signed cells is its opposite."""
+        """Pairs of cases with their allowed losses.
+
+        The two ends of the range, which may differ by the charge; two records without an
+        answer, which differ in fields that are not asked, and may not differ at all; and
+        the first against the default, which for signed cells is its opposite.
+        """
         low, high, missing, other = (case.name for case in self.cases)
         return (
             Pair(low, high, self.randomizer.loss.nano_nats),

@@ -38,7 +38,7 @@ def losses_at_least(first: Counted, second: Counted, n: tuple[int, int], alpha: 
 
 
 def detectable(nats: float, share: float, n: tuple[int, int], alpha: float) -> float:
-    """The least loss that would have been told from `nats`, with a chance of 9 in 10 or more.
+    """Compute the least loss above `nats` that would be detected with probability 9/10 or more.
 
     In an event that is seen with probability `share` under the likelier record; both counts may be
     as unlucky as 1 in 20.

@@ -1,7 +1,7 @@
-"""What may be seen in a serialised symbol, and which sightings tell two records apart best.
+"""Events in a serialised symbol, and the choice of those that best distinguish two records.
 
 An event is fixed before the reports are looked at that it is counted in: candidates are counted in
-one half of the reports, the most telling of each kind go on to the other half.
+one half of the reports, the most informative of each kind are tested on the other half.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Event(Protocol):
         ...
 
     def count(self, symbols: Symbols) -> int:
-        """How many of them show it."""
+        """Count the symbols in which the event happens."""
         ...
 
 
@@ -53,7 +53,7 @@ class SymbolIs:
 
 @dataclass(frozen=True, slots=True)
 class ByteIs:
-    """One byte of the symbol has this value."""
+    """Event: one byte of the symbol has this value."""
 
     position: int
     value: int
@@ -70,7 +70,7 @@ class ByteIs:
 
 @dataclass(frozen=True, slots=True)
 class BitIs:
-    """One bit of the symbol has this value: in a bitmap, whether a cell is in the report."""
+    """Event: one bit of the symbol has this value; in a bitmap, a cell is in the report."""
 
     position: int
     value: int
@@ -98,7 +98,7 @@ class FirstBitIs:
         return f"first set bit = {self.position}"
 
     def count(self, symbols: Symbols) -> int:
-        """As all first bits are counted."""
+        """Count by the counts of all first bits."""
         counts = _first_bits(symbols)
         return int(counts[self.position])
 
@@ -137,7 +137,9 @@ def candidates(first: Symbols, second: Symbols) -> list[Event]:
     for kind in (_symbols, _bytes, _bits, _first, _lengths):
         here, there, make = kind(first, second)
         scores = losses_at_least(here, there, (len(first), len(second)), _RANKING_ALPHA)
-        scores[(here == len(first)) & (there == len(second))] = -np.inf  # always so: tells nothing
+        scores[
+            (here == len(first)) & (there == len(second))
+        ] = -np.inf  # always true: no information
         best = np.argsort(-scores, kind="stable")[:_BEST_OF_A_KIND]
         found += [make(int(index)) for index in best if scores[index] > -np.inf]
     return found

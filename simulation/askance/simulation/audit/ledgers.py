@@ -22,7 +22,7 @@ class Ledgers(Protocol):
 
 
 class MemoryLedgers:
-    """Of simulated devices: nothing is written, and a restart finds the same object."""
+    """Ledgers of simulated devices, in memory; a restart finds the same object."""
 
     def __init__(self) -> None:
         self._kept = MemoryLedger()
@@ -38,10 +38,10 @@ class MemoryLedgers:
 
 
 class FileLedgers:
-    """Of real devices: files in a folder, closed and opened again; to be used in a `with`.
+    """Ledgers of real devices: files in a folder, closed and opened again; a context manager.
 
     Args:
-      folder: an empty one; whoever made it removes it.
+      folder: an empty one; the caller removes it.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -30,7 +30,7 @@ Scores = NDArray[np.float64]
 
 
 class Score(Protocol):
-    """How much likelier symbols are under one record than under another, as learned."""
+    """Learned log-likelihood ratio of symbols between two records."""
 
     @property
     def kind(self) -> str:
@@ -87,7 +87,7 @@ class Likelier:
 
     @property
     def name(self) -> str:
-        """What was learned, and from where on."""
+        """Name of the learned score, with its threshold."""
         return f"likelihood by {self.score.kind} >= {self.threshold:.3g}"
 
     def count(self, symbols: Symbols) -> int:

@@ -32,7 +32,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """What was found between the two cases of a pair.
+    """Result for the two cases of a pair.
 
     Args:
       pair: which.
@@ -55,7 +55,7 @@ class Exposure:
 
     @property
     def alarm(self) -> bool:
-        """Whether more is told than is charged."""
+        """Return whether the measured loss exceeds the charge."""
         return self.low > self.pair.nano_nats / NANO_NATS_PER_NAT
 
     def __str__(self) -> str:

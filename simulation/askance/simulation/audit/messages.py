@@ -1,7 +1,7 @@
-"""What stands in a serialised report, read by the wire format's rules alone.
+"""Content of a serialised report, read by the rules of the wire format alone.
 
 No decoder of the trusted base takes part. A message is a symbol (field 2) in a frame of other
-bytes, and whatever of it is not the symbol may not depend on anybody's record.
+bytes, and everything in it except the symbol must not depend on a record.
 """
 
 from __future__ import annotations

@@ -43,10 +43,10 @@ CHARGE = "the charge that was announced"
 
 
 def repeats(bench: Bench, cases: Iterable[Case], n: int, ledgers: Ledgers) -> list[Broken]:
-    """Asks n devices of each case the same thing in every way that must change nothing.
+    """Ask n devices of each case the same question in every way that must change nothing.
 
     Args:
-      bench: makes the devices; its coins are fresh at every call.
+      bench: makes the devices, with fresh coins at every call.
       cases: whose records.
       n: devices a case. One that draws anew is missed by a device with the chance that two draws
         agree, which is high where epsilon is large.

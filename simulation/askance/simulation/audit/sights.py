@@ -1,4 +1,4 @@
-"""What is stated of alphabets too large to be gone through symbol by symbol.
+"""Stated probabilities of events in alphabets too large to enumerate.
 
 Of each family the chances of a few sights that add up to what a report says: which cells, signs or
 components it holds, and that it has the form it should have.
@@ -43,7 +43,7 @@ class Statements:
 
 
 def of_many(randomizer: Randomizer, law: Law) -> Statements:
-    """What a randomizer's integers say of sights of its symbols, for one record.
+    """Compute the probabilities of events for one record from a randomizer's integers.
 
     Of a set cell by cell, and that it has its size; of signed values likewise; of a sign pattern
     component by component; of a hashed cell, whether it is one that agrees with the record's or
@@ -71,7 +71,7 @@ def _subset(randomizer: SubsetSelection, law: Law) -> Statements:
 
 
 def _bitmap(shares: Sequence[Fraction], size: int, width: int, what: str) -> Statements:
-    """Each item in a bitmap of `width` bytes, `size` of which are always there."""
+    """Compute the probability of each item in a bitmap of `width` bytes with `size` items."""
     items = len(shares)
 
     def count(symbols: Sequence[bytes]) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Whether reports are distributed as is stated, by exact binomial tails."""
+"""Goodness of fit of reports to stated probabilities, by exact binomial tails."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Departure:
 
 @dataclass(frozen=True, slots=True)
 class Goodness:
-    """What came of comparing shares.
+    """Result of comparing shares.
 
     Args:
       statements: how many were tested.
@@ -52,7 +52,7 @@ class Goodness:
 
 
 def stated(randomizer: Randomizer, law: Law) -> Statements:
-    """What a randomizer's integers say of its symbols, for one record.
+    """Compute the probabilities of symbols for one record from a randomizer's integers.
 
     Symbol by symbol where they can be listed, "none of these" included; else see `of_many`.
     """

@@ -57,7 +57,7 @@ class Symbols:
             yield np.unpackbits(rows, axis=1)
 
     def bit_counts(self) -> NDArray[np.int64]:
-        """How many symbols have each bit set, shape (8 width,)."""
+        """Count the symbols that have each bit set, shape (8 width,)."""
         counts = np.zeros(8 * self.width, dtype=np.int64)
         for bits in self.bit_chunks():
             counts += bits.sum(axis=0, dtype=np.int64)

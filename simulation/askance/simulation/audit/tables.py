@@ -35,7 +35,7 @@ class StatedLikelier:
         return f"stated to be likelier at level {self.level} than at {self.other}"
 
     def count(self, symbols: Symbols) -> int:
-        """Each different symbol is looked up once a level."""
+        """Count by looking up each different symbol once per level."""
         here, there = (partial(_chance, self.randomizer, at) for at in (self.level, self.other))
         seen = Counter(symbols.raw)
         return sum(times for symbol, times in seen.items() if here(symbol) > there(symbol))
@@ -66,14 +66,16 @@ class InHalf:
         return f"{self.event.name}, {'below' if self.below else 'from'} {self.middle.hex()}"
 
     def count(self, symbols: Symbols) -> int:
-        """As the event counts them."""
+        """Count by the event's own rule."""
         of_half = [symbol for symbol in symbols.raw if (symbol < self.middle) == self.below]
         return self.event.count(Symbols.of(of_half, symbols.width)) if of_half else 0
 
 
 def telling(randomizer: Randomizer, cases: Sequence[Case]) -> list[StatedLikelier | InHalf]:
-    """All directions between the cases whose level is certain, in all symbols and in either half;
-    none for wide reports."""
+    """List events for all pairs of cases with a certain level, in all symbols and in either half.
+
+    There are none for wide reports.
+    """
     if randomizer.width > _WIDEST:
         return []
     levels = sorted({next(iter(case.law)) for case in cases if len(case.law) == 1})

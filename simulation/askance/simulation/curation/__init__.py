@@ -1,12 +1,12 @@
 """The trusted curator's learners on a data file, by name.
 
-Rules of the room:
+Rules of the package:
 
 - One module a learner: `curate(request) -> Curated`. The mechanisms are those of
-  `askance.aggregator.curator`; here a file is read, settings are parsed, and what was released is
-  told.
+  `askance.aggregator.curator`; here a file is read, settings are parsed, and the release is
+  printed.
 - Bounds and labels are stated, by a schema or by settings. Taken from the data they are answers
-  that nobody has paid for; who insists (`bounds=from-data`) is told that nothing is guaranteed.
+  without a charge: with `bounds=from-data` the result says that nothing is guaranteed.
 - A release draws from the operating system. With a seed it is an experiment, and says so.
 - A value that does not keep to what is stated is an error before anything is drawn.
 """

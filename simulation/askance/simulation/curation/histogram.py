@@ -1,4 +1,4 @@
-"""How many people are in each cell of a column."""
+"""Number of records in each cell of a column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a learner is asked, and what it answers."""
+"""Request to a curator's learner, and its result."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A learner's data, budget and chance.
+    """A learner's data, budget and randomness.
 
     Args:
       sheet: the data.
@@ -77,7 +77,7 @@ class Request:
         return int(number)
 
     def one_of(self, name: str, choices: Sequence[str]) -> str:
-        """One of a few words.
+        """Read a parameter that is one of a few words.
 
         Raises:
           InvalidParameter: it is another.
@@ -90,12 +90,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Curated:
-    """What was released.
+    """Result of a curator's learner.
 
     Args:
       result: what there is to know, as JSON has it.
       summary: the same in lines for people.
-      events: all that touched the data; held against the budget before anything is told.
+      events: all that touched the data; checked against the budget before anything is returned.
       delta: of the guarantee; None: it is pure.
       notes: what should be known, a sentence each.
       caveat: what the guarantee leaves out ("as real numbers, not as floats").

@@ -123,7 +123,7 @@ def _numeric(name: str, rest: str) -> Numeric:
 
 
 def _check_spent(curated: Curated, budget: Fraction) -> None:
-    """What a learner has done costs no more than it was given: a fault of ours otherwise."""
+    """Check that a learner has spent no more than its budget; anything else is a defect of ours."""
     totals, delta = Totals.of(curated.events), Fraction(curated.delta or 0)
     spent = totals.sum_of_epsilons()
     if spent is None:

@@ -36,7 +36,7 @@ class Numeric:
 
     @property
     def is_bit(self) -> bool:
-        """Whether it goes from 0 to 1."""
+        """Return whether the column holds 0 and 1 only."""
         return self.low == 0 and self.high == 1
 
 
@@ -76,7 +76,7 @@ class Sheet:
 
     @property
     def n(self) -> int:
-        """How many people there are."""
+        """Number of records."""
         return len(self.people.rows)
 
     def numeric(self, name: str) -> Numeric:
@@ -194,7 +194,7 @@ class Sheet:
         return kind.labels[0], kind.labels[1]
 
     def positive(self) -> NDArray[np.bool_]:
-        """Who has the second of the classes, shape (n,).
+        """Return which records have the second class, shape (n,).
 
         Raises:
           InvalidParameter, InvalidRecord: see `classes` and `codes`.
@@ -224,7 +224,7 @@ def _float(cell: object) -> float:
 
 
 def columns_of(schema: Schema) -> dict[str, Column]:
-    """What a schema states; vectors of bits, and categories of one label, are left out."""
+    """Return a schema's columns, without vectors of bits and categories of one label."""
     found: dict[str, Column] = {}
     for name, kind in schema.fields.items():
         known = kind.type

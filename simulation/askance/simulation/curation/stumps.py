@@ -1,4 +1,4 @@
-"""Decision stumps over a sheet's features, and how one is told."""
+"""Decision stumps over a sheet's features, and their text."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def categories(size: int, seed: Seed, cells: int = 16, turn: int = 0) -> Populat
 
     Args:
       cells: 2 .. 65536.
-      turn: by how many cells everybody moves on from round to round, 0 .. cells-1: in round r, the
+      turn: by how many cells all users move on from round to round, 0 .. cells-1: in round r, the
         first being 0, cell (v + r turn) mod cells has the share that v had.
     """
     if not 2 <= cells <= 65_536:

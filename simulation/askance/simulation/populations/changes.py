@@ -1,4 +1,4 @@
-"""What becomes of a population: labels that are wrong, users whose records change.
+"""Changes of a population: wrong labels, and users whose records change.
 
 Every change makes another population of the same users, schema and size, by random access: whose
 label is wrong, and from which round on a user's record is another, is a function of the seed and
@@ -181,7 +181,7 @@ def _label(schema: Schema, name: str | None) -> str:
 
 
 def _either(which: NDArray[np.bool_], one: EncodedColumns, other: EncodedColumns) -> EncodedColumns:
-    """Of each row the one or the other."""
+    """Select each row from one or the other table."""
 
     def chosen(first: ColumnValue, second: ColumnValue) -> ColumnValue:
         if isinstance(first, tuple) and isinstance(second, tuple):

@@ -48,8 +48,7 @@ def clusters(size: int, seed: Seed, clumps: int = 3, d: int = 2) -> Population:
 def apart(
     seed: Seed, k: int, d: int, room: float
 ) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """k points of d numbers in [-room, room], each the one of 32 that is farthest from the others
-    before it."""
+    """Draw k points in [-room, room]^d, each the farthest of 32 from the earlier ones."""
     words = keystream(seed.key[:16], 0, k * _TRIES * d) >> np.uint64(11)
     tries = (words.astype(np.float64) / (1 << 52) - 1).reshape(k, _TRIES, d) * room
     chosen = [tries[0, 0]]

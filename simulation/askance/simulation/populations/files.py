@@ -31,7 +31,7 @@ def read_parquet(path: Path) -> Table:
 
     Raises:
       InvalidParameter: pyarrow is not installed.
-      InvalidRecord: no file, none of that form, nobody in it, two columns of one name, a column of
+      InvalidRecord: no file, none of that form, no row, two columns of one name, a column of
         anything but numbers, truth values, text and times, or text that is not UTF-8.
     """
     try:
@@ -85,7 +85,7 @@ def _cells(path: Path, name: str, column: pyarrow.ChunkedArray) -> list[str | bo
         )
     try:
         return list(compute.utf8_trim_whitespace(column.cast(string())).to_pylist())
-    except ValueError:  # which pyarrow's ArrowInvalid is; its message may hold somebody's cell
+    except ValueError:  # which pyarrow's ArrowInvalid is; its message may hold a cell's value
         raise InvalidRecord(
             f"{path}: expected text, numbers or times that can be read in {name!r:.80},"
             " found others"

@@ -1,4 +1,4 @@
-"""The seam: columns by ordinal."""
+"""Populations: columns of records by ordinal."""
 
 from __future__ import annotations
 
@@ -58,8 +58,11 @@ class Population:
             )
 
     def stretch(self, coins: int = 0) -> int:
-        """How many users' records are looked at together, a power of two: 2^16, or less of it, but
-        2^12 at least, where each has many columns, or coins beside them."""
+        """Number of users whose records are processed together, a power of two.
+
+        It is 2^16, or less, but at least 2^12, where each user has many columns, or coins
+        beside them.
+        """
         fields = self.schema.fields.values()
         columns = sum(field.words if isinstance(field, Bits) else 1 for field in fields)
         users = _MOST_AT_ONCE
@@ -74,7 +77,7 @@ class Population:
             yield start, min(start + step, self.size)
 
     def in_round(self, number: int) -> Population:
-        """Its users as they are in a round of a study."""
+        """Return the users with their records in a round of a study."""
         return self if self.drift is None else self.drift(number)
 
     def with_label_noise(
@@ -86,7 +89,7 @@ class Population:
         return label_noise(self, rate, Seed.of(seed) / "label-noise", label=label)
 
     def moving_to(self, other: Population, rate: Rational, *, seed: int = 0) -> Population:
-        """Its users, who become those of `other` as rounds go by (see `changes.moving`)."""
+        """Return users who become those of `other` as rounds go by (see `changes.moving`)."""
         from askance.simulation.populations.changes import moving
 
         return moving(self, other, rate, Seed.of(seed) / "drift")
@@ -160,9 +163,10 @@ def draws(seed: Seed, start: int, stop: int, words: int) -> NDArray[np.uint64]:
 
 
 def below(words: NDArray[np.uint64], chance: Fraction) -> NDArray[np.bool_]:
-    """Which of some uniform words are among the first `chance` of all, exact to 2^-64.
+    """Return which uniform words are below `chance`, exact to 2^-64.
 
-    Who is among them at one chance is so at any greater one."""
+    The result is monotone: a word that is below one chance is below any greater one.
+    """
     threshold = round(chance * (1 << 64))
     if threshold == 0:
         return np.zeros(words.shape, np.bool_)
@@ -208,7 +212,8 @@ def _narrowest(kind: ValueType) -> np.dtype[np.signedinteger[Any]]:
 def words_of_bits(words: NDArray[np.uint64], width: int) -> tuple[NDArray[np.int64], ...]:
     """`width` bits of each user, as the 32-bit words of a `Bits(width)` field.
 
-    `words` has shape (n, >= ceil(width / 64)); its bits are used from the lowest up."""
+    `words` has shape (n, >= ceil(width / 64)); its bits are used from the lowest up.
+    """
     halves = []
     for place in range(0, width, 32):
         half = (words[:, place // 64] >> np.uint64(place % 64)) & np.uint64(0xFFFFFFFF)

@@ -30,8 +30,10 @@ from askance.simulation.seeds import Seed
 
 @dataclass(frozen=True, slots=True)
 class PopulationEntry:
-    """A population as listed: its name, a line about it, its whole-number parameters, its maker
-    (called with size, seed and the parameters)."""
+    """Entry of a population: name, summary, whole-number parameters, and its maker.
+
+    The maker is called with size, seed and the parameters.
+    """
 
     name: str
     summary: str

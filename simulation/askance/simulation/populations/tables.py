@@ -43,7 +43,7 @@ def people_of(
     size: int | None = None,
     held_out: Fraction = Fraction(0),
 ) -> Population:
-    """The people in a table (see `files.read_file`).
+    """Make a population of the rows of a table (see `files.read_file`).
 
     Without a schema one is inferred: whole numbers, then numbers, then categories, bounds and
     labels taken from the file; truth values of a Parquet file are bits. Those are facts about the
@@ -56,7 +56,7 @@ def people_of(
     default, and the result of a study says how many.
 
     Args:
-      held_out: the part of the rows that are nobody's and stay `unseen`, chosen by the seed.
+      held_out: the part of the rows that belong to no user and stay `unseen`, chosen by the seed.
       size: how many users; fewer than rows: a seeded sample without replacement; more: resampled
         with replacement, by random access, and said so. None: one user a row that is not held out.
 
@@ -94,7 +94,7 @@ def people_of(
 
 
 def _encoded(people: Table, schema: Schema) -> EncodedColumns:
-    """Everybody's record on the schema's grid; what many share is put there once."""
+    """Encode all records on the schema's grid; repeated texts are encoded once."""
     values: dict[str, ColumnValue] = {}
     present: dict[str, NDArray[np.bool_]] = {}
     for name, kind in schema.fields.items():
@@ -155,7 +155,7 @@ def _infer(people: Table, label: str | None) -> Schema:
         else:
             kind = _infer_field(distinct)
         some_missing = len(values) < len(cells)
-        if column == label:  # nobody is predicted to have no label
+        if column == label:  # no record is predicted to have no label
             some_missing = False
         if isinstance(kind, Category) and some_missing and NOTHING not in kind.labels:
             kind = type(kind)((NOTHING, *kind.labels))

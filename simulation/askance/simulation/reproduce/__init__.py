@@ -1,6 +1,6 @@
-"""The papers' theorems, tables and figures, printed beside what is measured.
+"""Theorems, tables and figures of the papers, printed beside measured values.
 
-Rules of the room:
+Rules of the package:
 
 - One module a reproduction: `reproduce(setting) -> Reproduction`. The algorithms are those of
   `askance.aggregator`; what only the print has (and is not private, or not true) stands in the

@@ -152,7 +152,7 @@ def methods(family: Marginals, n: int) -> Mapping[str, Method]:
 
 
 def in_order(name: str, errors: Mapping[str, float], place: int) -> bool:
-    """Whether a method is on the right side of all whose expected error is clearly another."""
+    """Return whether a method is in the expected order with clearly different methods."""
     own = EXPECTED[name][place]
     for other, figures in EXPECTED.items():
         if figures[place] > _CLEARLY * own and errors[other] <= errors[name]:

@@ -20,7 +20,7 @@ ALPHA = 1e-6  # the chance that a rate which is met exactly is taken for exceede
 
 
 def exceeds(failed: int, trials: int, rate: float) -> bool:
-    """Whether so many failures are more than chance makes of a rate."""
+    """Return whether `failed` failures are more than chance explains at this rate."""
     from scipy.stats import binomtest
 
     return bool(binomtest(failed, trials, rate, alternative="greater").pvalue < ALPHA)
@@ -38,7 +38,7 @@ def round_answers(
     rng: np.random.Generator,
     trials: int,
 ) -> list[Answers]:
-    """What a fleet answers to a round, in each of many trials: exact in law, whatever its size.
+    """Draw a fleet's answers to a round, in each of many trials: exact in law, for any size.
 
     The tally of a group is drawn from its law (`askance.simulation.counts`) and de-biased by the
     randomizer, as the session does; intervals are left out (each is its value).

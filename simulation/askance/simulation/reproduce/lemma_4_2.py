@@ -52,7 +52,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def tail(n: int, tau: float, trials: int, seed: Seed) -> Row:
-    """One number of variables."""
+    """Measure one number of variables."""
     from scipy.stats import binomtest
 
     chance = exact_tail(n, tau)

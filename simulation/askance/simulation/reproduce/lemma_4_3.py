@@ -27,7 +27,7 @@ EPSILONS = ("0.25", "0.5", "1", "2", "4")
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """One bit a user, and the Laplace randomizer of the paper."""
+    """Reproduce the lemma with one bit per user, and with the paper's Laplace randomizer."""
     trials = 2000 if setting.quick else 50_000
     rows: list[Row] = []
     for epsilon in EPSILONS:
@@ -63,7 +63,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def one_bit(epsilon: str, queries: int, trials: int, seed: Seed) -> Row:
-    """As the planner has it."""
+    """Measure the planner's one-bit randomizer."""
     batch = Batch([QUESTION] * queries, allocation=Allocation.FRESH)
     planned = plan_batch(batch, parse_epsilon(epsilon), BETA / queries)
     told = round_answers(batch.questions, planned, [(0.5, 0.5)] * queries, generator(seed), trials)
@@ -90,7 +90,7 @@ def laplace(epsilon: str, queries: int, trials: int, seed: Seed) -> Row:
 
 
 def off_chance(randomizer: Randomizer, users: int) -> float:
-    """That the mean of fair signs is off by tau or more, by the bits' binomial counts."""
+    """Compute the probability that the mean of fair signs is off by tau or more."""
     from scipy.stats import binom
 
     lie, own = (float(randomizer.probability(level, b"\x01")) for level in (0, 1))

@@ -127,7 +127,7 @@ def enumerated(epsilon: str, calls: int, beta: Fraction, oracle: str) -> Row:
 
 
 def single_candidate(epsilon: str, calls: int) -> Row:
-    """One query a call: whatever its answer, the one candidate is all there is."""
+    """Measure one query per call, whose single candidate is taken whatever its answer."""
     algorithm = asking(epsilon, calls)
     everybody_at_zero = local_law(algorithm, PEOPLE, [1, 0, 0, 0, 0, 0])
     distance = total_variation(local_law(algorithm, PEOPLE, WEIGHTS), everybody_at_zero)
@@ -172,5 +172,5 @@ def sampled(beta: Fraction, runs: int, seed: Seed) -> Row:
 
 
 def chance_distance(runs: int) -> float:
-    """How far a sample's distribution function goes by chance, but for 1e-6 (Massart 1990)."""
+    """Bound a sample's distance in distribution by chance, except 1e-6 (Massart 1990)."""
     return sqrt(log(2 / ALPHA) / (2 * runs))

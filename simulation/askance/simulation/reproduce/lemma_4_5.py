@@ -84,7 +84,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def two_rounds(epsilon: str, users: int) -> Interactive[int]:
-    """Asks everybody twice; concludes how many ones the second round had."""
+    """Make an algorithm that asks all users twice and returns the second round's number of ones."""
     nano = parse_epsilon(epsilon)
     response = randomized_response(nano // 2)
 

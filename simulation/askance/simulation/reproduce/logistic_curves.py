@@ -93,7 +93,7 @@ def draw_curves(axes: Any, rows: Sequence[Row], along: str) -> None:
 
 
 def legend_below(figure: Any, axes: Any) -> None:
-    """One legend for all panels."""
+    """Draw one legend for all panels."""
     handles, labels = axes.get_legend_handles_labels()
     figure.tight_layout()
     figure.legend(

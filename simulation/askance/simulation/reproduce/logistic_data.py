@@ -55,7 +55,7 @@ def problems(setting: Setting) -> tuple[tuple[Problem, ...], tuple[str, ...]]:
 
 
 def folds(examples: Examples, seed: Seed) -> Iterator[Split]:
-    """Each fifth of the rows once as the test, the others in a random order."""
+    """Split the rows: each fifth is the test set once, the others in a random order."""
     order = generator(seed).permutation(examples.count)
     parts = np.array_split(order, FOLDS)
     for place, test in enumerate(parts):

@@ -1,5 +1,7 @@
-"""CM08 Figure 1: section 3.1's example, where output perturbation is to fail and objective
-perturbation to do nearly as well as no privacy at all."""
+"""CM08 Figure 1: the example of section 3.1.
+
+There output perturbation fails, and objective perturbation is nearly as accurate as no privacy.
+"""
 
 from __future__ import annotations
 

@@ -157,8 +157,11 @@ def _rows(problem: Problem, measured: Mapping[Algorithm, Errors]) -> Iterator[Ro
 def _holds(
     algorithm: Algorithm, measured: Mapping[Algorithm, Errors], off_by: float | None
 ) -> bool | None:
-    """It errs as an independent run does; and objective perturbation no more than output
-    perturbation, nor with the joint calibration more than with the others."""
+    """Check the errors against independent runs and the expected order.
+
+    Objective perturbation errs no more than output perturbation, and the joint calibration no
+    more than the others.
+    """
     claims = [] if off_by is None else [abs(off_by) <= SLACK]
     if algorithm.mechanism == "objective":
         alike = Version.PRINTED if algorithm.version is Version.PRINTED else Version.CORRECTED

@@ -87,7 +87,7 @@ def _rows(problem: Problem, setting: Setting) -> Iterator[Row]:
 
 
 def _claims(algorithm: Algorithm, measured: Mapping[Algorithm, Errors]) -> Row:
-    """What is claimed of the largest size."""
+    """Measure the claims for the largest size."""
     if algorithm.epsilon is None:
         return {}
     ours, claims, told = measured[algorithm], [], {}

@@ -58,7 +58,7 @@ class Algorithm:
 
     @property
     def private(self) -> bool:
-        """Whether it is epsilon-differentially private."""
+        """Return whether the algorithm is epsilon-differentially private."""
         return self.version not in (Version.STANDARD, Version.PRINTED)
 
     def release(self, examples: Examples, regularisation: str, words: Words) -> NDArray[np.float64]:
@@ -95,7 +95,7 @@ class Errors:
 
     @property
     def mean(self) -> float:
-        """Of the runs."""
+        """Mean of the runs."""
         return float(self.each.mean())
 
     @property
@@ -105,7 +105,7 @@ class Errors:
 
     @property
     def standard_error(self) -> float:
-        """Of the mean, over the runs."""
+        """Standard error of the mean over the runs."""
         return self.deviation / math.sqrt(len(self.each))
 
 
@@ -136,6 +136,6 @@ def share_wrong(point: NDArray[np.float64], test: Examples) -> float:
 
 
 def exceeds(one: Errors, other: Errors, by: float) -> bool:
-    """Whether a mean is more than `by` standard errors above another."""
+    """Return whether a mean is more than `by` standard errors above another."""
     spread = float(np.hypot(one.standard_error, other.standard_error))
     return one.mean - other.mean > by * spread

@@ -162,7 +162,7 @@ def _neighbours(data: Sequence[Example], kinds: Sequence[Example]) -> Iterator[t
 
 
 def failure_row(d: int, ones: int, trials: int, seed: Seed) -> Row:
-    """How often A* finds nothing, or what errs by more than ERROR.
+    """Measure how often A* returns nothing, or a parity that errs by more than ERROR.
 
     Args:
       ones: the bits of x are 1 with probability 2^-ones.
@@ -191,7 +191,7 @@ def failure_row(d: int, ones: int, trials: int, seed: Seed) -> Row:
 
 
 def _errs(mechanism: PrivateParity, d: int, n: int, ones: int, words: Words) -> bool:
-    """One fresh target and data set; a parity's error is known, so no test set is needed."""
+    """Run one fresh target and data set; a parity's error is exact, so no test set is needed."""
     x = _bits(words, n, d)
     for _ in range(ones - 1):
         x = x & _bits(words, n, d)

@@ -33,7 +33,7 @@ class PrintedOutput:
     regularisation: float
 
     def scale(self, count: int) -> float:
-        """Of the length of the noise, for n rows."""
+        """Scale of the length of the noise, for n rows."""
         return 2 / (count * self.regularisation * self.epsilon)
 
     def release(self, examples: Examples, words: Words) -> NDArray[np.float64]:
@@ -44,8 +44,10 @@ class PrintedOutput:
 
 @dataclass(frozen=True, slots=True)
 class PrintedObjective:
-    """CM08, Algorithm 2, as printed. NOT epsilon-differentially private: neither for d > 1, nor,
-    where n lambda is small, for d = 1, as its proof leaves the change of variables out.
+    """CM08, Algorithm 2, as printed: NOT epsilon-differentially private.
+
+    It is not private for d > 1, nor for d = 1 where n lambda is small, since its proof leaves the
+    change of variables out.
 
     Args:
       epsilon: what the paper says it costs, nats.
@@ -56,7 +58,7 @@ class PrintedObjective:
     regularisation: float
 
     def scale(self) -> float:
-        """Of the length of the tilt."""
+        """Scale of the length of the tilt."""
         return 2 / self.epsilon
 
     def release(self, examples: Examples, words: Words) -> NDArray[np.float64]:

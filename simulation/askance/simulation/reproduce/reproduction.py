@@ -16,7 +16,7 @@ Row = Mapping[str, Any]
 
 
 class Effort(Enum):
-    """How much is measured: QUICK takes seconds, FULL what the paper's figure asks for."""
+    """Amount of measurement: QUICK takes seconds, FULL the amount of the paper's figure."""
 
     QUICK = "quick"
     FULL = "full"
@@ -24,7 +24,7 @@ class Effort(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a reproduction is given.
+    """Inputs of a reproduction.
 
     Args:
       effort: how much to measure.
@@ -32,7 +32,7 @@ class Setting:
       data: a folder with the data files that may not be shipped (`adult.csv`,
         `pima_indians_diabetes.csv`); None: there is none, and what needs one is left out, said so
         in a note.
-      progress: told of each part that is done, in a few words.
+      progress: called after each part with a short text.
     """
 
     effort: Effort
@@ -42,13 +42,13 @@ class Setting:
 
     @property
     def quick(self) -> bool:
-        """Whether seconds must do."""
+        """Return whether the effort is QUICK."""
         return self.effort is Effort.QUICK
 
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
-    """What was found.
+    """Result of a reproduction.
 
     Args:
       source: where the paper has it ("KLNRS08, Theorem 3.7").
@@ -79,7 +79,7 @@ class Reproduction:
         return to_pandas(self.rows)
 
     def to_json(self) -> dict[str, Any]:
-        """As `askance reproduce NAME --json` prints it."""
+        """Return the JSON form that `askance reproduce NAME --json` prints."""
         return {
             "name": self.name,
             "source": self.source,

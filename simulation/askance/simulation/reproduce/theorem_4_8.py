@@ -172,7 +172,7 @@ def _masked_parity(target: MaskedParity, epsilon: str) -> Journey:
 
 
 def _questions(journey: Journey) -> int:
-    """How many the learner asks."""
+    """Return the number of questions of the learner."""
     counted = AskedOnce(journey.oracle)
     learn(journey.learner, counted)
     return counted.asked

@@ -66,7 +66,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def measured(d: int, trials: int, seed: Seed) -> Row:
-    """One number of variables."""
+    """Measure one number of variables."""
     learner = conjunctions(conjunctions_schema(d), ACCURACY)
     planned = plan(learner, parse_epsilon(EPSILON), BETA).rounds[0]
     randomizer = planned.groups[0].randomizer
@@ -129,7 +129,7 @@ def least_group(truth: Sequence[float], tau: float, randomizer: Randomizer, enou
 
 
 def zero_rates(d: int) -> list[float]:
-    """How often each variable is 0, independently of all others."""
+    """Return the probability that each variable is 0, independently of all others."""
     share = float(ACCURACY) / d / _POSITIVE
     near = [share if j % 2 else share * 5 / 8 for j in range(d)]
     return [1 - _POSITIVE**0.5 if j in TARGET else near[j] for j in range(d)]

@@ -151,7 +151,7 @@ def one_round(
 
 
 def pushing(schema: Schema, tau: Fraction) -> NonAdaptive[MaskedParity]:
-    """Reads a off the half with b = 0, by an answer that the other half has pushed past tau.
+    """Make a learner that reads a from the half with b = 0, by an answer pushed past tau.
 
     With B(x) = x_0 x_1 + x_2 x_3 + ... every <r,x> has correlation 2^(-d/2) (-1)^B(r) with
     (-1)^B(x), too little to be told; [i = 0] y on the half with b = 1 is added once with each sign.

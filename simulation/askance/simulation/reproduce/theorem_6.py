@@ -65,7 +65,7 @@ class Coins:
         self._rng = generator(seed)
 
     def __call__(self, rows: int) -> EncodedColumns:
-        """So many of them."""
+        """Draw `rows` rows."""
         return SCHEMA.encode_columns({"coin": RANGE * self._rng.integers(0, 2, rows)})
 
 
@@ -96,7 +96,7 @@ def examples(queries: int, tau: float) -> int:
 
 
 def failure_chance(size: int, relative: float, queries: int) -> float:
-    """That any of M means of fair coins is off by `relative` or more, exactly."""
+    """Compute the probability that one of M means of fair coins is off by `relative` or more."""
     from scipy.stats import binom
 
     low, high = ceil(size * (0.5 - relative)), floor(size * (0.5 + relative))

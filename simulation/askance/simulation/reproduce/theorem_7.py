@@ -92,7 +92,7 @@ def answered(alpha: str, queries: int, trials: int, seed: Seed) -> Row:
 
 
 def split_rows(alpha: str, queries: int) -> int:
-    """What a query would take at alpha/M."""
+    """Return the rows of a query at budget alpha/M."""
     return central_rows(COIN, Fraction(alpha) / queries, float(DELTA) / queries)
 
 

@@ -78,7 +78,7 @@ class Flipped:
         self.drawn = 0
 
     def __call__(self, rows: int) -> EncodedColumns:
-        """So many of them."""
+        """Draw `rows` rows."""
         self.drawn += rows
         x = self._rng.integers(0, 2, (rows, D))
         y = TARGET.predict({"x": x}) ^ (self._rng.random(rows) < self._eta)
@@ -102,7 +102,7 @@ def uncorrected(eta: Fraction, trials: int, seed: Seed) -> Row:
 
 
 def unknown(eta: Fraction, trials: int, seed: Seed) -> Row:
-    """The rate is not told, only that it is at most 0.4."""
+    """Measure learning with an unknown noise rate of at most 0.4."""
     learner = conjunctions(SCHEMA, ACCURACY)
     rows, failed = Flipped(eta, seed), 0
     for _ in range(trials):

@@ -111,19 +111,21 @@ def test_a_column_is_found_as_written_and_as_a_field(tmp_path: Path) -> None:
 BAD_CSV: dict[str, tuple[str | bytes, str]] = {
     "empty": ("", "expected a header line"),
     "nobody": ("a,b\n", "expected at least one row"),
-    "a short row": ("a,b\n1,2\nsecret\n", "expected 2 values at row 3, found 1"),
     "one name twice": ("a-b,a b\n1,2\n", "expected distinct column names"),
-    "not text": (b"a\n\xff\n", "expected a CSV file"),
+    "not text": (b"\xffa\n1\n", "expected a CSV file"),
+    "a header without an end": ('"a,b\nsecret,2\n', "expected a CSV file"),
 }
 BAD_JSON: dict[str, tuple[str | bytes, str]] = {
     "empty": ("", "expected JSON, found something else at line 1"),
     "cut off": ('[{"a": 1},\n {"secret"', "at line 2"),
     "nobody": ("[]", "expected at least one row"),
-    "a list of values": ('[{"a": 1}, "secret"]', "expected an object at item 2, found a str"),
+    "values alone": ('["secret"]', "expected objects with keys, got none"),
+    "an object without a key": ("{}", "expected objects with keys, got none"),
+    "a stray comma": ('[{"a": "secret"}, {"a": 2,}]', "found something else at line 1"),
     "one field twice": ('{"a-b": 1, "a b": 2}', "expected distinct column names"),
     "not text": (b"\xff", "expected JSON in UTF-8"),
     "too deep": ("[" * 100_000, "expected JSON"),
-    "a number without end": ("[" + "9" * 10_000 + "]", "expected JSON"),
+    "numbers alone": ("[" + "9" * 10_000 + "]", "expected objects with keys, got none"),
 }
 
 

@@ -8,7 +8,8 @@ that two threads or two studies cannot both spend the last nano-nat. A ledger th
 damaged, in use or of a newer version refuses to open: `create` is a person's decision.
 
 A gateway's members each have a ledger of their own, all in one `LedgerFile`: budgets, frozen
-answers and totals are a member's, the disk is waited for together (`group_commit`).
+answers and totals are a member's, the disk is waited for together (`group_commit`). A file is
+bound to facts about its members' names, once (`LedgerFile.bind`).
 """
 
 from askance.client.ledger.contract import (
@@ -22,10 +23,11 @@ from askance.client.ledger.contract import (
     Totals,
 )
 from askance.client.ledger.memory import MemoryLedger
-from askance.client.ledger.sqlite import LedgerFile, SqliteLedger
+from askance.client.ledger.sqlite import MAX_MEMBER_BYTES, LedgerFile, SqliteLedger
 
 __all__ = [
     "MAX_ANSWERS",
+    "MAX_MEMBER_BYTES",
     "Answer",
     "Charge",
     "Entry",

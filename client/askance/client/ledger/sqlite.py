@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from askance.client.errors import InvalidParameter
+from askance.client.errors import InvalidParameter, StoreError
 from askance.client.ledger.contract import (
     MAX_ANSWERS,
     Answer,
@@ -65,10 +65,14 @@ CREATE INDEX charges_by_day ON charges (member, day, nano_nats);
 CREATE INDEX charges_by_question ON charges (member, question);
 """
 
+_FACTS = """
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+"""
+
 KIND = FileKind(
     name="ledger",
     application=0x61736B6C,  # "askl"
-    steps=(_FIRST, _MEMBERS),
+    steps=(_FIRST, _MEMBERS, _FACTS),
     undone="nothing was spent",
     make="make one: init",
 )
@@ -122,6 +126,35 @@ class LedgerFile:
                 f" byte, found {size} bytes"
             )
         return SqliteLedger(self._file, self._commits, member)
+
+    def facts(self) -> Mapping[str, str]:
+        """Return what the file is bound to, by name; empty if it is not bound."""
+        with self._file.reading() as connection:
+            return dict(connection.execute("SELECT name, value FROM facts"))
+
+    def bind(self, facts: Mapping[str, str]) -> Mapping[str, str]:
+        """Bind the file to facts, durably, unless it is bound.
+
+        Args:
+          facts: value by name; at least one.
+
+        Returns:
+          What the file is bound to now, which may be other facts.
+
+        Raises:
+          StoreError: the file is not bound though it has charges; nothing was changed.
+        """
+        with self._file.transaction() as connection:
+            bound = dict(connection.execute("SELECT name, value FROM facts"))
+            if bound:
+                return bound
+            if connection.execute("SELECT 1 FROM charges LIMIT 1").fetchone() is not None:
+                raise StoreError(
+                    "ledger: expected one that is bound to how its members are named, got charges"
+                    " without it"
+                )
+            connection.executemany("INSERT INTO facts VALUES (?, ?)", sorted(facts.items()))
+        return dict(facts)
 
     def members(self) -> tuple[str, ...]:
         """Who has ever been charged, in order of their names."""

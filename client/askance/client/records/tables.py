@@ -41,8 +41,8 @@ class Table:
       malformed: problem by the row's number from 0, with the row's place in the file and without a
         value: "line 7: expected 2 cells, got 3".
       numbered: rows 0 .. numbered - 1 have the number that they would have in a file without
-        errors; that of a later row is not certain, since a quote before it does not close. None: all
-        rows.
+        errors; that of a later row is not certain, since a quote before it does not close. None:
+        all rows.
     """
 
     path: Path

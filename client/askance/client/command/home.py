@@ -35,14 +35,14 @@ class DeviceHome:
 
     @classmethod
     def create(
-        cls, folder: Path, configuration: str, facts: Mapping[str, str] | None = None
+        cls, folder: Path, configuration: str, binding: Mapping[str, str] | None = None
     ) -> DeviceHome:
         """Makes a new secret, a ledger without a charge, and a configuration of this text.
 
         Args:
           folder: made if it is not there.
           configuration: the text of `device.toml`.
-          facts: what the ledger is bound to; None or empty: to what its first use has (`bound`).
+          binding: texts that the ledger is bound to; None or empty: its first use binds it.
 
         Raises:
           StoreError: one of the files is there already (none is ever overwritten), or the disk
@@ -58,8 +58,8 @@ class DeviceHome:
                 raise StoreError(f"device {folder}: expected no {file.name} there yet, found one")
         file = LedgerFile.create(home._ledger)
         try:
-            if facts:
-                file.bind(facts)
+            if binding:
+                file.bind(binding)
         finally:
             file.close()
         home._write(home._identity, json.dumps({"secret": os.urandom(SECRET_BYTES).hex()}))
@@ -98,21 +98,21 @@ class DeviceHome:
         """
         return LedgerFile.open(self._ledger)
 
-    def bound(self, facts: Mapping[str, str]) -> LedgerFile:
+    def bound(self, binding: Mapping[str, str]) -> LedgerFile:
         """Open the ledgers for use with a configuration; the caller closes them.
 
-        Ledgers that are not bound yet are bound to `facts`, durably.
+        Ledgers that are not bound yet are bound to `binding`, durably.
 
         Args:
-          facts: names of members and schema of the configuration (see `naming.binding`).
+          binding: how the configuration names members (see `naming.binding`).
 
         Raises:
-          StoreError: as of `ledgers`; or the ledgers are bound to other facts, or not bound though
+          StoreError: as of `ledgers`; or the ledgers are bound to other texts, or not bound though
             there are charges; nothing was changed.
         """
         file = self.ledgers()
         try:
-            wrong = mismatches(file.bind(facts), facts)
+            wrong = mismatches(file.bind(binding), binding)
             if wrong:
                 raise StoreError(f"device {self.folder}: {'; '.join(wrong)}; {_ANOTHER_FOLDER}")
         except BaseException:

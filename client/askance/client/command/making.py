@@ -42,13 +42,13 @@ def init(arguments: argparse.Namespace) -> dict[str, Any]:
         by_number=arguments.rows_by_number,
     )
     text = device_toml(given)
-    facts: Mapping[str, str] = {}
+    binding: Mapping[str, str] = {}
     if given.complete:  # what does not go together is said before anything is made
         path = DeviceHome(folder).configuration
         people = read_people(configuration_in(TomlTable(tomllib.loads(text), str(path)), path))
         warn(people.warnings)
-        facts = people.binding
-    home = DeviceHome.create(folder, text, facts)
+        binding = people.binding
+    home = DeviceHome.create(folder, text, binding)
     return {
         "folder": str(folder),
         "device_id": home.secret().device().device_id.hex(),

@@ -114,7 +114,7 @@ class ByNumber:
 
 
 def binding(naming: Naming, schema: Schema) -> dict[str, str]:
-    """Return the facts that a folder's ledger is bound to, each by the name it is kept under."""
+    """Return the texts that a folder's ledger is bound to, by name."""
     return {"members": naming.text, "schema": f"{schema.name} {schema.digest.hex()}"}
 
 

@@ -84,18 +84,18 @@ def verify(home: DeviceHome, configuration: Path) -> dict[str, Any]:
     against what the ledger is bound to."""
     configured = read_configuration(configuration)
     audit = Audit(configured.policy)
-    bound = binding(configured.records.naming, read_schema(configured))
+    expected = binding(configured.records.naming, read_schema(configured))
     checked, violations = 0, []
     file = home.ledgers()
     try:
-        facts = file.facts()
-        violations += mismatches(facts, bound)
+        bound = file.binding()
+        violations += mismatches(bound, expected)
         for answer in file.answers():
             checked += 1
             whose = f"member {answer.member!r}: " if answer.member else ""
             request = answer.charge.request_digest.hex()[:16]
             violations += [f"{whose}request {request}: {what}" for what in audit.take(answer)]
-        if checked and not facts:
+        if checked and not bound:
             violations.append("ledger: expected one that is bound to its members' names, got none")
     finally:
         file.close()

@@ -6,7 +6,8 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from askance.client.errors import InvalidParameter, StoreError
+from askance.client.errors import InvalidParameter
+from askance.client.ledger.binding import read_binding, write_binding
 from askance.client.ledger.contract import (
     MAX_ANSWERS,
     Answer,
@@ -66,7 +67,10 @@ CREATE INDEX charges_by_question ON charges (member, question);
 """
 
 _FACTS = """
-CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+CREATE TABLE facts (
+  name TEXT PRIMARY KEY,
+  value BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
 """
 
 KIND = FileKind(
@@ -127,34 +131,26 @@ class LedgerFile:
             )
         return SqliteLedger(self._file, self._commits, member)
 
-    def facts(self) -> Mapping[str, str]:
-        """Return what the file is bound to, by name; empty if it is not bound."""
+    def binding(self) -> Mapping[str, str]:
+        """Return the texts that the file is bound to, by name; empty if it is not bound."""
         with self._file.reading() as connection:
-            return dict(connection.execute("SELECT name, value FROM facts"))
+            return read_binding(connection)
 
-    def bind(self, facts: Mapping[str, str]) -> Mapping[str, str]:
-        """Bind the file to facts, durably, unless it is bound.
+    def bind(self, texts: Mapping[str, str]) -> Mapping[str, str]:
+        """Bind the file to texts, durably, unless it is bound already.
 
         Args:
-          facts: value by name; at least one.
+          texts: one or more, by name.
 
         Returns:
-          What the file is bound to now, which may be other facts.
+          The texts that the file is bound to now, which may be others.
 
         Raises:
-          StoreError: the file is not bound though it has charges; nothing was changed.
+          StoreError: the file has charges and no binding; nothing was changed.
         """
         with self._file.transaction() as connection:
-            bound = dict(connection.execute("SELECT name, value FROM facts"))
-            if bound:
-                return bound
-            if connection.execute("SELECT 1 FROM charges LIMIT 1").fetchone() is not None:
-                raise StoreError(
-                    "ledger: expected one that is bound to how its members are named, got charges"
-                    " without it"
-                )
-            connection.executemany("INSERT INTO facts VALUES (?, ?)", sorted(facts.items()))
-        return dict(facts)
+            charged = connection.execute("SELECT 1 FROM charges LIMIT 1").fetchone() is not None
+            return write_binding(connection, texts, charged=charged)
 
     def members(self) -> tuple[str, ...]:
         """Who has ever been charged, in order of their names."""

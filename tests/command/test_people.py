@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hmac
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from askance.client.command.configuration import Configuration, read_configuration
+from askance.client.command.journal import warn
 from askance.client.command.people import People, read_people
 from askance.client.errors import AskanceError
 from askance.client.service import Secret
@@ -102,3 +104,86 @@ def test_no_token_that_is_sent_is_a_key_of_another_identity() -> None:
 def test_a_secret_of_another_size_is_refused(size: int) -> None:
     with pytest.raises(AskanceError, match="secret: expected 32 bytes"):
         Secret(bytes(size))
+
+
+ROWS = "id,age\na,10\n{}\nc,30\n"
+
+
+def people_of(folder: Path, row: str, naming: str = 'key = "id"') -> People:
+    return read_people(configured(folder, naming, ROWS.format(row)))
+
+
+def test_a_malformed_row_with_a_certain_name_is_answered_for_without_values(tmp_path: Path) -> None:
+    people = people_of(tmp_path, "secret," + "9" * 140_000)
+    assert people.names == ("a", "secret", "c")
+    assert [people.record(place).present["age"] for place in range(3)] == [True, False, True]
+    (warning,) = people.warnings
+    assert warning.startswith(f"{tmp_path / 'people.csv'}: line 3: expected cells of at most")
+    assert warning.endswith("values count as missing")
+    assert people.unfit == {}
+    assert "secret" not in warning
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "secret,1,20",  # "secret,1" may be the name
+        "secret",
+        '"secret"1,20',
+        ",20",
+        "?,20",
+        f"{'n' * 257},20",
+        f"{'é' * 129},20",
+    ],
+)
+def test_a_row_without_a_certain_name_is_left_out_with_a_warning(tmp_path: Path, row: str) -> None:
+    people = people_of(tmp_path, row)
+    assert (people.names, ages(people)) == (("a", "c"), [10, 30])
+    (warning,) = people.warnings
+    assert ("line 3: " in warning) or ("row 1 from 0: no usable name" in warning)
+    assert "left out" in warning
+    assert "secret" not in warning
+
+
+def test_a_name_that_is_just_short_enough_is_one(tmp_path: Path) -> None:
+    assert people_of(tmp_path, f"{'é' * 128},20").names == ("a", "é" * 128, "c")
+
+
+@pytest.mark.parametrize("naming", [BY_NUMBER, "row = 1"])
+def test_a_malformed_row_keeps_its_number(tmp_path: Path, naming: str) -> None:
+    people = people_of(tmp_path, "secret,1,20", naming)
+    place = people.names.index("" if naming == "row = 1" else "1")
+    assert not people.record(place).present["age"]
+    assert len(people.warnings) == 1
+    if naming == BY_NUMBER:
+        assert (people.names, people.record(2).values["age"]) == (("0", "1", "2"), 30)
+
+
+def test_no_row_takes_a_number_that_is_not_certain(tmp_path: Path) -> None:
+    """After a quote that does not close, another row would answer from somebody's budget."""
+    people = people_of(tmp_path, 'secret,"20', BY_NUMBER)
+    assert people.names == ("0", "1")
+    assert "rows 2 to 2 from 0" in people.warnings[1]
+    assert people_of(tmp_path, 'secret,"20', "row = 0").names == ("",)
+    with pytest.raises(AskanceError, match="expected one of 2 rows from 0, got row 2: a quote"):
+        people_of(tmp_path, 'secret,"20', "row = 2")
+
+
+def test_a_name_in_json_that_cannot_be_kept_is_left_out(tmp_path: Path) -> None:
+    configuration = configured(tmp_path, 'key = "id"', "id,age\na,1\n")
+    path = tmp_path / "people.json"
+    path.write_text(
+        '[{"id": "a", "age": 1}, {"id": "\\ud800", "age": 2}, {"id": "b\\u0000", "age": 3},'
+        ' {"id": true, "age": 4}, {"id": 7, "age": 5}]'
+    )
+    records = replace(configuration.records, data=path)
+    people = read_people(replace(configuration, records=records))
+    assert (people.names, ages(people)) == (("a", "7"), [1, 5])
+    assert len(people.warnings) == 3
+
+
+def test_the_printed_warnings_are_bounded(capsys: pytest.CaptureFixture[str]) -> None:
+    warn([f"warning {number}" for number in range(20)])
+    assert capsys.readouterr().err.count("\n") == 20
+    warn([f"warning {number}" for number in range(25)])
+    assert capsys.readouterr().err.endswith("warning 19\naskance: 5 more rows with warnings\n")

@@ -37,7 +37,9 @@ def spend(ledger: SqliteLedger, number: int, nano_nats: int = 5) -> bytes:
     charge = Charge(
         number.to_bytes(32, "big"), STUDY, number.to_bytes(32, "big"), 10 * DAY, nano_nats, b"y"
     )
-    report = ledger.commit(charge, AMPLE, lambda symbol, charged, spent, sequence: b"report %d" % spent)
+    report = ledger.commit(
+        charge, AMPLE, lambda symbol, charged, spent, sequence: b"report %d" % spent
+    )
     assert isinstance(report, bytes)
     return report
 

@@ -24,11 +24,13 @@ from askance.client.ledger.contract import (
     Totals,
 )
 from askance.client.ledger.memory import MemoryLedger
-from askance.client.ledger.postings import Kind, Posting
+from askance.client.ledger.postings import LOSS_STEP, NO_HASH, Kind, Posting
 from askance.client.ledger.sqlite import LedgerFile, SqliteLedger
 
 __all__ = [
+    "LOSS_STEP",
     "MAX_ANSWERS",
+    "NO_HASH",
     "SECONDS_PER_DAY",
     "Charge",
     "Compose",

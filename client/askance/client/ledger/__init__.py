@@ -23,6 +23,8 @@ from askance.client.ledger.contract import (
     Standing,
     Totals,
 )
+from askance.client.ledger.mark import mark_path
+from askance.client.ledger.marked import LedgerBehind
 from askance.client.ledger.memory import MemoryLedger
 from askance.client.ledger.postings import LOSS_STEP, NO_HASH, Kind, Posting
 from askance.client.ledger.sqlite import LedgerFile, SqliteLedger
@@ -37,6 +39,7 @@ __all__ = [
     "Entry",
     "Kind",
     "Ledger",
+    "LedgerBehind",
     "LedgerFile",
     "Limits",
     "MemoryLedger",
@@ -45,4 +48,5 @@ __all__ = [
     "SqliteLedger",
     "Standing",
     "Totals",
+    "mark_path",
 ]

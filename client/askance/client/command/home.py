@@ -56,12 +56,12 @@ class DeviceHome:
         for file in (home._identity, home.configuration):
             if file.exists():
                 raise StoreError(f"device {folder}: expected no {file.name} there yet, found one")
-        file = LedgerFile.create(home._ledger)
+        ledgers = LedgerFile.create(home._ledger)
         try:
             if binding:
-                file.bind(binding)
+                ledgers.bind(binding)
         finally:
-            file.close()
+            ledgers.close()
         home._write(home._identity, json.dumps({"secret": os.urandom(SECRET_BYTES).hex()}))
         home._write(home.configuration, configuration)
         return home

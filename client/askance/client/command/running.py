@@ -157,7 +157,7 @@ def _gateway(home: DeviceHome, configuration: Configuration, journal: Journal) -
 def _members(secret: Secret, people: People, file: LedgerFile) -> Iterator[Member]:
     identities = _identities(secret, people.names)
     for place, (name, identity) in enumerate(zip(people.names, identities, strict=True)):
-        yield Member(name, identity, people.record(place), file.ledger(name))
+        yield Member(name, identity, people.record(place), file.ledger(name, identity.device_id))
 
 
 def _identities(secret: Secret, names: Sequence[str]) -> Iterator[Identity]:

@@ -14,28 +14,41 @@ bound to facts about its members' names, once (`LedgerFile.bind`).
 
 from askance.client.ledger.contract import (
     MAX_ANSWERS,
-    Answer,
+    SECONDS_PER_DAY,
     Charge,
+    Compose,
     Entry,
     Ledger,
     Limits,
     Overrun,
+    Standing,
     Totals,
 )
+from askance.client.ledger.mark import mark_path
+from askance.client.ledger.marked import LedgerBehind
 from askance.client.ledger.memory import MemoryLedger
+from askance.client.ledger.postings import LOSS_STEP, NO_HASH, Kind, Posting
 from askance.client.ledger.sqlite import MAX_MEMBER_BYTES, LedgerFile, SqliteLedger
 
 __all__ = [
+    "LOSS_STEP",
     "MAX_ANSWERS",
     "MAX_MEMBER_BYTES",
-    "Answer",
+    "NO_HASH",
+    "SECONDS_PER_DAY",
     "Charge",
+    "Compose",
     "Entry",
+    "Kind",
     "Ledger",
+    "LedgerBehind",
     "LedgerFile",
     "Limits",
     "MemoryLedger",
     "Overrun",
+    "Posting",
     "SqliteLedger",
+    "Standing",
     "Totals",
+    "mark_path",
 ]

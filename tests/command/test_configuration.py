@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from askance.client.addresses import Address
 from askance.client.command.configuration import read_configuration
+from askance.client.command.naming import ByColumn, ByNumber, Naming, OneRow
 from askance.client.command.template import Given, device_toml
 from askance.client.device import Policy
 from askance.client.errors import InvalidParameter
@@ -50,8 +52,31 @@ def test_all_that_can_be_set(tmp_path: Path) -> None:
         tmp_path / "people.toml",
         tmp_path / "people.csv",
     )
-    assert (found.records.row, found.records.key) == (None, "id")
+    assert found.records.naming == ByColumn("id")
     assert (found.release_ms, found.connections, found.longest_wait_s) == (250, 3, 5)
+
+
+NAMINGS: list[tuple[str, dict[str, Any], Naming]] = [
+    ("row = 3", {"row": 3}, OneRow(3)),
+    ('key = "a \\"b\\""', {"key": 'a "b"'}, ByColumn('a "b"')),
+    ("rows_may_only_be_appended = true", {"by_number": True}, ByNumber()),
+]
+
+
+@pytest.mark.parametrize(("line", "given", "naming"), NAMINGS)
+def test_each_naming_is_written_and_read(
+    tmp_path: Path, line: str, given: dict[str, Any], naming: Naming
+) -> None:
+    assert line in device_toml(Given(**given)).split("\n")
+    path = written(tmp_path, WHOLE.replace('key = "id"', line))
+    assert read_configuration(path).records.naming == naming
+
+
+@pytest.mark.parametrize("line", ["", "rows_may_only_be_appended = false"])
+def test_rows_are_named_by_number_only_if_the_owner_sets_it(tmp_path: Path, line: str) -> None:
+    path = written(tmp_path, WHOLE.replace('key = "id"', line))
+    with pytest.raises(InvalidParameter, match=r"records.key: expected one of row .*, got none"):
+        read_configuration(path)
 
 
 def test_plain_text_is_spoken_on_loopback_or_when_it_is_said_so(tmp_path: Path) -> None:
@@ -81,7 +106,10 @@ ERRORS = {
     f'"{KEY}"': ("", "policy.analysts: expected the public key of one analyst or more"),
     'fields = ["age"]': ("fields = [1]", "policy.fields: expected a text"),
     'schema = "people.toml"': ("schema = 1", "records.schema: expected a text, found a number"),
-    'key = "id"': ('key = "id"\nrow = 0', "records.key: expected row .* or key .*, found both"),
+    'key = "id"': (
+        'key = "id"\nrow = 0',
+        "records.key: expected one of row .*, got row = 0, key =",
+    ),
     'key = "id"\n': ("row = -1\n", "records.row: expected a whole number of 0 to"),
     "release_ms = 250": ("release_ms = true", "run.release_ms: expected a whole number of 0 to"),
     "connections = 3": ("connections = 0", "run.connections: expected a whole number of 1 to 256"),
@@ -128,12 +156,12 @@ def test_what_init_writes_is_what_is_read(tmp_path: Path) -> None:
     assert found.aggregator == given.aggregator
     assert found.ca == given.ca
     assert found.policy == Policy(frozenset(given.analysts), 8 * 10**9, 1, 5 * 10**8)
-    assert found.records.row == 3
+    assert found.records.naming == OneRow(3)
 
 
 def test_a_template_with_gaps_says_what_to_fill_in_and_is_refused(tmp_path: Path) -> None:
     text = device_toml(Given())
-    for name in ("aggregator", "analysts", "life_epsilon", "schema", "data"):
+    for name in ("aggregator", "analysts", "life_epsilon", "schema", "data", "key"):
         assert any(
             line.startswith(f"# {name} =") and "FILL IN" in line for line in text.split("\n")
         )

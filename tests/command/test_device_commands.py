@@ -46,12 +46,12 @@ def test_only_the_owner_can_read_what_was_made(tmp_path: Path) -> None:
 def test_a_device_is_never_made_over_another(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first = DeviceHome.create(tmp_path, "").identity()
+    first = DeviceHome.create(tmp_path, "").secret()
     code, failure, err = run(capsys, "init", str(tmp_path))
     assert code == 1
     assert "failure" in failure
     assert err.count("\n") == 1
-    assert DeviceHome(tmp_path).identity() == first
+    assert DeviceHome(tmp_path).secret() == first
 
 
 def test_a_ledger_without_its_identity_is_not_made_over_either(tmp_path: Path) -> None:
@@ -62,20 +62,20 @@ def test_a_ledger_without_its_identity_is_not_made_over_either(tmp_path: Path) -
         DeviceHome.create(tmp_path, "")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"device_id": "zz", "token": "00"}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"secret": "zz"}', '{"secret": "00"}'])
 def test_a_damaged_identity_is_one_clear_error(tmp_path: Path, text: str) -> None:
     home = DeviceHome.create(tmp_path, "")
     (tmp_path / "identity.json").write_text(text)
     with pytest.raises(StoreError, match="identity"):
-        home.identity()
+        home.secret()
 
 
 def test_status_and_history_tell_what_was_spent(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = DeviceHome.create(tmp_path, "").ledgers()
-    charge = Charge(b"r" * 32, b"s" * 32, b"q" * 32, 20_000, 500_000_000, b"\1")
-    file.ledger().commit(charge, Limits(10**9, 10**9, 10**9), lambda symbol, charged, spent: symbol)
+    charge = Charge(b"r" * 32, b"s" * 32, b"q" * 32, 20_000 * 86_400, 500_000_000, b"\1")
+    file.ledger().commit(charge, Limits(10**9, 10**9, 10**9), lambda symbol, *_: symbol)
     file.close()
     _, status, _ = run(capsys, "status", str(tmp_path))
     assert (status["spent_nano_nats"], status["answers"]) == (500_000_000, 1)

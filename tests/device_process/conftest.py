@@ -125,14 +125,20 @@ def folder(tmp_path: Path, aggregator: Aggregator) -> Folder:
     return make_folder(tmp_path, aggregator.server.address)
 
 
-def make_folder(path: Path, address: str, *options: str) -> Folder:
+def make_folder(
+    path: Path,
+    address: str,
+    *options: str,
+    people: str = "id,smokes\na,1\nb,0\nc,1\nd,\ne,1\n",
+    naming: tuple[str, ...] = ("--key", "id"),
+) -> Folder:
     """A folder whose configuration is complete."""
     (path / "people.toml").write_text('name = "people"\n[fields]\nsmokes = { type = "bit" }\n')
-    (path / "people.csv").write_text("id,smokes\na,1\nb,0\nc,1\nd,\ne,1\n")
+    (path / "people.csv").write_text(people)
     folder = Folder(path / "device")
     words = ("--aggregator", address, "--analyst", PUBLIC, "--life-epsilon", "8")
     files = ("--schema", str(path / "people.toml"), "--data", str(path / "people.csv"))
-    code, _, err = folder.run("init", *words, *files, "--key", "id", *options)
+    code, _, err = folder.run("init", *words, *files, *naming, *options)
     assert code == 0, err
     return folder
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from askance.client.command.home import DeviceHome
-from askance.client.ledger import Answer
+from askance.client.ledger import Posting
 
 PEOPLE = 5
 WAIT_S = 60
@@ -22,7 +22,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def answers(folder: Any) -> list[Answer]:
+def answers(folder: Any) -> list[Posting]:
     file = DeviceHome(folder.path).ledgers()
     try:
         return list(file.answers())
@@ -95,8 +95,8 @@ def test_it_runs_until_it_is_told_and_hangs_up_in_order(aggregator: Any, folder:
         assert (process.returncode, out) == (0, "")
         assert "connected connection=0" in err
         assert "answered count=5" in err
-    # The second round asked the same question: frozen, so it cost nobody anything.
-    assert [answer.charge.nano_nats for answer in answers(folder)] == [10**9] * 5 + [0] * 5
+    # The second round asked the same question: frozen, so that it was neither charged nor kept.
+    assert [answer.charge.nano_nats for answer in answers(folder)] == [10**9] * 5
 
 
 def test_killed_between_the_commit_and_the_sending_it_sends_the_same_bytes(

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 
 from askance.client.errors import InvalidRecord
 from askance.client.queries import Bit, Bits, Category, EncodedRecord, Integer, Label, Real, Schema
-from askance.client.records import NOTHING, Table, read_csv, read_json, read_table
+from askance.client.records import (
+    MAX_CELL_CHARACTERS,
+    MAX_DIGITS,
+    NOTHING,
+    Table,
+    read_csv,
+    read_json,
+    read_table,
+)
 
 SCHEMA = Schema(
     "people",
@@ -111,19 +119,21 @@ def test_a_column_is_found_as_written_and_as_a_field(tmp_path: Path) -> None:
 BAD_CSV: dict[str, tuple[str | bytes, str]] = {
     "empty": ("", "expected a header line"),
     "nobody": ("a,b\n", "expected at least one row"),
-    "a short row": ("a,b\n1,2\nsecret\n", "expected 2 values at row 3, found 1"),
     "one name twice": ("a-b,a b\n1,2\n", "expected distinct column names"),
-    "not text": (b"a\n\xff\n", "expected a CSV file"),
+    "not text": (b"\xffa\n1\n", "expected a CSV file"),
+    "a header without an end": ('"a,b\nsecret,2\n', "expected a CSV file"),
 }
 BAD_JSON: dict[str, tuple[str | bytes, str]] = {
     "empty": ("", "expected JSON, found something else at line 1"),
     "cut off": ('[{"a": 1},\n {"secret"', "at line 2"),
     "nobody": ("[]", "expected at least one row"),
-    "a list of values": ('[{"a": 1}, "secret"]', "expected an object at item 2, found a str"),
+    "values alone": ('["secret"]', "expected objects with keys, got none"),
+    "an object without a key": ("{}", "expected objects with keys, got none"),
+    "a stray comma": ('[{"a": "secret"}, {"a": 2,}]', "found something else at line 1"),
     "one field twice": ('{"a-b": 1, "a b": 2}', "expected distinct column names"),
     "not text": (b"\xff", "expected JSON in UTF-8"),
     "too deep": ("[" * 100_000, "expected JSON"),
-    "a number without end": ("[" + "9" * 10_000 + "]", "expected JSON"),
+    "numbers alone": ("[" + "9" * 10_000 + "]", "expected objects with keys, got none"),
 }
 
 
@@ -151,3 +161,108 @@ def test_a_field_without_a_column_is_named(tmp_path: Path) -> None:
     table = read_csv(written(tmp_path / "p.csv", "age,work\n1,x\n"))
     with pytest.raises(InvalidRecord, match="expected a column 'height', found age, work"):
         table.encoder(SCHEMA)
+
+
+LONG = "x" * (MAX_CELL_CHARACTERS + 1)
+# A row between two others; what is warned of; whether its cells are assigned to columns.
+MALFORMED_CSV: dict[str, tuple[str | bytes, str, bool]] = {
+    "a stray comma": ("secret,2,3", "expected 2 cells, got 3", False),
+    "a short row": ("secret", "expected 2 cells, got 1", False),
+    "a long cell": (f"secret,{LONG}", "expected cells of at most 131072 characters", True),
+    "a long cell in quotes": (f'secret,"{LONG}"', "expected cells of at most 131072", True),
+    "bytes that are not UTF-8": (b"secret,\xff", "expected UTF-8, got other bytes", True),
+    "text after a quote": ('"secret"x,2', "expected quotes that close", False),
+    "a quote that never closes": ('secret,"2', "expected quotes that close", False),
+}
+MALFORMED_JSON: dict[str, tuple[str, str, bool]] = {
+    "a long whole number": ('{"name": "secret", "x": ' + "9" * 5000 + "}", "640 digits", True),
+    "a long decimal": ('{"name": "secret", "x": 0.' + "9" * 5000 + "}", "640 digits", True),
+    "a long number in a list": ('{"name": "secret", "x": [' + "9" * 5000 + "]}", "digits", True),
+    "a long text": ('{"name": "secret", "x": "' + LONG + '"}', "131072 characters", True),
+    "no object": ('"secret"', "expected an object, got a str", False),
+    "nothing": ("null", "expected an object, got a NoneType", False),
+}
+NAMED = Schema("named", 1, x=Integer(0, 9))
+
+
+@pytest.mark.parametrize("case", MALFORMED_CSV)
+def test_a_malformed_row_is_a_record_without_values_and_the_others_stand(
+    tmp_path: Path, case: str
+) -> None:
+    row, problem, assigned = MALFORMED_CSV[case]
+    line = row if isinstance(row, bytes) else row.encode()
+    table = read_csv(written(tmp_path / "p.csv", b"name,x\na,1\n\n" + line + b"\nb,3\n"))
+    check_the_middle_row_alone_is_malformed(table, f"line 4: {problem}", assigned)
+
+
+@pytest.mark.parametrize("case", MALFORMED_JSON)
+def test_a_malformed_item_is_a_record_without_values_and_the_others_stand(
+    tmp_path: Path, case: str
+) -> None:
+    item, problem, assigned = MALFORMED_JSON[case]
+    text = f'[{{"name": "a", "x": 1}}, {item}, {{"name": "b", "x": 3}}]'
+    table = read_json(written(tmp_path / "p.json", text))
+    check_the_middle_row_alone_is_malformed(table, "item 2: expected", assigned)
+    assert problem in table.malformed[1]
+
+
+def check_the_middle_row_alone_is_malformed(table: Table, problem: str, assigned: bool) -> None:
+    assert list(table.malformed) == [1]
+    assert table.malformed[1].startswith(problem)
+    assert "secret" not in table.malformed[1]
+    found = records(table, NAMED)
+    assert [(one.values["x"], one.present["x"]) for one in found] == [
+        (1, True),
+        (0, False),
+        (3, True),
+    ]
+    columns = NAMED.encode_columns({"x": table.column("x", NAMED.fields["x"])})
+    assert all(same(record, columns.record(row)) for row, record in enumerate(found))
+    assert (table.rows[1][table.place("name")] == "secret") is assigned
+    assert table.unfit(NAMED) == {}
+    with pytest.raises(InvalidRecord, match=r"p.(csv|json): (line|item)"):
+        table.checked()
+
+
+def test_the_longest_cells_and_numbers_are_read(tmp_path: Path) -> None:
+    cell = "x" * MAX_CELL_CHARACTERS
+    assert read_csv(written(tmp_path / "p.csv", f'a,b\n{cell},"{cell}"\n')).malformed == {}
+    number = "9" * MAX_DIGITS
+    text = f'{{"a": {number}, "b": "{cell}", "c": 0.{"9" * 126}}}'
+    assert read_json(written(tmp_path / "p.json", text)).malformed == {}
+    for longer in (f'{{"a": {number}9}}', f'{{"a": "{cell}x"}}', f'{{"a": 0.{"9" * 127}}}'):
+        assert list(read_json(written(tmp_path / "p.json", longer)).malformed) == [0]
+    (row,) = read_csv(written(tmp_path / "p.csv", f"a\n{cell}x\n")).malformed
+    assert row == 0
+
+
+def test_a_quote_that_does_not_close_swallows_no_row_after_it(tmp_path: Path) -> None:
+    table = read_csv(written(tmp_path / "p.csv", 'a,b\n1,"2\n3,4\n5,"6\n7,"8\n9"\n'))
+    assert list(table.malformed) == [0, 2]
+    assert [list(row) for row in table.rows[1::2]] == [["3", "4"], ["7", "8\n9"]]
+    assert table.numbered == 1, "rows after the quote may be parts of one"
+
+
+@pytest.mark.parametrize("row", ['"a"x,1', "a,1,1", "a"])
+def test_a_row_whose_end_is_certain_leaves_the_numbers_of_others(tmp_path: Path, row: str) -> None:
+    table = read_csv(written(tmp_path / "p.csv", f"a,b\n{row}\n1,2\n"))
+    assert (list(table.malformed), table.numbered) == ([0], None)
+
+
+def test_the_process_keeps_its_limit_of_cells(tmp_path: Path) -> None:
+    before = csv.field_size_limit()
+    read_csv(written(tmp_path / "p.csv", f"a,b\n{LONG},1\n"))
+    assert csv.field_size_limit() == before
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(alphabet='a1,"\n \r', max_size=12), max_size=8))
+def test_no_content_of_rows_is_an_error(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str]
+) -> None:
+    """Rows of any text are rows or malformed rows."""
+    path = tmp_path_factory.mktemp("rows") / "p.csv"
+    table = read_csv(written(path, "\n".join(["a,b", *lines, "7,8", ""])))
+    assert all(len(row) == 2 for row in table.rows)
+    assert set(table.malformed) <= set(range(len(table.rows)))
+    records(table, Schema("any", 1, a=Integer(0, 9), b=Integer(0, 9)))

@@ -14,7 +14,7 @@ import pytest
 
 from askance.client.codec import decode_report, encode_report
 from askance.client.device import Device
-from askance.client.ledger import Charge, Ledger, Limits, MemoryLedger, Overrun
+from askance.client.ledger import Charge, Compose, Ledger, Limits, MemoryLedger, Overrun
 from askance.client.messages import Refusal, Request
 from askance.client.randomizers import (
     Randomizer,
@@ -128,9 +128,9 @@ class ForgettingLedger(MemoryLedger):
         return None
 
     def commit(
-        self, charge: Charge, limits: Limits, compose: Callable[[bytes, int, int], bytes]
+        self, charge: Charge, limits: Limits, compose: Compose
     ) -> bytes | Overrun:
-        return compose(charge.symbol, charge.nano_nats, charge.nano_nats)
+        return compose(charge.symbol, charge.nano_nats, charge.nano_nats, 1)
 
 
 def forgetful(*, ledger: Ledger, **parts: Any) -> Device:
@@ -162,7 +162,7 @@ class Thawing(MemoryLedger):
     """Keeps reports by request, and freezes no question."""
 
     def commit(
-        self, charge: Charge, limits: Limits, compose: Callable[[bytes, int, int], bytes]
+        self, charge: Charge, limits: Limits, compose: Compose
     ) -> bytes | Overrun:
         return super().commit(replace(charge, question=charge.request_digest), limits, compose)
 

@@ -205,15 +205,18 @@ DEFECTS: dict[str, tuple[str | bytes, str]] = {
     "an empty file": ("", "expected a header line, found none"),
     "no header": ("\n1,2\n", "expected a header line, found none"),
     "a header and nobody": ("a,b\n", "expected at least one row, found none"),
-    "a short row": ("a,b\n1,2\n3\n", "expected 2 values at row 3, found 1"),
-    "a long row": ("a,b\n1,2,3\n", "expected 2 values at row 2, found 3"),
+    "a short row": ("a,b\n1,2\n3\n", "line 3: expected 2 cells, got 1"),
+    "a long row": ("a,b\n1,2,3\n", "line 2: expected 2 cells, got 3"),
     "a column twice": ("a,a\n1,2\n", "expected distinct column names"),
-    "other bytes than UTF-8": (b"a,b\n1,\xff\n", "expected a CSV file"),
+    "other bytes than UTF-8": (b"a,b\n1,\xff\n", "line 2: expected UTF-8"),
     "nothing that varies": (
         "a\n1\n1\n",
         "expected a column of numbers, or of 2 to 1024 labels, found none",
     ),
-    "a value of a million characters": ("a\n" + "1" * 1_000_000, "expected a CSV file"),
+    "a value of a million characters": (
+        "a\n" + "1" * 1_000_000,
+        "line 2: expected cells of at most",
+    ),
 }
 
 

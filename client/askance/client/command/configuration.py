@@ -14,6 +14,7 @@ from pathlib import Path
 
 from askance.client.accounting import parse_epsilon
 from askance.client.addresses import Address
+from askance.client.command.naming import ByColumn, ByNumber, Naming, OneRow
 from askance.client.device import Policy
 from askance.client.errors import InvalidParameter
 from askance.client.toml_tables import TomlTable, a_text, texts, true_or_false
@@ -35,14 +36,12 @@ class RecordsFile:
     Args:
       schema: the TOML file that says what a record is.
       data: the CSV or JSON file of the records.
-      row: the one record of a single device, by its number from 0; None: a gateway, of all rows.
-      key: the column that names people; None: the row's number does, and rows may only be appended.
+      naming: which rows are answered for, under which names.
     """
 
     schema: Path
     data: Path
-    row: int | None = None
-    key: str | None = None
+    naming: Naming
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,17 +188,23 @@ def _analysts(value: object) -> list[bytes]:
 
 
 def _records(table: TomlTable, folder: Path) -> RecordsFile:
-    found = RecordsFile(
-        folder.joinpath(table.need("schema", a_text)),
-        folder.joinpath(table.need("data", a_text)),
-        table.get("row", a_row),
-        table.get("key", a_text),
-    )
-    if found.row is not None and found.key is not None:
+    schema = folder.joinpath(table.need("schema", a_text))
+    data = folder.joinpath(table.need("data", a_text))
+    row, key = table.get("row", a_row), table.get("key", a_text)
+    given: list[Naming] = []
+    if row is not None:
+        given.append(OneRow(row))
+    if key is not None:
+        given.append(ByColumn(key))
+    if table.get("rows_may_only_be_appended", true_or_false):
+        given.append(ByNumber())
+    if len(given) != 1:
+        found = ", ".join(naming.text for naming in given) or "none"
         raise InvalidParameter(
-            f"{table.place('key')}: expected row (one person) or key (all rows), found both"
+            f"{table.place('key')}: expected one of row (one person), key (the column that names"
+            f" people) and rows_may_only_be_appended = true (rows are named by number), got {found}"
         )
-    return found
+    return RecordsFile(schema, data, given[0])
 
 
 def _check_secrecy(given: TomlTable, address: Address, ca: str | None, plaintext: bool) -> None:

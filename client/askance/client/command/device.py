@@ -80,13 +80,20 @@ def _add_init(parser: argparse.ArgumentParser) -> None:
         ("--ca", Path, "FILE", "the authority that signed its certificate (PEM)"),
         ("--schema", Path, "FILE", "what a record is (TOML)"),
         ("--data", Path, "FILE", "the records (CSV or JSON)"),
-        ("--row", _row, "N", "one person, by the row's number from 0; else a gateway, all rows"),
-        ("--key", str, "COLUMN", "a gateway's column that names people"),
+        ("--row", _row, "N", "one person, by the row's number from 0"),
+        ("--key", str, "COLUMN", "a gateway, for all rows: the column that names people"),
         ("--life-epsilon", _reads("a_budget"), "E", "the most all studies together may cost, nats"),
         ("--day-epsilon", _reads("a_budget"), "E", "the most one UTC day may cost"),
         ("--study-epsilon", _reads("a_budget"), "E", "the most one study may cost"),
     ):
         parser.add_argument(option, type=read, metavar=metavar, help=what)
+    parser.add_argument(
+        "--rows-by-number",
+        action="store_true",
+        help="a gateway, for all rows, without --key: people are named by the row's number. Risk:"
+        " if a row is ever inserted, removed or moved, people answer from the budget of others, and"
+        " are charged twice",
+    )
     parser.add_argument(
         "--analyst",
         type=_reads("an_analyst"),

@@ -6,11 +6,13 @@ import asyncio
 import logging
 import sys
 from collections import Counter
+from collections.abc import Sequence
 
 from askance.client.messages import Reason
 from askance.client.service.clock import utc
 
 _EVERY_S = 2  # what happens within so many seconds is one line of counts
+_MAX_WARNINGS = 20  # printed for one file
 _LOGGER = logging.getLogger("askance.device")
 
 
@@ -23,6 +25,15 @@ def log_to_stderr() -> None:
     _LOGGER.addHandler(handler)
     _LOGGER.setLevel(logging.INFO)
     _LOGGER.propagate = False
+
+
+def warn(warnings: Sequence[str]) -> None:
+    """Print the first warnings to stderr, one per line, and the number of the others."""
+    for warning in warnings[:_MAX_WARNINGS]:
+        print(f"askance: {warning}", file=sys.stderr)
+    if len(warnings) > _MAX_WARNINGS:
+        others = len(warnings) - _MAX_WARNINGS
+        print(f"askance: {others} more rows with warnings", file=sys.stderr)
 
 
 class Journal:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from askance.client.command.configuration import configuration_in
 from askance.client.command.home import DeviceHome
+from askance.client.command.journal import warn
 from askance.client.command.people import read_people
 from askance.client.command.template import Given, device_toml
 from askance.client.errors import InvalidParameter
@@ -18,8 +20,14 @@ from askance.client.toml_tables import TomlTable
 def init(arguments: argparse.Namespace) -> dict[str, Any]:
     """Makes the folder that was asked for; what was not said is left to fill in."""
     folder: Path = arguments.folder
-    if arguments.row is not None and arguments.key is not None:
-        raise InvalidParameter("expected --row (one person) or --key (all rows), found both")
+    named = {
+        "--row": arguments.row is not None,
+        "--key": arguments.key is not None,
+        "--rows-by-number": arguments.rows_by_number,
+    }
+    if sum(named.values()) > 1:
+        got = " and ".join(option for option, present in named.items() if present)
+        raise InvalidParameter(f"expected one of {', '.join(named)}, got {got}")
     given = Given(
         aggregator=arguments.aggregator,
         ca=_beside(folder, arguments.ca),
@@ -31,15 +39,19 @@ def init(arguments: argparse.Namespace) -> dict[str, Any]:
         data=_beside(folder, arguments.data),
         row=arguments.row,
         key=arguments.key,
+        by_number=arguments.rows_by_number,
     )
     text = device_toml(given)
+    binding: Mapping[str, str] = {}
     if given.complete:  # what does not go together is said before anything is made
         path = DeviceHome(folder).configuration
-        read_people(configuration_in(TomlTable(tomllib.loads(text), str(path)), path))
-    home = DeviceHome.create(folder, text)
+        people = read_people(configuration_in(TomlTable(tomllib.loads(text), str(path)), path))
+        warn(people.warnings)
+        binding = people.binding
+    home = DeviceHome.create(folder, text, binding)
     return {
         "folder": str(folder),
-        "device_id": home.identity().device_id.hex(),
+        "device_id": home.secret().device().device_id.hex(),
         "configuration": str(home.configuration),
         "complete": given.complete,
     }

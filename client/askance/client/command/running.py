@@ -18,8 +18,9 @@ from grpc import aio
 
 from askance.client.command.configuration import Configuration, read_configuration
 from askance.client.command.home import DeviceHome
-from askance.client.command.journal import Journal, log_to_stderr
-from askance.client.command.people import ALONE, People, read_people
+from askance.client.command.journal import Journal, log_to_stderr, warn
+from askance.client.command.naming import ALONE
+from askance.client.command.people import People, read_people
 from askance.client.errors import AskanceError, InvalidParameter, RemoteProtocolError
 from askance.client.ledger import LedgerFile
 from askance.client.randomizers import SystemCoins
@@ -28,9 +29,9 @@ from askance.client.service import (
     Identity,
     Member,
     Outcome,
+    Secret,
     describe,
     enrol,
-    member_identity,
     open_channel,
     rare_collections,
     system_now_s,
@@ -47,7 +48,9 @@ def enroll(home: DeviceHome, path: Path, arguments: argparse.Namespace) -> dict[
     """Makes all members known to the aggregator; again is no harm."""
     configuration, token = read_configuration(path), _token(arguments)
     people = read_people(configuration)
-    identities = list(_identities(home.identity(), people.names))
+    warn(people.warnings)
+    home.bound(people.binding).close()  # refuses, before anything leaves
+    identities = list(_identities(home.secret(), people.names))
     try:
         new, known = asyncio.run(_enrol(configuration, token, identities))
     except (aio.AioRpcError, RemoteProtocolError) as error:
@@ -124,7 +127,8 @@ async def _until_told(gateway: Gateway) -> None:
 @contextmanager
 def _gateway(home: DeviceHome, configuration: Configuration, journal: Journal) -> Iterator[Gateway]:
     """The gateway of a folder, its ledgers open for the length of the block."""
-    people, root = read_people(configuration), home.identity()
+    people, secret = read_people(configuration), home.secret()
+    warn(people.warnings)
     channel = partial(
         open_channel,
         str(configuration.aggregator),
@@ -132,10 +136,10 @@ def _gateway(home: DeviceHome, configuration: Configuration, journal: Journal) -
         longest_wait_ms=1000 * configuration.longest_wait_s,
     )
     coins = SystemCoins()
-    file = home.ledgers()
+    file = home.bound(people.binding)
     try:
         yield Gateway(
-            list(_members(root, people, file)),
+            list(_members(secret, people, file)),
             schema=people.schema,
             policy=configuration.policy,
             coins_for=lambda _: coins,
@@ -150,16 +154,15 @@ def _gateway(home: DeviceHome, configuration: Configuration, journal: Journal) -
         file.close()
 
 
-def _members(root: Identity, people: People, file: LedgerFile) -> Iterator[Member]:
-    identities = _identities(root, people.names)
+def _members(secret: Secret, people: People, file: LedgerFile) -> Iterator[Member]:
+    identities = _identities(secret, people.names)
     for place, (name, identity) in enumerate(zip(people.names, identities, strict=True)):
-        yield Member(name, identity, people.record(place), file.ledger(name))
+        yield Member(name, identity, people.record(place), file.ledger(name, identity.device_id))
 
 
-def _identities(root: Identity, names: Sequence[str]) -> Iterator[Identity]:
-    """A single device's is the folder's own; a gateway's members' are derived from it."""
+def _identities(secret: Secret, names: Sequence[str]) -> Iterator[Identity]:
     for name in names:
-        yield root if name == ALONE else member_identity(root, name)
+        yield secret.device() if name == ALONE else secret.member(name)
 
 
 async def _enrol(

@@ -8,7 +8,9 @@ from typing import Any
 
 from askance.client.accounting import format_nats
 from askance.client.command.configuration import read_configuration
-from askance.client.command.home import DeviceHome
+from askance.client.command.home import DeviceHome, mismatches
+from askance.client.command.naming import binding
+from askance.client.command.people import read_schema
 from askance.client.device import Audit
 
 
@@ -19,7 +21,7 @@ def status(home: DeviceHome, _: Path) -> dict[str, Any]:
     studies: set[bytes] = set()
     answers = 0
     try:
-        identity = home.identity()
+        identity = home.secret().device()
         for answer in file.answers():
             spent[answer.member] += answer.charge.nano_nats
             studies.add(answer.charge.study_digest)
@@ -78,16 +80,23 @@ def tell_history(result: dict[str, Any]) -> str:
 
 
 def verify(home: DeviceHome, configuration: Path) -> dict[str, Any]:
-    """Adds everything up anew and holds it against the configured budgets."""
-    audit = Audit(read_configuration(configuration).policy)
+    """Adds everything up anew and holds it against the configured budgets, and the configuration
+    against what the ledger is bound to."""
+    configured = read_configuration(configuration)
+    audit = Audit(configured.policy)
+    expected = binding(configured.records.naming, read_schema(configured))
     checked, violations = 0, []
     file = home.ledgers()
     try:
+        bound = file.binding()
+        violations += mismatches(bound, expected)
         for answer in file.answers():
             checked += 1
             whose = f"member {answer.member!r}: " if answer.member else ""
             request = answer.charge.request_digest.hex()[:16]
             violations += [f"{whose}request {request}: {what}" for what in audit.take(answer)]
+        if checked and not bound:
+            violations.append("ledger: expected one that is bound to its members' names, got none")
     finally:
         file.close()
     return {"checked": checked, "violations": violations}

@@ -28,12 +28,18 @@ class Given:
     data: Path | None = None
     row: int | None = None
     key: str | None = None
+    by_number: bool = False
 
     @property
     def complete(self) -> bool:
         """Whether nothing that must be there is left to fill in."""
         needed = (self.aggregator, self.life, self.schema, self.data)
-        return None not in needed and bool(self.analysts)
+        return None not in needed and bool(self.analysts) and self.named
+
+    @property
+    def named(self) -> bool:
+        """Whether it is known how people are named."""
+        return self.row is not None or self.key is not None or self.by_number
 
 
 def device_toml(given: Given) -> str:
@@ -90,11 +96,14 @@ def _records(given: Given) -> list[str]:
         "# What a record is, and the file of records: CSV with a header line, or JSON.",
         _line("schema", _text(given.schema), '"people.toml"'),
         _line("data", _text(given.data), '"people.csv"'),
-        "# One person, by the row's number from 0. Without it: a gateway, for all rows.",
+        "# One of three, and never another once the folder is in use: a person who is named in two",
+        "# ways has two budgets. A gateway, for all rows: the column that names people.",
+        _optional("key", _text(given.key), '"id"') if given.named else _line("key", None, '"id"'),
+        "# One person, by the row's number from 0.",
         _optional("row", None if given.row is None else str(given.row), "0"),
-        "# A gateway's column that names people. Without it the row's number does, and rows may",
-        "# only ever be appended: who changes rows would answer from another's budget.",
-        _optional("key", _text(given.key), '"id"'),
+        "# A gateway whose people are named by the row's number. Risk: if a row is ever inserted,",
+        "# removed or moved, people answer from the budget of others, and are charged twice.",
+        _optional("rows_may_only_be_appended", "true" if given.by_number else None, "true"),
     ]
 
 

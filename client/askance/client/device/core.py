@@ -13,7 +13,6 @@ from askance.client.queries import EncodedRecord, QueryKind, Schema
 from askance.client.randomizers import Coins
 from askance.client.randomizers.rounding import round_to_levels, sign_pattern
 
-_SECONDS_A_DAY = 86_400
 _MAX_STUDIES = 256  # known at a time; an analyst could sign studies without end
 
 _OVERRUNS = {
@@ -21,6 +20,7 @@ _OVERRUNS = {
     Overrun.DAY: Reason.OVER_DAY_BUDGET,
     Overrun.LIFE: Reason.OVER_LIFE_BUDGET,
     Overrun.ANSWERS: Reason.OVER_LIFE_BUDGET,
+    Overrun.SPACE: Reason.OVER_LIFE_BUDGET,
 }
 
 
@@ -126,41 +126,44 @@ class Device:
         asked = self._examiner.request(payload, digest, study)
         if isinstance(asked, Refusal):
             return self._refuse(digest, study, asked)
-        now = self._now_s()  # once: the day that is checked is the day that is charged
+        now = self._now_s()  # once: the time that is checked is the time that is charged
         objection = self._policy.objection(asked.request.query.fields_used)
         objection = objection or self._untimely(study, now)
         if objection is not None:
             return self._refuse(digest, study, objection)
-        return self._spend(asked, study, now // _SECONDS_A_DAY)
+        return self._spend(asked, study, payload, now)
 
     def _untimely(self, study: ExaminedStudy, now: int) -> Refusal | None:
         """A refusal when the study has expired or the clock cannot be believed."""
-        last_day = self._ledger.totals(study.digest, 0).last_day
-        if now // _SECONDS_A_DAY < last_day:
+        last_s = self._ledger.totals(study.digest, 0).last_s
+        if now < last_s:
             # A clock set back would revive expired studies: wait until it passes the last charge.
             return Refusal(
-                Reason.CLOCK_MOVED_BACK,
-                f"expected day {last_day} or later, found day {now // _SECONDS_A_DAY}",
+                Reason.CLOCK_MOVED_BACK, f"expected Unix second {last_s} or later, got {now}"
             )
         if now >= study.terms.expires_unix_s:
             return Refusal(Reason.EXPIRED, "expected a study that has not expired")
         return None
 
-    def _spend(self, asked: ExaminedRequest, study: ExaminedStudy, day: int) -> bytes:
+    def _spend(
+        self, asked: ExaminedRequest, study: ExaminedStudy, payload: bytes, now: int
+    ) -> bytes:
         limits = self._policy.limits(study.terms)
         charge = Charge(
             request_digest=asked.digest,
             study_digest=study.digest,
             question=asked.question,
-            day=day,
+            at_s=now,
             nano_nats=asked.nano_nats,
             symbol=self._randomize(asked.request, asked.digest),
+            payload=payload,
+            study=study.study,
         )
         outcome = self._ledger.commit(
             charge,
             limits,
-            lambda symbol, charged, spent: encode_report(
-                Report(asked.digest, symbol, charged, spent)
+            lambda symbol, charged, spent, sequence: encode_report(
+                Report(asked.digest, symbol, charged, spent, sequence)
             ),
         )
         if isinstance(outcome, Overrun):
@@ -193,6 +196,8 @@ class Device:
 def _over(overrun: Overrun, nano_nats: int, limits: Limits) -> Refusal:
     if overrun is Overrun.ANSWERS:
         return Refusal(_OVERRUNS[overrun], f"expected at most {MAX_ANSWERS} answers in all")
+    if overrun is Overrun.SPACE:
+        return Refusal(_OVERRUNS[overrun], "expected requests that the ledger has room for")
     allowed = {Overrun.STUDY: limits.study, Overrun.DAY: limits.day, Overrun.LIFE: limits.life}
     return Refusal(
         _OVERRUNS[overrun],

@@ -8,32 +8,47 @@ that two threads or two studies cannot both spend the last nano-nat. A ledger th
 damaged, in use or of a newer version refuses to open: `create` is a person's decision.
 
 A gateway's members each have a ledger of their own, all in one `LedgerFile`: budgets, frozen
-answers and totals are a member's, the disk is waited for together (`group_commit`).
+answers and totals are a member's, the disk is waited for together (`group_commit`). A file is
+bound to facts about its members' names, once (`LedgerFile.bind`).
 """
 
 from askance.client.ledger.contract import (
     MAX_ANSWERS,
-    Answer,
+    SECONDS_PER_DAY,
     Charge,
+    Compose,
     Entry,
     Ledger,
     Limits,
     Overrun,
+    Standing,
     Totals,
 )
+from askance.client.ledger.mark import mark_path
+from askance.client.ledger.marked import LedgerBehind
 from askance.client.ledger.memory import MemoryLedger
-from askance.client.ledger.sqlite import LedgerFile, SqliteLedger
+from askance.client.ledger.postings import LOSS_STEP, NO_HASH, Kind, Posting
+from askance.client.ledger.sqlite import MAX_MEMBER_BYTES, LedgerFile, SqliteLedger
 
 __all__ = [
+    "LOSS_STEP",
     "MAX_ANSWERS",
-    "Answer",
+    "MAX_MEMBER_BYTES",
+    "NO_HASH",
+    "SECONDS_PER_DAY",
     "Charge",
+    "Compose",
     "Entry",
+    "Kind",
     "Ledger",
+    "LedgerBehind",
     "LedgerFile",
     "Limits",
     "MemoryLedger",
     "Overrun",
+    "Posting",
     "SqliteLedger",
+    "Standing",
     "Totals",
+    "mark_path",
 ]

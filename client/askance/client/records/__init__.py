@@ -6,8 +6,9 @@ Rules of the room:
   whoever reads it.
 - A number is kept as it was written, as text or as an exact fraction, never as a float.
 - A value that is missing or unreadable is no error: a query over it answers its public default. A
-  file that is none, or a row of another shape, is one `InvalidRecord` that names the line; no error
-  repeats a value.
+  malformed row is a record without any value (`Table.malformed`): a device's owner is warned, a
+  simulation refuses the file (`Table.checked`). A file that is none is one `InvalidRecord`. Errors
+  and warnings name the line and repeat no value.
 - The room knows the standard library, `queries` and `errors`.
 
 Theory of operation: `read_table` gives a `Table`, rows of raw cells under the columns' names; what
@@ -21,20 +22,26 @@ from askance.client.records.schema_files import (
     table_from_schema,
 )
 from askance.client.records.tables import (
+    MAX_CELL_CHARACTERS,
+    MAX_DIGITS,
     NOTHING,
     Table,
     field_name,
     is_missing,
+    is_utf_8,
     read_csv,
     read_json,
     read_table,
 )
 
 __all__ = [
+    "MAX_CELL_CHARACTERS",
+    "MAX_DIGITS",
     "NOTHING",
     "Table",
     "field_name",
     "is_missing",
+    "is_utf_8",
     "read_csv",
     "read_json",
     "read_table",

@@ -9,7 +9,8 @@ exponential with full jitter, so that a fleet does not come back as one.
 `exchange` is what passes in one exchange, as values and as bytes; `outbox` keeps what is not
 acknowledged; `backoff` says how long to wait; `runtime` puts them around a `Device`, once
 (`check_in_once`) or held open (`participate`); `gateway` runs many of them in one loop, answers in
-threads so that they wait for the disk together; `enrolment` makes devices known.
+threads so that they wait for the disk together; `enrolment` makes devices known,
+and `order` decides the order in which an aggregator observes the members of a gateway.
 """
 
 from askance.client.service.backoff import Backoff, Jitter, Sleep, sleep_ms, system_jitter
@@ -41,7 +42,7 @@ from askance.client.service.exchange import (
     encode_response,
 )
 from askance.client.service.gateway import Gateway, Member, Outcome, Watcher
-from askance.client.service.identity import Identity, member_identity, token_digest
+from askance.client.service.identity import Identity, Secret, token_digest
 from askance.client.service.outbox import Outbox
 from askance.client.service.runtime import DeviceRunner, describe
 
@@ -68,6 +69,7 @@ __all__ = [
     "Outbox",
     "Outcome",
     "Response",
+    "Secret",
     "Sleep",
     "Watcher",
     "channel_options",
@@ -81,7 +83,6 @@ __all__ = [
     "encode_enrolled",
     "encode_response",
     "enrol",
-    "member_identity",
     "open_channel",
     "rare_collections",
     "sleep_ms",

@@ -15,6 +15,7 @@ from askance.client.service.exchange import (
     encode_enrol,
 )
 from askance.client.service.identity import Identity, token_digest
+from askance.client.service.order import ordered
 
 _CALL_TIMEOUT_S = 60
 
@@ -24,7 +25,8 @@ async def enrol(
 ) -> tuple[int, int]:
     """Enrols devices under an operator's token, a message's worth at a time; again is no harm.
 
-    A device's own token stays here: its SHA-256 is sent.
+    A device's own token stays here: its SHA-256 is sent. The order of `identities` does not show:
+    they are sent in that of `order`.
 
     Returns:
       How many were new, and how many the aggregator knew already.
@@ -35,8 +37,9 @@ async def enrol(
     """
     call: aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(f"/{SERVICE}/Enrol")
     new = known = 0
-    for start in range(0, len(identities), MAX_ENROLMENTS):
-        batch = identities[start : start + MAX_ENROLMENTS]
+    members = ordered(identities, lambda identity: identity)
+    for start in range(0, len(members), MAX_ENROLMENTS):
+        batch = members[start : start + MAX_ENROLMENTS]
         devices = tuple((one.device_id, token_digest(one.token)) for one in batch)
         data = await call(encode_enrol(Enrol(token, devices)), timeout=_CALL_TIMEOUT_S)
         fresh, there = decode_enrolled(data)

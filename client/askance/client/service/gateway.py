@@ -22,6 +22,7 @@ from askance.client.queries import EncodedRecord, Schema
 from askance.client.randomizers import Coins
 from askance.client.service.backoff import Backoff, Jitter, Sleep, sleep_ms, system_jitter
 from askance.client.service.identity import Identity
+from askance.client.service.order import ordered
 from askance.client.service.runtime import DeviceRunner, Failure, describe
 
 _EXAMINED = 4096  # a round's requests, for all members
@@ -73,7 +74,7 @@ class Gateway:
     Privacy: each member's device decides by its own record, ledger and coins; all that they share
       is what can be said of a request from its bytes alone.
     Args:
-      members: whom it stands for.
+      members: whom it stands for, in any order: the aggregator observes that of `order`.
       schema, policy: of all of them.
       coins_for: from a member's name, where its device's randomness comes from.
       now_s: the time, in whole seconds since 1970, UTC.
@@ -115,7 +116,7 @@ class Gateway:
                     examiner=examiner,
                 ),
             )
-            for member in members
+            for member in ordered(members, lambda member: member.identity)
         ]
         self._channel = channel
         self._connections = max(1, min(connections, len(self._members)))

@@ -11,7 +11,8 @@ from askance.client.errors import InvalidParameter
 MAX_ID_BYTES = 64
 MIN_TOKEN_BYTES = 16
 MAX_TOKEN_BYTES = 64
-MEMBER_ID_BYTES = 16
+DERIVED_ID_BYTES = 16
+SECRET_BYTES = 32
 
 
 def token_digest(token: bytes) -> bytes:
@@ -44,18 +45,48 @@ class Identity:
             )
 
 
-def member_identity(root: Identity, name: str) -> Identity:
-    """Who one of a gateway's members is to the aggregator.
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """Secret of a device's folder, from which every identity of the folder is derived.
 
-    The id is the first 16 bytes of HMAC-SHA-256(root token, "askance member id v1", 0, name), the
-    token all 32 of HMAC-SHA-256(root token, "askance member token v1", 0, name), the name in UTF-8.
-    So a gateway keeps one secret, and nobody without it can tell which name an id stands for. The
-    root itself is a single device's identity; a gateway's root is never enrolled, nor told.
+    Privacy: the secret is a key of HMAC-SHA-256 and never sent. Each value that is sent is an
+      output of HMAC for an input of its own, so that a token that was sent reveals neither the
+      secret nor any other token or id.
+
+    Args:
+      value: 32 random bytes.
+
+    Raises:
+      InvalidParameter: value is not 32 bytes.
     """
 
-    def derived(what: bytes) -> bytes:
-        return hmac.digest(root.token, what + b"\0" + name.encode("utf-8"), "sha256")
+    value: bytes = field(repr=False)
 
-    return Identity(
-        derived(b"askance member id v1")[:MEMBER_ID_BYTES], derived(b"askance member token v1")
-    )
+    def __post_init__(self) -> None:
+        if len(self.value) != SECRET_BYTES:
+            raise InvalidParameter(
+                f"secret: expected {SECRET_BYTES} bytes, got {len(self.value)} bytes"
+            )
+
+    def device(self) -> Identity:
+        """Return the identity of a folder's one device.
+
+        The id is the first 16 bytes of HMAC("askance device id v1"), the token all 32 bytes of
+        HMAC("askance device token v1").
+        """
+        return self._identity(b"askance device id v1", b"askance device token v1")
+
+    def member(self, name: str) -> Identity:
+        """Return the identity of a gateway's member.
+
+        The id is the first 16 bytes of HMAC("askance member id v1", 0, name), the token all 32
+        bytes of HMAC("askance member token v1", 0, name), the name in UTF-8.
+        """
+        suffix = b"\0" + name.encode("utf-8")
+        return self._identity(b"askance member id v1" + suffix, b"askance member token v1" + suffix)
+
+    def _identity(self, for_id: bytes, for_token: bytes) -> Identity:
+        return Identity(
+            hmac.digest(self.value, for_id, "sha256")[:DERIVED_ID_BYTES],
+            hmac.digest(self.value, for_token, "sha256"),
+        )

@@ -86,27 +86,27 @@ class _Replayed:
         if ask.objection is not None:
             known = ask.objection is not Reason.UNKNOWN_STUDY
             return Refused(ask.objection, spent if known else 0)
+        first = self.frozen.get(ask.question)
+        if first is not None:
+            return Answered(first, 0, 0)
         if len(self.stored) >= MAX_ANSWERS:
             return Refused(Reason.OVER_LIFE_BUDGET, spent)
-        first = self.frozen.get(ask.question)
-        cost = ask.nano_nats if first is None else 0
+        cost = ask.nano_nats
         reason = self._over(ask, spent, cost)
         if reason is not None:
             return Refused(reason, spent)
         self.studies[ask.study] = spent + cost
         self.life += cost
-        self.frozen.setdefault(ask.question, ask)
-        answered = Answered(first or ask, cost, spent + cost)
+        self.frozen[ask.question] = ask
+        answered = Answered(ask, cost, spent + cost)
         self.stored[ask.request] = answered
         return answered
 
     def _over(self, ask: Ask, spent: int, cost: int) -> Reason | None:
-        if cost == 0:
-            return None
         for reason, limit, so_far in (
-            (Reason.OVER_STUDY_BUDGET, ask.limits.study, spent),
-            (Reason.OVER_DAY_BUDGET, ask.limits.day, self.life),
             (Reason.OVER_LIFE_BUDGET, ask.limits.life, self.life),
+            (Reason.OVER_DAY_BUDGET, ask.limits.day, self.life),
+            (Reason.OVER_STUDY_BUDGET, ask.limits.study, spent),
         ):
             if so_far + cost > limit:
                 return reason

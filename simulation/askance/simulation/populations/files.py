@@ -17,10 +17,13 @@ PARQUET = ".parquet"
 def read_file(path: Path) -> Table:
     """The people in a file: .parquet for a Parquet file, else CSV.
 
+    A malformed row, which a device's owner is only warned of, is an error: a population is the
+    whole file, and a result must not depend on a row that was lost.
+
     Raises:
-      InvalidRecord: see `read_csv` and `read_parquet`.
+      InvalidRecord: see `read_csv` and `read_parquet`; or a row of a CSV file is malformed.
     """
-    return read_parquet(path) if path.suffix.lower() == PARQUET else read_csv(path)
+    return read_parquet(path) if path.suffix.lower() == PARQUET else read_csv(path).checked()
 
 
 def read_parquet(path: Path) -> Table:

@@ -131,7 +131,7 @@ class Population:
         from askance.client.records import read_csv
         from askance.simulation.populations.tables import people_of
 
-        table = read_csv(Path(path))
+        table = read_csv(Path(path)).checked()
         return people_of(table, Seed.of(seed), schema=schema, label=label, size=users)
 
     @classmethod

@@ -367,6 +367,22 @@ class TestAcceptLoss:
         accept_loss(behind, [("a", b"id of a")], LIFE, NOW, everyone=True)
         assert life(behind, "a") == LIFE
 
+    def test_a_ledger_that_was_lost_whole_is_made_anew_and_charged(self, path: Path) -> None:
+        filled(path)
+        path.unlink()
+        assert accept_loss(path, [("", b"id of ")], LIFE, NOW, everyone=True) == 1
+        assert life(path) == LIFE
+
+    def test_a_log_that_was_lost_is_accepted(self, path: Path) -> None:
+        file = LedgerFile.create(path)
+        spend(file, 1)
+        lost = path.parent / "lost"
+        copied(path, lost)
+        file.close()
+        (lost / f"{path.name}-wal").unlink()
+        accept_loss(lost / path.name, [("", b"id of ")], LIFE, NOW, everyone=True)
+        assert life(lost / path.name) == LIFE
+
 
 class TestRepairClock:
     FAR = NOW + 5_000 * SECONDS_PER_DAY

@@ -25,6 +25,7 @@ from unittest import mock
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance.client import durable_files
 from askance.client.codec import digest_of, encode_request, sign_study
 from askance.client.device import Device, Examiner, Policy
 from askance.client.ledger import LedgerFile
@@ -61,7 +62,7 @@ class SlowConnection:
 def disk(file: LedgerFile, delay_s: float, *, marked: bool) -> Iterator[None]:
     """A disk that is slower by a delay, and a ledger with or without its mark."""
     raw = file._file.file
-    connection, flush = raw.connection, mark_module.flush
+    connection, flush = raw.connection, durable_files.flush
 
     def slow(descriptor: int) -> None:
         flush(descriptor)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -306,7 +306,7 @@ def test_a_crash_while_the_first_mark_is_made_is_gone_on_from(path: Path) -> Non
 
 class TestAcceptLoss:
     @pytest.fixture
-    def behind(self, path: Path) -> Iterator[Path]:
+    def behind(self, path: Path) -> Path:
         """A ledger of a and b that has lost all of b and some of a."""
         file = LedgerFile.create(path)
         for number in range(5):

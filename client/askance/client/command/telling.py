@@ -90,7 +90,7 @@ def verify(home: DeviceHome, configuration: Path) -> dict[str, Any]:
     try:
         audit = Audit(policy, file.accepted)
         for posting in file.postings():
-            checked += 1
+            checked += posting.kind is Kind.ANSWER
             whose = f"member {posting.member!r}: " if posting.member else ""
             row = f"{whose}row {posting.place}"
             violations += [f"{row}: {what}" for what in audit.take(posting)]
@@ -107,7 +107,7 @@ def verify(home: DeviceHome, configuration: Path) -> dict[str, Any]:
 def tell_verify(result: dict[str, Any]) -> str:
     """Print the violations and the counts."""
     lines = [*result["violations"]]
-    lines.append(f"{result['checked']} rows checked, {len(result['violations'])} violations")
+    lines.append(f"{result['checked']} answers checked, {len(result['violations'])} violations")
     if result["unverifiable"]:
         lines.append(
             f"{result['unverifiable']} charges cannot be recomputed: their requests were not kept"

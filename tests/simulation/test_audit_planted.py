@@ -5,7 +5,6 @@ All by seeds, at alpha = 10^-6 for each audit. n is the number of reports of eac
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -127,9 +126,7 @@ class ForgettingLedger(MemoryLedger):
     def stored(self, request_digest: bytes) -> bytes | None:
         return None
 
-    def commit(
-        self, charge: Charge, limits: Limits, compose: Compose
-    ) -> bytes | Overrun:
+    def commit(self, charge: Charge, limits: Limits, compose: Compose) -> bytes | Overrun:
         return compose(charge.symbol, charge.nano_nats, charge.nano_nats, 1)
 
 
@@ -161,9 +158,7 @@ def test_a_ledger_that_does_not_outlive_its_process_is_found(tmp_path: Path) -> 
 class Thawing(MemoryLedger):
     """Keeps reports by request, and freezes no question."""
 
-    def commit(
-        self, charge: Charge, limits: Limits, compose: Compose
-    ) -> bytes | Overrun:
+    def commit(self, charge: Charge, limits: Limits, compose: Compose) -> bytes | Overrun:
         return super().commit(replace(charge, question=charge.request_digest), limits, compose)
 
 

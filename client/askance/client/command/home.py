@@ -28,7 +28,8 @@ class DeviceHome:
 
     Args:
       folder: holds `identity.json` (the secret that identities are derived from), `ledger.sqlite`
-        (its own ledger, or all of a gateway's members') and `device.toml`.
+        (its own ledger, or all of a gateway's members'), `ledger.sqlite.mark` (its high-water mark)
+        and `device.toml`.
     """
 
     folder: Path
@@ -56,7 +57,7 @@ class DeviceHome:
         for file in (home._identity, home.configuration):
             if file.exists():
                 raise StoreError(f"device {folder}: expected no {file.name} there yet, found one")
-        ledgers = LedgerFile.create(home._ledger)
+        ledgers = LedgerFile.create(home.ledger_path)
         try:
             if binding:
                 ledgers.bind(binding)
@@ -96,7 +97,7 @@ class DeviceHome:
         Raises:
           StoreError: missing, damaged, newer or in use (see `LedgerFile.open`).
         """
-        return LedgerFile.open(self._ledger)
+        return LedgerFile.open(self.ledger_path)
 
     def bound(self, binding: Mapping[str, str]) -> LedgerFile:
         """Open the ledgers for use with a configuration; the caller closes them.
@@ -130,7 +131,8 @@ class DeviceHome:
         return self.folder / _IDENTITY
 
     @property
-    def _ledger(self) -> Path:
+    def ledger_path(self) -> Path:
+        """The path of the ledger file; its mark is beside it."""
         return self.folder / _LEDGER
 
 

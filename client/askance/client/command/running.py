@@ -50,7 +50,7 @@ def enroll(home: DeviceHome, path: Path, arguments: argparse.Namespace) -> dict[
     people = read_people(configuration)
     warn(people.warnings)
     home.bound(people.binding).close()  # refuses, before anything leaves
-    identities = list(_identities(home.secret(), people.names))
+    identities = list(identities_of(home.secret(), people.names))
     try:
         new, known = asyncio.run(_enrol(configuration, token, identities))
     except (aio.AioRpcError, RemoteProtocolError) as error:
@@ -155,12 +155,13 @@ def _gateway(home: DeviceHome, configuration: Configuration, journal: Journal) -
 
 
 def _members(secret: Secret, people: People, file: LedgerFile) -> Iterator[Member]:
-    identities = _identities(secret, people.names)
+    identities = identities_of(secret, people.names)
     for place, (name, identity) in enumerate(zip(people.names, identities, strict=True)):
         yield Member(name, identity, people.record(place), file.ledger(name, identity.device_id))
 
 
-def _identities(secret: Secret, names: Sequence[str]) -> Iterator[Identity]:
+def identities_of(secret: Secret, names: Sequence[str]) -> Iterator[Identity]:
+    """Derive the identities of members, or of a single device."""
     for name in names:
         yield secret.device() if name == ALONE else secret.member(name)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from grpc import aio
 
@@ -26,6 +26,8 @@ from askance.client.service.exchange import (
 from askance.client.service.identity import Identity
 from askance.client.service.outbox import Outbox
 
+T = TypeVar("T")
+
 _MAX_EXCHANGES = 64  # of one check-in: an aggregator with more to ask waits for the next one
 _CALL_TIMEOUT_S = 60
 _LEAST_WAIT_MS = 50  # whatever the aggregator would like: no device checks in without a pause
@@ -33,6 +35,13 @@ _LEAST_WAIT_MS = 50  # whatever the aggregator would like: no device checks in w
 Failure: TypeAlias = aio.AioRpcError | RemoteProtocolError
 _FAILURES = (aio.AioRpcError, RemoteProtocolError)
 """What an exchange may fail with and be tried again: the network's fault, or the aggregator's."""
+
+
+class LedgerOlder(RemoteProtocolError):
+    """An aggregator has acknowledged more answers than the ledger holds.
+
+    The ledger is older than it was (a restored copy), or the aggregator lies. Nothing was answered.
+    """
 
 
 def describe(failure: aio.AioRpcError | AskanceError) -> str:
@@ -193,7 +202,13 @@ class DeviceRunner:
         )
 
     async def _take(self, response: Response) -> tuple[bytes, ...]:
-        """Does what a response says and returns the reports it led to, which are kept as well."""
+        """Do what a response says and return the reports it led to, which are kept as well.
+
+        Raises:
+            LedgerOlder: the aggregator has acknowledged more than the ledger holds; no request was
+                answered.
+        """
+        await self._check_sequence(response.acknowledged_sequence)
         for digest, status in response.acks:
             self._outbox.acknowledge(digest, status)
         if not response.requests:
@@ -209,6 +224,24 @@ class DeviceRunner:
             await timer
         return tuple(reports)
 
+    async def _check_sequence(self, acknowledged: int) -> None:
+        """Refuse an exchange whose aggregator is ahead of the ledger; nothing of it is kept."""
+        if not acknowledged:
+            return
+        held = await self._work(lambda: self._device.ledger.sequence)
+        if acknowledged > held:
+            raise LedgerOlder(
+                f"device {self._identity.device_id.hex()}: expected an aggregator that has at most"
+                f" {held} numbered answers, got one that has {acknowledged}: the ledger is older"
+                " than it was, or the aggregator lies (see device accept-loss)"
+            )
+
+    async def _work(self, work: Callable[[], T]) -> T:
+        """Run what may wait for a disk."""
+        if self._offload is None:
+            return work()
+        return await asyncio.get_running_loop().run_in_executor(self._offload, work)
+
     def _meet(self, response: Response) -> None:
         for study in response.studies:
             # A refusal is no failure: a request of such a study is refused one by one, with a
@@ -216,11 +249,7 @@ class DeviceRunner:
             self._device.introduce(study)
 
     async def _answer(self, payload: bytes) -> bytes:
-        if self._offload is None:
-            report = self._device.answer(payload)
-        else:
-            loop = asyncio.get_running_loop()
-            report = await loop.run_in_executor(self._offload, self._device.answer, payload)
+        report = await self._work(lambda: self._device.answer(payload))
         self._outbox.put(digest_of(payload), report)
         if self._on_report is not None:
             self._on_report(report)

@@ -24,7 +24,7 @@ PAGE = 4096
 def fill_ledger(ledger: Any) -> None:
     for number in range(150):
         name = number.to_bytes(32, "big")
-        charge = Charge(name, b"s" * 32, name, 10, 5, b"y")
+        charge = Charge(name, b"s" * 32, name, 864_000, 5, b"y")
         ledger.commit(charge, Limits(10**9, 10**9, 10**9), lambda *_: b"report")
 
 

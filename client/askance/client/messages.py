@@ -146,10 +146,12 @@ class Report:
     """A device's answer to one request.
 
     `outcome` is the randomized symbol's bytes or a refusal; `charged_nano_nats` what this answer
-    cost and `spent_nano_nats` what the study has cost the device so far.
+    cost and `spent_nano_nats` what the study has cost the device so far. `sequence` is the number
+    of this charged answer in the device's ledger, from 1; 0 for a refusal or a reused answer.
     """
 
     request_digest: bytes
     outcome: bytes | Refusal
     charged_nano_nats: int
     spent_nano_nats: int
+    sequence: int = 0

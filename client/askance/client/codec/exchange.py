@@ -66,6 +66,7 @@ def encode_report(report: Report) -> bytes:
         request_digest=report.request_digest,
         charged_nano_nats=report.charged_nano_nats,
         spent_nano_nats=report.spent_nano_nats,
+        sequence=report.sequence,
     )
     if isinstance(report.outcome, Refusal):
         message.refusal.reason = pb.Reason.ValueType(report.outcome.reason)
@@ -95,7 +96,11 @@ def decode_report(data: bytes) -> Report:
         case _:
             raise RemoteProtocolError("report: expected a symbol or a refusal, found neither")
     return Report(
-        message.request_digest, outcome, message.charged_nano_nats, message.spent_nano_nats
+        message.request_digest,
+        outcome,
+        message.charged_nano_nats,
+        message.spent_nano_nats,
+        message.sequence,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Protocol
 
-from askance.client.codec import digest_of, encode_report
+from askance.client.codec import decode_report, digest_of, encode_report
 from askance.client.device.examination import ExaminedStudy, Examiner
 from askance.client.device.policy import Policy
 from askance.client.device.settling import (
@@ -64,6 +64,7 @@ class Device:
     __slots__ = (
         "_coins",
         "_examiner",
+        "_full",
         "_ledger",
         "_lock",
         "_now_s",
@@ -93,6 +94,7 @@ class Device:
         self._now_s = now_s
         self._examiner = examiner
         self._studies: dict[bytes, ExaminedStudy] = {}
+        self._full: set[bytes] = set()  # studies whose payloads the ledger has no more room for
         self._refusals = RefusalCounts()
         self._lock = Lock()
 
@@ -126,7 +128,9 @@ class Device:
             )
         self._studies[study.digest] = study
         while len(self._studies) > _MAX_STUDIES:  # the oldest; its aggregator may send it again
-            del self._studies[next(iter(self._studies))]
+            oldest = next(iter(self._studies))
+            del self._studies[oldest]
+            self._full.discard(oldest)
         return None
 
     def answer(self, payload: bytes) -> bytes:
@@ -174,7 +178,9 @@ class Device:
     ) -> tuple[dict[bytes, Settlement], tuple[Refusal, ...]]:
         """The decision on each request, by digest; and all refusals, those that leave or not."""
         now_s = self._now_s()
-        settling = Settling(self._ledger, self._policy, self._examiner, self._studies, now_s)
+        settling = Settling(
+            self._ledger, self._policy, self._examiner, self._studies, self._full, now_s
+        )
         settled: dict[bytes, Settlement] = {}
         refusals: list[Refusal] = []
         for payload in dict.fromkeys(payloads):
@@ -194,22 +200,21 @@ class Device:
             return query.evaluate_vector(record)
         return query.evaluate(record)
 
-    def _spend(self, due: Due, value: Value) -> bytes | Refusal:
-        """Charge an answer and make it durable.
+    def _spend(self, due: Due, value: Value) -> bytes:
+        """Charge an answer, make it durable, and return its report.
 
-        Returns:
-          The report; or the refusal by the ledger, whose own check is the authority.
+        The ledger's own check is the authority: the report may be a refusal all the same.
         """
         asked = due.asked
         charge = Charge(
             request_digest=asked.digest,
             study_digest=due.study.digest,
             question=asked.question,
-            day=due.day,
             at_s=due.at_s,
             nano_nats=asked.nano_nats,
             symbol=self._randomize(asked.request, asked.digest, value),
             payload=due.payload,
+            study=due.study.study,
         )
         outcome = self._ledger.commit(
             charge,
@@ -218,7 +223,11 @@ class Device:
                 Report(asked.digest, symbol, charged, spent, sequence)
             ),
         )
-        return over(outcome, asked.nano_nats, due.limits) if isinstance(outcome, Overrun) else outcome
+        if not isinstance(outcome, Overrun):
+            return outcome
+        if outcome is Overrun.SPACE:
+            self._full.add(due.study.digest)
+        return refused(asked.digest, over(outcome, asked.nano_nats, due.limits))
 
     def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
         """The symbol: a pure function of the value's level and of coins."""
@@ -311,14 +320,27 @@ class Turn:
 
     def _reports(self, values: Mapping[bytes, Value]) -> dict[bytes, bytes]:
         reports: dict[bytes, bytes] = {}
-        answers: dict[bytes, bytes] = {}  # the requests that were charged, by question
+        charged: dict[bytes, bytes] = {}  # the reports that were charged, by question
         for digest, settlement in self._settled.items():
             match settlement:
                 case Due(asked=asked):
                     value = values.get(digest, _public_default(asked.request.query))
-                    outcome = self._device._spend(settlement, value)
-                    ...
+                    report = self._device._spend(settlement, value)
+                    charged[asked.question] = report
+                case Repeated(question=question):
+                    report = _repeated(charged[question], digest)
+                case Refusal():
+                    report = refused(digest, settlement)
+                case _:
+                    report = settlement
+            reports[digest] = report
         return reports
+
+
+def _repeated(report: bytes, digest: bytes) -> bytes:
+    """The report of a question that another request of the message was charged for."""
+    outcome = decode_report(report).outcome
+    return refused(digest, outcome) if isinstance(outcome, Refusal) else reused(digest, outcome)
 
 
 def _public_default(query: Query) -> Value:

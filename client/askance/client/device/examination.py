@@ -29,6 +29,7 @@ class ExaminedStudy:
     digest: bytes
     terms: StudyTerms
     public_key: bytes
+    study: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ def _examine_study(signed: SignedStudy) -> ExaminedStudy | Refusal:
         terms = decode_study(signed.study)
     except AskanceError as error:
         return Refusal(Reason.MALFORMED, str(error))
-    return ExaminedStudy(digest_of(signed.study), terms, signed.public_key)
+    return ExaminedStudy(digest_of(signed.study), terms, signed.public_key, signed.study)
 
 
 def _examine_request(
@@ -153,6 +154,8 @@ def _examine_request(
     mismatch = _mismatch(query, randomizer)
     if mismatch is not None:
         return Refusal(Reason.LEVELS_MISMATCH, mismatch)
+    if randomizer.loss.nano_nats == 0:
+        return Refusal(Reason.INVALID_RANDOMIZER, "expected a randomizer with a loss above 0")
     return ExaminedRequest(
         digest=digest,
         request=request,

@@ -7,16 +7,24 @@ here has access to a record or to coins.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from askance.client.codec import encode_report
 from askance.client.device.examination import ExaminedRequest, ExaminedStudy, Examiner
 from askance.client.device.policy import Policy
-from askance.client.ledger import MAX_ANSWERS, Ledger, Limits, Overrun, Standing, Totals, overrun
+from askance.client.ledger import (
+    MAX_ANSWERS,
+    SECONDS_PER_DAY,
+    Ledger,
+    Limits,
+    Overrun,
+    Standing,
+    Totals,
+    overrun,
+)
 from askance.client.messages import Reason, Refusal, Report
 
-SECONDS_PER_DAY = 86_400
 MAX_REFUSALS = 256  # that leave, per study and hour: four full messages
 _SECONDS_PER_HOUR = 3_600
 _MAX_COUNTED = 256  # studies with a count of their own; requests of others share one
@@ -27,6 +35,7 @@ _OVERRUNS = {
     Overrun.DAY: Reason.OVER_DAY_BUDGET,
     Overrun.LIFE: Reason.OVER_LIFE_BUDGET,
     Overrun.ANSWERS: Reason.OVER_LIFE_BUDGET,
+    Overrun.SPACE: Reason.OVER_LIFE_BUDGET,
 }
 
 
@@ -43,11 +52,6 @@ class Due:
     study: ExaminedStudy
     limits: Limits
     at_s: int
-
-    @property
-    def day(self) -> int:
-        """The UTC day that is charged, counted since 1970."""
-        return self.at_s // SECONDS_PER_DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,7 @@ class Settling:
 
     Args:
       studies: the accepted studies, by digest.
+      full: the digests of those for whose payloads the ledger has no more room.
       now_s: one reading of the clock for the whole message: the day that is checked is the day that
         is charged.
     """
@@ -76,12 +81,14 @@ class Settling:
         policy: Policy,
         examiner: Examiner,
         studies: Mapping[bytes, ExaminedStudy],
+        full: Set[bytes],
         now_s: int,
     ) -> None:
         self._ledger = ledger
         self._policy = policy
         self._examiner = examiner
         self._studies = studies
+        self._full = full
         self._now_s = now_s
         self._due = 0  # nano-nats of the message so far; all of one day
         self._due_by_study: Counter[bytes] = Counter()
@@ -141,8 +148,10 @@ class Settling:
         return Due(payload, asked, study, limits, at_s)
 
     def _time(self, last_s: int) -> int:
-        """The time of a charge: a clock that went back a little stands still."""
-        return last_s if 0 < last_s - self._now_s <= _CLOCK_SLACK_S else self._now_s
+        """The time of a charge: a clock that went back a little, within a day, stands still."""
+        back = 0 < last_s - self._now_s <= _CLOCK_SLACK_S
+        same_day = last_s // SECONDS_PER_DAY == self._now_s // SECONDS_PER_DAY
+        return last_s if back and same_day else self._now_s
 
     def _past(
         self, standing: Standing, study: ExaminedStudy, nano_nats: int, limits: Limits
@@ -150,6 +159,8 @@ class Settling:
         """The limit that a charge would pass, those of the message before it included."""
         if standing.answers + len(self._questions) >= MAX_ANSWERS:
             return Overrun.ANSWERS
+        if study.digest in self._full:
+            return Overrun.SPACE
         totals = standing.totals
         so_far = Totals(
             study=totals.study + self._due_by_study[study.digest],
@@ -203,6 +214,8 @@ def over(overrun: Overrun, nano_nats: int, limits: Limits) -> Refusal:
     """The refusal of a charge that would pass a limit."""
     if overrun is Overrun.ANSWERS:
         return Refusal(_OVERRUNS[overrun], f"expected at most {MAX_ANSWERS} answers in all")
+    if overrun is Overrun.SPACE:
+        return Refusal(_OVERRUNS[overrun], "expected requests that the ledger has room for")
     allowed = {Overrun.STUDY: limits.study, Overrun.DAY: limits.day, Overrun.LIFE: limits.life}
     return Refusal(
         _OVERRUNS[overrun],

@@ -13,27 +13,34 @@ answers and totals are a member's, the disk is waited for together (`group_commi
 
 from askance.client.ledger.contract import (
     MAX_ANSWERS,
-    Answer,
+    SECONDS_PER_DAY,
     Charge,
+    Compose,
     Entry,
     Ledger,
     Limits,
     Overrun,
+    Standing,
     Totals,
 )
 from askance.client.ledger.memory import MemoryLedger
+from askance.client.ledger.postings import Kind, Posting
 from askance.client.ledger.sqlite import LedgerFile, SqliteLedger
 
 __all__ = [
     "MAX_ANSWERS",
-    "Answer",
+    "SECONDS_PER_DAY",
     "Charge",
+    "Compose",
     "Entry",
+    "Kind",
     "Ledger",
     "LedgerFile",
     "Limits",
     "MemoryLedger",
     "Overrun",
+    "Posting",
     "SqliteLedger",
+    "Standing",
     "Totals",
 ]

@@ -34,8 +34,9 @@ class GroupCommit:
         """Runs a step and returns what it returned, durably.
 
         Args:
-          work: reads, and then writes at most once, as the last thing it does; so one that raises
-            has written nothing, and the others' steps stand.
+          work: reads, and then writes, as the last thing it does and by statements only; so one
+            that raises anything but the disk's error has written nothing, and the others' steps
+            stand.
 
         Raises:
           StoreError: nothing of the whole transaction was made durable.

@@ -16,7 +16,7 @@ from askance.aggregator.store import MemoryStore
 from askance.client.device import Policy
 from askance.client.errors import StoreError
 from askance.client.ledger import LedgerFile, MemoryLedger
-from askance.client.messages import Reason
+from askance.client.messages import Reason, Refusal
 from askance.client.service import Gateway, Member, channel_options
 
 MEMBERS = 6
@@ -32,6 +32,9 @@ class Notes:
 
     def answered(self, refusal: Reason | None) -> None:
         self.answers.append(refusal)
+
+    def refused(self, refusal: Refusal) -> None:
+        """The text is of no interest."""
 
     def failed(self, failure: str) -> None:
         self.failures.append(failure)

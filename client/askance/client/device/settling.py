@@ -21,8 +21,8 @@ from askance.client.ledger import (
     Overrun,
     Standing,
     Totals,
-    overrun,
 )
+from askance.client.ledger.contract import overrun
 from askance.client.messages import Reason, Refusal, Report
 
 MAX_REFUSALS = 256  # that leave, per study and hour: four full messages
@@ -210,16 +210,16 @@ def refused(digest: bytes, refusal: Refusal) -> bytes:
     return encode_report(Report(digest, refusal, 0, 0))
 
 
-def over(overrun: Overrun, nano_nats: int, limits: Limits) -> Refusal:
+def over(past: Overrun, nano_nats: int, limits: Limits) -> Refusal:
     """The refusal of a charge that would pass a limit."""
-    if overrun is Overrun.ANSWERS:
-        return Refusal(_OVERRUNS[overrun], f"expected at most {MAX_ANSWERS} answers in all")
-    if overrun is Overrun.SPACE:
-        return Refusal(_OVERRUNS[overrun], "expected requests that the ledger has room for")
+    if past is Overrun.ANSWERS:
+        return Refusal(_OVERRUNS[past], f"expected at most {MAX_ANSWERS} answers in all")
+    if past is Overrun.SPACE:
+        return Refusal(_OVERRUNS[past], "expected requests that the ledger has room for")
     allowed = {Overrun.STUDY: limits.study, Overrun.DAY: limits.day, Overrun.LIFE: limits.life}
     return Refusal(
-        _OVERRUNS[overrun],
-        f"expected at most {allowed[overrun]} nano-nats per {overrun.value} in all,"
+        _OVERRUNS[past],
+        f"expected at most {allowed[past]} nano-nats per {past.value} in all,"
         f" got a request for {nano_nats} more",
     )
 

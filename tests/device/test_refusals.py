@@ -201,8 +201,19 @@ class TestTime:
         assert bench.refusal(device, asked).reason is Reason.CLOCK_MOVED_BACK
         bench.now_s = -5
         assert bench.refusal(device, asked).reason is Reason.CLOCK_MOVED_BACK
-        bench.now_s = today - 50  # the same day: nothing is gained by it
+        bench.now_s = today
         assert isinstance(bench.answer(device, asked).outcome, bytes)
+
+    def test_an_expired_study_does_not_revive_within_a_day(self, bench: Bench) -> None:
+        start = bench.now_s
+        old = bench.study(1, expires=start + 100)
+        new = bench.study(2, expires=start + 10 * DAY)
+        device = bench.device(studies=[old, new])
+        bench.now_s = start + 200
+        bench.answer(device, bench.payload(new))
+        bench.now_s = start + 50  # the same day, and before the study expired
+        asked = bench.payload(old, predicate(bench.schema.smoker == 0))
+        assert bench.refusal(device, asked).reason is Reason.CLOCK_MOVED_BACK
 
     def test_an_expired_study_stays_so_when_the_clock_is_set_back(self, bench: Bench) -> None:
         old, new = bench.study(1), bench.study(2, expires=bench.now_s + 10 * DAY)

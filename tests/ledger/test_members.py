@@ -21,7 +21,7 @@ from askance.client.ledger import (
     SqliteLedger,
     Totals,
 )
-from askance.client.ledger.sqlite import KIND
+from askance.client.ledger.postings import KIND
 from askance.client.sqlite_file import FileKind, SqliteFile
 
 STUDY = b"s" * 32
@@ -133,8 +133,8 @@ class SlowDisk:
 
 @pytest.fixture
 def disk(file: LedgerFile) -> SlowDisk:
-    slow = SlowDisk(file._file.connection)
-    file._file.connection = slow  # type: ignore[assignment]  # a stand-in
+    slow = SlowDisk(file._file.file.connection)
+    file._file.file.connection = slow  # type: ignore[assignment]  # a stand-in
     return slow
 
 
@@ -200,7 +200,7 @@ def test_a_step_that_fails_alone_takes_no_other_with_it(file: LedgerFile, disk: 
 def test_a_failing_disk_fails_all_who_waited_and_no_one_after(
     file: LedgerFile, statement: str, break_disk: Callable[..., set[str]]
 ) -> None:
-    failing = break_disk(file._file, {statement})
+    failing = break_disk(file._file.file, {statement})
 
     def spend(member: str) -> bytes | Overrun:
         return file.ledger(member).commit(charge(1, 7), LIMITS, compose)

@@ -146,8 +146,8 @@ class DurableSpending(Spending):
     def fail(self, request: int, nano_nats: int) -> None:
         """The disk fails under a commit: what would be new is not there, what was there is."""
         assert isinstance(self.ledger, SqliteLedger)
-        connection = self.ledger._file.connection
-        self.ledger._file.connection = FailingCommit(connection)  # type: ignore[assignment]  # a broken disk
+        connection = self.ledger._file.file.connection
+        self.ledger._file.file.connection = FailingCommit(connection)  # type: ignore[assignment]  # a broken disk
         question = name(b"q", request)
         charge = Charge(name(b"r", request), STUDIES[0], question, 0, nano_nats, b"x")
         try:
@@ -156,7 +156,7 @@ class DurableSpending(Spending):
         except StoreError:
             pass
         finally:
-            self.ledger._file.connection = connection
+            self.ledger._file.file.connection = connection
 
     def teardown(self) -> None:
         if hasattr(self, "folder"):

@@ -37,7 +37,9 @@ def spend(ledger: SqliteLedger, number: int, nano_nats: int = 5) -> bytes:
     charge = Charge(
         number.to_bytes(32, "big"), STUDY, number.to_bytes(32, "big"), 10 * DAY, nano_nats, b"y"
     )
-    report = ledger.commit(charge, AMPLE, lambda symbol, charged, spent, sequence: b"report %d" % spent)
+    report = ledger.commit(
+        charge, AMPLE, lambda symbol, charged, spent, sequence: b"report %d" % spent
+    )
     assert isinstance(report, bytes)
     return report
 
@@ -107,7 +109,7 @@ def test_a_row_that_no_ledger_writes_is_refused_by_the_file_itself(
 def test_a_failing_disk_spends_nothing_and_is_tried_again(
     ledger: SqliteLedger, statement: str, break_disk: Callable[..., set[str]]
 ) -> None:
-    failing = break_disk(ledger._file, {statement})
+    failing = break_disk(ledger._file.file, {statement})
     with pytest.raises(StoreError, match="nothing was spent: disk I/O error"):
         spend(ledger, 1)
     failing.clear()
@@ -119,7 +121,7 @@ def test_a_failing_disk_spends_nothing_and_is_tried_again(
 def test_a_disk_that_cannot_even_roll_back_lets_nothing_more_out(
     ledger: SqliteLedger, statement: str, break_disk: Callable[..., set[str]]
 ) -> None:
-    failing = break_disk(ledger._file, {statement, "ROLLBACK"})
+    failing = break_disk(ledger._file.file, {statement, "ROLLBACK"})
     for _ in range(2):
         with pytest.raises(StoreError, match="nothing was spent"):
             spend(ledger, 1)

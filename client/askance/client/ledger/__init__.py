@@ -23,18 +23,23 @@ from askance.client.ledger.contract import (
     Standing,
     Totals,
 )
+from askance.client.ledger.mark import mark_path
+from askance.client.ledger.marked import LedgerBehind
 from askance.client.ledger.memory import MemoryLedger
-from askance.client.ledger.postings import Kind, Posting
+from askance.client.ledger.postings import LOSS_STEP, NO_HASH, Kind, Posting
 from askance.client.ledger.sqlite import LedgerFile, SqliteLedger
 
 __all__ = [
+    "LOSS_STEP",
     "MAX_ANSWERS",
+    "NO_HASH",
     "SECONDS_PER_DAY",
     "Charge",
     "Compose",
     "Entry",
     "Kind",
     "Ledger",
+    "LedgerBehind",
     "LedgerFile",
     "Limits",
     "MemoryLedger",
@@ -43,4 +48,5 @@ __all__ = [
     "SqliteLedger",
     "Standing",
     "Totals",
+    "mark_path",
 ]

@@ -17,6 +17,9 @@ from askance.client.ledger.contract import Charge
 from askance.client.sqlite_file import FileKind
 
 NO_HASH = bytes(32)  # stands before the first row of a chain
+
+LOSS_STEP = 1 << 32
+"""Sequence numbers that an accepted loss skips: more than an enrolment can ever have had."""
 _CONTEXT = b"askance posting v1\0"
 PAGE = 256  # rows read at a time: whoever commits meanwhile waits for no more than these
 

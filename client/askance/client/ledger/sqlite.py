@@ -21,17 +21,15 @@ from askance.client.ledger.contract import (
     overrun,
 )
 from askance.client.ledger.group_commit import GroupCommit
+from askance.client.ledger.marked import ACCEPTED, MarkedFile, read_number
 from askance.client.ledger.postings import (
-    KIND,
     PAGE,
     Kind,
     Posting,
     append,
-    fill_hashes,
     last_of_chain,
     read_page,
 )
-from askance.client.sqlite_file import SqliteFile
 
 MAX_MEMBER_BYTES = 256
 MAX_ENROLMENT_BYTES = 64
@@ -50,7 +48,7 @@ class LedgerFile:
     budgets is refused. Members' commits that come together wait for the disk together.
     """
 
-    def __init__(self, file: SqliteFile) -> None:
+    def __init__(self, file: MarkedFile) -> None:
         """Use `create` or `open`."""
         self._file = file
         self._commits = GroupCommit(file)
@@ -60,26 +58,21 @@ class LedgerFile:
         """Make a new file without any charge at `path`.
 
         Raises:
-            StoreError: something is there already (a ledger is never overwritten), or the disk
-                refuses.
+            StoreError: a ledger or its mark is there already (none is ever overwritten), or the
+                disk refuses.
         """
-        SqliteFile.create(path, KIND).close()
-        return cls.open(path)
+        return cls(MarkedFile.create(path))
 
     @classmethod
     def open(cls, path: Path) -> LedgerFile:
         """Open the ledgers at `path`, or refuse.
 
         Raises:
+            LedgerBehind: the file is older than its mark, or the mark is missing.
             StoreError: no file, no ledger, damaged, or in use by another process.
             UnsupportedStore: written by a newer version.
         """
-        file = SqliteFile.open(path, KIND)
-        with file.transaction() as connection:
-            unfilled = connection.execute("SELECT 1 FROM postings WHERE hash IS NULL LIMIT 1")
-            if unfilled.fetchone() is not None:
-                fill_hashes(connection)
-        return cls(file)
+        return cls(MarkedFile.open(path))
 
     def ledger(self, member: str = "", enrolment: bytes = b"") -> SqliteLedger:
         """Return a member's ledger, empty if the file has no charge of theirs.
@@ -114,6 +107,12 @@ class LedgerFile:
             rows = connection.execute("SELECT DISTINCT member FROM postings ORDER BY member")
             return tuple(str(row[0]) for row in rows)
 
+    @property
+    def accepted(self) -> int:
+        """The place of the last row of the latest loss that the owner accepted; 0 for none."""
+        with self._file.reading() as connection:
+            return read_number(connection, ACCEPTED)
+
     def postings(self) -> Iterator[Posting]:
         """Iterate over all rows, oldest first."""
         last = 0
@@ -143,7 +142,7 @@ class SqliteLedger:
     __slots__ = ("_commits", "_enrolment", "_file", "_member")
 
     def __init__(
-        self, file: SqliteFile, commits: GroupCommit, member: str, enrolment: bytes
+        self, file: MarkedFile, commits: GroupCommit, member: str, enrolment: bytes
     ) -> None:
         """Use `create`, `open` or `LedgerFile.ledger`."""
         self._file = file

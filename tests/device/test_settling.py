@@ -50,9 +50,7 @@ def watched(device: Device, failure: BaseException | None = None) -> Source:
 def labels(bench: Bench, study: SignedStudy) -> list[bytes]:
     """Payloads of three questions, of half a nat each."""
     colour = bench.schema.colour
-    return [
-        bench.payload(study, predicate(colour == label)) for label in ("red", "green", "blue")
-    ]
+    return [bench.payload(study, predicate(colour == label)) for label in ("red", "green", "blue")]
 
 
 Refused = Callable[["Bench", SignedStudy], bytes]
@@ -92,9 +90,7 @@ def test_a_refused_request_reads_no_record_and_draws_no_coins(
 
 
 @pytest.mark.parametrize("late", [2 * DAY, -HOUR])
-def test_nor_does_an_untimely_one(
-    bench: Bench, chosen_coins: type[ChosenCoins], late: int
-) -> None:
+def test_nor_does_an_untimely_one(bench: Bench, chosen_coins: type[ChosenCoins], late: int) -> None:
     study, coins = bench.study(), chosen_coins()
     device = bench.device(studies=[study], coins=coins)
     first, second, _ = labels(bench, study)
@@ -206,9 +202,7 @@ class TestOneMessage:
         assert (source.loads, coins.draws) == (1, [1])
         assert [device.answer(payload) for payload in payloads[:2]] == list(reports.values())
 
-    def test_no_other_request_comes_between_its_decision_and_its_commit(
-        self, bench: Bench
-    ) -> None:
+    def test_no_other_request_comes_between_its_decision_and_its_commit(self, bench: Bench) -> None:
         """Two threads, one budget: without the lock both would be settled as affordable."""
         study = bench.study()
         device = bench.device(studies=[study], life_nano_nats=HALF)

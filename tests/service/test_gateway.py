@@ -148,7 +148,7 @@ def test_a_refusal_is_told_by_its_reason(
             await asyncio.to_thread(server.fleet.ask, world.broadcast(1), world.accounts(1))
 
     run(serve())
-    assert notes.answers == [Reason.OVER_STUDY_BUDGET]
+    assert notes.answers == [Reason.OVER_LIFE_BUDGET]
 
 
 @pytest.mark.parametrize("ledgers", [1, 5])

@@ -6,9 +6,9 @@ of that is settled before the record is looked at, so that charges and refusals 
 history of requests only.
 
 `examination` is a pure function of bytes and is done once for each distinct study and request;
-`policy` is what the device's owner allows; `settling` decides from these and the ledger, and has no
-access to records or coins; `core` evaluates what is to be charged, and commits it. `audit` goes over
-what a ledger's file holds, after the fact.
+`policy` is what the device's owner allows; `settling` decides from these and the ledger, and has
+no access to records or coins; `core` evaluates what is to be charged, and commits it. `audit` goes
+over what a ledger's file holds, after the fact.
 """
 
 from askance.client.device.audit import Audit

@@ -234,9 +234,7 @@ class Device:
         level, coins = self._level(request, digest, value)
         return request.randomizer.randomize(level, coins)
 
-    def _level(
-        self, request: Request, digest: bytes, value: Value
-    ) -> tuple[int, tuple[int, ...]]:
+    def _level(self, request: Request, digest: bytes, value: Value) -> tuple[int, tuple[int, ...]]:
         """The value's level, and the coins that randomize it: others than those that round."""
         query, randomizer = request.query, request.randomizer
         words = self._coins.words(digest, request.coins)

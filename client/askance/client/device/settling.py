@@ -122,9 +122,7 @@ class Settling:
         stored = self._ledger.stored(digest)
         return refusal if stored is None else stored
 
-    def _decide(
-        self, payload: bytes, asked: ExaminedRequest, study: ExaminedStudy
-    ) -> Settlement:
+    def _decide(self, payload: bytes, asked: ExaminedRequest, study: ExaminedStudy) -> Settlement:
         day = self._now_s // SECONDS_PER_DAY
         standing = self._ledger.standing(asked.digest, asked.question, study.digest, day)
         if standing.report is not None:

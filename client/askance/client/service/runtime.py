@@ -277,10 +277,12 @@ class DeviceRunner:
         same in all cases.
         """
         late = self._evaluating is not None and not self._evaluating.done()
-        self._evaluating = await self._evaluate(_nothing if late else turn.evaluate)
+        evaluating = await self._evaluate(_nothing if late else turn.evaluate)
+        if not late:
+            self._evaluating = evaluating
         if self._on_default is None:
             return
-        if late or not self._evaluating.done():
+        if late or not evaluating.done():
             self._on_default("a record was not evaluated in time")
         for failure in turn.failures:
             self._on_default(f"a record was not evaluated: {failure}")

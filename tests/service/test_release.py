@@ -1,4 +1,4 @@
-"""Reports leave on a grid that is fixed beforehand, whatever a record, its source or a disk does."""
+"""Reports leave on a grid that is fixed beforehand, whatever a record or its source does."""
 
 from __future__ import annotations
 

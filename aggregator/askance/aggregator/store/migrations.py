@@ -63,10 +63,15 @@ CREATE TABLE conclusions (
 ) STRICT;
 """
 
+_ACKNOWLEDGED = """
+ALTER TABLE devices ADD COLUMN acknowledged_sequence INTEGER NOT NULL DEFAULT 0
+  CHECK (acknowledged_sequence >= 0);
+"""
+
 KIND = FileKind(
     name="store",
     application=0x61736B73,  # "asks"
-    steps=(_FIRST, _LIFE_OF_STUDIES),
+    steps=(_FIRST, _LIFE_OF_STUDIES, _ACKNOWLEDGED),
     undone="nothing was stored",
     make="make one: create",
 )

@@ -27,6 +27,7 @@ from askance.client.ledger.mark import mark_path
 from askance.client.ledger.marked import LedgerBehind
 from askance.client.ledger.memory import MemoryLedger
 from askance.client.ledger.postings import LOSS_STEP, NO_HASH, Kind, Posting
+from askance.client.ledger.repairs import accept_loss, repair_clock
 from askance.client.ledger.sqlite import LedgerFile, SqliteLedger
 
 __all__ = [
@@ -48,5 +49,7 @@ __all__ = [
     "SqliteLedger",
     "Standing",
     "Totals",
+    "accept_loss",
     "mark_path",
+    "repair_clock",
 ]

@@ -149,10 +149,10 @@ def _adopt(file: SqliteFile, path: Path) -> None:
         mark = Mark.open(beside)
         mark.close()
         if mark.high.place:
-            raise LedgerBehind(
-                f"ledger {path}: expected row {mark.high.place}, as its mark says, found a file"
-                f" from before the marks: {_ADVICE}"
-            )
+            with file.reading() as connection:
+                last, _ = read_tip(connection)
+            found = _too_few(mark.high.place, last)
+            raise LedgerBehind(f"ledger {path}: {found}: {_ADVICE}")
         beside.unlink()  # a crash came before the id was committed
     high = High(fresh_id(), 0, NO_HASH)
     Mark.create(beside, high).close()
@@ -184,7 +184,7 @@ def _difference(connection: sqlite3.Connection, high: High) -> str | None:
         return "expected its own mark, found another ledger's"
     last, _ = read_tip(connection)
     if last < high.place:
-        return f"expected row {high.place}, as its mark says, found {last} as the last one"
+        return _too_few(high.place, last)
     if high.place:
         row = connection.execute(
             "SELECT 1 FROM postings WHERE place = ? AND hash = ?", (high.place, high.chained)
@@ -192,6 +192,10 @@ def _difference(connection: sqlite3.Connection, high: High) -> str | None:
         if row.fetchone() is None:
             return f"expected row {high.place} to be the one that its mark has, found another"
     return _missing(connection, last)
+
+
+def _too_few(place: int, last: int) -> str:
+    return f"expected row {place}, as its mark says, found {last} as the last one"
 
 
 def _missing(connection: sqlite3.Connection, last: int) -> str | None:

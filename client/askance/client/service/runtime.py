@@ -37,6 +37,13 @@ _FAILURES = (aio.AioRpcError, RemoteProtocolError)
 """What an exchange may fail with and be tried again: the network's fault, or the aggregator's."""
 
 
+class LedgerOlder(RemoteProtocolError):
+    """An aggregator has acknowledged more answers than the ledger holds.
+
+    The ledger is older than it was (a restored copy), or the aggregator lies. Nothing was answered.
+    """
+
+
 def describe(failure: Exception) -> str:
     """Describe a failure in one line.
 
@@ -211,7 +218,13 @@ class DeviceRunner:
         )
 
     async def _take(self, response: Response) -> tuple[bytes, ...]:
-        """Does what a response says and returns the reports it led to, which are kept as well."""
+        """Do what a response says and return the reports it led to, which are kept as well.
+
+        Raises:
+            LedgerOlder: the aggregator has acknowledged more than the ledger holds; no request was
+                answered.
+        """
+        await self._check_sequence(response.acknowledged_sequence)
         for digest, status in response.acks:
             self._outbox.acknowledge(digest, status)
         if not response.requests:
@@ -232,6 +245,18 @@ class DeviceRunner:
         finally:
             task.cancel()
 
+    async def _check_sequence(self, acknowledged: int) -> None:
+        """Refuse an exchange whose aggregator is ahead of the ledger; nothing of it is kept."""
+        if not acknowledged:
+            return
+        held = await self._work(lambda: self._device.ledger.sequence)
+        if acknowledged > held:
+            raise LedgerOlder(
+                f"device {self._identity.device_id.hex()}: expected an aggregator that has at most"
+                f" {held} numbered answers, got one that has {acknowledged}: the ledger is older"
+                " than it was, or the aggregator lies (see device accept-loss)"
+            )
+
     def _meet(self, response: Response) -> None:
         for study in response.studies:
             # A refusal is no failure: a request of such a study is refused one by one, with a
@@ -249,7 +274,7 @@ class DeviceRunner:
             if turn.pending:
                 await self._evaluate_in_time(turn)
             finishing = True  # from here on the turn ends by itself, in its thread
-            reports = await self._offloaded(turn.finish)
+            reports = await self._work(turn.finish)
         finally:
             if not finishing:
                 turn.close()
@@ -287,7 +312,7 @@ class DeviceRunner:
         for failure in turn.failures:
             self._on_default(f"a record was not evaluated: {failure}")
 
-    async def _offloaded(self, work: Callable[[], T]) -> T:
+    async def _work(self, work: Callable[[], T]) -> T:
         """Do some work where it may wait for a disk; it is done even if the caller is cancelled."""
         if self._offload is None:
             return work()

@@ -138,7 +138,7 @@ def measured(data: bytes) -> tuple[int, int]:
     return kept, peak
 
 
-@pytest.mark.parametrize(("name", "data"), hostile(), ids=lambda item: str(item)[:40])
+@pytest.mark.parametrize(("name", "data"), list(hostile()), ids=lambda item: str(item)[:40])
 def test_examining_takes_no_more_than_the_stated_multiple_of_its_size(
     name: str, data: bytes
 ) -> None:

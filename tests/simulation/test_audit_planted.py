@@ -5,7 +5,6 @@ All by seeds, at alpha = 10^-6 for each audit. n is the number of reports of eac
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -127,9 +126,7 @@ class ForgettingLedger(MemoryLedger):
     def stored(self, request_digest: bytes) -> bytes | None:
         return None
 
-    def commit(
-        self, charge: Charge, limits: Limits, compose: Compose
-    ) -> bytes | Overrun:
+    def commit(self, charge: Charge, limits: Limits, compose: Compose) -> bytes | Overrun:
         return compose(charge.symbol, charge.nano_nats, charge.nano_nats, 1)
 
 
@@ -161,9 +158,7 @@ def test_a_ledger_that_does_not_outlive_its_process_is_found(tmp_path: Path) -> 
 class Thawing(MemoryLedger):
     """Keeps reports by request, and freezes no question."""
 
-    def commit(
-        self, charge: Charge, limits: Limits, compose: Compose
-    ) -> bytes | Overrun:
+    def commit(self, charge: Charge, limits: Limits, compose: Compose) -> bytes | Overrun:
         return super().commit(replace(charge, question=charge.request_digest), limits, compose)
 
 
@@ -243,10 +238,9 @@ def test_a_hash_that_tells_its_values_coin_is_found(randomizer: Randomizer, seed
 class DefaultByRecord(Device):
     """Who has no answer is taken for what another field of theirs says."""
 
-    def _level(self, request: Request, digest: bytes) -> Any:
-        level, coins = super()._level(request, digest)
-        absent = not self._record.present["answer"]
-        return (self._record.values["other"] if absent else level), coins
+    def _value(self, request: Request) -> Value:
+        record = self._record.load()
+        return super()._value(request) if record.present["answer"] else record.values["other"]
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -279,7 +273,7 @@ class ChargesByRecord(Device):
 
     def answer(self, payload: bytes) -> bytes:
         report = decode_report(super().answer(payload))
-        less = self._record.values["answer"]
+        less = self._record.load().values["answer"]
         assert isinstance(less, int)
         charged = max(0, report.charged_nano_nats - less)
         return encode_report(replace(report, charged_nano_nats=charged))
@@ -289,7 +283,7 @@ class SaysMore(Device):
     """A field that this version does not know, after all others."""
 
     def answer(self, payload: bytes) -> bytes:
-        value = self._record.values["answer"]
+        value = self._record.load().values["answer"]
         assert isinstance(value, int)
         return super().answer(payload) + bytes([15 << 3, value])
 
@@ -298,7 +292,7 @@ class RefusesOne(Device):
     """A refusal that depends on the record."""
 
     def answer(self, payload: bytes) -> bytes:
-        if self._record.values["answer"] == 0:
+        if self._record.load().values["answer"] == 0:
             return super().answer(payload)
         report = decode_report(super().answer(payload))
         return encode_report(replace(report, outcome=Refusal(1, "no")))  # type: ignore[arg-type]

@@ -94,7 +94,12 @@ def hostile() -> Iterator[tuple[str, bytes]]:
         "a long name": [Node(op=2, name="x" * most)],
         "fields": [Node(op=2, name="small")] * 4_096,
     }.items():
-        yield name, payload(query_pb2.Query(kind=1, high=1, nodes=nodes), response)
+        yield (
+            name,
+            payload(
+                query_pb2.Query(kind=query_pb2.QUERY_KIND_PREDICATE, high=1, nodes=nodes), response
+            ),
+        )
     for name, table in {
         "entries": Table(levels=64, symbols=64, entries=[0] * most),
         "a full table": Table(levels=64, symbols=64, entries=[1] * 4_096),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -249,8 +249,8 @@ class TestBudgets:
         refusal = bench.refusal(device, second)
         assert refusal.reason is Reason.OVER_STUDY_BUDGET
         assert refusal.message == (
-            "expected at most 500000000 nano-nats a study in all,"
-            " found a request for 500000000 more"
+            "expected at most 500000000 nano-nats per study in all,"
+            " got a request for 500000000 more"
         )
 
     def test_the_owners_limit_for_a_study(self, bench: Bench) -> None:
@@ -280,13 +280,19 @@ class TestBudgets:
             bench.now_s += DAY
         assert bench.refusal(device, payloads[2]).reason is Reason.OVER_LIFE_BUDGET
 
-    def test_a_refused_answer_reports_what_was_spent_before(self, bench: Bench) -> None:
-        study = bench.study(budget=HALF)
-        device = bench.device(studies=[study])
+    def test_the_widest_limit_that_is_passed_is_named(self, bench: Bench) -> None:
+        """Life before day before study: what is over for good is not reported as passing."""
+        study = bench.study(budget=HALF, expires=bench.now_s + 10 * DAY)
         first, second, _ = self.queries(bench, study)
-        bench.answer(device, first)
-        report = bench.answer(device, second)
-        assert (report.charged_nano_nats, report.spent_nano_nats) == (0, HALF)
+        cases: list[tuple[dict[str, Any], Reason]] = [
+            ({"life_nano_nats": HALF, "day_nano_nats": HALF}, Reason.OVER_LIFE_BUDGET),
+            ({"day_nano_nats": HALF}, Reason.OVER_DAY_BUDGET),
+            ({}, Reason.OVER_STUDY_BUDGET),
+        ]
+        for limits, reason in cases:
+            device = bench.device(studies=[study], **limits)
+            bench.answer(device, first)
+            assert bench.refusal(device, second).reason is reason
 
     def test_one_that_costs_too_much_leaves_room_for_one_that_does_not(self, bench: Bench) -> None:
         study = bench.study(budget=2 * HALF)

@@ -18,7 +18,7 @@ from pathlib import Path
 from askance.client.codec import digest_of
 from askance.client.device import Policy
 from askance.client.ledger import LedgerFile
-from askance.client.messages import Reason
+from askance.client.messages import Reason, Refusal
 from askance.client.queries import EncodedRecord
 from askance.client.service import Identity, token_digest
 from askance.client.service.channels import open_channel
@@ -66,6 +66,9 @@ class Quiet:
 
     def answered(self, refusal: Reason | None) -> None:
         """Says nothing."""
+
+    def refused(self, refusal: Refusal) -> None:
+        """The text is of no interest."""
 
     def failed(self, failure: str) -> None:
         """Says nothing."""

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from askance.client.codec import decode_report, encode_report
-from askance.client.device import Device
+from askance.client.device import Device, Value
 from askance.client.ledger import Charge, Compose, Ledger, Limits, MemoryLedger, Overrun
 from askance.client.messages import Refusal, Request
 from askance.client.randomizers import (
@@ -52,8 +52,8 @@ def promises(audit: Audit) -> set[str]:
 class TrueItemFirst(Device):
     """Sends a set as a list of its cells; the own one comes first."""
 
-    def _randomize(self, request: Request, digest: bytes) -> bytes:
-        level, coins = self._level(request, digest)
+    def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
+        level, coins = self._level(request, digest, value)
         bitmap = request.randomizer.randomize(level, coins)
         cells = [v for v in range(8 * len(bitmap)) if bitmap[v // 8] >> (7 - v % 8) & 1]
         return bytes(sorted(cells, key=lambda cell: cell != level))
@@ -72,8 +72,8 @@ def test_a_true_item_that_comes_first_is_found(seed: int) -> None:
 class NeverTheLast(Device):
     """Off by one: draws among one cell fewer than there are."""
 
-    def _randomize(self, request: Request, digest: bytes) -> bytes:
-        level, coins = self._level(request, digest)
+    def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
+        level, coins = self._level(request, digest, value)
         symbol = request.randomizer.randomize(level, coins)
         last = request.randomizer.levels - 1
         return symbol if symbol[0] < last else bytes([last - 1])
@@ -92,8 +92,8 @@ def another(randomizer: Randomizer) -> type[Device]:
     class Other(Device):
         """Randomizes by another table than the one that was sent and is charged."""
 
-        def _randomize(self, request: Request, digest: bytes) -> bytes:
-            level, coins = self._level(request, digest)
+        def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
+            level, coins = self._level(request, digest, value)
             return randomizer.randomize(level, coins)
 
     return Other
@@ -200,8 +200,8 @@ def test_devices_that_draw_the_same_coins_are_found() -> None:
 class NeverFlips(Device):
     """The chance of the truth, 1 - e^-eps in floats, was rounded to 1."""
 
-    def _randomize(self, request: Request, digest: bytes) -> bytes:
-        level, _ = self._level(request, digest)
+    def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
+        level, _ = self._level(request, digest, value)
         return bytes([level])
 
 
@@ -219,8 +219,8 @@ def test_certainty_is_found_at_every_epsilon(nats: int) -> None:
 class OneCoinForAll(Device):
     """Draws the hash, or the row, and the value by the same coin."""
 
-    def _randomize(self, request: Request, digest: bytes) -> bytes:
-        level, coins = self._level(request, digest)
+    def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
+        level, coins = self._level(request, digest, value)
         return request.randomizer.randomize(level, [coins[0]] * len(coins))
 
 
@@ -238,10 +238,9 @@ def test_a_hash_that_tells_its_values_coin_is_found(randomizer: Randomizer, seed
 class DefaultByRecord(Device):
     """Who has no answer is taken for what another field of theirs says."""
 
-    def _level(self, request: Request, digest: bytes) -> Any:
-        level, coins = super()._level(request, digest)
-        absent = not self._record.present["answer"]
-        return (self._record.values["other"] if absent else level), coins
+    def _value(self, request: Request) -> Value:
+        record = self._record.load()
+        return super()._value(request) if record.present["answer"] else record.values["other"]
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -255,8 +254,8 @@ def test_a_default_that_depends_on_the_record_is_found(seed: int) -> None:
 class LongerForTheLast(Device):
     """One byte more for one cell."""
 
-    def _randomize(self, request: Request, digest: bytes) -> bytes:
-        level, coins = self._level(request, digest)
+    def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
+        level, coins = self._level(request, digest, value)
         last = level == request.randomizer.levels - 1
         return request.randomizer.randomize(level, coins) + bytes(last)
 
@@ -274,7 +273,7 @@ class ChargesByRecord(Device):
 
     def answer(self, payload: bytes) -> bytes:
         report = decode_report(super().answer(payload))
-        less = self._record.values["answer"]
+        less = self._record.load().values["answer"]
         assert isinstance(less, int)
         charged = max(0, report.charged_nano_nats - less)
         return encode_report(replace(report, charged_nano_nats=charged))
@@ -284,7 +283,7 @@ class SaysMore(Device):
     """A field that this version does not know, after all others."""
 
     def answer(self, payload: bytes) -> bytes:
-        value = self._record.values["answer"]
+        value = self._record.load().values["answer"]
         assert isinstance(value, int)
         return super().answer(payload) + bytes([15 << 3, value])
 
@@ -293,7 +292,7 @@ class RefusesOne(Device):
     """A refusal that depends on the record."""
 
     def answer(self, payload: bytes) -> bytes:
-        if self._record.values["answer"] == 0:
+        if self._record.load().values["answer"] == 0:
             return super().answer(payload)
         report = decode_report(super().answer(payload))
         return encode_report(replace(report, outcome=Refusal(1, "no")))  # type: ignore[arg-type]

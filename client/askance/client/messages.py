@@ -48,10 +48,16 @@ class AckStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A device's ordinary 'no': a function of the history of requests, never of the record."""
+    """A device's ordinary 'no': a function of the history of requests, never of the record.
+
+    Args:
+      reason: all that leaves the device.
+      message: one line for the owner's log, with limits, days and names; '' in a refusal that came
+        over the wire.
+    """
 
     reason: Reason
-    message: str
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,10 @@ def decode_request(payload: bytes, schema: Schema) -> Request:
 
 
 def encode_report(report: Report) -> bytes:
-    """The bytes that a device stores and sends, now and at every retry."""
+    """The bytes that a device stores and sends, now and at every retry.
+
+    A refusal's message stays behind: its reason is all that leaves.
+    """
     message = pb.Report(
         request_digest=report.request_digest,
         charged_nano_nats=report.charged_nano_nats,
@@ -67,7 +70,6 @@ def encode_report(report: Report) -> bytes:
     )
     if isinstance(report.outcome, Refusal):
         message.refusal.reason = pb.Reason.ValueType(report.outcome.reason)
-        message.refusal.message = report.outcome.message
     else:
         message.symbol = report.outcome
     return message.SerializeToString(deterministic=True)
@@ -104,7 +106,7 @@ def decode_report(data: bytes) -> Report:
 
 def _decode_refusal(message: pb.Refusal) -> Refusal:
     try:
-        return Refusal(Reason(message.reason), message.message)
+        return Refusal(Reason(message.reason))
     except ValueError:
         raise RemoteProtocolError(
             f"report: expected a known reason, found number {message.reason}"

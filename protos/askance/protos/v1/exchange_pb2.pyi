@@ -181,21 +181,20 @@ Global___Report: _TypeAlias = Report  # noqa: Y015
 
 @_typing.final
 class Refusal(_message.Message):
+    """A reason and nothing else: the text with limits, days and names stays with the device's owner."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     REASON_FIELD_NUMBER: _builtins.int
-    MESSAGE_FIELD_NUMBER: _builtins.int
     reason: Global___Reason.ValueType
-    message: _builtins.str
     def __init__(
         self,
         *,
         reason: Global___Reason.ValueType = ...,
-        message: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["message", b"message", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -113,7 +113,6 @@ def serve(
                 enrolment=enrolment,
                 observer=observer,
                 services=(beside.add_to,),
-                now_s=now_s,
             ),
         )
         held.callback(beside.desk.stop)  # after the service, for which its studies wait

@@ -6,14 +6,14 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
 import grpc
 from grpc import aio
 
-from askance.aggregator.clock import system_now_s
+from askance.aggregator.clock import SteadyClock, SystemSteadyClock
 from askance.aggregator.service.admission import Admission, EnrolmentVerifier
 from askance.aggregator.service.fleet import ServiceFleet
 from askance.aggregator.service.hub import Hub
@@ -41,7 +41,8 @@ class Parts:
       observer: told of what happens.
       services: other services on the same port.
       jitter: where the randomness of waiting comes from.
-      now_s: the time, in whole seconds since 1970, UTC; sleep: how to wait.
+      clock: by which rounds close.
+      sleep: how to wait.
     """
 
     credentials: grpc.ServerCredentials | None = None
@@ -49,7 +50,7 @@ class Parts:
     observer: Observer = SILENT
     services: Sequence[AddService] = ()
     jitter: Jitter = system_jitter
-    now_s: Callable[[], int] = system_now_s
+    clock: SteadyClock = field(default_factory=SystemSteadyClock)
     sleep: Sleep = sleep_ms
 
 
@@ -173,7 +174,7 @@ class AggregatorServer:
         with ThreadPoolExecutor(2, thread_name_prefix="askance-store") as executor:
             parts = self._parts
             self._hub = Hub(
-                self._store, executor, parts.observer, now_s=parts.now_s, sleep=parts.sleep
+                self._store, executor, parts.observer, clock=parts.clock, sleep=parts.sleep
             )
             admission = Admission(self._store, executor)
             servicer = DevicesServicer(

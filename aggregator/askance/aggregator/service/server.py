@@ -25,6 +25,7 @@ from askance.client.errors import StoreError
 from askance.client.service import Jitter, Sleep, sleep_ms, system_jitter
 
 _STOP_MARGIN_S = 10.0
+_LAG_EVERY_S = 1.0
 
 
 AddService = Callable[[aio.Server, ServiceFleet], None]
@@ -192,9 +193,20 @@ class AggregatorServer:
             self._address = (self.host, self._bind(server))
             await server.start()
             self._started.set_result(None)
+            measuring = asyncio.ensure_future(_measure_lag(parts.observer))
             await self._stopping.wait()
+            measuring.cancel()
             await self._hub.stop()
             await server.stop(self._settings.stop_grace_s)
+
+
+async def _measure_lag(observer: Observer) -> None:
+    """Tell the observer, every second, how late the event loop is."""
+    loop = asyncio.get_running_loop()
+    while True:
+        due_s = loop.time() + _LAG_EVERY_S
+        await asyncio.sleep(_LAG_EVERY_S)
+        observer.loop_lagged(max(loop.time() - due_s, 0.0))
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

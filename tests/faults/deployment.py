@@ -222,7 +222,7 @@ class Deployment:
     async def cancel(self, place: int) -> None:
         """The analyst cancels a study."""
         digest = self.digest(place)
-        if digest not in self.disk.store.studies():
+        if self.disk.store.study(digest) is None:
             return
         desk = self.desk
         with suppress(StoreError):

@@ -34,7 +34,7 @@ from askance.client.service import rare_collections
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _PATIENCE_S = 60.0  # how long a busy event loop may take to change what the health service says
-_LAST_WORD_S = 2.0  # and when it is to end
+_LAST_WORD_S = 0.5  # and when it is to end: a flooded event loop is not waited for
 _OTHER_DESCRIPTORS = 256  # files, pages of metrics, check-ins' connections
 _LOOK_EVERY_S = 1.0
 _CERTIFICATE_DAYS = 30  # before its end an operator is warned

@@ -196,8 +196,8 @@ class AggregatorServer:
             measuring = asyncio.ensure_future(_measure_lag(parts.observer))
             await self._stopping.wait()
             measuring.cancel()
-            await self._hub.stop()
-            await server.stop(self._settings.stop_grace_s)
+            # Together: while what has arrived is committed, no new call is taken.
+            await asyncio.gather(self._hub.stop(), server.stop(self._settings.stop_grace_s))
 
 
 async def _measure_lag(observer: Observer) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Mapping
@@ -140,6 +141,7 @@ def _serve(arguments: argparse.Namespace) -> int:
 
     with logs_to(sys.stderr, configuration.log_level), draining_at_signals() as stopping:
         serve(configuration, stopping=stopping, ready=ready)
+    gc.freeze()  # the process ends: a collection of what a flood has left would take a second
     return 0
 
 

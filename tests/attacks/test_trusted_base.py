@@ -205,34 +205,30 @@ def test_an_analyst_that_signs_without_end_is_forgotten_from_the_oldest(
     assert forgotten.reason is Reason.UNKNOWN_STUDY
 
 
-def test_answers_that_cost_nothing_do_not_fill_the_disk(
+def test_replays_of_one_question_do_not_end_a_device_for_life(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same question under another round is answered from the frozen symbol, and stored."""
+    """65,535 replays of one question under new rounds cost nothing and used up all answers."""
     for room in (askance.client.ledger.memory, askance.client.ledger.sqlite):
-        monkeypatch.setattr(room, "MAX_ANSWERS", 3)
+        monkeypatch.setattr(room, "MAX_ANSWERS", 2)
     bench = Bench(ledger)
     reports = [bench.ask(round_=round_) for round_ in range(5)]
     assert [report.charged_nano_nats for report in reports] == [EPSILON, 0, 0, 0, 0]
-    assert not any(isinstance(report.outcome, Refusal) for report in reports[:3])
-    for report in reports[3:]:
-        assert isinstance(report.outcome, Refusal)
-        assert report.outcome.reason is Reason.OVER_LIFE_BUDGET
-    assert bench.ask(round_=2) == reports[2]  # a retry is the stored bytes, as ever
-    assert len(list(ledger.history())) == 3
+    assert {report.outcome for report in reports} == {reports[0].outcome}
+    assert bench.ask(round_=2) == reports[2]  # a retry gives the same bytes
+    assert len(list(ledger.history())) == 1
+    other = bench.ask(predicate(SCHEMA.age < 3))
+    assert other.charged_nano_nats == EPSILON
 
 
-def test_tables_that_tell_nothing_do_not_fill_the_disk(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_without_a_loss_is_refused(ledger: Ledger) -> None:
     """Equal rows have a loss of 0: any number of distinct questions would be free."""
-    for room in (askance.client.ledger.memory, askance.client.ledger.sqlite):
-        monkeypatch.setattr(room, "MAX_ANSWERS", 3)
     bench = Bench(ledger)
     table = randomizer_pb2.Table(levels=2, symbols=2, entries=[2**63] * 4)
-    for age in range(5):
-        bench.ask(predicate(SCHEMA.age < age + 1), randomizer_pb2.Randomizer(table=table))
-    assert [entry.nano_nats for entry in ledger.history()] == [0, 0, 0]
+    asked = bench.ask(predicate(SCHEMA.age < 1), randomizer_pb2.Randomizer(table=table))
+    assert isinstance(asked.outcome, Refusal)
+    assert asked.outcome.reason is Reason.INVALID_RANDOMIZER
+    assert list(ledger.history()) == []
 
 
 def test_a_missing_field_takes_the_same_work(monkeypatch: pytest.MonkeyPatch) -> None:

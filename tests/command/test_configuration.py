@@ -83,7 +83,7 @@ ERRORS = {
     'schema = "people.toml"': ("schema = 1", "records.schema: expected a text, found a number"),
     'key = "id"': ('key = "id"\nrow = 0', "records.key: expected row .* or key .*, found both"),
     'key = "id"\n': ("row = -1\n", "records.row: expected a whole number of 0 to"),
-    "release_ms = 250": ("release_ms = true", "run.release_ms: expected a whole number of 0 to"),
+    "release_ms = 250": ("release_ms = true", "run.release_ms: expected a whole number of 20 to"),
     "connections = 3": ("connections = 0", "run.connections: expected a whole number of 1 to 256"),
     "longest_wait_s = 5": ("longest_wait_s = 0", "run.longest_wait_s: expected a whole number"),
 }

@@ -74,8 +74,8 @@ def test_status_and_history_tell_what_was_spent(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = DeviceHome.create(tmp_path, "").ledgers()
-    charge = Charge(b"r" * 32, b"s" * 32, b"q" * 32, 20_000, 500_000_000, b"\1")
-    file.ledger().commit(charge, Limits(10**9, 10**9, 10**9), lambda symbol, charged, spent: symbol)
+    charge = Charge(b"r" * 32, b"s" * 32, b"q" * 32, 20_000 * 86_400, 500_000_000, b"\1")
+    file.ledger().commit(charge, Limits(10**9, 10**9, 10**9), lambda symbol, *_: symbol)
     file.close()
     _, status, _ = run(capsys, "status", str(tmp_path))
     assert (status["spent_nano_nats"], status["answers"]) == (500_000_000, 1)

@@ -115,13 +115,14 @@ class Bench:
     def refusal(self, device: Device, payload: bytes) -> Refusal:
         """The refusal of a request, which must not have cost or changed anything."""
         before = list(device.ledger.history())
-        report = self.answer(device, payload)
-        assert isinstance(report.outcome, Refusal)
-        assert report.charged_nano_nats == 0
+        turn = device.begin((payload,))
+        (told,) = turn.refusals  # to the owner, with a text
+        report = decode_report(turn.finish()[digest_of(payload)])
+        assert report == Report(digest_of(payload), Refusal(told.reason), 0, 0)
         assert list(device.ledger.history()) == before
         assert device.ledger.stored(digest_of(payload)) is None
-        assert "\n" not in report.outcome.message
-        return report.outcome
+        assert "\n" not in told.message
+        return told
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ class TestCharges:
         device = bench.device(studies=[study], life_nano_nats=2 * HALF)
         queries = [predicate(bench.schema.colour == label) for label in ("red", "green", "blue")]
         reports = [bench.answer(device, bench.payload(study, query)) for query in queries]
-        assert [report.spent_nano_nats for report in reports] == [HALF, 2 * HALF, 2 * HALF]
+        assert [report.spent_nano_nats for report in reports] == [HALF, 2 * HALF, 0]
         assert isinstance(reports[2].outcome, Refusal)
 
     def test_a_familys_loss_is_charged_as_certified(self, bench: Bench) -> None:
@@ -188,7 +188,7 @@ class TestFrozenQuestions:
         first = bench.answer(device, bench.payload(study))
         again = bench.answer(device, bench.payload(study, round_=1))
         assert again.outcome == first.outcome == b"\x00"
-        assert (again.charged_nano_nats, again.spent_nano_nats) == (0, HALF)
+        assert (again.charged_nano_nats, again.spent_nano_nats, again.sequence) == (0, 0, 0)
 
     def test_nor_in_another_study(self, bench: Bench, chosen_coins: Coins) -> None:
         one, two = bench.study(1), bench.study(2)

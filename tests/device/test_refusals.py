@@ -201,8 +201,19 @@ class TestTime:
         assert bench.refusal(device, asked).reason is Reason.CLOCK_MOVED_BACK
         bench.now_s = -5
         assert bench.refusal(device, asked).reason is Reason.CLOCK_MOVED_BACK
-        bench.now_s = today - 50  # the same day: nothing is gained by it
+        bench.now_s = today
         assert isinstance(bench.answer(device, asked).outcome, bytes)
+
+    def test_an_expired_study_does_not_revive_within_a_day(self, bench: Bench) -> None:
+        start = bench.now_s
+        old = bench.study(1, expires=start + 100)
+        new = bench.study(2, expires=start + 10 * DAY)
+        device = bench.device(studies=[old, new])
+        bench.now_s = start + 200
+        bench.answer(device, bench.payload(new))
+        bench.now_s = start + 50  # the same day, and before the study expired
+        asked = bench.payload(old, predicate(bench.schema.smoker == 0))
+        assert bench.refusal(device, asked).reason is Reason.CLOCK_MOVED_BACK
 
     def test_an_expired_study_stays_so_when_the_clock_is_set_back(self, bench: Bench) -> None:
         old, new = bench.study(1), bench.study(2, expires=bench.now_s + 10 * DAY)
@@ -238,8 +249,8 @@ class TestBudgets:
         refusal = bench.refusal(device, second)
         assert refusal.reason is Reason.OVER_STUDY_BUDGET
         assert refusal.message == (
-            "expected at most 500000000 nano-nats a study in all,"
-            " found a request for 500000000 more"
+            "expected at most 500000000 nano-nats per study in all,"
+            " got a request for 500000000 more"
         )
 
     def test_the_owners_limit_for_a_study(self, bench: Bench) -> None:
@@ -269,13 +280,18 @@ class TestBudgets:
             bench.now_s += DAY
         assert bench.refusal(device, payloads[2]).reason is Reason.OVER_LIFE_BUDGET
 
-    def test_a_refused_answer_reports_what_was_spent_before(self, bench: Bench) -> None:
-        study = bench.study(budget=HALF)
-        device = bench.device(studies=[study])
+    def test_the_widest_limit_that_is_passed_is_named(self, bench: Bench) -> None:
+        """Life before day before study: what is over for good is not reported as passing."""
+        study = bench.study(budget=HALF, expires=bench.now_s + 10 * DAY)
         first, second, _ = self.queries(bench, study)
-        bench.answer(device, first)
-        report = bench.answer(device, second)
-        assert (report.charged_nano_nats, report.spent_nano_nats) == (0, HALF)
+        for limits, reason in (
+            ({"life_nano_nats": HALF, "day_nano_nats": HALF}, Reason.OVER_LIFE_BUDGET),
+            ({"day_nano_nats": HALF}, Reason.OVER_DAY_BUDGET),
+            ({}, Reason.OVER_STUDY_BUDGET),
+        ):
+            device = bench.device(studies=[study], **limits)
+            bench.answer(device, first)
+            assert bench.refusal(device, second).reason is reason
 
     def test_one_that_costs_too_much_leaves_room_for_one_that_does_not(self, bench: Bench) -> None:
         study = bench.study(budget=2 * HALF)

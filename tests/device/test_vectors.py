@@ -91,4 +91,4 @@ def test_without_the_budget_for_it_nothing_is_said(bench: Bench) -> None:
     study, randomizer = bench.study(), hypercube_response(3, HALF)
     device = bench.device(studies=[study], life_nano_nats=HALF - 1)
     refusal = bench.refusal(device, bench.payload(study, query_of(bench), randomizer))
-    assert refusal.reason is Reason.OVER_STUDY_BUDGET
+    assert refusal.reason is Reason.OVER_LIFE_BUDGET

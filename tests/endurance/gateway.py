@@ -21,7 +21,7 @@ from typing import Any, TextIO
 from askance.client.codec import digest_of
 from askance.client.device import Device, Policy
 from askance.client.ledger import LedgerFile
-from askance.client.messages import AckStatus, Reason
+from askance.client.messages import AckStatus, Reason, Refusal
 from askance.client.queries import EncodedRecord
 from askance.client.service import DeviceRunner, Identity, token_digest
 from askance.client.service.channels import open_channel
@@ -71,6 +71,9 @@ class Quiet:
 
     def answered(self, refusal: Reason | None) -> None:
         """Says nothing."""
+
+    def refused(self, refusal: Refusal) -> None:
+        """The text is of no interest."""
 
     def failed(self, failure: str) -> None:
         """Says nothing."""

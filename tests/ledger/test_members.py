@@ -13,7 +13,7 @@ import pytest
 
 from askance.client.errors import InvalidParameter, StoreError
 from askance.client.ledger import (
-    Answer,
+    SECONDS_PER_DAY,
     Charge,
     LedgerFile,
     Limits,
@@ -21,7 +21,7 @@ from askance.client.ledger import (
     SqliteLedger,
     Totals,
 )
-from askance.client.ledger.sqlite import KIND
+from askance.client.ledger.postings import KIND
 from askance.client.sqlite_file import FileKind, SqliteFile
 
 STUDY = b"s" * 32
@@ -35,10 +35,10 @@ def name(number: int) -> bytes:
 
 
 def charge(number: int, nano_nats: int, symbol: bytes = b"y") -> Charge:
-    return Charge(name(number), STUDY, name(number), 10, nano_nats, symbol)
+    return Charge(name(number), STUDY, name(number), 10 * SECONDS_PER_DAY, nano_nats, symbol)
 
 
-def compose(symbol: bytes, charged: int, spent: int) -> bytes:
+def compose(symbol: bytes, charged: int, spent: int, sequence: int) -> bytes:
     return symbol + b" charged %d spent %d" % (charged, spent)
 
 
@@ -58,7 +58,7 @@ def test_each_member_has_the_whole_of_a_budget(file: LedgerFile) -> None:
     for member in MEMBERS:
         ledger = file.ledger(member)
         assert ledger.commit(charge(1, 100), LIMITS, compose) == b"y charged 100 spent 100"
-        assert ledger.commit(charge(2, 1), LIMITS, compose) is Overrun.STUDY
+        assert ledger.commit(charge(2, 1), LIMITS, compose) is Overrun.LIFE
     assert file.members() == tuple(sorted(MEMBERS))
 
 
@@ -73,9 +73,9 @@ def test_all_that_is_kept_is_told_in_order(file: LedgerFile, path: Path) -> None
     file.ledger("b").commit(charge(1, 5), LIMITS, compose)
     file.ledger("a").commit(charge(2, 6), LIMITS, compose)
     kept = list(file.answers())
-    assert kept == [
-        Answer("b", charge(1, 5), b"y charged 5 spent 5"),
-        Answer("a", charge(2, 6), b"y charged 6 spent 6"),
+    assert [(one.member, one.charge, one.report) for one in kept] == [
+        ("b", charge(1, 5), b"y charged 5 spent 5"),
+        ("a", charge(2, 6), b"y charged 6 spent 6"),
     ]
     file.close()
     again = LedgerFile.open(path)
@@ -101,10 +101,10 @@ def test_a_single_device_s_file_from_before_members_keeps_its_charges(path: Path
             )
     old.close()
     ledger = SqliteLedger.open(path)
-    assert ledger.totals(STUDY, 10) == Totals(90, 90, 90, 10)
-    assert [entry.request_digest for entry in ledger.history()] == [name(1), name(2), name(3)]
+    assert ledger.totals(STUDY, 10) == Totals(90, 90, 90, 11 * SECONDS_PER_DAY - 1)
+    assert [entry.request_digest for entry in ledger.history()] == [name(1), name(3)]
     assert ledger.stored(name(3)) == b"report 3"
-    assert ledger.commit(charge(4, 11), LIMITS, compose) is Overrun.STUDY
+    assert ledger.commit(charge(4, 11), LIMITS, compose) is Overrun.LIFE
     ledger.close()
     again = LedgerFile.open(path)
     assert again.members() == ("",)
@@ -133,8 +133,8 @@ class SlowDisk:
 
 @pytest.fixture
 def disk(file: LedgerFile) -> SlowDisk:
-    slow = SlowDisk(file._file.connection)
-    file._file.connection = slow  # type: ignore[assignment]  # a stand-in
+    slow = SlowDisk(file._file.file.connection)
+    file._file.file.connection = slow  # type: ignore[assignment]  # a stand-in
     return slow
 
 
@@ -178,7 +178,7 @@ def test_nobody_reads_what_is_not_yet_on_the_disk(file: LedgerFile, disk: SlowDi
 
 
 def test_a_step_that_fails_alone_takes_no_other_with_it(file: LedgerFile, disk: SlowDisk) -> None:
-    def broken(symbol: bytes, charged: int, spent: int) -> bytes:
+    def broken(symbol: bytes, charged: int, spent: int, sequence: int) -> bytes:
         raise ZeroDivisionError
 
     with ThreadPoolExecutor(4) as pool:
@@ -200,7 +200,7 @@ def test_a_step_that_fails_alone_takes_no_other_with_it(file: LedgerFile, disk: 
 def test_a_failing_disk_fails_all_who_waited_and_no_one_after(
     file: LedgerFile, statement: str, break_disk: Callable[..., set[str]]
 ) -> None:
-    failing = break_disk(file._file, {statement})
+    failing = break_disk(file._file.file, {statement})
 
     def spend(member: str) -> bytes | Overrun:
         return file.ledger(member).commit(charge(1, 7), LIMITS, compose)

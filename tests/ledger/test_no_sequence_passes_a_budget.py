@@ -15,8 +15,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from askance.client.errors import StoreError
-from askance.client.ledger import Charge, Ledger, Limits, MemoryLedger, Overrun, SqliteLedger
+from askance.client.ledger import (
+    SECONDS_PER_DAY,
+    Charge,
+    Ledger,
+    Limits,
+    MemoryLedger,
+    Overrun,
+    SqliteLedger,
+)
 
+DAY = SECONDS_PER_DAY
 STUDIES = [bytes([n]) * 32 for n in range(3)]
 SMALL = st.integers(0, 7)
 
@@ -61,27 +70,30 @@ class Spending(RuleBasedStateMachine):
         study=st.sampled_from(STUDIES),
         question=SMALL,
         day=st.integers(0, 3),
-        nano_nats=st.integers(0, 25),
+        nano_nats=st.integers(1, 25),
         symbol=st.binary(min_size=1, max_size=2),
     )
     def answer(
         self, request: int, study: bytes, question: int, day: int, nano_nats: int, symbol: bytes
     ) -> None:
-        charge = Charge(name(b"r", request), study, name(b"q", question), day, nano_nats, symbol)
+        charge = Charge(
+            name(b"r", request), study, name(b"q", question), day * DAY, nano_nats, symbol
+        )
         outcome = self.ledger.commit(charge, self.limits, self.compose)
         if charge.request_digest in self.reports:
             assert outcome == self.reports[charge.request_digest]
             return
-        symbol = self.frozen.get(charge.question, symbol)
-        cost = 0 if charge.question in self.frozen else nano_nats
-        if isinstance(outcome, Overrun):
-            assert self.would_pass(study, day, cost) is outcome
+        if charge.question in self.frozen:
+            assert outcome == self.compose(self.frozen[charge.question], 0, 0, 0)
             return
-        spent = self.total(study=study) + cost
-        assert outcome == self.compose(symbol, cost, spent)
+        if isinstance(outcome, Overrun):
+            assert self.would_pass(study, day, nano_nats) is outcome
+            return
+        spent = self.total(study=study) + nano_nats
+        assert outcome == self.compose(symbol, nano_nats, spent, len(self.entries) + 1)
         self.reports[charge.request_digest] = outcome
         self.frozen[charge.question] = symbol
-        self.entries.append((study, day, cost))
+        self.entries.append((study, day, nano_nats))
 
     @rule(request=SMALL)
     def look(self, request: int) -> None:
@@ -98,11 +110,11 @@ class Spending(RuleBasedStateMachine):
                 assert totals.study == self.total(study=study) <= self.limits.study
                 assert totals.day == self.total(day=day) <= self.limits.day
                 assert totals.life == self.total() <= self.limits.life
-                assert totals.last_day == max((entry[1] for entry in self.entries), default=0)
+                assert totals.last_s == DAY * max((entry[1] for entry in self.entries), default=0)
 
     @staticmethod
-    def compose(symbol: bytes, charged: int, spent: int) -> bytes:
-        return symbol + b"/%d/%d" % (charged, spent)
+    def compose(symbol: bytes, charged: int, spent: int, sequence: int) -> bytes:
+        return symbol + b"/%d/%d/%d" % (charged, spent, sequence)
 
     def total(self, study: bytes | None = None, day: int | None = None) -> int:
         return sum(
@@ -110,13 +122,11 @@ class Spending(RuleBasedStateMachine):
         )
 
     def would_pass(self, study: bytes, day: int, cost: int) -> Overrun | None:
-        if not cost:
-            return None
-        if self.total(study=study) + cost > self.limits.study:
-            return Overrun.STUDY
+        if self.total() + cost > self.limits.life:
+            return Overrun.LIFE
         if self.total(day=day) + cost > self.limits.day:
             return Overrun.DAY
-        return Overrun.LIFE if self.total() + cost > self.limits.life else None
+        return Overrun.STUDY if self.total(study=study) + cost > self.limits.study else None
 
 
 class DurableSpending(Spending):
@@ -132,12 +142,12 @@ class DurableSpending(Spending):
         self.ledger.close()
         self.ledger = SqliteLedger.open(self.path)
 
-    @rule(request=st.integers(8, 11), nano_nats=st.integers(0, 25))
+    @rule(request=st.integers(8, 11), nano_nats=st.integers(1, 25))
     def fail(self, request: int, nano_nats: int) -> None:
         """The disk fails under a commit: what would be new is not there, what was there is."""
         assert isinstance(self.ledger, SqliteLedger)
-        connection = self.ledger._file.connection
-        self.ledger._file.connection = FailingCommit(connection)  # type: ignore[assignment]  # a broken disk
+        connection = self.ledger._file.file.connection
+        self.ledger._file.file.connection = FailingCommit(connection)  # type: ignore[assignment]  # a broken disk
         question = name(b"q", request)
         charge = Charge(name(b"r", request), STUDIES[0], question, 0, nano_nats, b"x")
         try:
@@ -146,7 +156,7 @@ class DurableSpending(Spending):
         except StoreError:
             pass
         finally:
-            self.ledger._file.connection = connection
+            self.ledger._file.file.connection = connection
 
     def teardown(self) -> None:
         if hasattr(self, "folder"):

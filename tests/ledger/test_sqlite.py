@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from askance.client.errors import StoreError
-from askance.client.ledger import Charge, Limits, SqliteLedger, Totals
+from askance.client.ledger import SECONDS_PER_DAY, Charge, Limits, SqliteLedger, Totals
 
+DAY = SECONDS_PER_DAY
 STUDY = b"s" * 32
 AMPLE = Limits(study=1 << 40, day=1 << 40, life=1 << 40)
 
@@ -34,9 +35,11 @@ def ledger(path: Path) -> Iterator[SqliteLedger]:
 
 def spend(ledger: SqliteLedger, number: int, nano_nats: int = 5) -> bytes:
     charge = Charge(
-        number.to_bytes(32, "big"), STUDY, number.to_bytes(32, "big"), 10, nano_nats, b"y"
+        number.to_bytes(32, "big"), STUDY, number.to_bytes(32, "big"), 10 * DAY, nano_nats, b"y"
     )
-    report = ledger.commit(charge, AMPLE, lambda symbol, charged, spent: b"report %d" % spent)
+    report = ledger.commit(
+        charge, AMPLE, lambda symbol, charged, spent, sequence: b"report %d" % spent
+    )
     assert isinstance(report, bytes)
     return report
 
@@ -47,7 +50,7 @@ def test_everything_survives_a_restart(path: Path, ledger: SqliteLedger) -> None
     ledger.close()
     again = SqliteLedger.open(path)
     assert again.stored((1).to_bytes(32, "big")) == report
-    assert again.totals(STUDY, 10) == Totals(5, 5, 5, 10)
+    assert again.totals(STUDY, 10) == Totals(5, 5, 5, 10 * DAY)
     assert list(again.history()) == history
     assert spend(again, 1) == report
     again.close()
@@ -65,7 +68,7 @@ def test_what_was_spent_survives_a_kill(path: Path) -> None:
         for number in range(10_000):
             name = number.to_bytes(32, "big")
             charge = Charge(name, b"s" * 32, name, 10, 5, b"y")
-            ledger.commit(charge, limits, lambda symbol, charged, spent: b"report")
+            ledger.commit(charge, limits, lambda symbol, charged, spent, sequence: b"report")
             print(number, flush=True)
         """
     )
@@ -87,14 +90,16 @@ def test_a_row_that_no_ledger_writes_is_refused_by_the_file_itself(
     path: Path, ledger: SqliteLedger
 ) -> None:
     ledger.close()
-    good = {"request_digest": bytes(32), "study_digest": STUDY, "question": bytes(32), "day": 1}
-    good |= {"nano_nats": 1, "symbol": b"y", "report": b"r"}
-    for column, value in {"nano_nats": -1, "day": -1, "study_digest": b"short"}.items():
+    good = {"request_digest": bytes(32), "study_digest": STUDY, "question": bytes(32), "at_s": 1}
+    good |= {"nano_nats": 1, "symbol": b"y", "report": b"r", "hash": bytes(32)}
+    good |= {"member": "", "enrolment": b"", "sequence": 1, "kind": "answer"}
+    bad = {"nano_nats": 0, "at_s": -1, "study_digest": b"short", "sequence": 0, "kind": "gift"}
+    for column, value in {**bad, "question": None}.items():
         row = {**good, column: value}
         connection = sqlite3.connect(path)
         with pytest.raises(sqlite3.IntegrityError):
             connection.execute(
-                f"INSERT INTO charges ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",
+                f"INSERT INTO postings ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",
                 tuple(row.values()),
             )
         connection.close()
@@ -104,7 +109,7 @@ def test_a_row_that_no_ledger_writes_is_refused_by_the_file_itself(
 def test_a_failing_disk_spends_nothing_and_is_tried_again(
     ledger: SqliteLedger, statement: str, break_disk: Callable[..., set[str]]
 ) -> None:
-    failing = break_disk(ledger._file, {statement})
+    failing = break_disk(ledger._file.file, {statement})
     with pytest.raises(StoreError, match="nothing was spent: disk I/O error"):
         spend(ledger, 1)
     failing.clear()
@@ -116,7 +121,7 @@ def test_a_failing_disk_spends_nothing_and_is_tried_again(
 def test_a_disk_that_cannot_even_roll_back_lets_nothing_more_out(
     ledger: SqliteLedger, statement: str, break_disk: Callable[..., set[str]]
 ) -> None:
-    failing = break_disk(ledger._file, {statement, "ROLLBACK"})
+    failing = break_disk(ledger._file.file, {statement, "ROLLBACK"})
     for _ in range(2):
         with pytest.raises(StoreError, match="nothing was spent"):
             spend(ledger, 1)

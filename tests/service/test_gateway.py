@@ -16,7 +16,7 @@ from askance.aggregator.store import MemoryStore
 from askance.client.device import Policy
 from askance.client.errors import StoreError
 from askance.client.ledger import LedgerFile, MemoryLedger
-from askance.client.messages import Reason
+from askance.client.messages import Reason, Refusal
 from askance.client.service import Gateway, Member, channel_options
 
 MEMBERS = 6
@@ -32,6 +32,9 @@ class Notes:
 
     def answered(self, refusal: Reason | None) -> None:
         self.answers.append(refusal)
+
+    def refused(self, refusal: Refusal) -> None:
+        """The text is of no interest."""
 
     def failed(self, failure: str) -> None:
         self.failures.append(failure)
@@ -145,7 +148,64 @@ def test_a_refusal_is_told_by_its_reason(
             await asyncio.to_thread(server.fleet.ask, world.broadcast(1), world.accounts(1))
 
     run(serve())
-    assert notes.answers == [Reason.OVER_STUDY_BUDGET]
+    assert notes.answers == [Reason.OVER_LIFE_BUDGET]
+
+
+class Broken(MemoryLedger):
+    """A ledger with a defect: an exception that no caller foresees, with a value in its text."""
+
+    whole = False
+
+    def standing(self, *arguments: Any) -> Any:
+        if not self.whole:
+            raise ZeroDivisionError("smoker=1")
+        return super().standing(*arguments)
+
+
+def test_any_exception_in_one_members_task_ends_neither_the_gateway_nor_the_others(
+    world: Any, store: MemoryStore, server: AggregatorServer, run: Any
+) -> None:
+    """It ended all streams; and its text is no line for a log."""
+    world.enrol(store, MEMBERS)
+    round_, notes, broken = world.broadcast(MEMBERS), Notes(), Broken()
+    ledgers = [broken, *(MemoryLedger() for _ in range(MEMBERS - 1))]
+
+    async def serve() -> Any:
+        async with running(gateway(world, server.address, notes, ledgers)) as task:
+            asking = asyncio.ensure_future(
+                asyncio.to_thread(server.fleet.ask, round_, world.accounts(MEMBERS))
+            )
+            await until(lambda: len(notes.answers) == MEMBERS - 1 and len(notes.failures) > 1)
+            assert not task.done()
+            broken.whole = True  # and that member tries again
+            return await asking
+
+    (tally,) = run(serve())
+    assert tally.answered == MEMBERS
+    assert set(notes.failures) == {"ZeroDivisionError"}
+
+
+def test_any_exception_in_one_check_in_is_counted_by_its_type(
+    world: Any, store: MemoryStore, server: AggregatorServer, run: Any
+) -> None:
+    world.enrol(store, MEMBERS)
+    ledgers = [Broken(), *(MemoryLedger() for _ in range(MEMBERS - 1))]
+
+    async def serve() -> Any:
+        asking = asyncio.ensure_future(
+            asyncio.to_thread(server.fleet.ask, world.broadcast(MEMBERS), world.accounts(MEMBERS))
+        )
+        await until(lambda: server.hub.outstanding == MEMBERS)
+        outcome = await gateway(world, server.address, Notes(), ledgers).check_in_once()
+        ledgers[0].whole = True  # type: ignore[attr-defined]  # the first one is broken
+        last = await gateway(world, server.address, Notes(), ledgers).check_in_once()
+        await asking
+        return outcome, last
+
+    outcome, last = run(serve())
+    assert outcome.answered == MEMBERS - 1
+    assert dict(outcome.failures) == {"ZeroDivisionError": 1}
+    assert last.failures.total() == 0
 
 
 @pytest.mark.parametrize("ledgers", [1, 5])

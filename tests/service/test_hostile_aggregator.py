@@ -12,9 +12,10 @@ import pytest
 from grpc import aio
 
 from askance.client.codec import digest_of
-from askance.client.device import Device
+from askance.client.device import MAX_REFUSALS, Device
 from askance.client.errors import RemoteProtocolError
-from askance.client.messages import AckStatus
+from askance.client.messages import AckStatus, Refusal
+from askance.client.queries import EncodedRecord
 from askance.client.service import (
     MAX_REQUESTS,
     MAX_RESPONSE_BYTES,
@@ -28,6 +29,8 @@ from askance.client.service import (
     decode_check_in,
     encode_response,
 )
+from askance.client.service.evaluation import TimedEvaluation
+from askance.protos.v1 import exchange_pb2 as pb
 
 if TYPE_CHECKING:
     from tests.service.conftest import World
@@ -303,11 +306,50 @@ def test_an_aggregator_that_asks_for_ever_is_cut_off(
     assert len(list(device.ledger.history())) == 1
 
 
-def test_unacknowledged_reports_are_bounded(world: World, device: Device, run: Run) -> None:
-    """Requests of no study cost nothing to make up; a device keeps a bounded number of refusals."""
-    failures: list[Exception] = []
+def round_requests(asking: Response) -> Callable[[int], bytes]:
+    """From a round's number, the request that an aggregator made, as of that round."""
+
+    def payload(number: int) -> bytes:
+        message = pb.Request.FromString(asking.requests[0])
+        message.round = number
+        return message.SerializeToString(deterministic=True)
+
+    return payload
+
+
+def test_refusals_of_requests_of_no_study_are_bounded(
+    world: World, device: Device, run: Run
+) -> None:
+    """Requests of no study cost nothing to make up; past the limit no report leaves."""
     floods = [
         Response(requests=tuple(b"%d %d" % (flood, n) for n in range(MAX_REQUESTS)))
+        for flood in range(8)
+    ]
+    script, refusals = Script(*floods), list[Refusal]()
+
+    async def scenario() -> None:
+        async with aggregator(script) as channel:
+            runner = world.runner(0, device, channel, on_refusal=refusals.append)
+            task = asyncio.ensure_future(runner.participate())
+            await until(lambda: len(refusals) == MAX_REFUSALS + MAX_REQUESTS)
+            assert runner.unacknowledged == MAX_REFUSALS
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    run(scenario())
+
+
+def test_unacknowledged_reports_are_bounded(
+    world: World, device: Device, asking: Response, run: Run
+) -> None:
+    """Answers of one question, over and over, cost nothing; a device keeps a bounded number."""
+    failures: list[Exception] = []
+    payload = round_requests(asking)
+    floods = [
+        Response(
+            studies=asking.studies,
+            requests=tuple(payload(MAX_REQUESTS * flood + n) for n in range(MAX_REQUESTS)),
+        )
         for flood in range(20)
     ]
     script = Script(*floods)
@@ -330,28 +372,50 @@ def test_reports_leave_at_a_time_that_does_not_tell_how_long_they_took(
 ) -> None:
     log: list[str] = []
     device = world.device(0)
+    record = device._record.load()
 
     class Slow:
         def words(self, request: bytes, count: int) -> tuple[int, ...]:
-            log.append("computed")
+            log.append("coins drawn")
             return tuple(range(count))
 
-    device._coins = Slow()
+        def load(self) -> EncodedRecord:
+            log.append("evaluated")
+            return record
+
+    device._coins = device._record = Slow()
     script = Script(asking)
 
     async def sleep(milliseconds: int) -> None:
         log.append(f"wait of {milliseconds} ms begun")
-        await asyncio.sleep(0.02)
-        log.append("wait over")
+        await asyncio.sleep(0.02 * milliseconds)
+        log.append(f"wait of {milliseconds} ms over")
 
     async def scenario() -> None:
         async with aggregator(script) as channel:
-            runner = DeviceRunner(device, world.identity(0), channel, sleep=sleep, release_ms=20)
+            evaluate = TimedEvaluation(10, sleep=sleep)
+            runner = DeviceRunner(
+                device,
+                world.identity(0),
+                channel,
+                sleep=sleep,
+                evaluate=evaluate,
+                release_ms=20,
+            )
             await runner.check_in_once()
             log.append("delivered")
+            evaluate.close()
 
     run(scenario())
-    assert log == ["wait of 20 ms begun", "computed", "wait over", "delivered"]
+    assert log == [
+        "wait of 20 ms begun",
+        "wait of 10 ms begun",
+        "evaluated",
+        "wait of 10 ms over",
+        "coins drawn",
+        "wait of 20 ms over",
+        "delivered",
+    ]
     assert len(script.heard[1].reports) == 1
 
 

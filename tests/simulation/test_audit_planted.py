@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from askance.client.codec import decode_report, encode_report
-from askance.client.device import Device
-from askance.client.ledger import Charge, Ledger, Limits, MemoryLedger, Overrun
+from askance.client.device import Device, Value
+from askance.client.ledger import Charge, Compose, Ledger, Limits, MemoryLedger, Overrun
 from askance.client.messages import Refusal, Request
 from askance.client.randomizers import (
     Randomizer,
@@ -53,8 +53,8 @@ def promises(audit: Audit) -> set[str]:
 class TrueItemFirst(Device):
     """Sends a set as a list of its cells; the own one comes first."""
 
-    def _randomize(self, request: Request, digest: bytes) -> bytes:
-        level, coins = self._level(request, digest)
+    def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
+        level, coins = self._level(request, digest, value)
         bitmap = request.randomizer.randomize(level, coins)
         cells = [v for v in range(8 * len(bitmap)) if bitmap[v // 8] >> (7 - v % 8) & 1]
         return bytes(sorted(cells, key=lambda cell: cell != level))
@@ -73,8 +73,8 @@ def test_a_true_item_that_comes_first_is_found(seed: int) -> None:
 class NeverTheLast(Device):
     """Off by one: draws among one cell fewer than there are."""
 
-    def _randomize(self, request: Request, digest: bytes) -> bytes:
-        level, coins = self._level(request, digest)
+    def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
+        level, coins = self._level(request, digest, value)
         symbol = request.randomizer.randomize(level, coins)
         last = request.randomizer.levels - 1
         return symbol if symbol[0] < last else bytes([last - 1])
@@ -93,8 +93,8 @@ def another(randomizer: Randomizer) -> type[Device]:
     class Other(Device):
         """Randomizes by another table than the one that was sent and is charged."""
 
-        def _randomize(self, request: Request, digest: bytes) -> bytes:
-            level, coins = self._level(request, digest)
+        def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
+            level, coins = self._level(request, digest, value)
             return randomizer.randomize(level, coins)
 
     return Other
@@ -128,9 +128,9 @@ class ForgettingLedger(MemoryLedger):
         return None
 
     def commit(
-        self, charge: Charge, limits: Limits, compose: Callable[[bytes, int, int], bytes]
+        self, charge: Charge, limits: Limits, compose: Compose
     ) -> bytes | Overrun:
-        return compose(charge.symbol, charge.nano_nats, charge.nano_nats)
+        return compose(charge.symbol, charge.nano_nats, charge.nano_nats, 1)
 
 
 def forgetful(*, ledger: Ledger, **parts: Any) -> Device:
@@ -162,7 +162,7 @@ class Thawing(MemoryLedger):
     """Keeps reports by request, and freezes no question."""
 
     def commit(
-        self, charge: Charge, limits: Limits, compose: Callable[[bytes, int, int], bytes]
+        self, charge: Charge, limits: Limits, compose: Compose
     ) -> bytes | Overrun:
         return super().commit(replace(charge, question=charge.request_digest), limits, compose)
 
@@ -205,8 +205,8 @@ def test_devices_that_draw_the_same_coins_are_found() -> None:
 class NeverFlips(Device):
     """The chance of the truth, 1 - e^-eps in floats, was rounded to 1."""
 
-    def _randomize(self, request: Request, digest: bytes) -> bytes:
-        level, _ = self._level(request, digest)
+    def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
+        level, _ = self._level(request, digest, value)
         return bytes([level])
 
 
@@ -224,8 +224,8 @@ def test_certainty_is_found_at_every_epsilon(nats: int) -> None:
 class OneCoinForAll(Device):
     """Draws the hash, or the row, and the value by the same coin."""
 
-    def _randomize(self, request: Request, digest: bytes) -> bytes:
-        level, coins = self._level(request, digest)
+    def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
+        level, coins = self._level(request, digest, value)
         return request.randomizer.randomize(level, [coins[0]] * len(coins))
 
 
@@ -260,8 +260,8 @@ def test_a_default_that_depends_on_the_record_is_found(seed: int) -> None:
 class LongerForTheLast(Device):
     """One byte more for one cell."""
 
-    def _randomize(self, request: Request, digest: bytes) -> bytes:
-        level, coins = self._level(request, digest)
+    def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
+        level, coins = self._level(request, digest, value)
         last = level == request.randomizer.levels - 1
         return request.randomizer.randomize(level, coins) + bytes(last)
 

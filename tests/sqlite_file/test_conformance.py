@@ -13,10 +13,11 @@ import pytest
 
 from askance.aggregator.store import SqliteStore, StoredReport
 from askance.aggregator.store.migrations import KIND as STORE
+from askance.client import sqlite_file
 from askance.client.errors import StoreError, UnsupportedStore
 from askance.client.ledger import Charge, Limits, SqliteLedger
-from askance.client.ledger.sqlite import KIND as LEDGER
-from askance.client.sqlite_file import FileKind
+from askance.client.ledger.postings import KIND as LEDGER
+from askance.client.sqlite_file import FileKind, SqliteFile
 
 PAGE = 4096
 
@@ -24,7 +25,7 @@ PAGE = 4096
 def fill_ledger(ledger: Any) -> None:
     for number in range(150):
         name = number.to_bytes(32, "big")
-        charge = Charge(name, b"s" * 32, name, 10, 5, b"y")
+        charge = Charge(name, b"s" * 32, name, 864_000, 5, b"y")
         ledger.commit(charge, Limits(10**9, 10**9, 10**9), lambda *_: b"report")
 
 
@@ -39,11 +40,12 @@ class Keeper:
     kind: FileKind
     type: Any
     fill: Callable[[Any], None]
+    file: Callable[[Any], SqliteFile]
 
 
 KEEPERS = {
-    "ledger": Keeper(LEDGER, SqliteLedger, fill_ledger),
-    "store": Keeper(STORE, SqliteStore, fill_store),
+    "ledger": Keeper(LEDGER, SqliteLedger, fill_ledger, lambda ledger: ledger._file.file),
+    "store": Keeper(STORE, SqliteStore, fill_store, lambda store: store._file),
 }
 
 
@@ -84,15 +86,16 @@ def test_a_commit_is_synced_to_the_disk_before_it_returns(
     keeper: Keeper, path: Path, kept: Any
 ) -> None:
     def pragmas(of: Any) -> list[object]:
-        names = ("journal_mode", "synchronous")
-        return [of._file.connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
+        names = ("journal_mode", "synchronous", "fullfsync", "checkpoint_fullfsync")
+        connection = keeper.file(of).connection
+        return [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
 
     made = pragmas(kept)
     kept.close()
     again = keeper.type.open(path)
     opened = pragmas(again)
     again.close()
-    assert made == opened == ["wal", 2]  # 2 is FULL
+    assert made == opened == ["wal", 2, 1, 1]  # 2 is FULL
 
 
 def test_a_missing_file_is_refused_and_none_is_made(keeper: Keeper, path: Path) -> None:
@@ -179,3 +182,56 @@ def test_a_truncated_file_is_refused(keeper: Keeper, path: Path, kept: Any) -> N
     os.truncate(path, path.stat().st_size // 2)
     with pytest.raises(StoreError, match=f"expected a sound {keeper.kind.name}"):
         keeper.type.open(path)
+
+
+class Deaf:
+    """A connection on which a pragma does not come into force."""
+
+    def __init__(self, connection: sqlite3.Connection, pragma: str) -> None:
+        self._connection, self._pragma = connection, pragma
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def execute(self, statement: str, *parameters: Any) -> Any:
+        if statement.startswith(f"PRAGMA {self._pragma}="):
+            statement = f"PRAGMA {self._pragma}"
+        return self._connection.execute(statement, *parameters)
+
+
+@pytest.mark.parametrize(
+    "pragma", ["journal_mode", "synchronous", "fullfsync", "checkpoint_fullfsync"]
+)
+def test_a_file_whose_commits_would_not_be_durable_is_refused(
+    keeper: Keeper, path: Path, kept: Any, pragma: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept.close()
+    edit(path, "PRAGMA journal_mode=DELETE")
+    connect = sqlite_file._connect
+
+    def deaf(path: Path) -> Any:
+        connection = connect(path)
+        connection.execute("PRAGMA synchronous=NORMAL")
+        return Deaf(connection, pragma)
+
+    monkeypatch.setattr(sqlite_file, "_connect", deaf)
+    with pytest.raises(StoreError, match=f"expected {pragma} = \\w+ in force, got"):
+        keeper.type.open(path)
+
+
+@pytest.mark.parametrize("statement", ["INSERT", "COMMIT"])
+def test_nothing_is_read_inside_a_transaction_that_was_not_rolled_back(
+    keeper: Keeper, path: Path, kept: Any, statement: str, break_disk: Callable[..., set[str]]
+) -> None:
+    file = keeper.file(kept)
+    failing = break_disk(file, {statement, "ROLLBACK"})
+    with pytest.raises(StoreError):
+        keeper.fill(kept)
+    failing.clear()
+    for attempt in (file.reading, file.transaction):
+        with pytest.raises(StoreError, match="still open; restart the process"), attempt():
+            raise AssertionError("expected no access to the file")
+    kept.close()
+    again = keeper.type.open(path)
+    keeper.fill(again)
+    again.close()

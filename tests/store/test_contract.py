@@ -343,3 +343,34 @@ class TestLifeOfAStudy:
         with pytest.raises(StoreError, match="expected a stored one"):
             store.conclude(FIRST, Conclusion(StudyState.DONE, "done", "", "{}"))
         assert not store.asked(SECOND)
+
+
+class TestSequenceNumbers:
+    def test_the_highest_of_a_user_is_kept(self, store: Store) -> None:
+        store.enrol(devices(1, 2))
+        assert store.acknowledged_sequence(0) == 0
+        store.accept([StoredReport(FIRST, 0, b"a", 3), StoredReport(FIRST, 1, b"a", 9)])
+        store.accept([StoredReport(SECOND, 0, b"b", 2), StoredReport(SECOND, 1, b"b", 0)])
+        assert (store.acknowledged_sequence(0), store.acknowledged_sequence(1)) == (3, 9)
+        store.accept([StoredReport(bytes(32), 0, b"c", (1 << 63) - 1)])
+        assert store.acknowledged_sequence(0) == (1 << 63) - 1
+
+    def test_two_reports_of_a_user_in_one_batch(self, store: Store) -> None:
+        store.enrol(devices(1))
+        store.accept([StoredReport(FIRST, 0, b"a", 5), StoredReport(SECOND, 0, b"b", 4)])
+        assert store.acknowledged_sequence(0) == 5
+
+    def test_a_report_that_was_refused_raises_nothing(self, store: Store) -> None:
+        store.enrol(devices(1))
+        store.accept([StoredReport(FIRST, 0, b"a", 1)])
+        other = [StoredReport(FIRST, 0, b"b", 7), StoredReport(SECOND, 0, b"c", 2)]
+        assert store.accept(other) == [CONFLICT, ACCEPTED]
+        assert store.acknowledged_sequence(0) == 2
+
+    def test_a_user_that_nobody_knows_has_none(self, store: Store) -> None:
+        assert store.acknowledged_sequence(5) == 0
+
+    @pytest.mark.parametrize("sequence", [-1, 1 << 63])
+    def test_a_number_out_of_range_is_refused(self, store: Store, sequence: int) -> None:
+        with pytest.raises(StoreError, match="sequence number of 0 to 2"):
+            store.accept([StoredReport(FIRST, 0, b"a", sequence)])

@@ -48,10 +48,16 @@ class AckStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A device's ordinary 'no': a function of the history of requests, never of the record."""
+    """A device's ordinary 'no': a function of the history of requests, never of the record.
+
+    Args:
+      reason: all that leaves the device.
+      message: one line for the owner's log, with limits, days and names; '' in a refusal that came
+        over the wire.
+    """
 
     reason: Reason
-    message: str
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +146,12 @@ class Report:
     """A device's answer to one request.
 
     `outcome` is the randomized symbol's bytes or a refusal; `charged_nano_nats` what this answer
-    cost and `spent_nano_nats` what the study has cost the device so far.
+    cost and `spent_nano_nats` what the study has cost the device so far. `sequence` is the number
+    of this charged answer in the device's ledger, from 1; 0 for a refusal or a reused answer.
     """
 
     request_digest: bytes
     outcome: bytes | Refusal
     charged_nano_nats: int
     spent_nano_nats: int
+    sequence: int = 0

@@ -61,6 +61,7 @@ class SqliteFile:
         self._path = path
         self._kind = kind
         self._lock = threading.Lock()
+        self._stuck = False  # in a transaction that could not be rolled back
 
     @classmethod
     def create(cls, path: Path, kind: FileKind) -> SqliteFile:
@@ -121,8 +122,13 @@ class SqliteFile:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """To read, alone."""
+        """Read, alone.
+
+        Raises:
+            StoreError: the file cannot be read, or holds a transaction that was not rolled back.
+        """
         with self._lock:
+            self._check_usable()
             try:
                 yield self.connection
             except sqlite3.Error as error:
@@ -132,8 +138,14 @@ class SqliteFile:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """One atomic, durable step; a failure of the disk leaves the file as it was."""
+        """Make one atomic, durable step; a failure of the disk leaves the file as it was.
+
+        Raises:
+            StoreError: nothing was made durable, or the file holds a transaction that was not
+                rolled back.
+        """
         with self._lock:
+            self._check_usable()
             try:
                 self.connection.execute("BEGIN IMMEDIATE")
                 yield self.connection
@@ -157,9 +169,16 @@ class SqliteFile:
             if self.connection.in_transaction:  # SQLite rolls back by itself on some errors
                 self.connection.execute("ROLLBACK")
         except sqlite3.Error:
-            # A disk that cannot even do that: the open transaction makes every later BEGIN fail,
-            # so that nothing leaves and nothing is acknowledged until the file is opened again.
-            return
+            # The open transaction still shows its rows to every read: nothing may leave and
+            # nothing may be acknowledged until the file is opened again.
+            self._stuck = True
+
+    def _check_usable(self) -> None:
+        if self._stuck:
+            raise StoreError(
+                f"{self._kind.name} {self._path}: {self._kind.undone}: expected a transaction that"
+                " was rolled back, got one still open; restart the process"
+            )
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -168,17 +187,37 @@ def _connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _set_durable(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=FULL")
-    connection.execute("PRAGMA foreign_keys=ON")
+# `fullfsync` has an effect on macOS only, where fsync alone leaves data in the drive's cache.
+_DURABLE = {
+    "journal_mode": ("WAL", "wal"),
+    "synchronous": ("FULL", 2),
+    "fullfsync": ("ON", 1),
+    "checkpoint_fullfsync": ("ON", 1),
+    "foreign_keys": ("ON", 1),
+}
+
+
+def _set_durable(connection: sqlite3.Connection, path: Path, kind: FileKind) -> None:
+    """Set the pragmas that make a commit durable, and read them back.
+
+    Raises:
+        StoreError: one is not in force, for example WAL on a file system that cannot keep it.
+    """
+    for name, (value, in_force) in _DURABLE.items():
+        connection.execute(f"PRAGMA {name}={value}").fetchall()
+        row = connection.execute(f"PRAGMA {name}").fetchone()
+        if row is None or row[0] != in_force:
+            found = "nothing" if row is None else row[0]
+            raise StoreError(
+                f"{kind.name} {path}: expected {name} = {in_force} in force, got {found}"
+            )
 
 
 def _fill(path: Path, kind: FileKind) -> None:
     """Makes a whole file of an empty one; closing it folds the log into it."""
     connection = _connect(path)
     try:
-        _set_durable(connection)
+        _set_durable(connection, path, kind)
         connection.executescript(kind.script(0))
     finally:
         connection.close()
@@ -198,7 +237,7 @@ def _take_hold(connection: sqlite3.Connection, path: Path, kind: FileKind) -> No
     problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if problem != "ok":
         raise StoreError(f"{name} {path}: expected a sound {name}, found: {problem}")
-    _set_durable(connection)
+    _set_durable(connection, path, kind)
     connection.execute("BEGIN IMMEDIATE")  # takes the exclusive lock now, not at the first write
     connection.execute("COMMIT")
     if version < kind.version:

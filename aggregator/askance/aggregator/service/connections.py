@@ -50,6 +50,11 @@ class Connection:
         self._acks: list[Ack] = []
         self._flushing: asyncio.Task[None] | None = None
 
+    def echo(self, sequence: int) -> None:
+        """Queue the highest acknowledged sequence number, to be sent before any request."""
+        if sequence:
+            self._parts.append(encode_response(Response(acknowledged_sequence=sequence)))
+
     def push(self, *parts: bytes) -> None:
         """Queues parts of responses, each with at most one request or study."""
         self._parts.extend(parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
@@ -28,6 +29,7 @@ from askance.client.errors import AskanceError, LocalProtocolError, StoreError
 from askance.client.messages import AckStatus, Refusal, Report
 from askance.client.service import Sleep, sleep_ms
 
+_SEQUENCES = 1 << 16  # users whose highest acknowledged sequence number is remembered
 _PAGE = 1024  # reports of an interrupted round that are entered between two turns of the loop
 _ACK_S = 1.0  # how long an acknowledgement waits for a request to ride on
 # Between two looks at the clock, and two notes of what is left of a round: a machine that starts
@@ -98,6 +100,7 @@ class Hub:
         self._cancelled: set[bytes] = set()  # studies that ask nobody any more
         self._waiting: set[bytes] = set()  # open studies that only an operator can let go on
         self._acknowledging: list[Connection] = []
+        self._sequences: OrderedDict[int, int] = OrderedDict()
         self._ending: set[asyncio.Future[None]] = set()
         self._stopped = False
 
@@ -152,6 +155,24 @@ class Hub:
         return [
             part for round_ in self._rounds.values() for part in round_.owed(ordinal, known_studies)
         ]
+
+    async def acknowledged_sequence(self, ordinal: int) -> int:
+        """Return the highest sequence number in this user's durable reports; 0 for none.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        known = self._sequences.get(ordinal)
+        if known is None:
+            loop = asyncio.get_running_loop()
+            known = await loop.run_in_executor(
+                self._executor, self._store.acknowledged_sequence, ordinal
+            )
+            # A commit that ended meanwhile has not raised it: too low is harmless.
+            self._sequences[ordinal] = known
+            if len(self._sequences) > _SEQUENCES:
+                self._sequences.popitem(last=False)
+        return known
 
     async def open(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
         """Asks a round and returns its tallies when every member has answered or refused, or its
@@ -349,7 +370,12 @@ class Hub:
         arrivals = [(opened, arrival) for _, opened, arrival in durable]
         committed = self._commits.submit(
             [
-                StoredReport(arrival.report.request_digest, arrival.ordinal, arrival.data)
+                StoredReport(
+                    arrival.report.request_digest,
+                    arrival.ordinal,
+                    arrival.data,
+                    arrival.report.sequence,
+                )
                 for _, arrival in arrivals
             ]
         )
@@ -372,6 +398,9 @@ class Hub:
         for (opened, arrival), status in zip(arrivals, future.result(), strict=True):
             if status is AckStatus.ACCEPTED:
                 self._tell(arrival.report)
+                known = self._sequences.get(arrival.ordinal)
+                if known is not None:
+                    self._sequences[arrival.ordinal] = max(known, arrival.report.sequence)
             if status in (AckStatus.ACCEPTED, AckStatus.DUPLICATE):
                 opened.enter(arrival)
 

@@ -132,12 +132,14 @@ class DevicesServicer:
                 message = decode_check_in(data)
                 ordinal = await self._admission.ordinal(message)
                 acks = tuple(await self._deliver(ordinal, message))
+                acknowledged = await self._hub.acknowledged_sequence(ordinal)
                 parts = deque(self._hub.owed(ordinal, set(message.known_studies)))
         finally:
             self._check_ins -= 1
         every = self._settings.check_in_every_ms
         wait_ms = every // 2 + self._jitter(every)
-        parts.appendleft(encode_response(Response(acks=acks, retry_after_ms=wait_ms)))
+        first = Response(acks=acks, retry_after_ms=wait_ms, acknowledged_sequence=acknowledged)
+        parts.appendleft(encode_response(first))
         return next_message(parts)
 
     async def _participate(self, context: Context) -> None:
@@ -150,6 +152,7 @@ class DevicesServicer:
         acks = await self._deliver(ordinal, message)  # first: what is settled is not asked again
         known = set(message.known_studies)
         connection = Connection(ordinal, known, context.write, context.abort)
+        connection.echo(await self._hub.acknowledged_sequence(ordinal))
         self._hub.connect(connection)
         try:
             connection.acknowledge(acks)

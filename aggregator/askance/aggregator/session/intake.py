@@ -11,6 +11,7 @@ from askance.client.codec import decode_report
 from askance.client.errors import RemoteProtocolError
 from askance.client.messages import AckStatus, Refusal, Report
 
+_MAX_SEQUENCE = (1 << 63) - 1  # no ledger numbers further, and no store keeps more
 _MAX_SPENT = 1 << 62  # a total that no ledger can hold is a lie, and would overflow the accounts
 
 
@@ -105,6 +106,8 @@ class Intake:
 
 def _plausible(report: Report, group: Group) -> bool:
     if report.spent_nano_nats > _MAX_SPENT or report.charged_nano_nats > report.spent_nano_nats:
+        return False
+    if report.sequence > _MAX_SEQUENCE:
         return False
     if isinstance(report.outcome, Refusal):
         return report.charged_nano_nats == 0

@@ -13,6 +13,7 @@ from askance.client.messages import AckStatus, SignedStudy
 DIGEST_BYTES = 32
 DEVICE_ID_BYTES = 64  # at most; at least one
 TOKEN_ID_BYTES = 16
+MAX_SEQUENCE = (1 << 63) - 1
 MAX_EVIDENCE = 4  # conflicting reports kept for one request and device: enough to prove a conflict
 
 
@@ -65,11 +66,15 @@ class Conclusion:
 
 
 class StoredReport(NamedTuple):
-    """A report's bytes as they arrived, with the request and the user they answer for."""
+    """A report's bytes as they arrived, with the request and the user they answer for.
+
+    `sequence` is the report's number in the device's ledger; 0: it has none.
+    """
 
     request_digest: bytes
     ordinal: int
     data: bytes
+    sequence: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +273,10 @@ class Store(Protocol):
         """
         ...
 
+    def acknowledged_sequence(self, ordinal: int) -> int:
+        """Return the highest sequence number in the accepted reports of a user; 0 for none."""
+        ...
+
     def reports(self, request_digest: bytes) -> Iterator[tuple[int, bytes]]:
         """What was accepted for a request: (ordinal, bytes), in the order of ordinals."""
         ...
@@ -325,6 +334,10 @@ def checked_arrivals(arrivals: Sequence[StoredReport]) -> Sequence[StoredReport]
             raise StoreError(
                 f"reports: expected a digest of {DIGEST_BYTES} bytes and an ordinal of 0 or more,"
                 f" found {len(arrival.request_digest)} bytes and {arrival.ordinal}"
+            )
+        if not 0 <= arrival.sequence <= MAX_SEQUENCE:
+            raise StoreError(
+                f"reports: expected a sequence number of 0 to 2^63 - 1, got {arrival.sequence}"
             )
     return arrivals
 

@@ -46,6 +46,7 @@ class MemoryStore:
         self._rounds: dict[tuple[bytes, int], RoundNote] = {}
         self._requests: dict[bytes, tuple[bytes, int]] = {}
         self._conclusions: dict[bytes, Conclusion] = {}
+        self._sequences: dict[int, int] = {}
 
     def enrol(self, devices: Iterable[tuple[bytes, bytes]]) -> range:
         listed = checked_devices(devices)
@@ -180,6 +181,9 @@ class MemoryStore:
         first = known.get(arrival.ordinal)
         if first is None:
             known[arrival.ordinal] = arrival.data
+            highest = self._sequences.get(arrival.ordinal, 0)
+            if arrival.sequence > highest:
+                self._sequences[arrival.ordinal] = arrival.sequence
             return AckStatus.ACCEPTED
         if first == arrival.data:
             return AckStatus.DUPLICATE
@@ -188,6 +192,9 @@ class MemoryStore:
         if arrival.data not in others and len(others) < MAX_EVIDENCE:
             others.append(arrival.data)
         return AckStatus.CONFLICT
+
+    def acknowledged_sequence(self, ordinal: int) -> int:
+        return self._sequences.get(ordinal, 0)
 
     def reports(self, request_digest: bytes) -> Iterator[tuple[int, bytes]]:
         with self._lock:

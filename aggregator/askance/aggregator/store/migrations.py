@@ -63,6 +63,11 @@ CREATE TABLE conclusions (
 ) STRICT;
 """
 
+_ACKNOWLEDGED = """
+ALTER TABLE devices ADD COLUMN acknowledged_sequence INTEGER NOT NULL DEFAULT 0
+  CHECK (acknowledged_sequence >= 0);
+"""
+
 # A round's deadline is on a clock that is never set; `closes_unix_s` of the step before is not read
 # any more. A request knows its round, so that a report of a round that is not over is not late.
 _STEADY_ROUNDS = """
@@ -86,7 +91,7 @@ CREATE INDEX studies_by_key ON studies (public_key);
 KIND = FileKind(
     name="store",
     application=0x61736B73,  # "asks"
-    steps=(_FIRST, _LIFE_OF_STUDIES, _STEADY_ROUNDS),
+    steps=(_FIRST, _LIFE_OF_STUDIES, _ACKNOWLEDGED, _STEADY_ROUNDS),
     undone="nothing was stored",
     make="make one: create",
 )

@@ -88,7 +88,8 @@ class SqliteStore:
             start = _population(connection)
             for place, (device_id, token_digest) in enumerate(listed):
                 added = connection.execute(
-                    "INSERT INTO devices VALUES (?, ?, ?) ON CONFLICT (device_id) DO NOTHING",
+                    "INSERT INTO devices (ordinal, device_id, token_digest) VALUES (?, ?, ?)"
+                    " ON CONFLICT (device_id) DO NOTHING",
                     (start + place, device_id, token_digest),
                 )
                 if not added.rowcount:
@@ -104,7 +105,8 @@ class SqliteStore:
             new = 0
             for place, (device_id, token_digest) in enumerate(listed):
                 added = connection.execute(
-                    "INSERT INTO devices VALUES (?, ?, ?) ON CONFLICT (device_id) DO NOTHING",
+                    "INSERT INTO devices (ordinal, device_id, token_digest) VALUES (?, ?, ?)"
+                    " ON CONFLICT (device_id) DO NOTHING",
                     (start + new, device_id, token_digest),
                 )
                 new += added.rowcount
@@ -294,11 +296,18 @@ class SqliteStore:
                 for digest in {arrival.request_digest for arrival in arrivals}
             }
             if _all_new(connection, numbers, arrivals):
-                return [AckStatus.ACCEPTED] * len(arrivals)
-            return [
-                _accept_one(connection, numbers[arrival.request_digest], arrival)
-                for arrival in arrivals
-            ]
+                statuses = [AckStatus.ACCEPTED] * len(arrivals)
+            else:
+                statuses = [
+                    _accept_one(connection, numbers[arrival.request_digest], arrival)
+                    for arrival in arrivals
+                ]
+            _note_sequences(connection, arrivals, statuses)
+            return statuses
+
+    def acknowledged_sequence(self, ordinal: int) -> int:
+        row = self._row("SELECT acknowledged_sequence FROM devices WHERE ordinal = ?", (ordinal,))
+        return 0 if row is None else int(row[0])
 
     def reports(self, request_digest: bytes) -> Iterator[tuple[int, bytes]]:
         last = -1
@@ -462,13 +471,36 @@ def _all_new(
             # back from an event loop that is busy.
             f"INSERT INTO reports VALUES {', '.join(['(?, ?, ?)'] * len(part))}"
             " ON CONFLICT DO NOTHING",
-            [value for digest, *row in part for value in (numbers[digest], *row)],
+            [
+                value
+                for arrival in part
+                for value in (numbers[arrival.request_digest], arrival.ordinal, arrival.data)
+            ],
         )
         new = new and added.rowcount == len(part)
     if not new:
         connection.execute("ROLLBACK TO all_new")
     connection.execute("RELEASE all_new")
     return new
+
+
+def _note_sequences(
+    connection: sqlite3.Connection, arrivals: Sequence[StoredReport], statuses: list[AckStatus]
+) -> None:
+    """Raise the highest sequence number of every user whose report is new."""
+    highest: dict[int, int] = {}
+    for arrival, status in zip(arrivals, statuses, strict=True):
+        if status is AckStatus.ACCEPTED and arrival.sequence > highest.get(arrival.ordinal, 0):
+            highest[arrival.ordinal] = arrival.sequence
+    pairs = list(highest.items())
+    for start in range(0, len(pairs), _ROWS):
+        part = pairs[start : start + _ROWS]
+        connection.execute(
+            "UPDATE devices SET acknowledged_sequence = new.column2 FROM"
+            f" (VALUES {', '.join(['(?, ?)'] * len(part))}) AS new"
+            " WHERE ordinal = new.column1 AND acknowledged_sequence < new.column2",
+            [value for pair in part for value in pair],
+        )
 
 
 def _accept_one(connection: sqlite3.Connection, request: int, arrival: StoredReport) -> AckStatus:

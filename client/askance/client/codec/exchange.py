@@ -58,15 +58,18 @@ def decode_request(payload: bytes, schema: Schema) -> Request:
 
 
 def encode_report(report: Report) -> bytes:
-    """The bytes that a device stores and sends, now and at every retry."""
+    """The bytes that a device stores and sends, now and at every retry.
+
+    A refusal's message stays behind: its reason is all that leaves.
+    """
     message = pb.Report(
         request_digest=report.request_digest,
         charged_nano_nats=report.charged_nano_nats,
         spent_nano_nats=report.spent_nano_nats,
+        sequence=report.sequence,
     )
     if isinstance(report.outcome, Refusal):
         message.refusal.reason = pb.Reason.ValueType(report.outcome.reason)
-        message.refusal.message = report.outcome.message
     else:
         message.symbol = report.outcome
     return message.SerializeToString(deterministic=True)
@@ -93,13 +96,17 @@ def decode_report(data: bytes) -> Report:
         case _:
             raise RemoteProtocolError("report: expected a symbol or a refusal, found neither")
     return Report(
-        message.request_digest, outcome, message.charged_nano_nats, message.spent_nano_nats
+        message.request_digest,
+        outcome,
+        message.charged_nano_nats,
+        message.spent_nano_nats,
+        message.sequence,
     )
 
 
 def _decode_refusal(message: pb.Refusal) -> Refusal:
     try:
-        return Refusal(Reason(message.reason), message.message)
+        return Refusal(Reason(message.reason))
     except ValueError:
         raise RemoteProtocolError(
             f"report: expected a known reason, found number {message.reason}"

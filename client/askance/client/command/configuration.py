@@ -21,7 +21,8 @@ from askance.client.toml_tables import TomlTable, a_text, texts, true_or_false
 _KEY_BYTES = 32
 _MAX_CONNECTIONS = 256
 _MAX_RELEASE_MS = 24 * 3_600_000
-_RELEASE_MS = 100  # longer than an answer takes to compute
+_RELEASE_MS = 1000  # half of it is longer than an evaluation takes on a busy machine
+_LEAST_RELEASE_MS = 20  # of less, the half is no time limit that an evaluation keeps
 _CONNECTIONS = 8
 _LONGEST_WAIT_S = 60
 _MAX_WAIT_S = 3600
@@ -55,7 +56,8 @@ class Configuration:
       ca: the authority that signs the aggregator's certificate (PEM); None for plain text.
       policy: what is answered, and for how much.
       records: whose records.
-      release_ms: how long after its request a report leaves; 0 for at once.
+      release_ms: a report leaves at a multiple of so many milliseconds after its request came;
+        half of it is the time limit of reading and evaluating a record.
       connections: over how many connections a gateway's streams are spread.
       longest_wait_s: between two tries to reach the aggregator.
     """
@@ -94,7 +96,7 @@ def configuration_in(given: TomlTable, path: Path) -> Configuration:
     allowed = _policy(_needed(given, "policy"))
     source = _records(_needed(given, "records"), folder)
     run = given.table("run") or TomlTable({}, "")
-    release_ms = run.get("release_ms", _within(0, _MAX_RELEASE_MS))
+    release_ms = run.get("release_ms", _within(_LEAST_RELEASE_MS, _MAX_RELEASE_MS))
     connections = run.get("connections", _within(1, _MAX_CONNECTIONS)) or _CONNECTIONS
     longest = run.get("longest_wait_s", _within(1, _MAX_WAIT_S)) or _LONGEST_WAIT_S
     given.finish()

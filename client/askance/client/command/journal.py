@@ -7,10 +7,12 @@ import logging
 import sys
 from collections import Counter
 
-from askance.client.messages import Reason
+from askance.client.messages import Reason, Refusal
+from askance.client.printable import printable
 from askance.client.service.clock import utc
 
 _EVERY_S = 2  # what happens within so many seconds is one line of counts
+_TEXTS = 8  # of refusals, within that time: a hostile aggregator could fill the log with them
 _LOGGER = logging.getLogger("askance.device")
 
 
@@ -35,6 +37,7 @@ class Journal:
         self._answered = 0
         self._refused: Counter[str] = Counter()
         self._failed: Counter[str] = Counter()
+        self._texts: Counter[str] = Counter()
         self._due: asyncio.TimerHandle | None = None
 
     def say(self, message: str) -> None:
@@ -49,8 +52,15 @@ class Journal:
             self._refused[refusal.name] += 1
         self._soon()
 
+    def refused(self, refusal: Refusal) -> None:
+        """Keep a refusal's text, if there were few others lately."""
+        text = f"{refusal.reason.name}: {printable(refusal.message)}"
+        if text in self._texts or len(self._texts) < _TEXTS:
+            self._texts[text] += 1
+            self._soon()
+
     def failed(self, failure: str) -> None:
-        """One more exchange, or ledger, failed in that way."""
+        """One more exchange, ledger or evaluation failed in that way."""
         self._failed[failure] += 1
         self._soon()
 
@@ -68,11 +78,14 @@ class Journal:
             _LOGGER.info("answered count=%d", self._answered)
         for reason, count in sorted(self._refused.items()):
             _LOGGER.info("refused reason=%s count=%d", reason, count)
+        for text, count in self._texts.most_common():
+            _LOGGER.info("refused count=%d text=%r", count, text)
         for failure, count in self._failed.most_common():
             _LOGGER.warning("failed count=%d failure=%r", count, failure)
         self._answered = 0
         self._refused.clear()
         self._failed.clear()
+        self._texts.clear()
 
     def _soon(self) -> None:
         if self._due is None:

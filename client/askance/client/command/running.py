@@ -153,7 +153,8 @@ def _gateway(home: DeviceHome, configuration: Configuration, journal: Journal) -
 def _members(root: Identity, people: People, file: LedgerFile) -> Iterator[Member]:
     identities = _identities(root, people.names)
     for place, (name, identity) in enumerate(zip(people.names, identities, strict=True)):
-        yield Member(name, identity, people.record(place), file.ledger(name))
+        ledger = file.ledger(name, identity.device_id)
+        yield Member(name, identity, people.record(place), ledger)
 
 
 def _identities(root: Identity, names: Sequence[str]) -> Iterator[Identity]:

@@ -45,8 +45,9 @@ _FILL_IN = "FILL IN"
 _RUN = (
     "",
     "[run]",
-    "# Reports leave so many milliseconds after their requests came, whatever the record.",
-    "release_ms = 100",
+    "# Reports leave at a multiple of so many milliseconds after their requests came, whatever the",
+    "# record; a record that is not read and evaluated in half of it is answered by the default.",
+    "release_ms = 1000",
     "# Over how many connections a gateway's people are spread.",
     "connections = 8",
     "# The longest wait between two tries to reach the aggregator.",

@@ -6,13 +6,27 @@ of that is settled before the record is looked at, so that charges and refusals 
 history of requests only.
 
 `examination` is a pure function of bytes and is done once for each distinct study and request;
-`policy` is what the device's owner allows; `core` puts them and the ledger together. `audit` goes
+`policy` is what the device's owner allows; `settling` decides from these and the ledger, and has
+no access to records or coins; `core` evaluates what is to be charged, and commits it. `audit` goes
 over what a ledger's file holds, after the fact.
 """
 
 from askance.client.device.audit import Audit
-from askance.client.device.core import Device
+from askance.client.device.core import Device, RecordSource, TooManyRefusals, Turn, Value
 from askance.client.device.examination import ExaminedRequest, ExaminedStudy, Examiner
 from askance.client.device.policy import Policy
+from askance.client.device.settling import MAX_REFUSALS
 
-__all__ = ["Audit", "Device", "ExaminedRequest", "ExaminedStudy", "Examiner", "Policy"]
+__all__ = [
+    "MAX_REFUSALS",
+    "Audit",
+    "Device",
+    "ExaminedRequest",
+    "ExaminedStudy",
+    "Examiner",
+    "Policy",
+    "RecordSource",
+    "TooManyRefusals",
+    "Turn",
+    "Value",
+]

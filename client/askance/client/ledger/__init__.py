@@ -13,27 +13,43 @@ answers and totals are a member's, the disk is waited for together (`group_commi
 
 from askance.client.ledger.contract import (
     MAX_ANSWERS,
-    Answer,
+    SECONDS_PER_DAY,
     Charge,
+    Compose,
     Entry,
     Ledger,
     Limits,
     Overrun,
+    Standing,
     Totals,
 )
+from askance.client.ledger.mark import mark_path
+from askance.client.ledger.marked import LedgerBehind
 from askance.client.ledger.memory import MemoryLedger
+from askance.client.ledger.postings import LOSS_STEP, NO_HASH, Kind, Posting
+from askance.client.ledger.repairs import accept_loss, repair_clock
 from askance.client.ledger.sqlite import LedgerFile, SqliteLedger
 
 __all__ = [
+    "LOSS_STEP",
     "MAX_ANSWERS",
-    "Answer",
+    "NO_HASH",
+    "SECONDS_PER_DAY",
     "Charge",
+    "Compose",
     "Entry",
+    "Kind",
     "Ledger",
+    "LedgerBehind",
     "LedgerFile",
     "Limits",
     "MemoryLedger",
     "Overrun",
+    "Posting",
     "SqliteLedger",
+    "Standing",
     "Totals",
+    "accept_loss",
+    "mark_path",
+    "repair_clock",
 ]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from askance.client.errors import StoreError
-from askance.client.sqlite_file import SqliteFile
+from askance.client.ledger.marked import MarkedFile
 
 T = TypeVar("T")
 
@@ -17,14 +17,14 @@ class GroupCommit:
     """Commits what came while the commit before was on its way; there is no timer.
 
     The first thread that comes leads: it runs the steps of all that wait, its own among them, in
-    one transaction, and wakes them when the disk has it. Who came meanwhile is the next commit, led
-    by the first of them. A lone thread commits at once.
+    one transaction, and wakes them when the disk has it and the mark has reached it. Who came
+    meanwhile is the next commit, led by the first of them. A lone thread commits at once.
 
     Nothing of a step is seen by anybody before it is durable: the file is held from the first
     step's first statement until the commit has returned.
     """
 
-    def __init__(self, file: SqliteFile) -> None:
+    def __init__(self, file: MarkedFile) -> None:
         self._file = file
         self._guard = threading.Lock()  # of the two below
         self._waiting: list[_Step[Any]] = []
@@ -34,8 +34,9 @@ class GroupCommit:
         """Runs a step and returns what it returned, durably.
 
         Args:
-          work: reads, and then writes at most once, as the last thing it does; so one that raises
-            has written nothing, and the others' steps stand.
+          work: reads, and then writes, as the last thing it does and by statements only; so one
+            that raises anything but the disk's error has written nothing, and the others' steps
+            stand.
 
         Raises:
           StoreError: nothing of the whole transaction was made durable.

@@ -9,69 +9,36 @@ from pathlib import Path
 from askance.client.errors import InvalidParameter
 from askance.client.ledger.contract import (
     MAX_ANSWERS,
-    Answer,
+    SECONDS_PER_DAY,
     Charge,
     Compose,
     Entry,
     Limits,
     Overrun,
+    Standing,
     Totals,
+    check_charge,
     overrun,
 )
 from askance.client.ledger.group_commit import GroupCommit
-from askance.client.sqlite_file import FileKind, SqliteFile
+from askance.client.ledger.marked import ACCEPTED, MarkedFile, read_number
+from askance.client.ledger.postings import (
+    PAGE,
+    Kind,
+    Posting,
+    append,
+    last_of_chain,
+    read_page,
+)
 
 MAX_MEMBER_BYTES = 256
-_CHUNK = 4096  # rows read at a time, so that whoever commits meanwhile waits for no more than these
+MAX_ENROLMENT_BYTES = 64
 
-# Sums are taken over `charges` and nothing else, so there is no second number to disagree with.
-_FIRST = """
-CREATE TABLE charges (
-  sequence INTEGER PRIMARY KEY,
-  request_digest BLOB NOT NULL UNIQUE CHECK (length(request_digest) = 32),
-  study_digest BLOB NOT NULL CHECK (length(study_digest) = 32),
-  question BLOB NOT NULL CHECK (length(question) = 32),
-  day INTEGER NOT NULL CHECK (day >= 0),
-  nano_nats INTEGER NOT NULL CHECK (nano_nats >= 0),
-  symbol BLOB NOT NULL,
-  report BLOB NOT NULL
-) STRICT;
-CREATE INDEX charges_by_study ON charges (study_digest, nano_nats);
-CREATE INDEX charges_by_day ON charges (day, nano_nats);
-CREATE INDEX charges_by_question ON charges (question);
-"""
-
-# A gateway keeps many people's ledgers in one file. Every index is led by the member, so that no
-# ledger's sums take longer because others stand beside it.
-_MEMBERS = """
-CREATE TABLE charges_of_members (
-  sequence INTEGER PRIMARY KEY,
-  member TEXT NOT NULL DEFAULT '',
-  request_digest BLOB NOT NULL CHECK (length(request_digest) = 32),
-  study_digest BLOB NOT NULL CHECK (length(study_digest) = 32),
-  question BLOB NOT NULL CHECK (length(question) = 32),
-  day INTEGER NOT NULL CHECK (day >= 0),
-  nano_nats INTEGER NOT NULL CHECK (nano_nats >= 0),
-  symbol BLOB NOT NULL,
-  report BLOB NOT NULL,
-  UNIQUE (member, request_digest)
-) STRICT;
-INSERT INTO charges_of_members SELECT sequence, '', request_digest, study_digest, question, day,
-  nano_nats, symbol, report FROM charges ORDER BY sequence;
-DROP TABLE charges;
-ALTER TABLE charges_of_members RENAME TO charges;
-CREATE INDEX charges_by_study ON charges (member, study_digest, nano_nats);
-CREATE INDEX charges_by_day ON charges (member, day, nano_nats);
-CREATE INDEX charges_by_question ON charges (member, question);
-"""
-
-KIND = FileKind(
-    name="ledger",
-    application=0x61736B6C,  # "askl"
-    steps=(_FIRST, _MEMBERS),
-    undone="nothing was spent",
-    make="make one: init",
-)
+# Bytes of payloads that a file keeps. An honest study asks a device, or all of a gateway's members
+# together, some thousands of distinct requests of a few hundred bytes; 65,536 of the longest ones
+# (256 KiB) would be 16 GiB.
+MAX_STUDY_PAYLOADS = 64 << 20
+MAX_PAYLOADS = 1 << 30
 
 
 class LedgerFile:
@@ -81,36 +48,42 @@ class LedgerFile:
     budgets is refused. Members' commits that come together wait for the disk together.
     """
 
-    def __init__(self, file: SqliteFile) -> None:
+    def __init__(self, file: MarkedFile) -> None:
         """Use `create` or `open`."""
         self._file = file
         self._commits = GroupCommit(file)
 
     @classmethod
     def create(cls, path: Path) -> LedgerFile:
-        """Makes a new file without any charge at `path`.
+        """Make a new file without any charge at `path`.
 
         Raises:
-          StoreError: something is there already (a ledger is never overwritten), or the disk says
-            no.
+            StoreError: a ledger or its mark is there already (none is ever overwritten), or the
+                disk refuses.
         """
-        return cls(SqliteFile.create(path, KIND))
+        return cls(MarkedFile.create(path))
 
     @classmethod
     def open(cls, path: Path) -> LedgerFile:
-        """Opens the ledgers at `path`, or refuses.
+        """Open the ledgers at `path`, or refuse.
 
         Raises:
-          StoreError: no file, no ledger, damaged, or in use by another process.
-          UnsupportedStore: written by a newer version.
+            LedgerBehind: the file is older than its mark, or the mark is missing.
+            StoreError: no file, no ledger, damaged, or in use by another process.
+            UnsupportedStore: written by a newer version.
         """
-        return cls(SqliteFile.open(path, KIND))
+        return cls(MarkedFile.open(path))
 
-    def ledger(self, member: str = "") -> SqliteLedger:
-        """One member's ledger, empty if the file has no charge of theirs; '' is a single device's.
+    def ledger(self, member: str = "", enrolment: bytes = b"") -> SqliteLedger:
+        """Return a member's ledger, empty if the file has no charge of theirs.
+
+        Args:
+            member: the member's name; '' for a single device.
+            enrolment: the device id under which the member answers; budgets are the member's
+                whatever it is, the sequence numbers are the enrolment's.
 
         Raises:
-          InvalidParameter: a name that cannot be kept.
+            InvalidParameter: a name or an enrolment that cannot be kept.
         """
         try:
             size = len(member.encode("utf-8"))
@@ -119,35 +92,44 @@ class LedgerFile:
         if size > MAX_MEMBER_BYTES or "\0" in member:
             raise InvalidParameter(
                 f"ledger: expected a member's name of at most {MAX_MEMBER_BYTES} bytes and no zero"
-                f" byte, found {size} bytes"
+                f" byte, got {size} bytes"
             )
-        return SqliteLedger(self._file, self._commits, member)
+        if len(enrolment) > MAX_ENROLMENT_BYTES:
+            raise InvalidParameter(
+                f"ledger: expected an enrolment of at most {MAX_ENROLMENT_BYTES} bytes,"
+                f" got {len(enrolment)}"
+            )
+        return SqliteLedger(self._file, self._commits, member, enrolment)
 
     def members(self) -> tuple[str, ...]:
-        """Who has ever been charged, in order of their names."""
+        """Return the names of all members that have a row, in order."""
         with self._file.reading() as connection:
-            rows = connection.execute("SELECT DISTINCT member FROM charges ORDER BY member")
+            rows = connection.execute("SELECT DISTINCT member FROM postings ORDER BY member")
             return tuple(str(row[0]) for row in rows)
 
-    def answers(self) -> Iterator[Answer]:
-        """Every answer that any member gave, oldest first."""
+    @property
+    def accepted(self) -> int:
+        """The place of the last row of the latest loss that the owner accepted; 0 for none."""
+        with self._file.reading() as connection:
+            return read_number(connection, ACCEPTED)
+
+    def postings(self) -> Iterator[Posting]:
+        """Iterate over all rows, oldest first."""
         last = 0
         while True:
             with self._file.reading() as connection:
-                rows = connection.execute(
-                    "SELECT sequence, member, request_digest, study_digest, question, day,"
-                    " nano_nats, symbol, report FROM charges WHERE sequence > ?"
-                    " ORDER BY sequence LIMIT ?",
-                    (last, _CHUNK),
-                ).fetchall()
-            if not rows:
+                page = read_page(connection, last, PAGE)
+            if not page:
                 return
-            for sequence, member, *charge, report in rows:
-                yield Answer(member, Charge(*charge), report)
-                last = sequence
+            yield from page
+            last = page[-1].place
+
+    def answers(self) -> Iterator[Posting]:
+        """Iterate over the charged answers of all members, oldest first."""
+        return (posting for posting in self.postings() if posting.kind is Kind.ANSWER)
 
     def close(self) -> None:
-        """Lets the file go; every member's ledger is closed with it."""
+        """Let the file go; every member's ledger is closed with it."""
         self._file.close()
 
 
@@ -157,23 +139,31 @@ class SqliteLedger:
     `create` and `open` are for a file with one device's ledger and no other's.
     """
 
-    __slots__ = ("_commits", "_file", "_member")
+    __slots__ = ("_commits", "_enrolment", "_file", "_member")
 
-    def __init__(self, file: SqliteFile, commits: GroupCommit, member: str) -> None:
+    def __init__(
+        self, file: MarkedFile, commits: GroupCommit, member: str, enrolment: bytes
+    ) -> None:
         """Use `create`, `open` or `LedgerFile.ledger`."""
         self._file = file
         self._commits = commits
         self._member = member
+        self._enrolment = enrolment
 
     @classmethod
     def create(cls, path: Path) -> SqliteLedger:
-        """Makes a new, empty ledger at `path` (see `LedgerFile.create`)."""
+        """Make a new, empty ledger at `path` (see `LedgerFile.create`)."""
         return LedgerFile.create(path).ledger()
 
     @classmethod
     def open(cls, path: Path) -> SqliteLedger:
-        """Opens the ledger at `path`, or refuses (see `LedgerFile.open`)."""
+        """Open the ledger at `path`, or refuse (see `LedgerFile.open`)."""
         return LedgerFile.open(path).ledger()
+
+    @property
+    def sequence(self) -> int:
+        with self._file.reading() as connection:
+            return last_of_chain(connection, self._member, self._enrolment)[0]
 
     def stored(self, request_digest: bytes) -> bytes | None:
         with self._file.reading() as connection:
@@ -183,7 +173,19 @@ class SqliteLedger:
         with self._file.reading() as connection:
             return self._totals(connection, study_digest, day)
 
+    def standing(
+        self, request_digest: bytes, question: bytes, study_digest: bytes, day: int
+    ) -> Standing:
+        with self._file.reading() as connection:
+            return Standing(
+                self._stored(connection, request_digest),
+                self._frozen(connection, question),
+                self._totals(connection, study_digest, day),
+                self._answers(connection),
+            )
+
     def commit(self, charge: Charge, limits: Limits, compose: Compose) -> bytes | Overrun:
+        check_charge(charge)
         # The caller may send what comes back: it has been committed.
         return self._commits.run(
             lambda connection: self._charge(connection, charge, limits, compose)
@@ -192,14 +194,14 @@ class SqliteLedger:
     def history(self) -> Iterator[Entry]:
         with self._file.reading() as connection:
             rows = connection.execute(
-                "SELECT request_digest, study_digest, day, nano_nats FROM charges"
-                " WHERE member = ? ORDER BY sequence",
+                "SELECT request_digest, study_digest, at_s, nano_nats, sequence FROM postings"
+                " WHERE member = ? AND kind = 'answer' ORDER BY place",
                 (self._member,),
             ).fetchall()
         return (Entry(*row) for row in rows)
 
     def close(self) -> None:
-        """Lets the file go, for all its members."""
+        """Let the file go, for all its members."""
         self._file.close()
 
     def _charge(
@@ -208,55 +210,100 @@ class SqliteLedger:
         stored = self._stored(connection, charge.request_digest)
         if stored is not None:
             return stored
+        frozen = self._frozen(connection, charge.question)
+        if frozen is not None:
+            return compose(frozen, 0, 0, 0)
         if self._answers(connection) >= MAX_ANSWERS:
             return Overrun.ANSWERS
         totals = self._totals(connection, charge.study_digest, charge.day)
-        frozen = connection.execute(
-            "SELECT symbol FROM charges WHERE member = ? AND question = ? LIMIT 1",
-            (self._member, charge.question),
-        ).fetchone()
-        symbol, cost = (charge.symbol, charge.nano_nats) if frozen is None else (frozen[0], 0)
-        past = overrun(totals, cost, limits)
+        past = overrun(totals, charge.nano_nats, limits)
         if past is not None:
             return past
-        report = compose(symbol, cost, totals.study + cost)
-        connection.execute(
-            "INSERT INTO charges (member, request_digest, study_digest, question, day, nano_nats,"
-            " symbol, report) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                self._member,
-                charge.request_digest,
-                charge.study_digest,
-                charge.question,
-                charge.day,
-                cost,
-                symbol,
-                report,
-            ),
+        if not _has_room(connection, charge):
+            return Overrun.SPACE
+        last, before = last_of_chain(connection, self._member, self._enrolment)
+        spent = totals.study + charge.nano_nats
+        report = compose(charge.symbol, charge.nano_nats, spent, last + 1)
+        _keep(connection, charge)
+        append(
+            connection,
+            self._member,
+            self._enrolment,
+            last + 1,
+            before,
+            Kind.ANSWER,
+            charge,
+            report,
         )
         return report
 
     def _stored(self, connection: sqlite3.Connection, request_digest: bytes) -> bytes | None:
         row = connection.execute(
-            "SELECT report FROM charges WHERE member = ? AND request_digest = ?",
+            "SELECT report FROM postings WHERE member = ? AND request_digest = ?",
             (self._member, request_digest),
+        ).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def _frozen(self, connection: sqlite3.Connection, question: bytes) -> bytes | None:
+        row = connection.execute(
+            "SELECT symbol FROM postings WHERE member = ? AND question = ? LIMIT 1",
+            (self._member, question),
         ).fetchone()
         return None if row is None else bytes(row[0])
 
     def _answers(self, connection: sqlite3.Connection) -> int:
         row = connection.execute(
-            "SELECT count(*) FROM charges WHERE member = ?", (self._member,)
+            "SELECT count(request_digest) FROM postings WHERE member = ?", (self._member,)
         ).fetchone()
         return int(row[0])
 
     def _totals(self, connection: sqlite3.Connection, study_digest: bytes, day: int) -> Totals:
         row = connection.execute(
-            "SELECT coalesce((SELECT sum(nano_nats) FROM charges"
+            "SELECT coalesce((SELECT sum(nano_nats) FROM postings"
             "   WHERE member = :member AND study_digest = :study), 0),"
-            " coalesce((SELECT sum(nano_nats) FROM charges"
-            "   WHERE member = :member AND day = :day), 0),"
-            " coalesce((SELECT sum(nano_nats) FROM charges WHERE member = :member), 0),"
-            " coalesce((SELECT max(day) FROM charges WHERE member = :member), 0)",
-            {"member": self._member, "study": study_digest, "day": day},
+            " coalesce((SELECT sum(nano_nats) FROM postings"
+            "   WHERE member = :member AND at_s >= :start AND at_s < :end), 0),"
+            " coalesce((SELECT sum(nano_nats) FROM postings WHERE member = :member), 0),"
+            " coalesce((SELECT max(at_s) FROM postings WHERE member = :member AND place >="
+            "   coalesce((SELECT max(place) FROM postings"
+            "     WHERE member = :member AND kind = 'clock'), 0)), 0)",
+            {
+                "member": self._member,
+                "study": study_digest,
+                "start": day * SECONDS_PER_DAY,
+                "end": (day + 1) * SECONDS_PER_DAY,
+            },
         ).fetchone()
         return Totals(*row)
+
+
+def _has_room(connection: sqlite3.Connection, charge: Charge) -> bool:
+    """Whether the charge's payload is kept already or is within the bounds."""
+    if not charge.payload or _is_kept(connection, charge):
+        return True
+    (study, total) = connection.execute(
+        "SELECT coalesce((SELECT sum(size) FROM payloads WHERE study_digest = ?), 0),"
+        " coalesce((SELECT sum(size) FROM payloads), 0)",
+        (charge.study_digest,),
+    ).fetchone()
+    size = len(charge.payload)
+    return bool(study + size <= MAX_STUDY_PAYLOADS and total + size <= MAX_PAYLOADS)
+
+
+def _is_kept(connection: sqlite3.Connection, charge: Charge) -> bool:
+    found = connection.execute("SELECT 1 FROM payloads WHERE digest = ?", (charge.request_digest,))
+    return found.fetchone() is not None
+
+
+def _keep(connection: sqlite3.Connection, charge: Charge) -> None:
+    """Keep the charge's payload and study, each once."""
+    if charge.payload:
+        connection.execute(
+            "INSERT INTO payloads VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            (charge.request_digest, charge.study_digest, len(charge.payload), charge.payload),
+        )
+    if charge.study:
+        connection.execute(
+            "INSERT INTO studies VALUES (?, ?) ON CONFLICT DO NOTHING",
+            (charge.study_digest, charge.study),
+        )

@@ -40,6 +40,10 @@ class EncodedRecord:
     values: Mapping[str, int | tuple[int, ...]]
     present: Mapping[str, bool]
 
+    def load(self) -> EncodedRecord:
+        """Return the record itself: a record in memory is its own source."""
+        return self
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodedColumns:

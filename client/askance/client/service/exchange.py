@@ -47,12 +47,17 @@ class CheckIn:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What an aggregator says: what became of reports, new studies, new requests."""
+    """What an aggregator says: what became of reports, new studies, new requests.
+
+    `acknowledged_sequence` is the highest sequence number in the device's reports that the
+    aggregator has made durable; 0: none.
+    """
 
     acks: tuple[tuple[bytes, AckStatus], ...] = ()
     studies: tuple[SignedStudy, ...] = ()
     requests: tuple[bytes, ...] = ()
     retry_after_ms: int = 0
+    acknowledged_sequence: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +175,7 @@ def encode_response(message: Response) -> bytes:
         ],
         requests=message.requests,
         retry_after_ms=message.retry_after_ms,
+        acknowledged_sequence=message.acknowledged_sequence,
     ).SerializeToString(deterministic=True)
 
 
@@ -189,6 +195,7 @@ def decode_response(data: bytes) -> Response:
         tuple(SignedStudy(s.study, s.public_key, s.signature) for s in message.studies),
         tuple(message.requests),
         message.retry_after_ms,
+        message.acknowledged_sequence,
     )
 
 

@@ -14,13 +14,13 @@ import grpc
 from grpc import aio
 
 from askance.client.codec import decode_report
-from askance.client.device import Device, Examiner, Policy
-from askance.client.errors import AskanceError
+from askance.client.device import Device, Examiner, Policy, RecordSource
 from askance.client.ledger import Ledger
 from askance.client.messages import Reason, Refusal
-from askance.client.queries import EncodedRecord, Schema
+from askance.client.queries import Schema
 from askance.client.randomizers import Coins
 from askance.client.service.backoff import Backoff, Jitter, Sleep, sleep_ms, system_jitter
+from askance.client.service.evaluation import Evaluate, TimedEvaluation, evaluate_at_once
 from askance.client.service.identity import Identity
 from askance.client.service.runtime import DeviceRunner, Failure, describe
 
@@ -36,7 +36,7 @@ class Member:
 
     name: str
     identity: Identity
-    record: EncodedRecord
+    record: RecordSource
     ledger: Ledger
 
 
@@ -47,8 +47,13 @@ class Watcher(Protocol):
         """A request was answered, or refused."""
         ...
 
+    def refused(self, refusal: Refusal) -> None:
+        """A request or a study was refused; the text is for the owner, and did not leave."""
+        ...
+
     def failed(self, failure: str) -> None:
-        """An exchange failed, or a ledger did, and will be tried again."""
+        """An exchange failed, or a ledger did, and will be tried again; or a record could not be
+        evaluated, and its answers were the public default."""
         ...
 
     def connection(self, number: int, *, up: bool) -> None:
@@ -82,7 +87,7 @@ class Gateway:
       watcher: told of what happens.
       jitter, sleep: how waits are drawn and made.
       longest_wait_ms: between two tries of one member.
-      release_ms: see `DeviceRunner`.
+      release_ms: see `DeviceRunner`; half of it is the time limit of evaluation.
     """
 
     def __init__(
@@ -124,6 +129,7 @@ class Gateway:
         self._sleep = sleep
         self._longest_wait_ms = longest_wait_ms
         self._release_ms = release_ms
+        self._evaluate: Evaluate = evaluate_at_once
 
     @property
     def members(self) -> int:
@@ -162,7 +168,7 @@ class Gateway:
                     runner = self._runner(place, channels, executor, report)
                     try:
                         await runner.check_in_once()
-                    except (aio.AioRpcError, AskanceError) as failure:
+                    except Exception as failure:  # one member's trouble is that member's
                         outcome.failures[describe(failure)] += 1
                     outcome.unacknowledged += runner.unacknowledged
 
@@ -176,12 +182,15 @@ class Gateway:
         """Connections, and threads for answers, for the length of a block."""
         channels = [self._channel() for _ in range(self._connections)]
         executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="askance-ledger")
+        timed = TimedEvaluation(self._release_ms // 2, sleep=self._sleep)
+        self._evaluate = timed if self._release_ms else evaluate_at_once
         try:
             yield channels, executor
         finally:
             for channel in channels:
                 await channel.close()
             executor.shutdown()
+            timed.close()
 
     def _runner(
         self,
@@ -199,18 +208,21 @@ class Gateway:
             sleep=self._sleep,
             longest_wait_ms=self._longest_wait_ms,
             offload=executor,
+            evaluate=self._evaluate,
             release_ms=self._release_ms,
             on_failure=self._failed,
             on_report=on_report,
+            on_refusal=self._watcher.refused,
+            on_default=self._watcher.failed,
         )
 
     async def _participate(self, runner: DeviceRunner) -> None:
-        """One member's stream. What its ledger cannot do ends it alone, until the next try."""
+        """One member's stream. Whatever goes wrong ends it alone, until the next try."""
         backoff = Backoff(jitter=self._jitter, cap_ms=self._longest_wait_ms)
         while True:
             try:
                 await runner.participate()
-            except AskanceError as failure:
+            except Exception as failure:  # one member's trouble is that member's
                 self._watcher.failed(describe(failure))
             await self._sleep(backoff.next_ms())
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from grpc import aio
 
-from askance.client.codec import digest_of
-from askance.client.device import Device
+from askance.client.device import Device, Turn
 from askance.client.errors import AskanceError, RemoteProtocolError
+from askance.client.messages import Refusal
 from askance.client.printable import printable
 from askance.client.service.backoff import Backoff, Jitter, Sleep, sleep_ms, system_jitter
+from askance.client.service.evaluation import Evaluate, evaluate_at_once
 from askance.client.service.exchange import (
     MAX_KNOWN_STUDIES,
     MAX_REPORTS,
@@ -30,17 +31,30 @@ _MAX_EXCHANGES = 64  # of one check-in: an aggregator with more to ask waits for
 _CALL_TIMEOUT_S = 60
 _LEAST_WAIT_MS = 50  # whatever the aggregator would like: no device checks in without a pause
 
+T = TypeVar("T")
 Failure: TypeAlias = aio.AioRpcError | RemoteProtocolError
 _FAILURES = (aio.AioRpcError, RemoteProtocolError)
 """What an exchange may fail with and be tried again: the network's fault, or the aggregator's."""
 
 
-def describe(failure: aio.AioRpcError | AskanceError) -> str:
-    """A failure in one line: a call's status and what was said with it, or the error's message."""
+class LedgerOlder(RemoteProtocolError):
+    """An aggregator has acknowledged more answers than the ledger holds.
+
+    The ledger is older than it was (a restored copy), or the aggregator lies. Nothing was answered.
+    """
+
+
+def describe(failure: Exception) -> str:
+    """Describe a failure in one line.
+
+    Returns:
+      A call's status and its details; an error's message; of an exception that was not foreseen its
+      type only, for its message may hold a value.
+    """
     if isinstance(failure, aio.AioRpcError):
         details = " ".join((failure.details() or "no details").split())
         return f"{failure.code().name}: {printable(details)}"
-    return str(failure)
+    return str(failure) if isinstance(failure, AskanceError) else type(failure).__name__
 
 
 class DeviceRunner:
@@ -54,12 +68,16 @@ class DeviceRunner:
       channel: to the aggregator; may be shared by many devices of one process.
       jitter: where the randomness of waiting comes from.
       sleep: how to wait.
-      offload: where answers are computed when they wait for a disk; None answers in place.
-      release_ms: reports leave this long after their requests came, so that the time an answer took
-        to compute does not show; 0 sends them at once.
+      offload: where requests are settled and committed when that waits for a disk; None: in place.
+      evaluate: runs the evaluation of a message's answers, for no longer than its time limit.
+      release_ms: reports leave at a multiple of so many milliseconds since their requests came, all
+        of one message together, so that the time an answer took does not show. `evaluate` waits for
+        less than that. 0 sends them at once (for simulated devices).
       longest_wait_ms: between two tries.
       on_failure: told of every failed exchange that `participate` and `keep_checking_in` try again.
       on_report: given every report when the core has made it durable.
+      on_refusal: given every refusal with its text, which does not leave.
+      on_default: given a line on answers that were left to the public default, without a value.
     """
 
     def __init__(
@@ -71,10 +89,13 @@ class DeviceRunner:
         jitter: Jitter = system_jitter,
         sleep: Sleep = sleep_ms,
         offload: Executor | None = None,
+        evaluate: Evaluate = evaluate_at_once,
         release_ms: int = 0,
         longest_wait_ms: int = 300_000,
         on_failure: Callable[[Failure], None] | None = None,
         on_report: Callable[[bytes], None] | None = None,
+        on_refusal: Callable[[Refusal], None] | None = None,
+        on_default: Callable[[str], None] | None = None,
     ) -> None:
         self._device = device
         self._identity = identity
@@ -88,9 +109,13 @@ class DeviceRunner:
         self._backoff = Backoff(jitter=jitter, cap_ms=longest_wait_ms)
         self._sleep = sleep
         self._offload = offload
+        self._evaluate = evaluate
         self._release_ms = release_ms
         self._on_failure = on_failure
         self._on_report = on_report
+        self._on_refusal = on_refusal
+        self._on_default = on_default
+        self._evaluating: asyncio.Future[None] | None = None  # perhaps one that is late
         self._outbox = Outbox()
 
     @property
@@ -193,35 +218,116 @@ class DeviceRunner:
         )
 
     async def _take(self, response: Response) -> tuple[bytes, ...]:
-        """Does what a response says and returns the reports it led to, which are kept as well."""
+        """Do what a response says and return the reports it led to, which are kept as well.
+
+        Raises:
+            LedgerOlder: the aggregator has acknowledged more than the ledger holds; no request was
+                answered.
+        """
+        await self._check_sequence(response.acknowledged_sequence)
         for digest, status in response.acks:
             self._outbox.acknowledge(digest, status)
         if not response.requests:
             self._meet(response)
             return ()
-        timer = None
-        if self._release_ms:
-            timer = asyncio.ensure_future(self._sleep(self._release_ms))
-            await asyncio.sleep(0)  # the wait begins before the work
-        self._meet(response)
-        reports = [await self._answer(payload) for payload in response.requests]
-        if timer is not None:
-            await timer
-        return tuple(reports)
+        return await self._on_the_grid(self._answer(response))
+
+    async def _on_the_grid(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do some work, and return at a multiple of `release_ms` from now."""
+        if not self._release_ms:
+            return await work
+        task = asyncio.ensure_future(work)
+        try:
+            while True:
+                await self._sleep(self._release_ms)
+                if task.done():
+                    return task.result()
+        finally:
+            task.cancel()
+
+    async def _check_sequence(self, acknowledged: int) -> None:
+        """Refuse an exchange whose aggregator is ahead of the ledger; nothing of it is kept."""
+        if not acknowledged:
+            return
+        held = await self._work(lambda: self._device.ledger.sequence)
+        if acknowledged > held:
+            raise LedgerOlder(
+                f"device {self._identity.device_id.hex()}: expected an aggregator that has at most"
+                f" {held} numbered answers, got one that has {acknowledged}: the ledger is older"
+                " than it was, or the aggregator lies (see device accept-loss)"
+            )
 
     def _meet(self, response: Response) -> None:
         for study in response.studies:
             # A refusal is no failure: a request of such a study is refused one by one, with a
             # reason that the aggregator gets to see.
-            self._device.introduce(study)
+            self._refused(self._device.introduce(study))
 
-    async def _answer(self, payload: bytes) -> bytes:
+    async def _answer(self, response: Response) -> tuple[bytes, ...]:
+        """Settle all requests of a message, then evaluate, then commit; keep the reports."""
+        self._meet(response)
+        turn = await self._begin(response.requests)
+        finishing = False
+        try:
+            for refusal in turn.refusals:
+                self._refused(refusal)
+            if turn.pending:
+                await self._evaluate_in_time(turn)
+            finishing = True  # from here on the turn ends by itself, in its thread
+            reports = await self._work(turn.finish)
+        finally:
+            if not finishing:
+                turn.close()
+        for digest, report in reports.items():
+            self._outbox.put(digest, report)
+            if self._on_report is not None:
+                self._on_report(report)
+        return tuple(reports.values())
+
+    async def _begin(self, requests: tuple[bytes, ...]) -> Turn:
         if self._offload is None:
-            report = self._device.answer(payload)
-        else:
-            loop = asyncio.get_running_loop()
-            report = await loop.run_in_executor(self._offload, self._device.answer, payload)
-        self._outbox.put(digest_of(payload), report)
-        if self._on_report is not None:
-            self._on_report(report)
-        return report
+            return self._device.begin(requests)
+        loop = asyncio.get_running_loop()
+        beginning = loop.run_in_executor(self._offload, self._device.begin, requests)
+        try:
+            return await asyncio.shield(beginning)
+        except asyncio.CancelledError:
+            beginning.add_done_callback(_close)  # or it would hold the device for ever
+            raise
+
+    async def _evaluate_in_time(self, turn: Turn) -> None:
+        """Evaluate, unless an earlier evaluation of this device is still not done.
+
+        So a record source that hangs takes one thread per device. The time that this takes is the
+        same in all cases.
+        """
+        late = self._evaluating is not None and not self._evaluating.done()
+        evaluating = await self._evaluate(_nothing if late else turn.evaluate)
+        if not late:
+            self._evaluating = evaluating
+        if self._on_default is None:
+            return
+        if late or not evaluating.done():
+            self._on_default("a record was not evaluated in time")
+        for failure in turn.failures:
+            self._on_default(f"a record was not evaluated: {failure}")
+
+    async def _work(self, work: Callable[[], T]) -> T:
+        """Do some work where it may wait for a disk; it is done even if the caller is cancelled."""
+        if self._offload is None:
+            return work()
+        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._offload, work))
+
+    def _refused(self, refusal: Refusal | None) -> None:
+        if refusal is not None and self._on_refusal is not None:
+            self._on_refusal(refusal)
+
+
+def _close(beginning: asyncio.Future[Turn]) -> None:
+    """Close the turn that a cancelled caller has begun."""
+    if not beginning.cancelled() and beginning.exception() is None:
+        beginning.result().close()
+
+
+def _nothing() -> None:
+    """Evaluate nothing: every answer is left to its default."""

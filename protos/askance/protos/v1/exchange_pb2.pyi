@@ -148,12 +148,15 @@ class Report(_message.Message):
     REFUSAL_FIELD_NUMBER: _builtins.int
     CHARGED_NANO_NATS_FIELD_NUMBER: _builtins.int
     SPENT_NANO_NATS_FIELD_NUMBER: _builtins.int
+    SEQUENCE_FIELD_NUMBER: _builtins.int
     request_digest: _builtins.bytes
     symbol: _builtins.bytes
     charged_nano_nats: _builtins.int
     """what this answer cost"""
     spent_nano_nats: _builtins.int
     """what the study has cost this device so far, this answer included"""
+    sequence: _builtins.int
+    """The number of this charged answer in the device's ledger, from 1; 0: nothing was charged."""
     @_builtins.property
     def refusal(self) -> Global___Refusal: ...
     def __init__(
@@ -164,10 +167,11 @@ class Report(_message.Message):
         refusal: Global___Refusal | None = ...,
         charged_nano_nats: _builtins.int = ...,
         spent_nano_nats: _builtins.int = ...,
+        sequence: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome", "refusal", b"refusal", "symbol", b"symbol"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["charged_nano_nats", b"charged_nano_nats", "outcome", b"outcome", "refusal", b"refusal", "request_digest", b"request_digest", "spent_nano_nats", b"spent_nano_nats", "symbol", b"symbol"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["charged_nano_nats", b"charged_nano_nats", "outcome", b"outcome", "refusal", b"refusal", "request_digest", b"request_digest", "sequence", b"sequence", "spent_nano_nats", b"spent_nano_nats", "symbol", b"symbol"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["symbol", "refusal"]  # noqa: Y015
     _WhichOneofArgType_outcome: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
@@ -177,21 +181,20 @@ Global___Report: _TypeAlias = Report  # noqa: Y015
 
 @_typing.final
 class Refusal(_message.Message):
+    """A reason and nothing else: the text with limits, days and names stays with the device's owner."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     REASON_FIELD_NUMBER: _builtins.int
-    MESSAGE_FIELD_NUMBER: _builtins.int
     reason: Global___Reason.ValueType
-    message: _builtins.str
     def __init__(
         self,
         *,
         reason: Global___Reason.ValueType = ...,
-        message: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["message", b"message", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -242,8 +245,14 @@ class CheckInResponse(_message.Message):
     STUDIES_FIELD_NUMBER: _builtins.int
     REQUESTS_FIELD_NUMBER: _builtins.int
     RETRY_AFTER_MS_FIELD_NUMBER: _builtins.int
+    ACKNOWLEDGED_SEQUENCE_FIELD_NUMBER: _builtins.int
     retry_after_ms: _builtins.int
     """when to check in again; jittered by the aggregator"""
+    acknowledged_sequence: _builtins.int
+    """The highest sequence number in the reports of this device that the aggregator has made durable;
+    0: none. It comes before or with an exchange's first request. A device whose ledger is below it
+    answers nothing in this exchange: its ledger is older than it was.
+    """
     @_builtins.property
     def acks(self) -> _containers.RepeatedCompositeFieldContainer[Global___Ack]: ...
     @_builtins.property
@@ -259,10 +268,11 @@ class CheckInResponse(_message.Message):
         studies: _abc.Iterable[_study_pb2.SignedStudy] | None = ...,
         requests: _abc.Iterable[_builtins.bytes] | None = ...,
         retry_after_ms: _builtins.int = ...,
+        acknowledged_sequence: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acks", b"acks", "requests", b"requests", "retry_after_ms", b"retry_after_ms", "studies", b"studies"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledged_sequence", b"acknowledged_sequence", "acks", b"acks", "requests", b"requests", "retry_after_ms", b"retry_after_ms", "studies", b"studies"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -69,7 +69,8 @@ class _Mortal:
         self._thing, self._life = thing, life
 
     def __getattr__(self, name: str) -> Any:
-        operation = getattr(self._thing, name)
+        if not callable(operation := getattr(self._thing, name)):
+            return self._life.do(name, lambda: getattr(self._thing, name))
 
         def alive(*arguments: Any, **named: Any) -> Any:
             found = self._life.do(name, lambda: operation(*arguments, **named))

@@ -172,7 +172,7 @@ def _said(does: Does) -> tuple[Said, ...]:
     return tuple(
         Said(group, None, outcome.charged, outcome.spent)
         if isinstance(outcome, Answered)
-        else Said(group, outcome.reason, 0, outcome.spent)
+        else Said(group, outcome.reason, 0, 0)
         for group, outcome in does
         if outcome is not None
     )

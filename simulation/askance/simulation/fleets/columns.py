@@ -89,7 +89,7 @@ class ColumnFleet:
         )
 
     def _ask(self, round_: Round, group: Group, study: ExaminedStudy | Refusal) -> Ask:
-        """What all these devices find when they examine a request (see `Device.answer`)."""
+        """What all these devices find when they examine a request (see `Settling`)."""
         question, nano_nats, limits = b"", 0, _NOTHING
         objection: Reason | None
         if isinstance(study, Refusal):  # whatever the reason: its requests are of no known study
@@ -127,7 +127,7 @@ class ColumnFleet:
         return study
 
     def _request(self, group: Group, study: ExaminedStudy) -> ExaminedRequest | Refusal:
-        """The request, if these devices answer it, budgets aside (see `Device.answer`)."""
+        """The request, if these devices answer it, budgets aside (see `Settling`)."""
         asked = self._examiner.request(group.payload, group.digest, study)
         if isinstance(asked, Refusal):
             return asked

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from askance.client.device import Device, Examiner, Policy
+from askance.client.device import Device, Examiner, Policy, Value
 from askance.client.ledger import Ledger, MemoryLedger
 from askance.client.messages import Request
 from askance.client.queries import EncodedColumns, EncodedRecord
@@ -101,10 +101,13 @@ class _Unsteady(Device):
         self._ordinal = ordinal
         self._lying = among._lies(ordinal)
 
-    def _randomize(self, request: Request, digest: bytes) -> bytes:
+    def _value(self, request: Request) -> Value:
         self._record = self._among.record(self._ordinal, request.round)
+        return super()._value(request)
+
+    def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
         if not self._lying:
-            return super()._randomize(request, digest)
-        level, _ = self._level(request, digest)
+            return super()._randomize(request, digest, value)
+        level, _ = self._level(request, digest, value)
         query, randomizer = request.query, request.randomizer
         return self._among.behaviour.lie(digest, self._ordinal, query, randomizer, level)

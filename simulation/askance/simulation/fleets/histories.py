@@ -6,10 +6,12 @@ decide: which symbol they send. So the fleet remembers what was asked of whom, a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from askance.aggregator.session import Cohort
+from askance.client.device import MAX_REFUSALS
 from askance.client.ledger import MAX_ANSWERS, Limits
 from askance.client.messages import Reason
 from askance.client.queries import Query
@@ -58,10 +60,9 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A refusal, and what the study has cost so far."""
+    """A refusal; its report has no sum that was spent."""
 
     reason: Reason
-    spent: int
 
 
 Outcome = Answered | Refused
@@ -74,46 +75,56 @@ class _Replayed:
     stored: dict[bytes, Answered] = field(default_factory=dict)
     frozen: dict[bytes, Ask] = field(default_factory=dict)
     studies: dict[bytes, int] = field(default_factory=dict)
+    refusals: Counter[bytes | None] = field(default_factory=Counter)
     life: int = 0
 
-    def answer(self, ask: Ask) -> Outcome:
+    def answer(self, ask: Ask) -> Outcome | None:
         """As `Device.answer` and `MemoryLedger.commit` have it, step by step; the clock stands
-        still, so that a day's spending is the life's."""
+        still, so that a day's spending is the life's.
+
+        Returns:
+          None where no report leaves.
+        """
         stored = self.stored.get(ask.request)
         if stored is not None:
             return stored
         spent = self.studies.get(ask.study, 0)
         if ask.objection is not None:
-            known = ask.objection is not Reason.UNKNOWN_STUDY
-            return Refused(ask.objection, spent if known else 0)
-        if len(self.stored) >= MAX_ANSWERS:
-            return Refused(Reason.OVER_LIFE_BUDGET, spent)
+            return self._refuse(ask, ask.objection)
         first = self.frozen.get(ask.question)
-        cost = ask.nano_nats if first is None else 0
+        if first is not None:
+            return Answered(first, 0, 0)
+        if len(self.stored) >= MAX_ANSWERS:
+            return self._refuse(ask, Reason.OVER_LIFE_BUDGET)
+        cost = ask.nano_nats
         reason = self._over(ask, spent, cost)
         if reason is not None:
-            return Refused(reason, spent)
+            return self._refuse(ask, reason)
         self.studies[ask.study] = spent + cost
         self.life += cost
-        self.frozen.setdefault(ask.question, ask)
-        answered = Answered(first or ask, cost, spent + cost)
+        self.frozen[ask.question] = ask
+        answered = Answered(ask, cost, spent + cost)
         self.stored[ask.request] = answered
         return answered
 
+    def _refuse(self, ask: Ask, reason: Reason) -> Outcome | None:
+        """As `RefusalCounts` has it; the clock stands still, so that the hour is not over."""
+        study = None if reason is Reason.UNKNOWN_STUDY else ask.study
+        self.refusals[study] += 1
+        return Refused(reason) if self.refusals[study] <= MAX_REFUSALS else None
+
     def _over(self, ask: Ask, spent: int, cost: int) -> Reason | None:
-        if cost == 0:
-            return None
         for reason, limit, so_far in (
-            (Reason.OVER_STUDY_BUDGET, ask.limits.study, spent),
-            (Reason.OVER_DAY_BUDGET, ask.limits.day, self.life),
             (Reason.OVER_LIFE_BUDGET, ask.limits.life, self.life),
+            (Reason.OVER_DAY_BUDGET, ask.limits.day, self.life),
+            (Reason.OVER_STUDY_BUDGET, ask.limits.study, spent),
         ):
             if so_far + cost > limit:
                 return reason
         return None
 
 
-def replay(asks: Iterable[Ask]) -> list[Outcome]:
+def replay(asks: Iterable[Ask]) -> list[Outcome | None]:
     """What a user says to each of these, who was asked them in this order and nothing else."""
     device = _Replayed()
     return [device.answer(ask) for ask in asks]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from askance.aggregator.session import Accounts, Group, Intake, Round, Tally
 from askance.aggregator.session.intake import Arrival
+from askance.client.device import TooManyRefusals
 from askance.client.errors import RemoteProtocolError
 from askance.simulation.fleets.devices import Devices
 from askance.simulation.fleets.opened import Progress
@@ -35,7 +38,8 @@ class ObjectFleet:
                 device = self._devices[ordinal]
                 if not device.knows(round_.study_digest):
                     device.introduce(round_.study)
-                _enter(intake, ordinal, device.answer(group.payload))
+                with suppress(TooManyRefusals):  # no report: as of a user who stays away
+                    _enter(intake, ordinal, device.answer(group.payload))
                 if self._progress is not None and done % _TICK == 0:
                     self._progress(_TICK)
             if self._progress is not None:

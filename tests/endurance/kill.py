@@ -39,7 +39,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from gateway import ACKNOWLEDGED, GROUPS, coins, enrolments, open_ledgers, people, policy
 
-from askance.aggregator.analyst import StudyHandle, connect
+from askance.aggregator.analyst import CallRefused, StudyEvent, StudyHandle, connect
 from askance.aggregator.analyst.submission import sign_submission
 from askance.aggregator.desk import cohort_seed
 from askance.aggregator.learners import find, hypothesis_json
@@ -231,7 +231,7 @@ def running(place: Place, address: str, seed: int) -> Iterator[tuple[Victim, Vic
 def copied(file: Path) -> Iterator[Path]:
     """A copy of the database of a process that was killed."""
     with tempfile.TemporaryDirectory(prefix="askance-") as folder:
-        for suffix in ("", "-wal"):
+        for suffix in ("", "-wal", ".mark"):
             part = file.with_name(file.name + suffix)
             if part.exists():
                 shutil.copy(part, folder)
@@ -309,7 +309,7 @@ class Disturbance:
         self._gateway.ready()
         self._gateway.say(GROUPS - min(kills, GROUPS - 1))
         until = time.monotonic() + END_S
-        while (event := self._handle.status()).round <= number:
+        while (event := stands(self._handle)).round <= number:
             check(event.state is StudyState.OPEN, "expected an open study between two rounds")
             check(time.monotonic() < until, f"expected round {number + 1} to end")
 
@@ -317,7 +317,7 @@ class Disturbance:
         if self._draw.random() < 1 / 2:
             self._restart_gateway(groups)
             self._aggregator.ready()
-            if self._handle.status().state is not StudyState.OPEN:
+            if stands(self._handle).state is not StudyState.OPEN:
                 return CONCLUDED
             return f"gateway: {charges(self._place.ledgers)}"
         self._aggregator.kill()
@@ -329,6 +329,18 @@ class Disturbance:
         self._gateway.kill()
         self._gateway.start()
         self._gateway.say(groups)
+
+
+def stands(handle: StudyHandle) -> StudyEvent:
+    """Where the study stands; a channel may still wait before it dials a new process."""
+    until = time.monotonic() + END_S
+    while True:
+        try:
+            return handle.status()
+        except CallRefused:
+            if time.monotonic() > until:
+                raise
+        time.sleep(0.1)
 
 
 def killed_study(

@@ -127,9 +127,7 @@ class ForgettingLedger(MemoryLedger):
     def stored(self, request_digest: bytes) -> bytes | None:
         return None
 
-    def commit(
-        self, charge: Charge, limits: Limits, compose: Compose
-    ) -> bytes | Overrun:
+    def commit(self, charge: Charge, limits: Limits, compose: Compose) -> bytes | Overrun:
         return compose(charge.symbol, charge.nano_nats, charge.nano_nats, 1)
 
 
@@ -161,9 +159,7 @@ def test_a_ledger_that_does_not_outlive_its_process_is_found(tmp_path: Path) -> 
 class Thawing(MemoryLedger):
     """Keeps reports by request, and freezes no question."""
 
-    def commit(
-        self, charge: Charge, limits: Limits, compose: Compose
-    ) -> bytes | Overrun:
+    def commit(self, charge: Charge, limits: Limits, compose: Compose) -> bytes | Overrun:
         return super().commit(replace(charge, question=charge.request_digest), limits, compose)
 
 

@@ -57,6 +57,43 @@ def greeting(world: World, *reports: bytes) -> bytes:
     )
 
 
+def test_a_service_that_stops_takes_no_new_call_while_it_commits_what_has_arrived(
+    world: World, settings: Settings, run: Run
+) -> None:
+    store = GatedStore()
+    world.enrol(store, 2)
+    store.lookup.set()
+    round_ = world.broadcast(2)
+    device = world.device(0)
+    device.introduce(round_.study)
+    report = device.answer(round_.groups[0].payload)
+
+    async def scenario(server: AggregatorServer) -> None:
+        asking = asyncio.ensure_future(
+            asyncio.to_thread(server.fleet.ask, round_, world.accounts(2))
+        )
+        async with aio.insecure_channel(server.address) as channel:
+            check_in: aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(
+                f"/{SERVICE}/CheckIn"
+            )
+            while not decode_response(await check_in(greeting(world))).requests:
+                await asyncio.sleep(0.005)
+            delivering = asyncio.ensure_future(check_in(greeting(world, report)))
+            await asyncio.to_thread(store.begun.wait, 10)
+            stopping = asyncio.ensure_future(asyncio.to_thread(server.stop))
+            while not server.hub.stopped:
+                await asyncio.sleep(0.005)
+            with pytest.raises(aio.AioRpcError) as refused:
+                await check_in(greeting(world), timeout=5)
+            assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+            store.commit.set()
+            await asyncio.gather(stopping, delivering, asking, return_exceptions=True)
+        assert store.report(round_.groups[0].digest, 0) == report
+
+    with AggregatorServer.start(store, settings=settings) as server:
+        run(scenario(server))
+
+
 @pytest.mark.parametrize("method", ["CheckIn", "Participate"])
 def test_who_leaves_before_the_acknowledgement_is_counted_all_the_same(
     world: World, settings: Settings, run: Run, method: str

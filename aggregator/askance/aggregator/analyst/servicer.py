@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from typing import NoReturn, ParamSpec, Protocol, TypeVar
@@ -40,6 +41,7 @@ from askance.client.errors import AskanceError
 
 _LOGGER = logging.getLogger(__name__)
 _LOOK_EVERY_S = 0.2
+_CANCEL_S = 30.0  # an analyst waits at most so long for a study that is ending
 MAX_WATCHERS = 256
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -142,7 +144,12 @@ class AnalystsServicer:
 
     async def _cancel(self, data: bytes, _: Context) -> bytes:
         digest, key = self._called(Call.CANCEL, data)
-        return encode_cancelled(await self._at_desk(self._desk.cancel, digest, key))
+        state = await self._at_desk(self._desk.cancel, digest, key)
+        until = time.monotonic() + _CANCEL_S
+        while state is StudyState.OPEN and time.monotonic() < until:
+            await asyncio.sleep(_LOOK_EVERY_S)  # no thread waits: other analysts need them
+            state = (await self._at_desk(self._desk.status, digest, key)).state
+        return encode_cancelled(state)
 
     def _called(self, call: Call, data: bytes) -> tuple[bytes, bytes]:
         """The study that a call is about, and the key that signed the call."""

@@ -20,7 +20,13 @@ from askance.aggregator.service.admission import (
 )
 from askance.aggregator.service.commits import GroupCommit
 from askance.aggregator.service.fleet import ServiceFleet
-from askance.aggregator.service.hub import Hub, ServiceStopped, StudyCancelled
+from askance.aggregator.service.hub import (
+    Hub,
+    RoundNotOpen,
+    RoundProgress,
+    ServiceStopped,
+    StudyCancelled,
+)
 from askance.aggregator.service.observer import SILENT, Observer
 from askance.aggregator.service.server import AggregatorServer, Parts
 from askance.aggregator.service.settings import Settings
@@ -36,6 +42,8 @@ __all__ = [
     "Observer",
     "Overloaded",
     "Parts",
+    "RoundNotOpen",
+    "RoundProgress",
     "ServiceFleet",
     "ServiceStopped",
     "Settings",

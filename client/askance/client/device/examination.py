@@ -150,6 +150,11 @@ def _examine_request(
     if request.study_digest != study.digest:
         return Refusal(Reason.UNKNOWN_STUDY, "expected a request of this study, found another's")
     query, randomizer = request.query, request.randomizer
+    if not query.fields_used <= set(study.terms.fields):
+        field = min(query.fields_used - set(study.terms.fields))
+        return Refusal(
+            Reason.FIELD_NOT_ALLOWED, f"fields: expected fields that the study signs, got {field!r}"
+        )
     mismatch = _mismatch(query, randomizer)
     if mismatch is not None:
         return Refusal(Reason.LEVELS_MISMATCH, mismatch)

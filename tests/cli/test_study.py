@@ -14,7 +14,7 @@ import pytest
 from grpc import aio
 
 from askance.aggregator.analyst import AnalystsServicer
-from askance.aggregator.desk import Desk
+from askance.aggregator.desk import Desk, DeskLimits
 from askance.aggregator.service import AggregatorServer, Parts, ServiceFleet, Settings
 from askance.aggregator.store import MemoryStore
 from askance.simulation.cli import main
@@ -63,7 +63,14 @@ def where(key: tuple[Path, str]) -> Iterator[list[str]]:
     with ThreadPoolExecutor(2) as executor:
 
         def add(server: aio.Server, fleet: ServiceFleet) -> None:
-            desks.append(Desk(store, fleet, analysts=frozenset({bytes.fromhex(key[1])})))
+            desks.append(
+                Desk(
+                    store,
+                    fleet,
+                    analysts=frozenset({bytes.fromhex(key[1])}),
+                    limits=DeskLimits(deadline_s=1),
+                )
+            )
             servicer = AnalystsServicer(desks[0], executor=executor)
             server.add_generic_rpc_handlers((servicer.handler(),))
 
@@ -107,7 +114,8 @@ def test_a_study_that_fails_exits_with_1(run: Run, where: list[str], file: Path)
     assert (code, result["failure"]["reason"]) == (1, "too-few-respondents")
     assert result["hypothesis"] is None
     opened, failed = err.splitlines()
-    assert opened == f"study {result['study']} is open"  # told before it is waited for
+    open_ = f"study {result['study']} is open, and may ask about: smokes"
+    assert opened == open_  # told before it is waited for
     assert failed.startswith("askance: the study has failed: round 0: expected at least 1 answers")
 
 

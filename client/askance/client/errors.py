@@ -48,7 +48,15 @@ class NondeterminismError(StoreError):
 
 
 class PlanRefused(AskanceError):
-    """A study that cannot work (too few users, too little epsilon); nothing was asked."""
+    """A study that cannot work (too few users or nats); no user was asked or charged."""
+
+
+class PlanExceeded(AskanceError):
+    """A study stopped because its learner asked more than was planned for it and signed.
+
+    The round that would have passed the plan was not asked. Users who were asked in the rounds
+    before it stay charged; the message says how many.
+    """
 
 
 class TooFewRespondents(AskanceError):

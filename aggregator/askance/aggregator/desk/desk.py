@@ -123,7 +123,7 @@ class Desk:
         if _known(submission, self._store.studies()):
             self._begin_if_let_go(submission)
             return submission.digest
-        check_timely(submission, self._now_s())
+        check_timely(submission, self._limits, self._now_s())
         check_workable(submission, self._fleet.population)
         with self._lock:
             studies, ended = self._store.studies(), self._store.conclusions()

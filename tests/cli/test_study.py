@@ -143,6 +143,34 @@ def test_a_study_that_cannot_work_exits_with_3(run: Run, where: list[str], file:
     assert (code, failure["failure"]["reason"]) == (3, "plan-refused")
 
 
+def test_least_answers_that_cannot_come_exit_with_3_and_leave_no_study(
+    run: Run, where: list[str], file: Path
+) -> None:
+    file.write_text(STUDY.replace("least_answers = 0", "least_answers = 5001"))
+    code, failure, err = run("submit", str(file), *where)
+    assert (code, failure["failure"]["reason"]) == (3, "plan-refused")
+    assert "least_answers: expected at most 5,000, the number of users, got 5,001" in err
+    assert run("list", *where)[1]["studies"] == []
+
+
+def test_a_submission_says_which_fields_may_be_asked_about(
+    run: Run, where: list[str], file: Path
+) -> None:
+    two = 'smokes = { type = "category", labels = ["yes", "no"] }\nage = { type = "bit" }\n'
+    wide = STUDY.replace(STUDY.splitlines()[4] + "\n", two).replace(
+        'epsilon = "1"', 'epsilon = "1"\nfields = ["smokes", "age"]'
+    )
+    file.write_text(wide)
+    code, submitted, _ = run("submit", str(file), *where)
+    assert (code, submitted["fields"]) == (0, ["age", "smokes"])
+    file.write_text(wide.replace('["smokes", "age"]', '["smokes"]'))
+    assert run("submit", str(file), *where)[1]["fields"] == ["smokes"]
+    file.write_text(wide.replace('["smokes", "age"]', '["age"]'))
+    code, failure, _ = run("submit", str(file), *where)
+    assert (code, failure["failure"]["reason"]) == (2, "bad-input")
+    assert "got none named smokes" in failure["failure"]["message"]
+
+
 def test_bad_input_exits_with_2(run: Run, where: list[str], file: Path) -> None:
     bad = (
         ("show", "1234", *where),

@@ -20,10 +20,18 @@ from askance.aggregator.learners import (
     Question,
     frequency,
 )
-from askance.aggregator.session import Accounts, MemoryLog, Outcome, Permutation, Round, Transcript
+from askance.aggregator.session import (
+    Accounts,
+    MemoryLog,
+    Outcome,
+    Permutation,
+    Round,
+    Transcript,
+    local,
+)
 from askance.aggregator.session.transcript import Asked, Closed, Header, Stopped
 from askance.client.codec import decode_request, digest_of
-from askance.client.errors import PlanExceeded, PlanRefused
+from askance.client.errors import InvalidParameter, PlanExceeded, PlanRefused
 from askance.client.queries import category, predicate
 from askance.simulation.fleets import ObjectFleet
 
@@ -241,6 +249,21 @@ class TestRefusedPlans:
         assert len(fleet.asked) == 1
         assert session.accounts.spending().users_asked == 43
         assert Transcript(log).recorded == session.transcript.recorded
+
+    def test_a_later_batch_that_no_randomizer_can_answer_says_that_users_were_charged(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """InvalidParameter would say that the call did nothing."""
+        planned = [local.plan_batch]
+
+        def second_fails(*given: Any) -> Any:
+            if not planned:
+                raise InvalidParameter("no randomizer spends such a budget")
+            return planned.pop()(*given)
+
+        monkeypatch.setattr(local, "plan_batch", second_fails)
+        with pytest.raises(PlanExceeded, match=r"round 1: no randomizer .* users .* stay charged"):
+            world.run(world.devices())
 
 
 class TestWatching:

@@ -39,6 +39,7 @@ from askance.client.codec import (
     query_to_bytes,
 )
 from askance.client.errors import (
+    InvalidParameter,
     NondeterminismError,
     PlanExceeded,
     PlanRefused,
@@ -143,7 +144,12 @@ class LocalOracle:
           NondeterminismError: the transcript holds another batch here.
         """
         first = self._next
-        planned = self._planned(batch)
+        try:
+            planned = self._planned(batch)
+        except InvalidParameter as error:  # no randomizer for it: plain, unless users were charged
+            if not self._tallies:
+                raise
+            self._stop(str(error))
         self._check_planned(batch, planned)
         self._batches += 1
         self._values += batch.values

@@ -41,7 +41,7 @@ PRINTED = {
         for name in documents()
     ],
 )
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1_800)
 def test_a_document_runs_from_top_to_bottom_in_a_clean_clone(document: str, tmp_path: Path) -> None:
     clone(tmp_path)
     with socket.socket() as probe:

@@ -24,7 +24,8 @@ def exceeded(house: Any, monkeypatch: pytest.MonkeyPatch) -> StudyExport:
         handle = aggregator.submit(house.study())
         result = handle.result(timeout_s=60)
         assert (result.state, result.reason) == (StudyState.FAILED, "plan-exceeded")
-        return handle.fetch()
+        export: StudyExport = handle.fetch()
+    return export
 
 
 def test_its_result_says_how_many_users_stay_charged(exceeded: StudyExport) -> None:

@@ -254,7 +254,7 @@ class TestRefusedPlans:
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """InvalidParameter would say that the call did nothing."""
-        planned = [local.plan_batch]
+        planned = [plan_batch]
 
         def second_fails(*given: Any) -> Any:
             if not planned:

@@ -196,7 +196,16 @@ class _Asked:
 def _asked(case: Case, rounds: int) -> _Asked:
     key = Ed25519PrivateKey.from_private_bytes(bytes(32))
     terms = StudyTerms(
-        bytes(16), "b", 1, (), case.schema, _LIFETIME, 2_000, "a benchmark", Conduct()
+        bytes(16),
+        "b",
+        1,
+        (),
+        case.schema,
+        _LIFETIME,
+        2_000,
+        "a benchmark",
+        Conduct(),
+        fields=tuple(sorted(case.schema.fields)),
     )
     study = sign_study(terms, key)
     digest = digest_of(study.study)

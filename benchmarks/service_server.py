@@ -67,7 +67,17 @@ class Questions:
 
     def __init__(self, devices: int, questions: int) -> None:
         self._schema = Schema(NAME, 1, x=Bits(questions))
-        terms = StudyTerms(bytes(16), NAME, 1, (), self._schema, 1 << 62, 1 << 40, "")
+        terms = StudyTerms(
+            bytes(16),
+            NAME,
+            1,
+            (),
+            self._schema,
+            1 << 62,
+            1 << 40,
+            "",
+            fields=tuple(sorted(self._schema.fields)),
+        )
         self.study: SignedStudy = sign_study(terms, Ed25519PrivateKey.from_private_bytes(bytes(32)))
         self._digest = digest_of(self.study.study)
         self._devices = devices

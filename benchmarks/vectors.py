@@ -166,7 +166,18 @@ def device_row(norm: str, d: int, size: int) -> dict[str, Any]:
     learner = mean_vector(schema, norm=norm)
     query = block_of(learner.batch.questions[0].query, 0, size)
     key = Ed25519PrivateKey.from_private_bytes(bytes(32))
-    terms = StudyTerms(bytes(16), "b", 1, (), schema, 10**12, 2_000, "a benchmark", Conduct())
+    terms = StudyTerms(
+        bytes(16),
+        "b",
+        1,
+        (),
+        schema,
+        10**12,
+        2_000,
+        "a benchmark",
+        Conduct(),
+        fields=tuple(sorted(schema.fields)),
+    )
     study = sign_study(terms, key)
     randomizer = hypercube_response(size, 4 * NAT)
     record = schema.encode(dict.fromkeys(schema.fields, 0.01))

@@ -57,6 +57,7 @@ from askance.client.errors import (
     InvalidParameter,
     InvalidQuery,
     InvalidRecord,
+    PlanExceeded,
     PlanRefused,
 )
 from askance.client.queries import (
@@ -161,6 +162,7 @@ __all__ = [
     "Named",
     "NonAdaptive",
     "Oracle",
+    "PlanExceeded",
     "PlanRefused",
     "Population",
     "Query",

@@ -74,7 +74,15 @@ class Bench:
 
     def introduce(self, number: int) -> bytes:
         terms = StudyTerms(
-            number.to_bytes(16, "big"), "test", 1, (), SCHEMA, 10**12, 2_000_000_000, "attack"
+            number.to_bytes(16, "big"),
+            "test",
+            1,
+            (),
+            SCHEMA,
+            10**12,
+            2_000_000_000,
+            "attack",
+            fields=tuple(sorted(SCHEMA.fields)),
         )
         signed = sign_study(terms, KEY)
         assert self.device.introduce(signed) is None

@@ -14,7 +14,7 @@ import pytest
 from grpc import aio
 
 from askance.aggregator.analyst import AnalystsServicer
-from askance.aggregator.desk import Desk
+from askance.aggregator.desk import Desk, DeskLimits
 from askance.aggregator.service import AggregatorServer, Parts, ServiceFleet, Settings
 from askance.aggregator.store import MemoryStore
 from askance.simulation.cli import main
@@ -63,7 +63,14 @@ def where(key: tuple[Path, str]) -> Iterator[list[str]]:
     with ThreadPoolExecutor(2) as executor:
 
         def add(server: aio.Server, fleet: ServiceFleet) -> None:
-            desks.append(Desk(store, fleet, analysts=frozenset({bytes.fromhex(key[1])})))
+            desks.append(
+                Desk(
+                    store,
+                    fleet,
+                    analysts=frozenset({bytes.fromhex(key[1])}),
+                    limits=DeskLimits(deadline_s=1),
+                )
+            )
             servicer = AnalystsServicer(desks[0], executor=executor)
             server.add_generic_rpc_handlers((servicer.handler(),))
 
@@ -107,7 +114,8 @@ def test_a_study_that_fails_exits_with_1(run: Run, where: list[str], file: Path)
     assert (code, result["failure"]["reason"]) == (1, "too-few-respondents")
     assert result["hypothesis"] is None
     opened, failed = err.splitlines()
-    assert opened == f"study {result['study']} is open"  # told before it is waited for
+    open_ = f"study {result['study']} is open, and may ask about: smokes"
+    assert opened == open_  # told before it is waited for
     assert failed.startswith("askance: the study has failed: round 0: expected at least 1 answers")
 
 
@@ -133,6 +141,34 @@ def test_a_study_that_cannot_work_exits_with_3(run: Run, where: list[str], file:
     file.write_text(STUDY + '[parameters]\ntau = "1/1000"\n')
     code, failure, _ = run("submit", str(file), *where)
     assert (code, failure["failure"]["reason"]) == (3, "plan-refused")
+
+
+def test_least_answers_that_cannot_come_exit_with_3_and_leave_no_study(
+    run: Run, where: list[str], file: Path
+) -> None:
+    file.write_text(STUDY.replace("least_answers = 0", "least_answers = 5001"))
+    code, failure, err = run("submit", str(file), *where)
+    assert (code, failure["failure"]["reason"]) == (3, "plan-refused")
+    assert "least_answers: expected at most 5,000, the number of users, got 5,001" in err
+    assert run("list", *where)[1]["studies"] == []
+
+
+def test_a_submission_says_which_fields_may_be_asked_about(
+    run: Run, where: list[str], file: Path
+) -> None:
+    two = 'smokes = { type = "category", labels = ["yes", "no"] }\nage = { type = "bit" }\n'
+    wide = STUDY.replace(STUDY.splitlines()[4] + "\n", two).replace(
+        'epsilon = "1"', 'epsilon = "1"\nfields = ["smokes", "age"]'
+    )
+    file.write_text(wide)
+    code, submitted, _ = run("submit", str(file), *where)
+    assert (code, submitted["fields"]) == (0, ["age", "smokes"])
+    file.write_text(wide.replace('["smokes", "age"]', '["smokes"]'))
+    assert run("submit", str(file), *where)[1]["fields"] == ["smokes"]
+    file.write_text(wide.replace('["smokes", "age"]', '["age"]'))
+    code, failure, _ = run("submit", str(file), *where)
+    assert (code, failure["failure"]["reason"]) == (2, "bad-input")
+    assert "got none named smokes" in failure["failure"]["message"]
 
 
 def test_bad_input_exits_with_2(run: Run, where: list[str], file: Path) -> None:

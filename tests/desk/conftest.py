@@ -47,5 +47,6 @@ def study(nonce: int = 9, *, key: Any = KEY, **changes: Any) -> SignedStudy:
         budget_nano_nats=10**9,
         expires_unix_s=NOW_S + WEEK_S,
         purpose="",
+        fields=tuple(sorted(PEOPLE.schema.fields)),
     )
     return sign_study(replace(terms, **changes), key)

@@ -12,10 +12,11 @@ from tests.faults.deployment import Deployment
 from tests.faults.people import KEY, NOW_S, PEOPLE, PUBLIC
 
 from askance.aggregator.desk import Desk, DeskLimits, SubmissionRefused
+from askance.aggregator.desk.submissions import LEAST_DEADLINE_S
 from askance.aggregator.store import StudyState
 from askance.client.codec import digest_of
 from askance.client.errors import InvalidParameter
-from askance.client.messages import SignedStudy
+from askance.client.messages import Conduct, SignedStudy
 
 STRANGER = Ed25519PrivateKey.from_private_bytes(bytes(32))
 NAT = 10**9
@@ -66,6 +67,21 @@ REFUSED: dict[str, tuple[Callable[[], SignedStudy], str, str]] = {
         lambda: study(parameters=(("column", "smoker"), ("tau", "0.01"))),
         "plan-refused",
         "the population has 6",
+    ),
+    "one that wants more answers than there are users": (
+        lambda: study(conduct=Conduct(least_answers=7)),
+        "plan-refused",
+        "least_answers: expected at most 6, the number of users, got 7",
+    ),
+    "one whose rounds close before a device can answer": (
+        lambda: study(conduct=Conduct(round_deadline_s=LEAST_DEADLINE_S - 1)),
+        "plan-refused",
+        "deadline_s: expected 7 seconds or more",
+    ),
+    "one that does not sign what its learner asks about": (
+        lambda: study(fields=("colour",)),
+        "missing-fields",
+        "fields: expected all that mean asks about, got none named smoker",
     ),
 }
 
@@ -186,7 +202,7 @@ class TestAUsersBudgetOverAllStudies:
         run_in(scenario, limits=DeskLimits(user_nano_nats=3 * NAT))
 
 
-@pytest.mark.parametrize("bad", [{"open_studies": 0}, {"user_nano_nats": -1}])
+@pytest.mark.parametrize("bad", [{"open_studies": 0}, {"user_nano_nats": -1}, {"deadline_s": -1}])
 def test_limits_are_checked(bad: dict[str, int]) -> None:
     with pytest.raises(InvalidParameter, match=r"^desk: expected"):
         DeskLimits(**bad)
@@ -208,3 +224,12 @@ def test_one_that_another_analyst_was_quicker_to_submit_is_said_to_be(run_in: Ru
 
     stranger = STRANGER.public_key().public_bytes_raw()
     run_in(scenario, analysts=frozenset({PUBLIC, stranger}))
+
+
+@pytest.mark.parametrize("deadline_s", [0, LEAST_DEADLINE_S])
+def test_the_shortest_deadline_and_none_are_accepted(run_in: RunIn, deadline_s: int) -> None:
+    async def scenario(deployment: Deployment) -> None:
+        conduct = Conduct(round_deadline_s=deadline_s)
+        assert deployment.desk.submit(study(conduct=conduct))
+
+    run_in(scenario)

@@ -61,7 +61,15 @@ class Bench:
         key: Ed25519PrivateKey = KEY,
     ) -> SignedStudy:
         terms = StudyTerms(
-            nonce.to_bytes(16, "big"), "test", 1, (), schema, budget, expires, "to be tested"
+            nonce.to_bytes(16, "big"),
+            "test",
+            1,
+            (),
+            schema,
+            budget,
+            expires,
+            "to be tested",
+            fields=tuple(sorted(schema.fields)),
         )
         return sign_study(terms, key)
 

@@ -45,7 +45,15 @@ class Aggregator:
         self.tokens = EnrolmentTokens(bytes(32), system_now_s)
         self._pool = ThreadPoolExecutor(1)
         terms = StudyTerms(
-            bytes(16), "test", 1, (), SCHEMA, BUDGET, system_now_s() + 86_400, "to be tested"
+            bytes(16),
+            "test",
+            1,
+            (),
+            SCHEMA,
+            BUDGET,
+            system_now_s() + 86_400,
+            "to be tested",
+            fields=tuple(sorted(SCHEMA.fields)),
         )
         self.study = sign_study(terms, KEY)
 

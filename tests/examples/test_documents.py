@@ -1,72 +1,86 @@
-"""What the documents show works as shown: their Python runs, and so do the README's commands."""
+"""Documents run as a reader would run them: in order, in a clean clone, with no other file."""
 
-import random
-import re
-import shlex
+from __future__ import annotations
+
+import socket
 from pathlib import Path
 
 import pytest
+from tests.examples.documents import (
+    BY_CI,
+    LONG,
+    ROOT,
+    Mention,
+    Python,
+    Reader,
+    Shell,
+    clone,
+    documents,
+    steps,
+)
 
-from askance.simulation.cli import main
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def blocks(document: str, language: str) -> list[str]:
-    """All but those of the README's deployment, which `tests/deployment` runs as processes."""
-    text = (ROOT / document).read_text(encoding="utf-8")
-    text = re.sub(r"^## A deployment.*?(?=^## )", "", text, flags=re.MULTILINE | re.DOTALL)
-    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-
-
-@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md"])
-def test_the_python_of_a_document_runs_from_top_to_bottom(
-    document: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shown = blocks(document, "python")
-    assert shown
-    names: dict[str, object] = {"__name__": document}
-    for block in shown:
-        exec(compile(block, document, "exec"), names)
-    assert "sha256:" in capsys.readouterr().out
-
-
-def test_the_curator_s_page_runs_from_top_to_bottom(capsys: pytest.CaptureFixture[str]) -> None:
-    names: dict[str, object] = {"__name__": "curator"}
-    for block in blocks("docs/curator.md", "python"):
-        exec(compile(block, "docs/curator.md", "exec"), names)
-    assert "differentially private" in capsys.readouterr().out
+# Ten thousand devices, a deployment, the papers; medians over gRPC; sweeps.
+MINUTES = {"README.md", "CONTRIBUTING.md", "docs/simulation.md"}
+# Parts of what some commands print, so that a command that does nothing is noticed.
+PRINTED = {
+    "README.md": {
+        "askance study submit examples/schooling.toml": "500 answers",
+        "askance aggregator status": "500",
+        "askance device status gateway": "2 studies",
+        "askance device verify gateway": "1000 answers checked, 0 violations",
+        "askance study submit examples/masked_parity.toml": "2 rounds",
+    },
+    "docs/curator.md": {"askance curate --list": "parity"},
+}
 
 
-def commands() -> list[str]:
-    lines = [
-        line.partition("#")[0].strip()
-        for block in blocks("README.md", "sh")
-        for line in block.splitlines()
-    ]
-    return [line for line in lines if line.startswith("askance ")]
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in MINUTES else [])
+        for name in documents()
+    ],
+)
+@pytest.mark.timeout(1_800)
+def test_a_document_runs_from_top_to_bottom_in_a_clean_clone(document: str, tmp_path: Path) -> None:
+    clone(tmp_path)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    reader = Reader(tmp_path, address)
+    try:
+        for step in steps(document):
+            reader.run(step)
+    finally:
+        reader.close()
+    for command, part in PRINTED.get(document, {}).items():
+        printed = [text for run, text in reader.printed.items() if run.startswith(command)]
+        assert printed, f"{command} was not run"
+        assert any(part in text for text in printed), f"{command}\n{printed}"
 
 
-@pytest.mark.parametrize("command", commands())
-def test_a_command_of_the_readme_works(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    generator = random.Random(3)
-    rows = [f"{generator.randint(17, 90)},{generator.choice('ABC?')}" for _ in range(3_000)]
-    (tmp_path / "people.csv").write_text("age,education\n" + "\n".join(rows) + "\n")
-    monkeypatch.chdir(tmp_path)
-    assert main(shlex.split(command)[1:]) == 0
+def test_the_documents_have_what_is_run() -> None:
+    """A parser that finds nothing would pass every document."""
+    found = [step for document in documents() for step in steps(document)]
+    commands = [step.command for step in found if isinstance(step, Shell)]
+    assert len(commands) > 50
+    assert sum(isinstance(step, Python) for step in found) > 15
+    assert any(isinstance(step, Mention) for step in found)
+    assert "askance curate --list" in commands  # it stands within a sentence
+    assert "askance demo" in [part for line in commands for part in line.split(" && ")] or any(
+        "&& askance demo" in line for line in commands
+    )
 
 
-def test_the_page_about_simulation_runs_from_top_to_bottom(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {"__name__": "simulation"}
-    for block in blocks("docs/simulation.md", "python"):
-        exec(compile(block, "docs/simulation.md", "exec"), names)
-    assert "success" in capsys.readouterr().out
-    for block in blocks("docs/simulation.md", "sh"):
-        for line in block.splitlines():
-            assert main(shlex.split(line)[1:]) == 0
-    assert {path.name for path in tmp_path.iterdir()} >= {"mean.jsonl", "mean.png", "d.svg"}
+def test_what_a_test_leaves_out_is_run_by_ci_or_called_long_by_its_document() -> None:
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "pip install" in script
+    assert "\npytest -q\n" in script
+    assert "pytest -q -m slow" in script
+    assert "pip wheel" in script
+    assert BY_CI
+    for command, words in LONG.items():
+        pages = [(ROOT / name).read_text(encoding="utf-8") for name in documents()]
+        (page,) = [page for page in pages if command in page]
+        after = " ".join(page.partition(command)[2].split())
+        assert after.lstrip("`, ").startswith(words)

@@ -13,7 +13,7 @@ from askance.aggregator.composition import Ledger, Pure, SumFilter
 from askance.aggregator.learners import Batch, Question
 from askance.aggregator.oracles import CentralOracle, central_rows
 from askance.aggregator.oracles.central import laplace_of, totals
-from askance.client.errors import InvalidParameter, PlanRefused
+from askance.client.errors import InvalidParameter, PlanExceeded, PlanRefused
 from askance.client.queries import (
     Category,
     EncodedColumns,
@@ -115,6 +115,15 @@ def test_too_few_rows_release_nothing() -> None:
         asked.answer(Batch([QUESTIONS[0]] * 20))
     assert asked.parts == ()
     assert asked.used == 0
+
+
+def test_too_few_rows_for_a_later_batch_leave_the_earlier_ones_charged() -> None:
+    asked = oracle(5_000)
+    asked.answer(Batch([QUESTIONS[0]]))
+    used = asked.used
+    with pytest.raises(PlanExceeded):
+        asked.answer(Batch([QUESTIONS[0]] * 20))
+    assert asked.used == used > 0
 
 
 def test_numbers_out_of_range() -> None:

@@ -201,6 +201,7 @@ def describe_study(value: StudyTerms) -> dict[str, Any]:
         "budget_nano_nats": str(value.budget_nano_nats),
         "expires_unix_s": str(value.expires_unix_s),
         "purpose": value.purpose,
+        "fields": list(value.fields),
     }
 
 

@@ -60,7 +60,18 @@ class World:
 
     def signed_study(self, nonce: bytes = bytes(16), **conduct: Any) -> SignedStudy:
         expires, why = NOW_S + 86_400, "to be tested"
-        terms = StudyTerms(nonce, "test", 1, (), SCHEMA, BUDGET, expires, why, Conduct(**conduct))
+        terms = StudyTerms(
+            nonce,
+            "test",
+            1,
+            (),
+            SCHEMA,
+            BUDGET,
+            expires,
+            why,
+            Conduct(**conduct),
+            fields=tuple(sorted(SCHEMA.fields)),
+        )
         return sign_study(terms, KEY)
 
     def device(self, ordinal: int, ledger: Ledger | None = None, life: int = BUDGET) -> Device:

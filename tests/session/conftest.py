@@ -134,7 +134,13 @@ class World:
         self.schema = self.population.schema
         self.learner = masked_parity(self.schema)
 
-    def study(self, nonce: int = 0, budget: int = BUDGET, **conduct: Any) -> SignedStudy:
+    def study(
+        self,
+        nonce: int = 0,
+        budget: int = BUDGET,
+        fields: tuple[str, ...] | None = None,
+        **conduct: Any,
+    ) -> SignedStudy:
         terms = StudyTerms(
             nonce.to_bytes(16, "big"),
             "test",
@@ -145,6 +151,7 @@ class World:
             NOW_S + 60,
             "a test",
             Conduct(**conduct),
+            fields=tuple(sorted(self.schema.fields)) if fields is None else fields,
         )
         return sign_study(terms, KEY)
 

@@ -20,10 +20,19 @@ from askance.aggregator.learners import (
     Question,
     frequency,
 )
-from askance.aggregator.session import Accounts, MemoryLog, Outcome, Permutation, Round
-from askance.aggregator.session.transcript import Asked, Closed, Header
+from askance.aggregator.planning import plan_batch
+from askance.aggregator.session import (
+    Accounts,
+    MemoryLog,
+    Outcome,
+    Permutation,
+    Round,
+    Transcript,
+    local,
+)
+from askance.aggregator.session.transcript import Asked, Closed, Header, Stopped
 from askance.client.codec import decode_request, digest_of
-from askance.client.errors import PlanRefused
+from askance.client.errors import InvalidParameter, PlanExceeded, PlanRefused
 from askance.client.queries import category, predicate
 from askance.simulation.fleets import ObjectFleet
 
@@ -214,10 +223,10 @@ class TestRefusedPlans:
         world = worlds(users=76)
         assert world.run(world.devices()).users_used == 76
 
-    def test_a_round_that_no_rehearsal_showed_is_refused_before_it_is_asked(
+    def test_a_run_that_asks_more_than_its_rehearsal_stops_and_names_those_charged(
         self, world: World
     ) -> None:
-        """Then only the rounds before it were asked."""
+        """The rounds before it were asked, and the stop is in the transcript."""
         question = Question(predicate(world.schema["b"] == 1), tau="1/5")
 
         def greedy() -> Learning[int]:
@@ -231,11 +240,31 @@ class TestRefusedPlans:
         log, fleet = MemoryLog(), world.recorded(ObjectFleet(world.devices()))
         learner = Adaptive(name="greedy", version=1, parameters={}, factory=greedy)
         session = world.session(fleet, log, learner=learner)
-        with pytest.raises(PlanRefused, match=r"round \d+: expected \d+ users not asked"):
-            session.run()
+        expected = r"round 1: expected at most 1 values, .* got 2; .* the 43 users .* stay charged"
+        for _ in range(2):  # run again, the replay comes to the same end
+            with pytest.raises(PlanExceeded, match=expected) as raised:
+                session.run()
         kinds = [type(event) for event in session.transcript.recorded]
-        assert kinds == [Header] + [Asked, Closed] * len(fleet.asked)
-        assert fleet.asked
+        assert kinds == [Header, Asked, Closed, Stopped]
+        assert session.transcript.recorded[-1] == Stopped(1, 43, str(raised.value))
+        assert len(fleet.asked) == 1
+        assert session.accounts.spending().users_asked == 43
+        assert Transcript(log).recorded == session.transcript.recorded
+
+    def test_a_later_batch_that_no_randomizer_can_answer_says_that_users_were_charged(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """InvalidParameter would say that the call did nothing."""
+        planned = [plan_batch]
+
+        def second_fails(*given: Any) -> Any:
+            if not planned:
+                raise InvalidParameter("no randomizer spends such a budget")
+            return planned.pop()(*given)
+
+        monkeypatch.setattr(local, "plan_batch", second_fails)
+        with pytest.raises(PlanExceeded, match=r"round 1: no randomizer .* users .* stay charged"):
+            world.run(world.devices())
 
 
 class TestWatching:

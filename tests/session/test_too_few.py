@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from askance.aggregator.session import MemoryLog, Transcript
+from askance.aggregator.session import MemoryLog, Permutation, Transcript
 from askance.aggregator.session.transcript import Closed
+from askance.client.device import Policy
 from askance.client.errors import TooFewRespondents
 from askance.client.messages import Reason
 from askance.simulation.fleets import ObjectFleet
@@ -33,14 +34,21 @@ def test_as_many_as_asked_for_are_enough(world: World) -> None:
     assert (outcome.rounds, outcome.refusals) == (2, 0)
 
 
+def misers(world: World, number: int) -> dict[int, Policy]:
+    """The owner of one device of a round's cohort, who allows nothing."""
+    before, asked = sum(answered_in(world)[:number]), answered_in(world)[number]
+    users = Permutation(b"cohorts", 110).ordinals(before, before + asked)
+    return {int(users[0]): world.policy(life_nano_nats=0)}
+
+
 def test_one_fewer_ends_it_in_words_and_after_the_round_is_recorded(world: World) -> None:
-    least = answered_in(world)[0] + 1
-    log = MemoryLog()
+    least = answered_in(world)[0]
+    devices, log = world.devices(misers(world, 0)), MemoryLog()
     with pytest.raises(
         TooFewRespondents,
         match=f"^round 0: expected at least {least} answers to each question, found {least - 1}$",
     ):
-        world.run(world.devices(), log, study=world.study(least_answers=least))
+        world.run(devices, log, study=world.study(least_answers=least))
     assert len(closed(log)) == 1
 
 
@@ -60,16 +68,16 @@ def test_a_refusal_is_no_answer(world: World) -> None:
 def test_a_later_round_ends_it_too(world: World) -> None:
     first, second = answered_in(world)
     assert second < first
-    log = MemoryLog()
+    devices, log = world.devices(misers(world, 1)), MemoryLog()
     with pytest.raises(TooFewRespondents, match=r"^round 1: "):
-        world.run(world.devices(), log, study=world.study(least_answers=second + 1))
+        world.run(devices, log, study=world.study(least_answers=second))
     assert len(closed(log)) == 2
 
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_replay_comes_to_the_same_end_and_asks_nobody(world: World, number: int) -> None:
-    study = world.study(least_answers=answered_in(world)[number] + 1)
-    devices, log = world.devices(), MemoryLog()
+    study = world.study(least_answers=answered_in(world)[number])
+    devices, log = world.devices(misers(world, number)), MemoryLog()
     said, spent = [], []
     fleets: list[Any] = [world.recorded(ObjectFleet(devices)) for _ in range(3)]
     for fleet in fleets:

@@ -65,6 +65,24 @@ def studies() -> Cases:
             "study: expected parameters sorted by name, none twice",
         ),
         case(
+            "fields out of order",
+            altered(lambda m: m.fields.reverse()),
+            REMOTE,
+            "study: expected fields sorted by name, none twice",
+        ),
+        case(
+            "a field twice",
+            altered(lambda m: m.fields.insert(0, m.fields[0])),
+            REMOTE,
+            "study: expected fields sorted by name, none twice",
+        ),
+        case(
+            "a field that the schema does not have",
+            altered(lambda m: m.fields.append("weight")),
+            REMOTE,
+            "study: expected fields of its schema, got another name",
+        ),
+        case(
             "one wave, told",
             altered(lambda m: setattr(m.conduct, "waves", 1)),
             REMOTE,

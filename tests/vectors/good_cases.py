@@ -295,6 +295,7 @@ def terms() -> StudyTerms:
         budget_nano_nats=2 * ONE,
         expires_unix_s=4_102_444_800,
         purpose="to learn how tall people are",
+        fields=tuple(sorted(SCHEMA.fields)),
     )
 
 
@@ -309,6 +310,7 @@ def studies() -> Cases:
         "budget_nano_nats": "2000000000",
         "expires_unix_s": "4102444800",
         "purpose": "to learn how tall people are",
+        "fields": sorted(SCHEMA.fields),
     }
     conduct = Conduct(Fraction(1, 1000), Fraction(99, 100), 86_400, 50, 4)
     told = {
@@ -319,9 +321,13 @@ def studies() -> Cases:
         "waves": 4,
     }
     conducted = encode_study(replace(terms(), conduct=conduct))
+    narrow = encode_study(replace(terms(), fields=("age", "height")))
+    fieldless = encode_study(replace(terms(), fields=()))
     cases = [
         ("a study with parameters", study, fields),
         ("a study that says how it is run", conducted, fields | {"conduct": told}),
+        ("a study that may use two fields", narrow, fields | {"fields": ["age", "height"]}),
+        ("a study that may use no field", fieldless, fields | {"fields": []}),
     ]
     return [
         {"name": name, "hex": data.hex(), "digest": digest_of(data).hex(), "fields": said}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -11,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance.aggregator.learners import Learner
 from askance.aggregator.learners.rationals import rational
-from askance.aggregator.planning import Design, StudyPlan, plan
+from askance.aggregator.planning import Design, StudyPlan, fields_needed, plan
 from askance.client.accounting import parse_epsilon
 from askance.client.codec import sign_study
 from askance.client.errors import InvalidParameter
@@ -42,6 +43,9 @@ class Study:
       least_answers: in every group of a round; fewer end the study.
       waves: in how many parts, fixed in advance, the users of a round are asked. It ends as soon
         as the answers that came are exact enough; beta holds all the same. 1: all at once.
+      fields: names of the schema's fields that the study's queries may use, and that its analyst
+        signs; devices refuse any other. None: those that the learner needs (`fields_needed`). At
+        least these must be among them.
 
     Raises:
       InvalidParameter: a number out of range, or a learner that has no schema.
@@ -54,6 +58,7 @@ class Study:
     design: Design
     purpose: str
     delta: Fraction | None
+    given_fields: tuple[str, ...] | None
 
     def __init__(
         self,
@@ -69,6 +74,7 @@ class Study:
         round_deadline_s: int = 0,
         least_answers: int = 0,
         waves: int = 1,
+        fields: Collection[str] | None = None,
     ) -> None:
         if not isinstance(learner, Learner):
             raise InvalidParameter(
@@ -102,6 +108,7 @@ class Study:
             "design": design,
             "purpose": purpose,
             "delta": None if delta is None else _probability(delta, "delta"),
+            "given_fields": None if fields is None else _field_names(fields, schema),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -130,7 +137,26 @@ class Study:
             n_users=n_users,
             design=self.design,
             waves=self.conduct.waves,
+            least_answers=self.conduct.least_answers,
         )
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Return the fields that are signed, sorted by name.
+
+        Raises:
+          InvalidParameter: the fields given leave out one that the learner needs.
+        """
+        needed = fields_needed(self.learner)
+        if self.given_fields is None:
+            return tuple(sorted(needed))
+        missing = sorted(needed - set(self.given_fields))
+        if missing:
+            raise InvalidParameter(
+                f"fields: expected all that {self.learner.name} asks about, got none named"
+                f" {', '.join(missing)}"
+            )
+        return self.given_fields
 
     def terms(self, *, nonce: bytes, expires_unix_s: int) -> StudyTerms:
         """Make the signed terms of the study.
@@ -149,11 +175,24 @@ class Study:
             expires_unix_s=expires_unix_s,
             purpose=self.purpose,
             conduct=self.conduct,
+            fields=self.fields,
         )
 
     def sign(self, key: Ed25519PrivateKey, *, nonce: bytes, expires_unix_s: int) -> SignedStudy:
         """The study as devices meet it (see `terms`)."""
         return sign_study(self.terms(nonce=nonce, expires_unix_s=expires_unix_s), key)
+
+
+def _field_names(fields: Collection[str], schema: Schema) -> tuple[str, ...]:
+    """Return the names sorted, each once, if the schema has them all."""
+    if isinstance(fields, str):
+        raise InvalidParameter(f"fields: expected a list of names, got the text {fields!r}")
+    for name in fields:
+        if name not in schema.fields:
+            raise InvalidParameter(
+                f"fields: expected names among {', '.join(schema.fields)}, got {name!r}"
+            )
+    return tuple(sorted(set(fields)))
 
 
 def _exact(value: Epsilon, name: str) -> str | int | Decimal | Fraction:

@@ -12,11 +12,11 @@ class AskanceError(Exception):
 
 
 class InvalidParameter(AskanceError, ValueError):
-    """A caller's number or name is outside what is documented; nothing was done."""
+    """A caller's number or name is outside what is documented; that call did nothing."""
 
 
 class InvalidQuery(AskanceError, ValueError):
-    """A query is ill-typed, too large, or could overflow; nothing was asked."""
+    """A query is ill-typed, too large, or could overflow; it was not asked."""
 
 
 class InvalidRecord(AskanceError, ValueError):
@@ -52,7 +52,18 @@ class NondeterminismError(StoreError):
 
 
 class PlanRefused(AskanceError):
-    """A study that cannot work (too few users, too little epsilon); nothing was asked."""
+    """A study or release that does not fit its users or its budget; nothing was asked or charged.
+
+    A study that turns out not to fit after users were charged raises `PlanExceeded`.
+    """
+
+
+class PlanExceeded(AskanceError):
+    """A study stopped because its learner asked more than was planned for it and signed.
+
+    The round that would have passed the plan was not asked. Users who were asked in the rounds
+    before it stay charged; the message says how many.
+    """
 
 
 class TooFewRespondents(AskanceError):

@@ -104,7 +104,12 @@ class Conduct:
 
 @dataclass(frozen=True, slots=True)
 class StudyTerms:
-    """What an analyst promises and a device holds the aggregator to."""
+    """The terms that an analyst signs and a device holds the aggregator to.
+
+    Args:
+      fields: names of the schema's fields that the study's queries may use; sorted, none twice.
+        A request that uses any other field is refused.
+    """
 
     nonce: bytes
     learner: str
@@ -115,6 +120,7 @@ class StudyTerms:
     expires_unix_s: int
     purpose: str
     conduct: Conduct = field(default_factory=Conduct)
+    fields: tuple[str, ...] = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ beta = "0.01"                   # this and all below are optional
 confidence = "0.95"
 days = 7                        # devices refuse the study after so many
 
+fields = ["education"]          # that may be asked about; left out: those that the learner needs
+
 [parameters]                    # of the learner, as `--set` takes them
 column = "education"
 
@@ -67,6 +69,7 @@ def read_definition(path: Path) -> StudyDefinition:
     confidence = _first(table.get("confidence", _number), _CONFIDENCE)
     purpose = table.get("purpose", a_text) or ""
     days = table.get("days", at_least_one)
+    fields = table.get("fields", _names)
     deadline_s, least_answers, waves = _DEADLINE_S, _LEAST_ANSWERS, 1
     if (rounds := table.table("rounds")) is not None:
         deadline_s = _first(rounds.get("deadline_s", _not_negative), deadline_s)
@@ -84,6 +87,7 @@ def read_definition(path: Path) -> StudyDefinition:
             round_deadline_s=deadline_s,
             least_answers=least_answers,
             waves=waves,
+            fields=fields,
         )
     except AskanceError as error:
         raise InvalidParameter(f"{path}: {error}") from None
@@ -111,6 +115,13 @@ def _parameters(value: object) -> Mapping[str, str]:
     if not isinstance(value, dict):
         raise InvalidParameter("expected a table, found something else")
     return {name: _text(name, item) for name, item in value.items()}
+
+
+def _names(value: object) -> list[str]:
+    """Return the names in a list of texts."""
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise InvalidParameter("expected a list of fields' names, got something else")
+    return value
 
 
 def _text(name: str, value: object) -> str:

@@ -15,6 +15,7 @@ _REASONS: dict[str, grpc.StatusCode] = {
     "stale-call": _Code.UNAUTHENTICATED,
     "malformed": _Code.INVALID_ARGUMENT,
     "unknown-learner": _Code.INVALID_ARGUMENT,
+    "missing-fields": _Code.INVALID_ARGUMENT,
     "expired": _Code.FAILED_PRECONDITION,
     "plan-refused": _Code.FAILED_PRECONDITION,
     "over-user-budget": _Code.FAILED_PRECONDITION,

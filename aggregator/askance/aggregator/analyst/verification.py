@@ -21,10 +21,16 @@ from askance.aggregator.desk.submissions import learner_of
 from askance.aggregator.estimation import check_decode
 from askance.aggregator.learners import Question, hypothesis_json
 from askance.aggregator.session import Accounts, Outcome, Round, Session, Tally, Transcript
-from askance.aggregator.session.transcript import Asked, Closed, Header
+from askance.aggregator.session.transcript import Asked, Closed, Header, Stopped
 from askance.aggregator.store import StudyState
 from askance.client.codec import decode_request, decode_study, query_from_bytes, verify_study
-from askance.client.errors import AskanceError, InvalidAnswer, PlanRefused, TooFewRespondents
+from askance.client.errors import (
+    AskanceError,
+    InvalidAnswer,
+    PlanExceeded,
+    PlanRefused,
+    TooFewRespondents,
+)
 from askance.client.messages import StudyTerms
 from askance.client.queries import Query, QueryKind, block_of
 
@@ -44,11 +50,19 @@ _FAULT = "failed"  # of the aggregator: what a replay cannot show
 _REASONS = {
     "done": ("done",),
     "cancelled": ("cancelled",),
-    "failed": ("too-few-respondents", "plan-refused", "invalid-answer", "nondeterminism", _FAULT),
+    "failed": (
+        "too-few-respondents",
+        "plan-refused",
+        "plan-exceeded",
+        "invalid-answer",
+        "nondeterminism",
+        _FAULT,
+    ),
 }
 # The ends that a replay comes to by itself.
 _REPLAYED: tuple[tuple[type[AskanceError], str, str], ...] = (
     (TooFewRespondents, "too-few-respondents", "a group has fewer answers than the study asks for"),
+    (PlanExceeded, "plan-exceeded", "the learner asks more than its plan and its study cover"),
     (InvalidAnswer, "invalid-answer", "the learner cannot conclude from its answers"),
 )
 # What a result has besides the figures that a replay gives.
@@ -170,6 +184,7 @@ def _checked(state: str, terms: StudyTerms, rounds: int) -> Iterator[str]:
     yield "the analyst's signature, over the study as it was run"
     yield "the cohorts, drawn by the study's own digest; nobody was asked in two rounds"
     yield "the charge of every request, within the signed budget"
+    yield f"the fields asked about, among those signed: {', '.join(terms.fields) or 'none'}"
     if rounds:
         yield f"{terms.learner}: asked the recorded questions when it was run again"
     if terms.conduct.least_answers and state == "done":
@@ -238,7 +253,13 @@ class _Replay:
         )
         try:
             self.outcome = session.run()
-        except (_NotRecorded, PlanRefused, TooFewRespondents, InvalidAnswer) as error:
+        except (
+            _NotRecorded,
+            PlanRefused,
+            PlanExceeded,
+            TooFewRespondents,
+            InvalidAnswer,
+        ) as error:
             self.end = error
         self.max_asked = session.accounts.spending().max_asked
 
@@ -249,6 +270,8 @@ def _check_record(transcript: Transcript, terms: StudyTerms, digest: bytes) -> N
     if not events:
         return
     header, rounds = events[0], events[1:]
+    if rounds and isinstance(rounds[-1], Stopped):  # the replay checks what it says
+        rounds = rounds[:-1]
     if not isinstance(header, Header):
         raise VerificationFailed("transcript: expected a header in line 1, found another event")
     used = 0
@@ -274,6 +297,11 @@ def _check_asked(asked: Asked, terms: StudyTerms, digest: bytes, free: range) ->
     unasked = _parts(asked, terms)
     for number, group in enumerate(asked.groups):
         request = decode_request(group.payload, terms.schema)
+        unsigned = sorted(request.query.fields_used - set(terms.fields))
+        if unsigned:
+            raise VerificationFailed(
+                f"{place}: expected fields that the study signs, found {', '.join(unsigned)}"
+            )
         part = next(unasked[group.question], None)
         stated = (request.study_digest, request.round, request.group, request.query)
         if stated != (digest, asked.round, number, part):
@@ -366,6 +394,7 @@ def _check_result(
         "transcript": transcript.digest,
         "study": export.digest.hex(),
         "learner": terms.learner,
+        "fields": list(terms.fields),
         "hypothesis": None if outcome is None else hypothesis_json(outcome.hypothesis),
         "confidence": float(terms.conduct.confidence),
         "users": users,

@@ -122,7 +122,7 @@ class Desk:
         if self._known(submission):
             self._begin_if_let_go(submission)
             return submission.digest
-        check_timely(submission, self._now_s())
+        check_timely(submission, self._limits, self._now_s())
         check_workable(submission, self._fleet.population)
         with self._lock:
             if not self._known(submission):

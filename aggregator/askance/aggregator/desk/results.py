@@ -62,6 +62,7 @@ def conclusion(
         "study": study_digest.hex(),
         "learner": terms.learner,
         "state": end.state.name.lower(),
+        "fields": list(terms.fields),
         "reason": end.reason,
         "message": end.message,
         "hypothesis": None if outcome is None else hypothesis_json(outcome.hypothesis),

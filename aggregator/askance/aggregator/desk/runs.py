@@ -18,6 +18,7 @@ from askance.client.errors import (
     AskanceError,
     InvalidAnswer,
     NondeterminismError,
+    PlanExceeded,
     PlanRefused,
     StoreError,
     TooFewRespondents,
@@ -31,6 +32,7 @@ _ENDS: tuple[tuple[type[AskanceError], StudyState, str], ...] = (
     (StudyCancelled, StudyState.CANCELLED, "cancelled"),
     (TooFewRespondents, StudyState.FAILED, "too-few-respondents"),
     (PlanRefused, StudyState.FAILED, "plan-refused"),
+    (PlanExceeded, StudyState.FAILED, "plan-exceeded"),
     (InvalidAnswer, StudyState.FAILED, "invalid-answer"),
     (NondeterminismError, StudyState.FAILED, "nondeterminism"),
 )

@@ -7,15 +7,27 @@ from dataclasses import dataclass
 from typing import Any
 
 from askance.aggregator.learners import Learner, find
-from askance.aggregator.planning import plan
+from askance.aggregator.planning import fields_needed, plan
 from askance.client.accounting import format_nats
 from askance.client.codec import decode_study, digest_of, verify_study
 from askance.client.errors import AskanceError, InvalidParameter
 from askance.client.messages import SignedStudy, StudyTerms
 
+LEAST_DEADLINE_S = 7
+"""Seconds in which a device that checks in can answer.
+
+It checks in every 2 s, give or take a half: within 3 s for the request, within 3 s more for the
+report. 1 s is for its release grid (100 ms unless its owner sets another) and for the way.
+"""
+
 
 class SubmissionRefused(AskanceError):
-    """A study that was not taken in; nobody was asked. `reason` is a word for programs."""
+    """A study that was not accepted; no user was asked or charged.
+
+    Args:
+      reason: a word for programs.
+      message: a line for its analyst.
+    """
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -30,16 +42,23 @@ class DeskLimits:
       open_studies: at one time.
       user_nano_nats: the most that all studies together may cost a user, by the aggregator's own
         account; None: as much as the devices' owners allow.
+      deadline_s: the shortest deadline of a round, in seconds; a study that states a shorter one
+        (but for 0, none) is refused.
     """
 
     open_studies: int = 64
     user_nano_nats: int | None = None
+    deadline_s: int = LEAST_DEADLINE_S
 
     def __post_init__(self) -> None:
         if self.open_studies < 1:
             raise InvalidParameter(f"desk: expected 1 study or more, found {self.open_studies}")
         if self.user_nano_nats is not None and self.user_nano_nats < 0:
             raise InvalidParameter("desk: expected a user's budget of 0 nano-nats or more")
+        if self.deadline_s < 0:
+            raise InvalidParameter(
+                f"desk: expected a shortest deadline of 0 s or more, got {self.deadline_s}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +108,21 @@ def learner_of(terms: StudyTerms) -> Learner[Any]:
     return learner
 
 
-def check_timely(submission: Submission, now_s: int) -> None:
-    """Raises SubmissionRefused for a study that devices would not answer any more."""
+def check_timely(submission: Submission, limits: DeskLimits, now_s: int) -> None:
+    """Refuse a study that devices cannot answer in time.
+
+    Raises:
+      SubmissionRefused: it has expired, or its rounds close before a device can answer.
+    """
     if submission.terms.expires_unix_s <= now_s:
         raise SubmissionRefused("expired", "study: expected one that has not expired")
+    deadline_s = submission.terms.conduct.round_deadline_s
+    if 0 < deadline_s < limits.deadline_s:
+        raise SubmissionRefused(
+            "plan-refused",
+            f"deadline_s: expected {limits.deadline_s} seconds or more, the least in which devices"
+            f" that check in can answer (or 0, no deadline), got {deadline_s}",
+        )
 
 
 def check_workable(submission: Submission, population: int) -> None:
@@ -107,9 +137,17 @@ def check_workable(submission: Submission, population: int) -> None:
             terms.conduct.beta,
             n_users=population,
             waves=terms.conduct.waves,
+            least_answers=terms.conduct.least_answers,
         )
+        missing = fields_needed(submission.learner) - set(terms.fields)
     except AskanceError as error:
         raise SubmissionRefused("plan-refused", str(error)) from None
+    if missing:
+        raise SubmissionRefused(
+            "missing-fields",
+            f"fields: expected all that {terms.learner} asks about, got none named"
+            f" {', '.join(sorted(missing))}",
+        )
     if not planned.feasible:
         raise SubmissionRefused("plan-refused", planned.reason or "the plan is not feasible")
 

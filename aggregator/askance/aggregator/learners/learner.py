@@ -46,7 +46,9 @@ class Learner(ABC, Generic[T_co]):
         version: changes when what it asks changes.
         parameters: canonical text by name, sorted by name.
         schema: what the records look like, where the learner was given one.
-        rehearsal: answers for the planner's dry run; None: the neutral ones.
+        rehearsal: answers for the planner's dry run; None: the neutral ones. The dry run must be
+            the longest one: a run that asks for more values than it ends as `PlanExceeded`.
+        argument_fields: fields that the expressions among its arguments use.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Learner(ABC, Generic[T_co]):
     parameters: dict[str, str]
     schema: Schema | None = None
     rehearsal: Rehearsal | None = None
+    argument_fields: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -67,6 +70,11 @@ class Learner(ABC, Generic[T_co]):
     @abstractmethod
     def run(self) -> Learning[T_co]:
         """A fresh run: the same answers always lead to the same batches and hypothesis."""
+
+    @property
+    @abstractmethod
+    def fields_named(self) -> frozenset[str]:
+        """Return the fields that a run may use beside those of its rehearsal."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -82,6 +90,13 @@ class Adaptive(Learner[T_co]):
     def run(self) -> Learning[T_co]:
         """A fresh generator."""
         return self.factory()
+
+    @property
+    def fields_named(self) -> frozenset[str]:
+        """Return the fields that its arguments name, by an expression or by text."""
+        texts = {part for text in self.parameters.values() for part in text.split(",")}
+        known = frozenset() if self.schema is None else frozenset(self.schema.fields)
+        return self.argument_fields | (texts & known)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -101,11 +116,24 @@ class NonAdaptive(Learner[T_co]):
         answers = yield self.batch
         return self.conclude(answers)
 
+    @property
+    def fields_named(self) -> frozenset[str]:
+        """Return no field: all that it asks is its one batch."""
+        return frozenset()
+
 
 def adaptive(
     name: str, version: int = 1, rehearsal: Rehearsal | None = None
 ) -> Callable[[Callable[P, Learning[T]]], Callable[P, Adaptive[T]]]:
     """Make a learner of a generator function; its arguments become the parameters.
+
+    Args:
+        name: the learner's name in the registry.
+        version: changes when the questions change.
+        rehearsal: answers to plan with, called with each batch; None: neutral ones (zeros). The
+            rehearsed run must be the longest that any answers lead to: beta is divided over the
+            values that it asks for. A run that asks for more is stopped with `PlanExceeded`, after
+            users were charged.
 
     The function may also check its arguments and return a generator: it is called once, and the
     generator closed, when the learner is made, so that a bad argument is refused there and not in
@@ -122,12 +150,13 @@ def adaptive(
                     f" {type(run).__name__}"
                 )
             run.close()
-            schema, parameters = _recorded(function, *args, **kwargs)
+            schema, parameters, fields = _recorded(function, *args, **kwargs)
             return Adaptive(
                 name=name,
                 version=version,
                 parameters=parameters,
                 schema=schema,
+                argument_fields=fields,
                 rehearsal=rehearsal,
                 factory=lambda: function(*args, **kwargs),
             )
@@ -159,12 +188,13 @@ def non_adaptive(
                     f" {type(made).__name__}"
                 )
             batch, conclude = made
-            schema, parameters = _recorded(function, *args, **kwargs)
+            schema, parameters, fields = _recorded(function, *args, **kwargs)
             return NonAdaptive(
                 name=name,
                 version=version,
                 parameters=parameters,
                 schema=schema,
+                argument_fields=fields,
                 batch=batch,
                 conclude=conclude,
             )
@@ -200,15 +230,27 @@ def canonical_text(value: object) -> str:
 
 def _recorded(
     function: Callable[P, object], *args: P.args, **kwargs: P.kwargs
-) -> tuple[Schema | None, dict[str, str]]:
-    """The schema among the arguments, and all others as text; one that is None is left out."""
+) -> tuple[Schema | None, dict[str, str], frozenset[str]]:
+    """Return the schema among the arguments, all others as text (one that is None is left out), and
+    the fields that their expressions use."""
     bound = inspect.signature(function).bind(*args, **kwargs)
     bound.apply_defaults()
     schema: Schema | None = None
     parameters: dict[str, str] = {}
+    fields: frozenset[str] = frozenset()
     for name, value in bound.arguments.items():
         if isinstance(value, Schema):
             schema = value
         elif value is not None:
             parameters[name] = canonical_text(value)
-    return schema, parameters
+            fields |= _fields_used(value)
+    return schema, parameters, fields
+
+
+def _fields_used(value: object) -> frozenset[str]:
+    """Return the fields that an argument's expressions use; text and numbers use none."""
+    if isinstance(value, Expression | Query):
+        return as_query(value).fields_used
+    if isinstance(value, tuple | list):
+        return frozenset().union(*(_fields_used(item) for item in value))
+    return frozenset()

@@ -16,7 +16,7 @@ from askance.aggregator.curator.mechanisms import Laplace
 from askance.aggregator.learners import Answer, Answers, Batch, Question
 from askance.aggregator.learners.rationals import Rational
 from askance.aggregator.oracles.shares import Shares
-from askance.client.errors import InvalidParameter, PlanRefused
+from askance.client.errors import InvalidParameter, PlanExceeded, PlanRefused
 from askance.client.queries import EncodedColumns, QueryKind
 
 
@@ -91,7 +91,9 @@ class CentralOracle:
         """The means over parts that no question had before.
 
         Raises:
-            PlanRefused: there are too few rows left; nothing of this batch was released.
+            PlanRefused: there are too few rows for the first batch; nothing was released.
+            PlanExceeded: there are too few rows left for a later one; nothing of it was released,
+                and the parts before it stay charged.
         """
         needs = [
             central_rows(question, self._epsilon, self._shares.spend(question.values))
@@ -99,7 +101,8 @@ class CentralOracle:
         ]
         left = self._columns.rows - self._used
         if sum(needs) > left:
-            raise PlanRefused(f"expected {sum(needs)} rows not used before, found {left}")
+            error = PlanExceeded if self._parts else PlanRefused
+            raise error(f"expected {sum(needs)} rows not used before, found {left}")
         pairs = zip(batch.questions, needs, strict=True)
         return tuple(self._answer(question, rows) for question, rows in pairs)
 

@@ -21,7 +21,7 @@ from askance.aggregator.planning.choices import Choice, choices
 from askance.aggregator.planning.designed import Designed
 from askance.aggregator.planning.looks import prefixes, shares
 from askance.aggregator.planning.lower_bound import least_users
-from askance.aggregator.planning.planner import plan, plan_batch, rehearse
+from askance.aggregator.planning.planner import fields_needed, plan, plan_batch, rehearse
 from askance.aggregator.planning.plans import GroupPlan, RoundPlan, StudyPlan
 from askance.aggregator.planning.precision import (
     Design,
@@ -47,6 +47,7 @@ __all__ = [
     "Ternary",
     "candidates",
     "choices",
+    "fields_needed",
     "least_users",
     "n_variance",
     "plan",

@@ -23,13 +23,15 @@ def plan(
     n_users: int | None = None,
     design: Design = best_for,
     waves: int = 1,
+    least_answers: int = 0,
 ) -> StudyPlan:
     """Size every round of a learner before any user is asked.
 
     The learner is rehearsed: its generator is run with neutral answers (zeros, or the possible
     value nearest to zero; or the learner's own `rehearsal`) to see its batches. A learner whose
     batches depend on the answers may ask others when it is run: each real batch is planned again,
-    by `plan_batch`, and the sum of users may differ.
+    by `plan_batch`, and the sum of users may differ. It may not ask for more values than the
+    rehearsal: an oracle stops it (`PlanExceeded`), for beta is divided over the rehearsed values.
 
     Utility: with probability at least 1 - beta every value of every answer is off by less than its
     question's tau: each value gets beta / (number of values in all rounds). Every user is in one
@@ -43,18 +45,26 @@ def plan(
         n_users: the population; None: as large as it needs to be.
         design: the randomizer for a number of levels and a budget.
         waves: in how many parts a round's users are asked; sizes are of all parts together.
+        least_answers: users in every group of every round, at least: a group is planned larger
+            than its tolerance needs where it would have fewer.
 
     Raises:
         InvalidParameter: a number is out of range, or no randomizer spends such a budget.
-        PlanRefused: the rehearsal does not come to an end.
+        PlanRefused: the rehearsal does not come to an end, or there are fewer users than
+            `least_answers`.
     """
     _check_beta(beta)
     if n_users is not None and n_users < 0:
         raise InvalidParameter(f"n_users expects 0 or more, found {n_users}")
+    if n_users is not None and least_answers > n_users:
+        raise PlanRefused(
+            f"least_answers: expected at most {n_users:,}, the number of users, got"
+            f" {least_answers:,}"
+        )
     batches = rehearse(learner)
     values = sum(batch.values for batch in batches)
     each = float(beta) / max(values, 1)
-    sizes = [size_batch(batch, nano_nats, each, design, waves) for batch in batches]
+    sizes = [size_batch(batch, nano_nats, each, design, waves, least_answers) for batch in batches]
     if n_users is None:
         allowances: Sequence[int | None] = [None] * len(batches)
     else:
@@ -64,10 +74,47 @@ def plan(
     )
     needed = sum(planned.users for planned in rounds)
     feasible = n_users is None or needed <= n_users
-    reason = (
-        None if feasible else f"the plan needs {needed:,} users, the population has {n_users:,}"
+    reason = None if feasible else _reason(needed, n_users, rounds, least_answers)
+    return StudyPlan(
+        feasible,
+        needed,
+        n_users,
+        rounds,
+        reason,
+        float(beta),
+        each,
+        nano_nats,
+        values,
+        tuple(sorted(_fields_of(learner, batches))),
     )
-    return StudyPlan(feasible, needed, n_users, rounds, reason, float(beta), each, nano_nats)
+
+
+def _reason(
+    needed: int, n_users: int | None, rounds: Sequence[RoundPlan], least_answers: int
+) -> str:
+    """Say why a plan is not feasible, and that `least_answers` makes a group larger if it does."""
+    reason = f"the plan needs {needed:,} users, the population has {n_users:,}"
+    sizes = {group.users for planned in rounds for group in planned.groups}
+    if least_answers > 1 and least_answers in sizes:
+        reason += f"; least_answers asks for {least_answers:,} in every group of a round"
+    return reason
+
+
+def fields_needed(learner: Learner[Any]) -> frozenset[str]:
+    """Return the fields that a learner's questions may use.
+
+    They are the fields that its rehearsal asks about and, where later questions depend on answers,
+    the fields that its arguments name.
+
+    Raises:
+        PlanRefused: the rehearsal does not come to an end.
+    """
+    return _fields_of(learner, rehearse(learner))
+
+
+def _fields_of(learner: Learner[Any], batches: Sequence[Batch]) -> frozenset[str]:
+    asked = (question.query for batch in batches for question in batch.questions)
+    return learner.fields_named.union(*(query.fields_used for query in asked))
 
 
 def plan_batch(
@@ -77,6 +124,7 @@ def plan_batch(
     n_users_left: int | None = None,
     design: Design = best_for,
     waves: int = 1,
+    least_answers: int = 0,
 ) -> RoundPlan:
     """Sizes one batch; the same inputs give the same plan.
 
@@ -92,12 +140,14 @@ def plan_batch(
         n_users_left: how many users the round may take (`StudyPlan.allowance`); None: any number.
         design: the randomizer for a number of levels and a budget.
         waves: in how many parts its users are asked, where it can end early.
+        least_answers: users in every group, at least.
 
     Returns:
         A plan that may take more users than are left: then it cannot be carried out.
     """
     _check_beta(beta_per_value)
-    return size_batch(batch, nano_nats, beta_per_value, design, waves).planned(n_users_left)
+    sizing = size_batch(batch, nano_nats, beta_per_value, design, waves, least_answers)
+    return sizing.planned(n_users_left)
 
 
 def rehearse(learner: Learner[Any]) -> tuple[Batch, ...]:

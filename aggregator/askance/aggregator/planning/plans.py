@@ -109,6 +109,9 @@ class StudyPlan:
         beta: the probability that any value of any answer is off by its tolerance or more.
         beta_per_value: its share for each value: beta over the number of values in all rounds.
         nano_nats: each user's budget.
+        values: how many values all rounds have together, over which beta is divided. A run that
+            asks for more would not keep beta.
+        fields: names of the fields that its questions may use, sorted.
     """
 
     feasible: bool
@@ -119,6 +122,8 @@ class StudyPlan:
     beta: float
     beta_per_value: float
     nano_nats: int
+    values: int
+    fields: tuple[str, ...]
 
     @property
     def hoeffding_users(self) -> int:
@@ -147,5 +152,6 @@ class StudyPlan:
             "hoeffding_users": self.hoeffding_users,
             "epsilon": self.nano_nats / NANO_NATS_PER_NAT,
             "beta": self.beta,
+            "fields": list(self.fields),
             "rounds": [planned.to_json() for planned in self.rounds],
         }

@@ -45,6 +45,16 @@ class Part:
         tail = tail_of(self.question, self.randomizer, self.decode)
         return tail.enough(users, float(self.question.working_tau), beta)
 
+    def at_least(self, least_answers: int, beta: float) -> Part:
+        """Return this part with no fewer users than these, and enough of them for its tolerance.
+
+        A few more users than an exact size need not be enough (`Tail`).
+        """
+        users = max(self.need, least_answers)
+        while users > self.need and not self.enough(users, beta):
+            users += 1
+        return replace(self, need=users)
+
     @property
     def n_variance(self) -> Fraction:
         """n times the variance of a value, n the users of this part."""
@@ -62,6 +72,7 @@ class Sizing:
         nano_nats: each user's budget for the batch.
         beta: the probability of failure for each value, at the last look.
         waves: in how many parts its users are asked.
+        least_answers: users in every group, at least; every part's `need` is no less.
     """
 
     batch: Batch
@@ -70,6 +81,7 @@ class Sizing:
     nano_nats: int
     beta: float
     waves: int = 1
+    least_answers: int = 0
 
     @property
     def needs(self) -> tuple[int, ...]:
@@ -170,12 +182,17 @@ class Sizing:
                 return [self.total] * len(self.needs)
             return list(self.needs)
         if self.allocation is Allocation.SPLIT:
-            return [self._within(max(n_users, 1))] * len(self.needs)
+            return [self._within(max(n_users, self.least_answers, 1))] * len(self.needs)
         shares = iter(even(max(n_users - self.claimed, 0), self.open_groups))
         return [
-            max(next(shares), 1) if is_open else need
-            for is_open, need in zip(open_tau, self.needs, strict=True)
+            max(next(shares), 1, self._least_users(parts)) if is_open else need
+            for is_open, need, parts in zip(open_tau, self.needs, self.parts, strict=True)
         ]
+
+    def _least_users(self, parts: Sequence[Part]) -> int:
+        """Return the least users of a question for which each part has `least_answers` of them."""
+        whole = sum(part.need for part in parts)
+        return max(-(-self.least_answers * whole // part.need) for part in parts)
 
     def _tau(self, index: int, users: Sequence[int]) -> float:
         question = self.batch.questions[index]
@@ -188,11 +205,19 @@ class Sizing:
         return min(reached, float(question.spread))
 
 
-def size_batch(batch: Batch, nano_nats: int, beta: float, design: Design, waves: int = 1) -> Sizing:
+def size_batch(
+    batch: Batch,
+    nano_nats: int,
+    beta: float,
+    design: Design,
+    waves: int = 1,
+    least_answers: int = 0,
+) -> Sizing:
     """Size a batch, in waves where that may save users, else asked at once.
 
     In waves it needs a tolerance for every question, users enough in every group for each wave to
-    ask a user, and a population for which a look may end it (`looks.can_end_early`).
+    ask `least_answers` of them (at least one), and a population for which a look may end it
+    (`looks.can_end_early`). A group that needs fewer users than `least_answers` gets that many.
 
     Raises:
         InvalidParameter: no randomizer spends such a budget, or the number of waves is none.
@@ -202,17 +227,18 @@ def size_batch(batch: Batch, nano_nats: int, beta: float, design: Design, waves:
     open_tau = any(question.tau is None for question in batch.questions)
     if waves > 1 and not open_tau:
         last = beta * float(shares(waves)[-1])
-        sizing = replace(_sized(batch, nano_nats, last, design), waves=waves)
+        sizing = replace(_sized(batch, nano_nats, last, design, least_answers), waves=waves)
         if _worth_looking(sizing, beta):
             return sizing
-    return _sized(batch, nano_nats, beta, design)
+    return _sized(batch, nano_nats, beta, design, least_answers)
 
 
 def _worth_looking(sizing: Sizing, beta: float) -> bool:
     """Return whether every wave asks a user, and a look may end a question (all of one cohort)."""
     groups = sizing.planned(None).groups
-    if min(group.users for group in groups) < 1 << sizing.waves:
-        return False
+    fewest = min(group.users for group in groups)
+    if fewest < max(1 << sizing.waves, sizing.least_answers << (sizing.waves - 1)):
+        return False  # the first wave is 1 part of 2^(waves - 1), and no later one is smaller
     split = sizing.allocation is Allocation.SPLIT
     parts = [part for parts in sizing.parts for part in parts]
     return (all if split else any)(
@@ -227,7 +253,7 @@ def _worth_looking(sizing: Sizing, beta: float) -> bool:
     )
 
 
-def _sized(batch: Batch, nano_nats: int, beta: float, design: Design) -> Sizing:
+def _sized(batch: Batch, nano_nats: int, beta: float, design: Design, least_answers: int) -> Sizing:
     """Chooses allocation and randomizers: what takes fewer users; a tie is FRESH.
 
     Raises:
@@ -240,12 +266,12 @@ def _sized(batch: Batch, nano_nats: int, beta: float, design: Design) -> Sizing:
         fresh = allocation is Allocation.FRESH
         parts = tuple(
             tuple(
-                _part(block, budget, beta, design)
+                _part(block, budget, beta, design).at_least(least_answers, beta)
                 for block in (blocks_of(question, budget) if fresh else (question,))
             )
             for question in batch.questions
         )
-        return Sizing(batch, allocation, parts, nano_nats, beta)
+        return Sizing(batch, allocation, parts, nano_nats, beta, least_answers=least_answers)
 
     allowed = (Allocation.FRESH, Allocation.SPLIT) if questions > 1 else (Allocation.FRESH,)
     options: list[Sizing] = []

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from askance.aggregator.session.cohorts import Cohort
-from askance.client.errors import InvalidParameter, PlanRefused
+from askance.client.errors import InvalidParameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +114,12 @@ class Accounts:
         """Charges each of a cohort's users, or none of them.
 
         Raises:
-          PlanRefused: they have less than `nano_nats` left; nobody was charged.
+          InvalidParameter: they have less than `nano_nats` left; this call charged no user.
         """
         if nano_nats < 0:
             raise InvalidParameter(f"accounts: expected a charge of 0 or more, found {nano_nats}")
         if cohort.size and self.left(cohort) < nano_nats:
-            raise PlanRefused(
+            raise InvalidParameter(
                 f"accounts: expected {nano_nats} nano-nats left for each user asked,"
                 f" found {self.left(cohort)}"
             )

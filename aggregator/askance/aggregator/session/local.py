@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from askance.aggregator.learners import Answers, Batch, Question
 from askance.aggregator.planning import Design, RoundPlan, StudyPlan, plan_batch
@@ -24,6 +25,7 @@ from askance.aggregator.session.transcript import (
     AskedGroup,
     Closed,
     Header,
+    Stopped,
     Transcript,
 )
 from askance.aggregator.session.waves import Waves
@@ -36,7 +38,13 @@ from askance.client.codec import (
     query_from_bytes,
     query_to_bytes,
 )
-from askance.client.errors import NondeterminismError, PlanRefused, TooFewRespondents
+from askance.client.errors import (
+    InvalidParameter,
+    NondeterminismError,
+    PlanExceeded,
+    PlanRefused,
+    TooFewRespondents,
+)
 from askance.client.messages import Request, SignedStudy
 from askance.client.queries import Schema, within_a_step
 
@@ -49,6 +57,7 @@ class _Recorded:
 
     asked: dict[int, Asked]
     closed: dict[int, Closed]
+    stopped: dict[int, Stopped]
 
 
 class LocalOracle:
@@ -93,6 +102,7 @@ class LocalOracle:
         self._next = 0  # the first position of the permutation that no round has used
         self._tallies: list[tuple[Tally, ...]] = []
         self._batches = 0
+        self._values = 0  # asked for so far; beta is divided over the planned ones
         self._queries = 0
         self._saved = 0
         self._bounds: list[AnswerBounds] = []
@@ -127,14 +137,22 @@ class LocalOracle:
         """One answer a question, in order: a round, or one a wave.
 
         Raises:
-          PlanRefused: too few users are left; nobody was asked this round.
+          PlanRefused: the first batch does not fit the plan; no user was asked or charged.
+          PlanExceeded: a later batch asks for more values or users than are planned, or uses
+            fields that are not signed. It was not asked; users of the rounds before stay charged.
           TooFewRespondents: a group has fewer answers than the study asks for.
           NondeterminismError: the transcript holds another batch here.
         """
         first = self._next
-        planned = self._planned(batch)
-        self._check_left(planned)
+        try:
+            planned = self._planned(batch)
+        except InvalidParameter as error:  # no randomizer for it: plain, unless users were charged
+            if not self._tallies:
+                raise
+            self._stop(str(error))
+        self._check_planned(batch, planned)
         self._batches += 1
+        self._values += batch.values
         waves = Waves(batch, planned, self._plan.beta_per_value)
         while not waves.done:
             self._ask(waves)
@@ -155,6 +173,10 @@ class LocalOracle:
                 f"transcript: expected {len(self._tallies)} rounds, as many as the learner asked,"
                 " found more"
             )
+        if self._recorded.stopped:
+            raise NondeterminismError(
+                "transcript: expected no stop of a learner that kept to its plan, got one"
+            )
 
     def _open(self, header: Header) -> _Recorded:
         events = self._transcript.recorded
@@ -162,12 +184,14 @@ class LocalOracle:
             self._transcript.append(header)
         elif events[0] != header:
             raise NondeterminismError("transcript: expected this study's header, found another's")
-        recorded = _Recorded({}, {})
+        recorded = _Recorded({}, {}, {})
         for event in events[1:]:
             if isinstance(event, Asked):
                 recorded.asked[event.round] = event
             elif isinstance(event, Closed):
                 recorded.closed[event.round] = event
+            elif isinstance(event, Stopped):
+                recorded.stopped[event.round] = event
         return recorded
 
     def _planned(self, batch: Batch) -> RoundPlan:
@@ -179,20 +203,53 @@ class LocalOracle:
             self._plan.allowance(self._batches, self._left),
             self._design,
             self._terms.conduct.waves,
+            self._terms.conduct.least_answers,
         )
 
     @property
     def _left(self) -> int:
         return self._permutation.size - self._next
 
-    def _check_left(self, planned: RoundPlan) -> None:
-        """All waves must have their users, or nobody is asked."""
-        number = len(self._tallies)
-        if number not in self._recorded.asked and planned.users > self._left:
-            raise PlanRefused(
-                f"round {number}: expected {planned.users} users not asked before,"
-                f" found {self._left}"
+    def _check_planned(self, batch: Batch, planned: RoundPlan) -> None:
+        """Stop the study before a batch that its plan or its signed terms do not cover.
+
+        Beta is divided over the rehearsed values, so a run that asks for more would not keep it.
+        """
+        values = self._values + batch.values
+        used = frozenset().union(*(question.query.fields_used for question in batch.questions))
+        unsigned = sorted(used - set(self._terms.fields))
+        if values > self._plan.values:
+            self._stop(f"expected at most {self._plan.values} values, as rehearsed, got {values}")
+        if unsigned:
+            self._stop(f"expected fields that the study signs, got {', '.join(unsigned)}")
+        if planned.nano_nats > self._terms.budget_nano_nats:
+            self._stop(
+                f"expected at most {self._terms.budget_nano_nats} nano-nats for each user, got"
+                f" {planned.nano_nats}"
             )
+        if len(self._tallies) not in self._recorded.asked and planned.users > self._left:
+            self._stop(f"expected {planned.users} users not asked before, got {self._left}")
+
+    def _stop(self, why: str) -> NoReturn:
+        """Raise the error of a round that is not asked; record it if earlier rounds were."""
+        number = len(self._tallies)
+        if number in self._recorded.asked:
+            raise NondeterminismError(f"round {number}: expected as recorded, got: {why}")
+        if not number:
+            raise PlanRefused(f"round 0: {why}; no user was asked or charged")
+        message = (
+            f"round {number}: {why}; this round was not asked, the {self._next:,} users asked"
+            " before it stay charged"
+        )
+        stopped = Stopped(number, self._next, message)
+        recorded = self._recorded.stopped.get(number)
+        if recorded is None:
+            self._transcript.append(stopped)
+        elif recorded != stopped:
+            raise NondeterminismError(
+                f"transcript: expected the stop of round {number} as replayed, got another"
+            )
+        raise PlanExceeded(message)
 
     def _ask(self, waves: Waves) -> None:
         """The next wave: asks it, unless it is recorded, and enters what came of it."""

@@ -13,9 +13,9 @@ from askance.aggregator.session.bounds import AnswerBounds
 from askance.aggregator.session.fleet import Fleet
 from askance.aggregator.session.local import LocalOracle, Watch
 from askance.aggregator.session.tallies import Tally
-from askance.aggregator.session.transcript import Header, Transcript, TranscriptLog
+from askance.aggregator.session.transcript import Asked, Header, Transcript, TranscriptLog
 from askance.client.codec import decode_study, digest_of
-from askance.client.errors import PlanRefused
+from askance.client.errors import NondeterminismError, PlanRefused
 from askance.client.messages import SignedStudy
 from askance.client.randomizers import best_for
 
@@ -106,13 +106,16 @@ class Session(Generic[T]):
             n_users=self._header.population,
             design=self._design,
             waves=self._terms.conduct.waves,
+            least_answers=self._terms.conduct.least_answers,
         )
 
     def run(self) -> Outcome[T]:
         """Runs the study to its end; called again, it goes on from what is recorded.
 
         Raises:
-          PlanRefused: it cannot work with these users and this budget; nobody was asked.
+          PlanRefused: it cannot work with these users and this budget; no user was asked.
+          PlanExceeded: the learner asked more than its rehearsal, or fields that are not signed;
+            users were asked and charged in the rounds before.
           TooFewRespondents: a round closed with fewer answers than the study asks for.
           NondeterminismError: the learner asked something else than its transcript recorded.
         """
@@ -139,11 +142,17 @@ class Session(Generic[T]):
         """The fleet as an oracle for this study's learner, with what the transcript holds.
 
         Raises:
-          PlanRefused: it cannot work with these users and this budget; nobody was asked.
+          PlanRefused: it cannot work with these users and this budget; no user was asked.
+          NondeterminismError: the same plan was feasible when the recorded rounds were asked.
         """
-        study_plan = self.plan()
+        begun = any(isinstance(event, Asked) for event in self._transcript.recorded)
+        try:
+            study_plan = self.plan()
+        except PlanRefused as error:
+            raise (_replanned(error) if begun else error) from None
         if not study_plan.feasible:
-            raise PlanRefused(study_plan.reason or "the plan is not feasible")
+            refused = PlanRefused(study_plan.reason or "the plan is not feasible")
+            raise _replanned(refused) if begun else refused
         self._accounts = self._new_accounts()
         return LocalOracle(
             study=self._study,
@@ -158,6 +167,13 @@ class Session(Generic[T]):
 
     def _new_accounts(self) -> Accounts:
         return Accounts(self._header.population, self._terms.budget_nano_nats)
+
+
+def _replanned(error: PlanRefused) -> NondeterminismError:
+    """Return the error of a study whose recorded rounds were planned, and now cannot be."""
+    return NondeterminismError(
+        f"plan: expected the plan of the recorded rounds, whose users stay charged, got: {error}"
+    )
 
 
 def _population(transcript: Transcript, fleet: Fleet) -> int:

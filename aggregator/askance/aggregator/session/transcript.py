@@ -91,7 +91,22 @@ class Closed:
     tallies: tuple[Tally, ...]
 
 
-Event = Header | Asked | Closed
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The end of a study whose learner asked more than was planned and signed.
+
+    Args:
+        round: the round that would have passed the plan; it was not asked.
+        asked: users who were asked in the rounds before, and stay charged.
+        message: which part of the plan it would have passed.
+    """
+
+    round: int
+    asked: int
+    message: str
+
+
+Event = Header | Asked | Closed | Stopped
 
 
 class Transcript:
@@ -164,6 +179,13 @@ def _plain(event: Event) -> dict[str, Any]:
                     for tally in event.tallies
                 ],
             }
+        case Stopped():
+            return {
+                "kind": "stopped",
+                "round": event.round,
+                "asked": event.asked,
+                "message": event.message,
+            }
 
 
 def _plain_group(group: AskedGroup) -> dict[str, Any]:
@@ -189,6 +211,8 @@ def _parse(line: str, number: int) -> Event:
                 return _parse_asked(item)
             case "closed":
                 return _parse_closed(item)
+            case "stopped":
+                return Stopped(item["round"], item["asked"], item["message"])
             case kind:
                 raise StoreError(
                     f"transcript: expected a known event at line {number}, found {kind!r}"

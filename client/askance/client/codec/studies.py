@@ -12,6 +12,7 @@ from askance.client.codec.parsing import MAX_MESSAGE_BYTES, parse
 from askance.client.codec.schemas import decode_schema, encode_schema
 from askance.client.errors import LocalProtocolError, RemoteProtocolError
 from askance.client.messages import Conduct, SignedStudy, StudyTerms
+from askance.client.queries import Schema
 from askance.protos.v1 import study_pb2 as pb
 
 _CONTEXT = b"askance study v1\0"  # a signature made for anything else is not one for a study
@@ -36,6 +37,7 @@ def encode_study(terms: StudyTerms) -> bytes:
         expires_unix_s=terms.expires_unix_s,
         purpose=terms.purpose,
         conduct=_encode_conduct(terms.conduct),
+        fields=sorted(terms.fields),
     ).SerializeToString(deterministic=True)
     if len(data) > MAX_MESSAGE_BYTES:
         raise LocalProtocolError(
@@ -48,7 +50,8 @@ def decode_study(data: bytes) -> StudyTerms:
     """The terms in a study's bytes (its signature is `verify_study`'s business).
 
     Raises:
-      RemoteProtocolError: not a study, or one without a nonce, a budget or an expiry.
+      RemoteProtocolError: not a study, one without a nonce, a budget or an expiry, or fields that
+        are not its schema's, sorted, none twice.
       InvalidParameter: its schema or its conduct is none.
     """
     message = parse(pb.Study, data)
@@ -63,17 +66,28 @@ def decode_study(data: bytes) -> StudyTerms:
     names = [parameter.name for parameter in message.parameters]
     if names != sorted(set(names)):
         raise RemoteProtocolError("study: expected parameters sorted by name, none twice")
+    schema = decode_schema(message.schema)
     return StudyTerms(
         nonce=message.nonce,
         learner=message.learner,
         learner_version=message.learner_version,
         parameters=tuple((p.name, p.value) for p in message.parameters),
-        schema=decode_schema(message.schema),
+        schema=schema,
         budget_nano_nats=message.budget_nano_nats,
         expires_unix_s=message.expires_unix_s,
         purpose=message.purpose,
         conduct=_decode_conduct(message),
+        fields=_decode_fields(message, schema),
     )
+
+
+def _decode_fields(message: pb.Study, schema: Schema) -> tuple[str, ...]:
+    fields = tuple(message.fields)
+    if list(fields) != sorted(set(fields)):
+        raise RemoteProtocolError("study: expected fields sorted by name, none twice")
+    if not schema.fields.keys() >= set(fields):
+        raise RemoteProtocolError("study: expected fields of its schema, got another name")
+    return fields
 
 
 def _encode_conduct(conduct: Conduct) -> pb.Conduct | None:

@@ -19,10 +19,10 @@ from askance.client.queries import Query, QueryKind
 from askance.client.randomizers import HypercubeResponse, Randomizer
 
 MEMORY_PER_BYTE = 128
-"""Peak of Python's memory while a request is examined, per byte of it, beside 128 KiB. Measured: 106
-for sums of small numbers, whose nodes take 8 bytes on the wire and some 850 as expressions. A query
-past 4,096 nodes, or 65,536 with arguments and constants, is refused before its expressions are
-made. The parsed message takes up to 22 more (nodes without any content)."""
+"""Peak of Python's memory while a request is examined, per byte of it, beside 128 KiB. Measured:
+106 for sums of small numbers, whose nodes take 8 bytes on the wire and some 850 as expressions.
+A query past 4,096 nodes, or 65,536 with arguments and constants, is refused before its
+expressions are made. The parsed message takes up to 22 more (nodes without any content)."""
 
 KEPT_PER_BYTE = 100
 """The same of what is remembered of a request; measured: 84."""
@@ -160,6 +160,11 @@ def _examine_request(
     if request.study_digest != study.digest:
         return Refusal(Reason.UNKNOWN_STUDY, "expected a request of this study, found another's")
     query, randomizer = request.query, request.randomizer
+    if not query.fields_used <= set(study.terms.fields):
+        field = min(query.fields_used - set(study.terms.fields))
+        return Refusal(
+            Reason.FIELD_NOT_ALLOWED, f"fields: expected fields that the study signs, got {field!r}"
+        )
     mismatch = _mismatch(query, randomizer)
     if mismatch is not None:
         return Refusal(Reason.LEVELS_MISMATCH, mismatch)

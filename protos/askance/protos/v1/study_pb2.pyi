@@ -34,6 +34,7 @@ class Study(_message.Message):
     EXPIRES_UNIX_S_FIELD_NUMBER: _builtins.int
     PURPOSE_FIELD_NUMBER: _builtins.int
     CONDUCT_FIELD_NUMBER: _builtins.int
+    FIELDS_FIELD_NUMBER: _builtins.int
     nonce: _builtins.bytes
     """16 bytes; two studies that agree in all else are still two"""
     learner: _builtins.str
@@ -51,6 +52,12 @@ class Study(_message.Message):
     def schema(self) -> _schema_pb2.Schema: ...
     @_builtins.property
     def conduct(self) -> Global___Conduct: ...
+    @_builtins.property
+    def fields(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The fields of the schema that its queries may use; sorted, none twice. A device refuses a
+        request that uses any other.
+        """
+
     def __init__(
         self,
         *,
@@ -63,10 +70,11 @@ class Study(_message.Message):
         expires_unix_s: _builtins.int = ...,
         purpose: _builtins.str = ...,
         conduct: Global___Conduct | None = ...,
+        fields: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["conduct", b"conduct", "schema", b"schema"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget_nano_nats", b"budget_nano_nats", "conduct", b"conduct", "expires_unix_s", b"expires_unix_s", "learner", b"learner", "learner_version", b"learner_version", "nonce", b"nonce", "parameters", b"parameters", "purpose", b"purpose", "schema", b"schema"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget_nano_nats", b"budget_nano_nats", "conduct", b"conduct", "expires_unix_s", b"expires_unix_s", "fields", b"fields", "learner", b"learner", "learner_version", b"learner_version", "nonce", b"nonce", "parameters", b"parameters", "purpose", b"purpose", "schema", b"schema"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -260,5 +260,6 @@ def _study(schema: Schema, nonce: int, budget: int, key: Ed25519PrivateKey) -> S
         budget_nano_nats=budget,
         expires_unix_s=_NOW_S + 86_400,
         purpose="to see what reports tell",
+        fields=tuple(sorted(schema.fields)),
     )
     return sign_study(terms, key)

@@ -38,6 +38,7 @@ class Failure(Exception):
             InvalidParameter,
             InvalidQuery,
             InvalidRecord,
+            PlanExceeded,
             PlanRefused,
         )
 
@@ -46,6 +47,8 @@ class Failure(Exception):
         message = " ".join(str(error).split()) or type(error).__name__
         if isinstance(error, PlanRefused):
             return cls(3, "plan-refused", message)
+        if isinstance(error, PlanExceeded):
+            return cls(1, "plan-exceeded", message)
         if isinstance(error, InvalidParameter | InvalidQuery | InvalidRecord):
             return cls(2, "bad-input", message)
         if isinstance(error, AskanceError | OSError | MemoryError):

@@ -60,6 +60,7 @@ def _tell(result: dict[str, Any]) -> None:
         )
     console.print(rounds)
     console.print(f"{counted(result['users_needed'], 'user')} in all")
+    console.print(f"asks about: {', '.join(result['fields']) or 'no field'}", markup=False)
     console.print(
         "x bound: users over those that the round's hardest value takes at least, whatever the"
         " randomizers"

@@ -15,13 +15,14 @@ from askance.simulation.cli.study_results import tell_result, tell_verification
 
 if TYPE_CHECKING:
     from askance.aggregator.analyst import Aggregator, StudyEvent, StudyHandle, StudyResult
+    from askance.aggregator.study import Study
 
 NAME = "study"
 SUMMARY = "studies on a served aggregator: submit, watch, result, cancel, verify"
 DESCRIPTION = "The commands of an analyst. An ID is a study's digest, or 8 or more digits of it."
 
 _AGGREGATOR = "127.0.0.1:7443"
-_BAD_INPUT = ("malformed", "unknown-learner", "unknown-study")
+_BAD_INPUT = ("malformed", "unknown-learner", "unknown-study", "missing-fields")
 _KEY_BYTES = 32
 
 
@@ -124,19 +125,26 @@ def _submit(arguments: argparse.Namespace) -> int:
         handle = aggregator.submit(study, days=definition.days)
         if arguments.wait:
             # At once: whoever stops waiting wants to know what to ask for later.
-            print(f"study {handle.id} is open", file=sys.stderr, flush=True)
+            opened = f"study {handle.id} is open, {_may_ask(study)}"
+            print(opened, file=sys.stderr, flush=True)
             return _ended(_followed(handle), as_json=arguments.json)
     submitted = {
         "study": handle.id,
         "state": "open",
         "learner": study.learner.name,
         "epsilon": study.epsilon,
+        "fields": list(study.fields),
     }
     if arguments.json:
         print_json(submitted)
     else:
-        print(f"study {handle.id} is open")
+        print(f"study {handle.id} is open, {_may_ask(study)}")
     return 0
+
+
+def _may_ask(study: Study) -> str:
+    """Say which fields a study is signed for."""
+    return f"and may ask about: {', '.join(map(printable, study.fields)) or 'no field'}"
 
 
 def _list(arguments: argparse.Namespace) -> int:

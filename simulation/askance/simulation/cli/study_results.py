@@ -20,6 +20,7 @@ def tell_result(console: Console, result: dict[str, Any]) -> None:
     console.print(head, markup=False, soft_wrap=True)
     if result["hypothesis"] is not None:
         tell_hypothesis(console, result)
+    console.print(f"asked about: {', '.join(result['fields']) or 'no field'}", markup=False)
     refusals = [f"{why.replace('_', '-')} {n:,}" for why, n in result["refusals"].items()]
     console.print(
         f"{result['users_asked']:,} of {counted(result['users'], 'user')} asked; closed:"

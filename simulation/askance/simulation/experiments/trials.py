@@ -246,7 +246,8 @@ def simulate(
       watch: told of each round's plan as it opens.
 
     Raises:
-      PlanRefused: too few users or too little epsilon; nobody was asked.
+      PlanRefused: too few users or too little epsilon; no user was asked.
+      PlanExceeded: the learner asked more than its rehearsal; users were charged.
       BrokenInvariant: after faults, something does not hold that must.
     """
     maker = fleet_by(fleet, workers)
@@ -339,7 +340,8 @@ def local_oracle(
       fleet, seed: as of `run_trial`.
 
     Raises:
-      PlanRefused: too few users or too little epsilon; nobody was asked.
+      PlanRefused: too few users or too little epsilon; no user was asked.
+      PlanExceeded: the learner asked more than its rehearsal; users were charged.
     """
     maker = FLEETS[fleet] if isinstance(fleet, str) else fleet
     with _session(study, population, fleet=maker, seed=seed) as session:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from askance.client import __version__
-from askance.client.errors import InvalidParameter, InvalidQuery, PlanRefused
+from askance.client.errors import InvalidParameter, InvalidQuery, PlanExceeded, PlanRefused
 from askance.simulation.experiments.sweeps.cells import Cell, Making
 from askance.simulation.experiments.sweeps.row_file import Row
 from askance.simulation.experiments.trials import simulate
@@ -74,7 +74,7 @@ def planned(cell: Cell, making: Making) -> Planned:
 
 
 def run_job(job: Job) -> Row:
-    """The row of one trial; of a refused plan, with the reason and no result."""
+    """The row of one trial; of a plan that was refused or exceeded, the reason and no result."""
     began = time.perf_counter()
     made = job.making(job.cell)
     row = _asked_for(job)
@@ -82,7 +82,7 @@ def run_job(job: Job) -> Row:
         done = simulate(
             made.study, made.people, fleet=job.fleet, workers=job.workers, seed=job.seed
         )
-    except PlanRefused as refused:
+    except (PlanRefused, PlanExceeded) as refused:
         return row | {"refused": str(refused), "seconds": time.perf_counter() - began}
     (trial,) = done.trials
     outcome, verdict = trial.outcome, trial.verdict

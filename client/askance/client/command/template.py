@@ -47,7 +47,7 @@ _RUN = (
     "[run]",
     "# Reports leave so many milliseconds after their requests came, whatever the record.",
     "release_ms = 100",
-    "# Over how many connections a gateway's people are spread.",
+    "# Over how many connections a gateway's people are spread; more where their number needs it.",
     "connections = 8",
     "# The longest wait between two tries to reach the aggregator.",
     "longest_wait_s = 60",

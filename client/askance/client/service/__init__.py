@@ -9,13 +9,29 @@ exponential with full jitter, so that a fleet does not come back as one.
 `exchange` is what passes in one exchange, as values and as bytes; `outbox` keeps what is not
 acknowledged; `backoff` says how long to wait; `runtime` puts them around a `Device`, once
 (`check_in_once`) or held open (`participate`); `gateway` runs many of them in one loop, answers in
-threads so that they wait for the disk together; `enrolment` makes devices known.
+threads so that they wait for the disk together; `enrolment` makes devices known; `credentials` is
+what proves them, in the metadata of their calls.
 """
 
 from askance.client.service.backoff import Backoff, Jitter, Sleep, sleep_ms, system_jitter
-from askance.client.service.channels import NO_PROXY, channel_options, open_channel
+from askance.client.service.channels import NO_PROXY, channel_options, connections_for, open_channel
 from askance.client.service.clock import system_now_s
 from askance.client.service.collections import rare_collections
+from askance.client.service.credentials import (
+    PROTOCOL_KEY,
+    RETRY_KEY,
+    Credentials,
+    Metadata,
+    Received,
+    accepted_metadata,
+    device_metadata,
+    enrolment_metadata,
+    protocol_of,
+    read_credentials,
+    read_enrolment,
+    read_retry_ms,
+    retry_metadata,
+)
 from askance.client.service.enrolment import enrol
 from askance.client.service.exchange import (
     MAX_ENROLMENTS,
@@ -27,6 +43,7 @@ from askance.client.service.exchange import (
     MAX_STUDIES,
     PROTOCOL,
     SERVICE,
+    STREAMS_PER_CONNECTION,
     CheckIn,
     Enrol,
     ExchangeTooLarge,
@@ -55,9 +72,13 @@ __all__ = [
     "MAX_STUDIES",
     "NO_PROXY",
     "PROTOCOL",
+    "PROTOCOL_KEY",
+    "RETRY_KEY",
     "SERVICE",
+    "STREAMS_PER_CONNECTION",
     "Backoff",
     "CheckIn",
+    "Credentials",
     "DeviceRunner",
     "Enrol",
     "ExchangeTooLarge",
@@ -65,25 +86,36 @@ __all__ = [
     "Identity",
     "Jitter",
     "Member",
+    "Metadata",
     "Outbox",
     "Outcome",
+    "Received",
     "Response",
     "Sleep",
     "Watcher",
+    "accepted_metadata",
     "channel_options",
+    "connections_for",
     "decode_check_in",
     "decode_enrol",
     "decode_enrolled",
     "decode_response",
     "describe",
+    "device_metadata",
     "encode_check_in",
     "encode_enrol",
     "encode_enrolled",
     "encode_response",
     "enrol",
+    "enrolment_metadata",
     "member_identity",
     "open_channel",
+    "protocol_of",
     "rare_collections",
+    "read_credentials",
+    "read_enrolment",
+    "read_retry_ms",
+    "retry_metadata",
     "sleep_ms",
     "system_jitter",
     "system_now_s",

@@ -21,6 +21,7 @@ from askance.client.messages import Reason, Refusal
 from askance.client.queries import EncodedRecord, Schema
 from askance.client.randomizers import Coins
 from askance.client.service.backoff import Backoff, Jitter, Sleep, sleep_ms, system_jitter
+from askance.client.service.channels import connections_for
 from askance.client.service.identity import Identity
 from askance.client.service.runtime import DeviceRunner, Failure, describe
 
@@ -78,7 +79,7 @@ class Gateway:
       coins_for: from a member's name, where its device's randomness comes from.
       now_s: the time, in whole seconds since 1970, UTC.
       channel: opens a connection to the aggregator; closed again by the gateway.
-      connections: how many.
+      connections: how many at least; more where the members need them.
       watcher: told of what happens.
       jitter, sleep: how waits are drawn and made.
       longest_wait_ms: between two tries of one member.
@@ -118,7 +119,7 @@ class Gateway:
             for member in members
         ]
         self._channel = channel
-        self._connections = max(1, min(connections, len(self._members)))
+        self._connections = connections_for(len(self._members), connections)
         self._watcher = watcher
         self._jitter = jitter
         self._sleep = sleep

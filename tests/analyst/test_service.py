@@ -108,7 +108,7 @@ def test_a_stranger_is_refused(house: House) -> None:
         for call in (stranger.studies, stranger.study(handle.id).cancel):
             with pytest.raises(CallRefused) as caught:
                 call()
-            assert caught.value.reason == "bad-signature"
+            assert caught.value.reason == "untrusted-key"
 
 
 def test_what_cannot_work_is_refused_before_anybody_is_asked(house: House) -> None:

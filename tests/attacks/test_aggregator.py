@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import askance.api as ask
-from askance.aggregator.service import Admission, Hub, Settings
+from askance.aggregator.service import Admission, Hub, Peers, Settings
 from askance.aggregator.service.servicer import DevicesServicer
 from askance.aggregator.session import (
     Accounts,

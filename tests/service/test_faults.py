@@ -113,7 +113,8 @@ def test_a_restarted_aggregator_asks_nobody_twice_and_counts_everybody(
         asking = asyncio.ensure_future(
             asyncio.to_thread(server.fleet.ask, round_, world.accounts(USERS))
         )
-        await asyncio.sleep(0.05)
+        while not server.hub.owed(0, set()):
+            await asyncio.sleep(0.005)
         async with aio.insecure_channel(server.address) as channel:
             for ordinal in early:
                 await world.runner(ordinal, devices[ordinal], channel).check_in_once()

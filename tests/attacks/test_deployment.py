@@ -35,7 +35,12 @@ class TestRounds:
         study = self.world.signed_study(round_deadline_s=60)
         self.round = self.world.round(USERS, study=study)
         with ThreadPoolExecutor(1) as executor:
-            yield lambda: Hub(store, executor, now_s=lambda: self.now_s)
+            yield lambda: Hub(store, executor, clock=self)
+
+    boot = "the only boot"
+
+    def now_ms(self) -> int:
+        return 1000 * self.now_s
 
     def connection(self, sent: list[bytes]) -> Connection:
         async def write(message: bytes) -> None:

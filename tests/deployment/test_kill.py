@@ -18,10 +18,13 @@ def test_nothing_is_lost_and_nothing_counts_twice() -> None:
         [sys.executable, str(ENDURANCE / "kill.py"), "--points", "20", "--json"],
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=290,
     )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    assert told["points"] == 20
-    during = [name for name in told["phases"] if "reports of the round" in name]
-    assert during, "expected kills in the middle of a round"
+    assert told["points"] == 20  # each while the study was open
+    assert any("aggregator" in name for name in told["phases"])
+    assert any("gateway" in name for name in told["phases"])
+    numbers = told["reconciled"]
+    assert numbers["stored"] == numbers["counted"] == numbers["charges"]
+    assert 0 < numbers["acknowledged"] <= numbers["stored"]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,10 +22,9 @@ from askance.aggregator.desk import (
     runs,
     submissions,
 )
-from askance.aggregator.desk.submissions import asked_at_most
 from askance.aggregator.learners import hypothesis_json
 from askance.aggregator.session import local
-from askance.aggregator.store import StudyState
+from askance.aggregator.store import SqliteStore, StudyState
 from askance.client.codec import digest_of
 from askance.client.errors import InvalidAnswer, NondeterminismError
 from askance.client.messages import StudyTerms
@@ -218,6 +220,65 @@ class TestCancelling:
             assert "nobody was asked for more than 2 nats" in told["privacy"]
 
         run_in(scenario)
+
+    def test_four_slow_cancels_block_no_other_analyst(
+        self, run_in: RunIn, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def scenario(deployment: Deployment) -> None:
+            await deployment.submit(0)
+            cancel = deployment.hub.cancel
+            monkeypatch.setattr(deployment.hub, "cancel", lambda _: None)  # it takes its time
+            desk, digest, loop = deployment.desk, deployment.digest(0), asyncio.get_running_loop()
+            with ThreadPoolExecutor(4) as threads:
+                cancels = [
+                    loop.run_in_executor(threads, desk.cancel, digest, PUBLIC) for _ in range(4)
+                ]
+                listing = loop.run_in_executor(threads, desk.listing, PUBLIC)
+                async with asyncio.timeout(10):
+                    assert [one.digest for one in await listing] == [digest]
+                    assert await asyncio.gather(*cancels) == [StudyState.OPEN] * 4
+            cancel(digest)
+            await everybody(deployment)
+            assert result(deployment)["state"] == "cancelled"
+
+        run_in(scenario)
+
+
+class TestBounds:
+    def test_what_has_ended_is_dropped_from_memory(self, run_in: RunIn) -> None:
+        async def scenario(deployment: Deployment) -> None:
+            await deployment.submit(0)
+            await everybody(deployment)
+            await deployment.submit(2)
+            await deployment.cancel(2)
+            await deployment.settle()
+            assert result(deployment)["state"] == "done"
+            assert deployment.cancelled == {deployment.digest(2)}
+            hub = deployment.hub
+            assert (deployment.desk._runs, hub._cancelled, hub._rounds) == ({}, set(), {})
+
+        run_in(scenario)
+
+    def test_a_call_about_one_study_reads_no_other(
+        self, run_in: RunIn, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        def all_of_them(_: Any) -> Any:
+            raise AssertionError("expected a query, found all studies read")
+
+        async def scenario(deployment: Deployment) -> None:
+            for name in ("studies", "conclusions"):
+                monkeypatch.setattr(SqliteStore, name, all_of_them)
+            await deployment.submit(0)
+            digest, desk = deployment.digest(0), deployment.desk
+            assert desk.status(digest, PUBLIC).state is StudyState.OPEN
+            assert [one.digest for one in desk.listing(PUBLIC)] == [digest]
+            assert desk.conclusion(digest, PUBLIC) is None
+            assert desk.export(digest, PUBLIC)[2] == ""
+            await deployment.restart()
+            await deployment.cancel(0)
+            assert deployment.desk.status(digest, PUBLIC).state is StudyState.CANCELLED
+
+        run_in(scenario, folder=tmp_path)
 
 
 class TestFailingDisks:
@@ -423,7 +484,7 @@ def test_a_learner_that_has_changed_ends_its_study_and_what_was_asked_counts(
         assert ended is not None
         told = json.loads(ended.result_json)
         assert (told["state"], told["reason"]) == ("failed", "nondeterminism")
-        assert asked_at_most(ended) == told["epsilon"]["max_asked_nano_nats"] == 2 * 10**9
+        assert ended.max_asked_nano_nats == told["epsilon"]["max_asked_nano_nats"] == 2 * 10**9
         assert told["privacy"].endswith("nobody was asked for more than 2 nats by this study.")
 
     run_in(scenario)

@@ -3,7 +3,9 @@
 All but the coins is what `askance device run` runs: the gateway, its ledger file, TLS. With seeded
 coins its answers can be held against a simulation of the same study. `ledger.sqlite` is opened or
 made; each member's reports leave a while after their charge is durable, each member at another
-time, so that a kill finds charges that were not sent.
+time, so that a kill finds charges that were not sent. Members come in groups: each line on stdin
+lets one more group dial, so that a study stays open for as long as its driver likes. Every
+acknowledgement is noted in `acknowledged.txt`: member, request and status.
 
     python tests/endurance/gateway.py FOLDER ADDRESS CA ANALYST USERS D SEED SPREAD_MS
 """
@@ -14,15 +16,17 @@ import asyncio
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any, TextIO
 
 from askance.client.codec import digest_of
-from askance.client.device import Policy
+from askance.client.device import Device, Policy
 from askance.client.ledger import LedgerFile
-from askance.client.messages import Reason
+from askance.client.messages import AckStatus, Reason
 from askance.client.queries import EncodedRecord
-from askance.client.service import Identity, token_digest
+from askance.client.service import DeviceRunner, Identity, token_digest
 from askance.client.service.channels import open_channel
 from askance.client.service.gateway import Gateway, Member
+from askance.client.service.outbox import Outbox
 from askance.simulation.coins import SeededCoins
 from askance.simulation.experiments.trials import EPOCH_S
 from askance.simulation.populations import Population, masked_parity
@@ -30,7 +34,8 @@ from askance.simulation.seeds import Seed
 
 LONGEST_WAIT_MS = 500  # a fleet that comes back at once, so that many kills fit into a minute
 CONNECTIONS = 4
-GROUPS = 6  # of members, each with another delay between charge and send
+GROUPS = 12  # of members, each with another delay between charge and send
+ACKNOWLEDGED = "acknowledged.txt"
 
 
 def people(users: int, d: int, seed: int) -> Population:
@@ -80,8 +85,32 @@ def open_ledgers(path: Path) -> LedgerFile:
 
 
 async def run(gateways: Sequence[Gateway]) -> None:
-    """All of them, for ever."""
-    await asyncio.gather(*(gateway.run() for gateway in gateways))
+    """Run one more gateway per line of stdin, for ever."""
+    loop, running = asyncio.get_running_loop(), []
+    for gateway in gateways:
+        await loop.run_in_executor(None, sys.stdin.readline)
+        running.append(asyncio.ensure_future(gateway.run()))
+    await asyncio.gather(*running)
+
+
+def note_acknowledgements(file: TextIO) -> None:
+    """Write every acknowledgement to a file before the member acts on it."""
+    begin, acknowledge = DeviceRunner.__init__, Outbox.acknowledge
+    members: dict[int, str] = {}
+
+    def begun(
+        runner: DeviceRunner, device: Device, identity: Identity, *rest: Any, **more: Any
+    ) -> None:
+        begin(runner, device, identity, *rest, **more)
+        members[id(runner._outbox)] = identity.device_id.decode().split()[-1]
+
+    def noted(outbox: Outbox, request_digest: bytes, status: AckStatus) -> None:
+        file.write(f"{members[id(outbox)]} {request_digest.hex()} {status.name}\n")
+        file.flush()
+        acknowledge(outbox, request_digest, status)
+
+    DeviceRunner.__init__ = begun  # type: ignore[method-assign]
+    Outbox.acknowledge = noted  # type: ignore[method-assign]
 
 
 def main(argv: Sequence[str]) -> int:
@@ -111,8 +140,10 @@ def main(argv: Sequence[str]) -> int:
         )
         for group in range(GROUPS)
     ]
-    print("running", flush=True)
-    asyncio.run(run(gateways))
+    with (folder / ACKNOWLEDGED).open("a") as file:
+        note_acknowledgements(file)
+        print("running", flush=True)
+        asyncio.run(run(gateways))
     return 0
 
 

@@ -5,6 +5,12 @@ devices with a ledger each. In every study one of the two is killed at random mo
 again, and started anew; then it is let come to its end. The undisturbed run that it is held
 against is a simulation of the same signed study, people and coins.
 
+The study is open at every point that counts: the devices come in twelve groups, one more before
+each kill, so that a round is never complete while it is being disturbed and always has reports
+under way; a kill that finds the study concluded is not counted. Afterwards the acknowledgements
+that devices got, the stored reports, the counted answers, the charges in the ledgers and the
+accounts are reconciled, and no report may have been called late: none of them was.
+
     python tests/endurance/kill.py [--points 200] [--seed 0] [--json]
 
 It exits 1, and keeps its folder, where something does not hold.
@@ -31,14 +37,14 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from gateway import coins, enrolments, open_ledgers, people, policy
+from gateway import ACKNOWLEDGED, GROUPS, coins, enrolments, open_ledgers, people, policy
 
-from askance.aggregator.analyst import connect
+from askance.aggregator.analyst import StudyHandle, connect
 from askance.aggregator.analyst.submission import sign_submission
 from askance.aggregator.desk import cohort_seed
 from askance.aggregator.learners import find, hypothesis_json
 from askance.aggregator.session import MemoryLog, Outcome, Session
-from askance.aggregator.store import SqliteStore
+from askance.aggregator.store import SqliteStore, StudyState
 from askance.aggregator.study import Study
 from askance.client.codec import decode_report, digest_of
 from askance.client.errors import AskanceError
@@ -49,7 +55,8 @@ from askance.simulation.fleets import Devices
 from askance.simulation.fleets.objects import ObjectFleet
 
 USERS, D, EPSILON = 300, 4, "4"
-KILLS = 8  # points a study, at most: none after one that found it concluded
+ROUNDS = 2  # of the study, each disturbed for as many kills as there are groups, less one
+KILLS = ROUNDS * (GROUPS - 1)  # per study, at most
 SPREAD_MS = 1500  # over which a round's reports leave the gateway
 LATEST_S = 2.0  # of a kill, after its victim was started
 READY_S, END_S = 60.0, 60.0
@@ -127,9 +134,20 @@ class Victim:
         """Starts it."""
         with self._log.open("a") as log:
             self._process = subprocess.Popen(
-                self._command, stdout=subprocess.PIPE, stderr=log, text=True
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
             )
         self._ready = False
+
+    def say(self, lines: int) -> None:
+        """Write empty lines to its standard input."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n" * lines)
+        self._process.stdin.flush()
 
     def ready(self) -> None:
         """Waits for its first line."""
@@ -141,6 +159,9 @@ class Victim:
     def kill(self) -> None:
         """kill -9."""
         assert self._process is not None
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
         self._process.kill()
         self._process.wait()
 
@@ -253,38 +274,90 @@ def _requests(lines: Sequence[str]) -> Iterator[bytes]:
             yield digest_of(bytes.fromhex(group["payload"]))
 
 
+class Disturbance:
+    """The kills of one study, either process at random, a group of devices more before each.
+
+    Args:
+      handle: of the study; says whether it is open while its aggregator runs.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        victims: tuple[Victim, Victim],
+        handle: StudyHandle,
+        draw: random.Random,
+    ) -> None:
+        self.phases: Counter[str] = Counter()
+        self._place, self._handle, self._draw = place, handle, draw
+        self._aggregator, self._gateway = victims
+
+    def disturb(self, kills: int, number: int) -> None:
+        """Kill so many times while round `number` is incomplete, then let it come to its end.
+
+        The last group dials only then, so that the round cannot be complete before.
+        """
+        self._restart_gateway(0)
+        for groups in range(1, min(kills, GROUPS - 1) + 1):
+            self._gateway.say(1)
+            time.sleep(self._draw.uniform(0, LATEST_S))
+            found = self._kill_one(groups)
+            if found == CONCLUDED:
+                return
+            self.phases[f"round {number + 1}, {found}"] += 1
+        self._aggregator.ready()
+        self._gateway.ready()
+        self._gateway.say(GROUPS - min(kills, GROUPS - 1))
+        until = time.monotonic() + END_S
+        while (event := self._handle.status()).round <= number:
+            check(event.state is StudyState.OPEN, "expected an open study between two rounds")
+            check(time.monotonic() < until, f"expected round {number + 1} to end")
+
+    def _kill_one(self, groups: int) -> str:
+        if self._draw.random() < 1 / 2:
+            self._restart_gateway(groups)
+            self._aggregator.ready()
+            if self._handle.status().state is not StudyState.OPEN:
+                return CONCLUDED
+            return f"gateway: {charges(self._place.ledgers)}"
+        self._aggregator.kill()
+        found = phase(self._place.store)
+        self._aggregator.start()
+        return found if found == CONCLUDED else f"aggregator: {found}"
+
+    def _restart_gateway(self, groups: int) -> None:
+        self._gateway.kill()
+        self._gateway.start()
+        self._gateway.say(groups)
+
+
 def killed_study(
     place: Place, number: int, kills: int, seed: int, draw: random.Random
-) -> Counter[str]:
-    """One study, whose processes are killed `kills` times; the phases that kills fell into."""
+) -> tuple[Counter[str], Counter[str]]:
+    """One study, whose processes are killed `kills` times at most.
+
+    Returns:
+      The phases that kills fell into, and the numbers that were reconciled.
+    """
     study = signed_study(place, number, seed)
-    phases: Counter[str] = Counter()
     address = free_address()
     with ExitStack() as held:
-        aggregator, gateway = held.enter_context(running(place, address, seed))
+        victims = held.enter_context(running(place, address, seed))
         analyst = held.enter_context(connect(address, key=place.analyst, ca=place.ca))
         handle = analyst.submit_signed(study)
-        for _ in range(kills):
-            device = draw.random() < 1 / 3
-            time.sleep(draw.uniform(0, LATEST_S))
-            victim = gateway if device else aggregator
-            victim.kill()
-            found = charges(place.ledgers) if device else phase(place.store)
-            phases[f"{'gateway' if device else 'aggregator'}: {found}"] += 1
-            victim.start()
-            if found == CONCLUDED:
-                break
-        aggregator.ready()
-        gateway.ready()
+        disturbance = Disturbance(place, victims, handle, draw)
+        for round_ in range(ROUNDS):
+            left = kills - disturbance.phases.total()
+            disturbance.disturb(min(left, GROUPS - 1), round_)
         result = handle.result(timeout_s=END_S).to_json()
-    held_against(place, study, result, undisturbed(study, seed))
-    return phases
+    reconciled = held_against(place, study, result, undisturbed(study, seed))
+    return disturbance.phases, reconciled
 
 
 def held_against(
     place: Place, study: SignedStudy, result: dict[str, Any], expected: Outcome[Any]
-) -> None:
-    """Checks all that must hold of a study that has ended."""
+) -> Counter[str]:
+    """Checks all that must hold of a study that has ended; the numbers that agree."""
     check(result["state"] == "done", f"expected a study that is done, found {result}")
     check(
         result["hypothesis"] == hypothesis_json(expected.hypothesis),
@@ -301,6 +374,7 @@ def held_against(
         check(len(set(requests)) == len(requests), "expected every request under one id")
         spent = dict.fromkeys(range(USERS), 0)
         answers = 0
+        stored = set()
         for request in requests:
             check(not list(store.evidence(request)), "expected no report in two versions")
             for ordinal, data in store.reports(request):
@@ -308,23 +382,44 @@ def held_against(
                 check(not isinstance(report.outcome, Refusal), "expected no refusal")
                 spent[ordinal] += report.charged_nano_nats
                 answers += 1
+                stored.add((ordinal, request))
         check(answers == result["answers"], "expected every stored report counted once")
+        acknowledged = acknowledgements(place.folder / ACKNOWLEDGED)
+        check(acknowledged <= stored, "expected every acknowledged report stored")
         charged = dict.fromkeys(range(USERS), 0)
         asked = set()
+        charges = 0
         for answer in ledgers.answers():
             if answer.charge.study_digest == digest:
                 charged[int(answer.member)] += answer.charge.nano_nats
                 asked.add(answer.charge.request_digest)
+                charges += 1
         check(asked == set(requests), "expected ledgers of the requests that were asked")
         check(charged == spent, "expected every ledger equal to its account, to the nano-nat")
+        check(charges == answers, "expected one charge per report")
         check(
             max(spent.values()) == result["epsilon"]["max_spent_nano_nats"]
             and sum(spent.values()) == result["epsilon"]["total_spent_nano_nats"],
             "expected the result to say what was spent",
         )
+        return Counter(
+            acknowledged=len(acknowledged), stored=len(stored), counted=answers, charges=charges
+        )
     finally:
         ledgers.close()
         store.close()
+
+
+def acknowledgements(file: Path) -> set[tuple[int, bytes]]:
+    """The reports that were acknowledged, by member and request; each of them was in time."""
+    found = set()
+    for line in file.read_text().splitlines():
+        member, request, status = line.split()
+        check(
+            status in ("ACCEPTED", "DUPLICATE"), f"expected no report refused, found one {status}"
+        )
+        found.add((int(member), bytes.fromhex(request)))
+    return found
 
 
 def endure(points: int, seed: int, folder: Path, told: bool) -> dict[str, Any]:
@@ -332,12 +427,14 @@ def endure(points: int, seed: int, folder: Path, told: bool) -> dict[str, Any]:
     draw = random.Random(seed)
     began = time.perf_counter()
     phases: Counter[str] = Counter()
+    reconciled: Counter[str] = Counter()
     studies = 0
     fresh = Place.make(folder / "fresh")
     while phases.total() < points:
         kills = min(KILLS, points - phases.total())
         place = fresh.copy(folder / str(studies))
-        phases += killed_study(place, studies, kills, seed, draw)
+        found, numbers = killed_study(place, studies, kills, seed, draw)
+        phases, reconciled = phases + found, reconciled + numbers
         shutil.rmtree(place.folder)
         studies += 1
         if told:
@@ -347,6 +444,7 @@ def endure(points: int, seed: int, folder: Path, told: bool) -> dict[str, Any]:
         "studies": studies,
         "devices": USERS,
         "phases": dict(sorted(phases.items())),
+        "reconciled": dict(reconciled),
         "seconds": time.perf_counter() - began,
     }
 
@@ -371,6 +469,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"{told['points']} kills in {told['studies']} studies of {told['devices']} devices:")
     for name, count in told["phases"].items():
         print(f"  {count:4d}  {name}")
+    numbers = ", ".join(f"{count:,} {name}" for name, count in told["reconciled"].items())
+    print(f"reconciled: {numbers}; none refused")
     print(f"all held, {told['seconds']:.0f} s")
     return 0
 

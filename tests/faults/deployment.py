@@ -46,12 +46,18 @@ class Inline(Executor):
 class Clock:
     """A clock that is set; who waits is woken when it has passed."""
 
+    boot = "the only boot"
+
     def __init__(self) -> None:
         self.now = NOW_S
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     def __call__(self) -> int:
         return self.now
+
+    def now_ms(self) -> int:
+        """As a steady clock, which is never set."""
+        return 1000 * self.now
 
     def advance(self, seconds: int) -> None:
         """So much later."""
@@ -221,16 +227,18 @@ class Deployment:
     async def cancel(self, place: int) -> None:
         """The analyst cancels a study."""
         digest = self.digest(place)
-        if digest not in self.disk.store.studies():
+        if self.disk.store.study(digest) is None:
             return
-        loop = asyncio.get_running_loop()
-        calling = loop.run_in_executor(None, self.desk.cancel, digest, PUBLIC)
-        while not calling.done() and not self.life.ended:
-            await asyncio.sleep(_LOOK_EVERY_S)
-        await self.settle()
+        desk = self.desk
         with suppress(StoreError):
-            if await calling is StudyState.CANCELLED:
+            desk.cancel(digest, PUBLIC)
+            for _ in range(_PATIENCE):
+                if desk.status(digest, PUBLIC).state is not StudyState.OPEN:
+                    break
+                await asyncio.sleep(_LOOK_EVERY_S)
+            if desk.status(digest, PUBLIC).state is StudyState.CANCELLED:
                 self.cancelled.add(digest)
+        await self.settle()
 
     async def settle(self) -> None:
         """Waits until nothing moves any more; an aggregator that has died meanwhile comes back."""
@@ -269,7 +277,7 @@ class Deployment:
         life = Life()
         store = mortal(self.disk.store, life)
         executor, loop = Inline(), asyncio.get_running_loop()
-        hub = Hub(store, executor, now_s=self.clock, sleep=self.clock.sleep)
+        hub = Hub(store, executor, clock=self.clock, sleep=self.clock.sleep)
         desk = Desk(
             store,
             ServiceFleet(hub, store, loop),

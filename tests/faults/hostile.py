@@ -118,7 +118,6 @@ class Target:
             enrolment=self.tokens,
             observer=self._listener,
             services=(self._add_to,),
-            now_s=lambda: NOW_S,
         )
         settings = Settings(stop_grace_s=0.2)
         self.server = AggregatorServer.start(self.store, settings=settings, parts=parts)

@@ -82,7 +82,7 @@ def test_what_is_told_is_counted(registry: CollectorRegistry, observer: Promethe
 def test_studies_are_counted_by_state(
     registry: CollectorRegistry, observer: PrometheusObserver
 ) -> None:
-    observer.studies_found([StudyState.OPEN, StudyState.DONE])
+    observer.studies_found({StudyState.OPEN: 1, StudyState.DONE: 1})
     observer.study_submitted()
     observer.study_concluded(StudyState.FAILED)
     found = samples(registry)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -11,12 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from grpc import StatusCode
 
-from askance.aggregator.service import Hub, ServiceStopped
+from askance.aggregator.service import Hub, ServiceStopped, status_of
 from askance.aggregator.session import Round, Tally
 from askance.aggregator.store import MemoryStore, SqliteStore, Store
 from askance.client.codec import digest_of
 from askance.client.device import Device
+from askance.client.errors import StoreError
 from askance.client.messages import AckStatus
 
 if TYPE_CHECKING:
@@ -32,10 +35,11 @@ class Clock:
 
     def __init__(self, now_s: int) -> None:
         self.now_s = now_s
+        self.boot = "the first boot"
         self.longest_ms = 0
 
-    def __call__(self) -> int:
-        return self.now_s
+    def now_ms(self) -> int:
+        return 1000 * self.now_s
 
     async def sleep(self, milliseconds: int) -> None:
         self.longest_ms = max(self.longest_ms, milliseconds)
@@ -68,7 +72,7 @@ class Deployment:
     @asynccontextmanager
     async def asking(self) -> AsyncIterator[tuple[Hub, asyncio.Task[tuple[Tally, ...]]]]:
         """A hub that asks the round, until it is stopped at the end of the block."""
-        hub = Hub(self.store, self.executor, now_s=self.clock, sleep=self.clock.sleep)
+        hub = Hub(self.store, self.executor, clock=self.clock, sleep=self.clock.sleep)
         task = asyncio.ensure_future(hub.open(self.round, self.world.accounts(USERS)))
         while hub.progress(self.round.study_digest) == (0, 0) and not task.done():
             await asyncio.sleep(0.001)  # it is noted first, however busy the disk is
@@ -145,9 +149,7 @@ def test_without_a_deadline_no_time_closes_it(deployment: Deployment, run: Run) 
     run(scenario())
 
 
-def test_a_clock_that_is_set_forward_is_noticed_within_a_minute(
-    deployment: Deployment, run: Run
-) -> None:
+def test_the_clock_is_looked_at_every_minute(deployment: Deployment, run: Run) -> None:
     deployment.study = deployment.world.signed_study(round_deadline_s=86_400)
     deployment.round = deployment.world.round(USERS, study=deployment.study)
 
@@ -238,3 +240,135 @@ def test_a_report_of_what_was_never_asked_is_not_late_but_unknown(
             assert await hub.deliver(0, [report]) == [(digest, AckStatus.UNKNOWN)]
 
     run(scenario())
+
+
+def test_a_timely_report_is_not_called_late_before_its_round_is_loaded(
+    deployment: Deployment, run: Run
+) -> None:
+    """A restarted aggregator answers UNAVAILABLE: the device keeps its report."""
+
+    async def scenario() -> None:
+        async with deployment.asking():
+            pass  # ends as a process does that is killed in the middle of the round
+        restarted = Hub(deployment.store, deployment.executor)
+        with pytest.raises(StoreError) as refused:
+            await restarted.deliver(0, [deployment.report(0)])
+        assert status_of(refused.value)[0] is StatusCode.UNAVAILABLE
+        await restarted.stop()
+        async with deployment.asking() as (hub, _):
+            assert await delivered(hub, deployment, 0) == [AckStatus.ACCEPTED]
+
+    run(scenario())
+
+
+def test_a_timely_report_is_accepted_while_its_round_is_loaded(
+    deployment: Deployment, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with deployment.asking() as (hub, _):
+            await delivered(hub, deployment, 1)
+        loading, loaded = asyncio.Event(), asyncio.Event()
+        restarted = Hub(
+            deployment.store, deployment.executor, clock=deployment.clock, sleep=wait_for_ever
+        )
+        resume = restarted._resume
+
+        async def slow(opened: Any) -> None:
+            loading.set()
+            await loaded.wait()
+            await resume(opened)
+
+        monkeypatch.setattr(restarted, "_resume", slow)
+        task = asyncio.ensure_future(
+            restarted.open(deployment.round, deployment.world.accounts(USERS))
+        )
+        await loading.wait()
+        assert await delivered(restarted, deployment, 0) == [AckStatus.ACCEPTED]
+        loaded.set()
+        await delivered(restarted, deployment, 2, 3)
+        assert answered(await task) == (USERS, USERS)
+        await restarted.stop()
+
+    run(scenario())
+
+
+def test_a_report_to_a_study_that_cannot_go_on_holds_up_no_other(
+    deployment: Deployment, run: Run
+) -> None:
+    async def scenario() -> None:
+        async with deployment.asking():
+            pass
+        restarted = Hub(deployment.store, deployment.executor)
+        restarted.suspend(deployment.round.study_digest)
+        assert await delivered(restarted, deployment, 0) == [AckStatus.LATE]
+        await restarted.stop()
+        async with deployment.asking() as (hub, _):  # if it goes on after all, nothing is lost
+            assert await delivered(hub, deployment, 0) == [AckStatus.ACCEPTED]
+
+    run(scenario())
+
+
+def test_a_wall_clock_that_is_set_forward_closes_no_round_early(
+    deployment: Deployment, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the aggregator runs, and between two of its processes."""
+    ahead_ns = 0
+    real_ns = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: real_ns() + ahead_ns)
+
+    async def look_often(_: int) -> None:
+        await asyncio.sleep(0.001)
+
+    async def scenario() -> None:
+        nonlocal ahead_ns
+        for _ in range(2):
+            hub = Hub(deployment.store, deployment.executor, sleep=look_often)
+            task = asyncio.ensure_future(
+                hub.open(deployment.round, deployment.world.accounts(USERS))
+            )
+            while hub.progress(deployment.round.study_digest) == (0, 0) and not task.done():
+                await asyncio.sleep(0.001)
+            ahead_ns += 10 * 365 * 86_400 * 10**9
+            assert await still_open(task)
+            await hub.stop()
+            await asyncio.gather(task, return_exceptions=True)
+
+    run(scenario())
+
+
+def test_a_machine_that_starts_again_leaves_a_round_the_time_it_had(
+    deployment: Deployment, run: Run
+) -> None:
+    async def scenario() -> None:
+        async with deployment.asking():
+            pass
+        clock = deployment.clock
+        clock.boot, clock.now_s = "the second boot", 5  # counts from its start
+        async with deployment.asking() as (_, task):
+            clock.now_s += DEADLINE_S - 1
+            assert await still_open(task)
+            clock.now_s += 1
+            assert answered(await task) == (0, USERS)
+
+    run(scenario())
+
+
+def test_what_is_left_of_a_round_is_noted_every_minute(deployment: Deployment, run: Run) -> None:
+    deployment.study = deployment.world.signed_study(round_deadline_s=600)
+    deployment.round = deployment.world.round(USERS, study=deployment.study)
+
+    async def scenario() -> None:
+        async with deployment.asking():
+            for _ in range(7):
+                deployment.clock.now_s += 60
+                await asyncio.sleep(0.02)
+        note = deployment.store.open_round(deployment.round.study_digest, 0, [], None)
+        assert note.deadline is not None
+        assert note.deadline.left_ms == 180_000
+
+    run(scenario())
+
+
+async def wait_for_ever(_: int) -> None:
+    """Wait for a clock that stands still."""
+    await asyncio.Event().wait()

@@ -140,14 +140,12 @@ def test_silent_streams_without_credentials_lock_out_no_device(
             aio.insecure_channel(server.address) as hostile,
             aio.insecure_channel(server.address) as honest,
         ):
-            silent = [hostile.stream_stream(f"/{SERVICE}/Participate")() for _ in range(50)]
+            dial: Any = hostile.stream_stream(f"/{SERVICE}/Participate")
+            silent = [dial() for _ in range(50)]
             codes = await asyncio.gather(*(stream.code() for stream in silent))
             assert set(codes) == {grpc.StatusCode.FAILED_PRECONDITION}
             unknown = device_metadata(Identity(b"nobody", bytes(32)))
-            silent = [
-                hostile.stream_stream(f"/{SERVICE}/Participate")(metadata=unknown)
-                for _ in range(50)
-            ]
+            silent = [dial(metadata=unknown) for _ in range(50)]
             stream: Any = honest.stream_stream(f"/{SERVICE}/Participate")(
                 metadata=world.metadata(0)
             )
@@ -241,7 +239,7 @@ def test_a_device_honours_the_wait_that_an_overloaded_aggregator_asks_for(
 
     async def scenario() -> None:
         server = aio.server()
-        handler = grpc.stream_stream_rpc_method_handler(overloaded)
+        handler: Any = grpc.stream_stream_rpc_method_handler(overloaded)
         calls = {"CheckIn": handler, "Participate": handler}
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, calls),))
         port = server.add_insecure_port("127.0.0.1:0")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from askance.aggregator.service import AggregatorServer, ServiceStopped, Settings
-from askance.aggregator.store import MemoryStore
+from askance.aggregator.store import Deadline, MemoryStore, RoundNote
 
 if TYPE_CHECKING:
     from tests.service.conftest import World
@@ -31,11 +31,11 @@ class SlowStore(MemoryStore):
         study_digest: bytes,
         number: int,
         request_digests: Sequence[bytes],
-        closes_unix_s: int | None,
-    ) -> int | None:
+        deadline: Deadline | None,
+    ) -> RoundNote:
         self.reached.set()
         assert self.released.wait(30)
-        return super().open_round(study_digest, number, request_digests, closes_unix_s)
+        return super().open_round(study_digest, number, request_digests, deadline)
 
 
 @pytest.mark.parametrize("late_s", [0.0, 0.5], ids=["before the disk", "after all calls"])

@@ -11,14 +11,18 @@ import pytest
 
 from askance.aggregator.store import (
     MAX_EVIDENCE,
+    AskedRequest,
     Conclusion,
+    Deadline,
     Enrolled,
     EnrolledDevice,
     EnrolmentRefused,
     MemoryStore,
+    RoundNote,
     SqliteStore,
     Store,
     StoredReport,
+    StudyEntry,
     StudyState,
 )
 from askance.client.errors import StoreError
@@ -262,17 +266,66 @@ class TestEnrolmentByToken:
 class TestLifeOfAStudy:
     def test_a_round_keeps_the_deadline_it_had_first(self, store: Store) -> None:
         store.add_study(FIRST, STUDY)
-        assert store.open_round(FIRST, 0, [SECOND], 1_000) == 1_000
-        assert store.open_round(FIRST, 0, [SECOND], 2_000) == 1_000
-        assert store.open_round(FIRST, 1, [], None) is None
-        assert store.open_round(FIRST, 1, [], 3_000) is None
+        early, late = Deadline("boot", 1_000, 60), Deadline("boot", 2_000, 60)
+        assert store.open_round(FIRST, 0, [SECOND], early) == RoundNote(early, closed=False)
+        assert store.open_round(FIRST, 0, [SECOND], late) == RoundNote(early, closed=False)
+        assert store.open_round(FIRST, 1, [], None) == RoundNote(None, closed=False)
+        assert store.open_round(FIRST, 1, [], late) == RoundNote(None, closed=False)
+        store.note_deadline(FIRST, 0, late)
+        assert store.open_round(FIRST, 0, [SECOND], early) == RoundNote(late, closed=False)
+
+    def test_a_closed_round_stays_closed(self, store: Store) -> None:
+        store.add_study(FIRST, STUDY)
+        store.open_round(FIRST, 0, [SECOND], None)
+        assert store.asked(SECOND) == AskedRequest(FIRST, over=False)
+        store.close_round(FIRST, 0)
+        assert store.asked(SECOND) == AskedRequest(FIRST, over=True)
+        assert store.open_round(FIRST, 0, [SECOND], None).closed
+
+    def test_the_rounds_of_an_ended_study_are_over(self, store: Store) -> None:
+        store.add_study(FIRST, STUDY)
+        store.open_round(FIRST, 0, [SECOND], None)
+        store.conclude(FIRST, Conclusion(StudyState.CANCELLED, "cancelled", "", "{}"))
+        assert store.asked(SECOND) == AskedRequest(FIRST, over=True)
+
+    def test_studies_are_found_by_digest_by_analyst_and_by_state(self, store: Store) -> None:
+        other = SignedStudy(b"another study", b"another key", b"a signature")
+        store.add_study(SECOND, STUDY)
+        store.add_study(FIRST, other)
+        store.open_round(SECOND, 0, [], None)
+        store.close_round(SECOND, 0)
+        entry = StudyEntry(SECOND, STUDY, StudyState.OPEN, "", "", 1)
+        assert store.study(SECOND) == STUDY
+        assert store.summaries(STUDY.public_key) == [entry]
+        assert store.summary(SECOND) == entry
+        assert (store.conclusion(SECOND), store.nano_nats_asked()) == (None, 0)
+        done = Conclusion(StudyState.DONE, "done", "a line", "{}", 7)
+        store.conclude(SECOND, done)
+        assert store.summary(SECOND) == StudyEntry(
+            SECOND, STUDY, StudyState.DONE, "done", "a line", 1
+        )
+        assert (store.conclusion(SECOND), store.nano_nats_asked()) == (done, 7)
+        assert store.open_studies() == {FIRST: other}
+        assert store.count_studies() == {
+            StudyState.OPEN: 1,
+            StudyState.DONE: 1,
+            StudyState.FAILED: 0,
+            StudyState.CANCELLED: 0,
+        }
+        for nothing in (store.study, store.summary, store.conclusion, store.asked):
+            assert nothing(bytes(32)) is None
+
+    def test_a_check_of_the_disk_leaves_nothing(self, store: Store) -> None:
+        store.check_writable()
+        store.check_writable()
+        assert store.studies() == {}
 
     def test_what_was_asked_is_known(self, store: Store) -> None:
         store.add_study(FIRST, STUDY)
         assert not store.asked(SECOND)
         store.open_round(FIRST, 0, [SECOND], None)
-        assert store.asked(SECOND)
-        assert not store.asked(FIRST)
+        assert store.asked(SECOND) is not None
+        assert store.asked(FIRST) is None
 
     def test_a_study_ends_once(self, store: Store) -> None:
         store.add_study(FIRST, STUDY)

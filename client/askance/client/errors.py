@@ -39,6 +39,10 @@ class StoreError(AskanceError):
     """A ledger or store cannot be trusted or used; it is left as it was found."""
 
 
+class StoreFailed(StoreError):
+    """The disk or the database failed: the same operation may succeed later."""
+
+
 class UnsupportedStore(StoreError):
     """A ledger or store written by a newer version."""
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from askance.client.durable_files import sync
-from askance.client.errors import StoreError, UnsupportedStore
+from askance.client.errors import StoreError, StoreFailed, UnsupportedStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class SqliteFile:
             try:
                 yield self.connection
             except sqlite3.Error as error:
-                raise StoreError(f"{self._kind.name} {self._path}: cannot be read: {error}") from (
+                raise StoreFailed(f"{self._kind.name} {self._path}: cannot be read: {error}") from (
                     None
                 )
 
@@ -140,7 +140,7 @@ class SqliteFile:
                 self.connection.execute("COMMIT")
             except sqlite3.Error as error:
                 self._roll_back()
-                raise StoreError(
+                raise StoreFailed(
                     f"{self._kind.name} {self._path}: {self._kind.undone}: {error}"
                 ) from None
             except BaseException:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import ParamSpec, TypeVar
@@ -35,6 +36,7 @@ from askance.client.errors import AskanceError
 
 _LOGGER = logging.getLogger(__name__)
 _LOOK_EVERY_S = 0.2
+_CANCEL_S = 30.0  # an analyst waits at most so long for a study that is ending
 MAX_WATCHERS = 256
 _MESSAGE_S = 5.0  # how long a submission may take to arrive, after its metadata
 P = ParamSpec("P")
@@ -135,7 +137,12 @@ class AnalystsServicer:
 
     async def _cancel(self, context: Context) -> None:
         digest, key = self._called(Call.CANCEL, context)
-        await context.write(encode_cancelled(await self._at_desk(self._desk.cancel, digest, key)))
+        state = await self._at_desk(self._desk.cancel, digest, key)
+        until = time.monotonic() + _CANCEL_S
+        while state is StudyState.OPEN and time.monotonic() < until:
+            await asyncio.sleep(_LOOK_EVERY_S)  # no thread waits: other analysts need them
+            state = (await self._at_desk(self._desk.status, digest, key)).state
+        await context.write(encode_cancelled(state))
 
     def _called(self, call: Call, context: Context) -> tuple[bytes, bytes]:
         """Return the subject of a call and the key that signed it, from the metadata alone."""

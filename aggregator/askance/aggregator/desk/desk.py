@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from askance.aggregator.clock import system_now_s
@@ -22,14 +23,13 @@ from askance.aggregator.desk.submissions import (
 from askance.aggregator.service.fleet import ServiceFleet
 from askance.aggregator.service.observer import SILENT, Observer
 from askance.aggregator.session import Transcript
-from askance.aggregator.store import Conclusion, Store, StudyState
+from askance.aggregator.store import Conclusion, Store, StudyEntry, StudyState
 from askance.client.codec import decode_study
 from askance.client.errors import AskanceError
 from askance.client.messages import SignedStudy
 
 _LOGGER = logging.getLogger(__name__)
-_CANCEL_S = 30.0  # how long an analyst waits to hear that a study has ended
-_STOP_S = 10.0
+_STOP_S = 1.0  # for all studies together; each is in the store, and goes on at the next start
 
 
 class UnknownStudy(AskanceError):
@@ -105,10 +105,9 @@ class Desk:
           StoreError: the store cannot be read.
         """
         with self._lock:
-            ended = self._store.conclusions()
-            for digest, signed in self._store.studies().items():
+            for digest, signed in self._store.open_studies().items():
                 # An analyst may have been quicker: the service listens already.
-                if digest not in ended and digest not in self._runs:
+                if digest not in self._runs:
                     self._resume_one(digest, signed)
             return len(self._runs)
 
@@ -120,20 +119,22 @@ class Desk:
           StoreError: it could not be made durable.
         """
         submission = understand(signed, self._analysts)
-        if _known(submission, self._store.studies()):
+        if self._known(submission):
             self._begin_if_let_go(submission)
             return submission.digest
         check_timely(submission, self._now_s())
         check_workable(submission, self._fleet.population)
         with self._lock:
-            studies, ended = self._store.studies(), self._store.conclusions()
-            if not _known(submission, studies):
-                if len(studies) - len(ended) >= self._limits.open_studies:
+            if not self._known(submission):
+                running = self._store.open_studies()
+                if len(running) >= self._limits.open_studies:
                     raise SubmissionRefused(
                         "too-many-studies",
                         f"study: expected fewer than {self._limits.open_studies} open ones",
                     )
-                check_affordable(submission, self._limits, studies, ended)
+                check_affordable(
+                    submission, self._limits, running.values(), self._store.nano_nats_asked()
+                )
                 self._store.add_study(submission.digest, signed)
                 self._observer.study_submitted()
                 self._begin(submission)
@@ -141,12 +142,7 @@ class Desk:
 
     def listing(self, public_key: bytes) -> list[StudyStatus]:
         """Where an analyst's studies stand, the oldest first."""
-        studies, ended = self._store.studies(), self._store.conclusions()
-        return [
-            self._status(digest, signed, ended.get(digest))
-            for digest, signed in studies.items()
-            if signed.public_key == public_key
-        ]
+        return [self._status(summary) for summary in self._store.summaries(public_key)]
 
     def status(self, digest: bytes, public_key: bytes) -> StudyStatus:
         """Where a study stands.
@@ -154,31 +150,31 @@ class Desk:
         Raises:
           UnknownStudy: there is none of that digest, or it is another analyst's.
         """
-        run = self._runs.get(digest)
-        if run is not None and run.submission.signed.public_key == public_key:
-            return self._status(digest, run.submission.signed, run.conclusion)
-        signed = self._signed(digest, public_key)
-        return self._status(digest, signed, self._store.conclusions().get(digest))
+        summary = self._store.summary(digest)
+        if summary is None or summary.signed.public_key != public_key:
+            raise _unknown()
+        return self._status(summary)
 
     def conclusion(self, digest: bytes, public_key: bytes) -> Conclusion | None:
         """How a study ended; None while it is open. Raises UnknownStudy."""
         self._signed(digest, public_key)
-        return self._store.conclusions().get(digest)
+        return self._store.conclusion(digest)
 
     def export(self, digest: bytes, public_key: bytes) -> tuple[SignedStudy, list[str], str]:
         """A study, its transcript so far, and its result ("" while it is open).
 
         Raises UnknownStudy."""
         signed = self._signed(digest, public_key)
-        ended = self._store.conclusions().get(digest)
+        ended = self._store.conclusion(digest)
         lines = list(self._store.log(digest).lines())
         return signed, lines, "" if ended is None else ended.result_json
 
     def cancel(self, digest: bytes, public_key: bytes) -> StudyState:
-        """Ends an open study; what was answered is charged all the same.
+        """Begin to end an open study; what was answered is charged all the same.
 
         Returns:
-          Its state: CANCELLED, durably; or how it had ended before.
+          Its state: CANCELLED, durably; OPEN while it is ending, which `status` follows; or how it
+          had ended before.
 
         Raises:
           UnknownStudy: see `status`.
@@ -190,8 +186,7 @@ class Desk:
                 self._end_unrun(digest, signed)
         if run is not None:
             run.cancel()
-            run.over.wait(_CANCEL_S)
-        ended = self._store.conclusions().get(digest)
+        ended = self._store.conclusion(digest)
         return StudyState.OPEN if ended is None else ended.state
 
     def stop(self) -> None:
@@ -200,16 +195,18 @@ class Desk:
         The service is to be stopped before: studies wait for it."""
         with self._lock:  # what is being taken in is let go of too
             self._stopped = True
-        for run in tuple(self._runs.values()):
+            running = tuple(self._runs.values())
+        for run in running:
             run.stop()
-        for run in tuple(self._runs.values()):
-            run.join(_STOP_S)
+        until = time.monotonic() + _STOP_S
+        for run in running:
+            run.join(max(until - time.monotonic(), 0))
 
     def _begin_if_let_go(self, submission: Submission) -> None:
         """Begins a study that was kept by a disk which said that it was not."""
         with self._lock:
-            ended = self._store.conclusions()
-            if submission.digest not in ended and submission.digest not in self._runs:
+            ended = self._store.conclusion(submission.digest)
+            if ended is None and submission.digest not in self._runs:
                 self._begin(submission)
 
     def _resume_one(self, digest: bytes, signed: SignedStudy) -> None:
@@ -218,56 +215,70 @@ class Desk:
         except SubmissionRefused as error:
             extra = {"study": digest.hex()[:16], "reason": error.reason}
             _LOGGER.warning("a study cannot go on", extra=extra)
+            self._fleet.suspend(digest)
             return
         self._begin(submission)
 
     def _begin(self, submission: Submission) -> None:
         if self._stopped:
             return  # it is durable, and begins when the service comes back
-        run = Run(submission, self._store, self._fleet, self._observer)
+        run = Run(submission, self._store, self._fleet, self._observer, self._over)
         self._runs[submission.digest] = run
         run.start()
 
+    def _over(self, run: Run) -> None:
+        """Drop a run that goes no further; what there is to know of its study is in the store."""
+        digest = run.submission.digest
+        with self._lock:
+            self._runs.pop(digest, None)
+        if run.conclusion is not None:
+            self._fleet.forget(digest)
+        elif not self._stopped:
+            self._fleet.suspend(digest)
+
     def _end_unrun(self, digest: bytes, signed: SignedStudy) -> None:
         """Cancels a study that cannot go on, or that nobody has begun: no thread does it."""
-        if digest not in self._store.conclusions():
+        if self._store.conclusion(digest) is None:
             transcript = Transcript(self._store.log(digest))
             ended = cancelled(digest, decode_study(signed.study), transcript)
             self._store.conclude(digest, ended)
+            self._fleet.forget(digest)
             self._observer.study_concluded(ended.state)
 
     def _signed(self, digest: bytes, public_key: bytes) -> SignedStudy:
-        signed = self._store.studies().get(digest)
+        signed = self._store.study(digest)
         if signed is None or signed.public_key != public_key:
-            raise UnknownStudy("study: expected one of this analyst's, found none")
+            raise _unknown()
         return signed
 
-    def _status(self, digest: bytes, signed: SignedStudy, ended: Conclusion | None) -> StudyStatus:
-        run = self._runs.get(digest)
-        closed = self._rounds_closed(digest) if run is None else run.rounds_closed
-        asked, answered = (0, 0) if ended is not None else self._fleet.progress(digest)
+    def _status(self, summary: StudyEntry) -> StudyStatus:
+        is_open = summary.state is StudyState.OPEN
+        asked, answered = self._fleet.progress(summary.digest) if is_open else (0, 0)
         return StudyStatus(
-            digest=digest,
-            learner=decode_study(signed.study).learner,
-            state=StudyState.OPEN if ended is None else ended.state,
-            round=closed,
+            digest=summary.digest,
+            learner=decode_study(summary.signed.study).learner,
+            state=summary.state,
+            round=summary.rounds_closed,
             asked=asked,
             answered=answered,
-            rounds_closed=closed,
-            reason="" if ended is None else ended.reason,
-            message="" if ended is None else ended.message,
+            rounds_closed=summary.rounds_closed,
+            reason=summary.reason,
+            message=summary.message,
         )
 
-    def _rounds_closed(self, digest: bytes) -> int:
-        lines = self._store.log(digest).lines()
-        return sum('"kind":"closed"' in line for line in lines)
+    def _known(self, submission: Submission) -> bool:
+        """Whether a study was taken in before.
+
+        Raises:
+          SubmissionRefused: another analyst submitted it first.
+        """
+        known = self._store.study(submission.digest)
+        if known is not None and known.public_key != submission.signed.public_key:
+            raise SubmissionRefused(
+                "untrusted-key", "study: expected one of this analyst's, found another analyst's"
+            )
+        return known is not None
 
 
-def _known(submission: Submission, studies: Mapping[bytes, SignedStudy]) -> bool:
-    """Whether it was taken in before; refuses one that another analyst was quicker to submit."""
-    known = studies.get(submission.digest)
-    if known is not None and known.public_key != submission.signed.public_key:
-        raise SubmissionRefused(
-            "untrusted-key", "study: expected one of this analyst's, found another analyst's"
-        )
-    return known is not None
+def _unknown() -> UnknownStudy:
+    return UnknownStudy("study: expected one of this analyst's, found none")

@@ -83,7 +83,7 @@ def conclusion(
         "transcript": transcript.digest,
     }
     text = json.dumps(result, ensure_ascii=False, allow_nan=False)
-    return Conclusion(end.state, end.reason, end.message, text)
+    return Conclusion(end.state, end.reason, end.message, text, max_asked)
 
 
 def bounds_json(outcome: Outcome[Any] | None) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from askance.aggregator.desk.results import End, cohort_seed, conclusion
@@ -11,7 +12,7 @@ from askance.aggregator.desk.submissions import Submission
 from askance.aggregator.service.fleet import ServiceFleet
 from askance.aggregator.service.hub import ServiceStopped, StudyCancelled
 from askance.aggregator.service.observer import Observer
-from askance.aggregator.session import Accounts, Outcome, Round, Session, Tally
+from askance.aggregator.session import Outcome, Session
 from askance.aggregator.store import Conclusion, Store, StudyState
 from askance.client.errors import (
     AskanceError,
@@ -39,24 +40,24 @@ class Run:
     """Runs a study until it has ended or is let go of. What it needs to go on is in the store."""
 
     def __init__(
-        self, submission: Submission, store: Store, fleet: ServiceFleet, observer: Observer
+        self,
+        submission: Submission,
+        store: Store,
+        fleet: ServiceFleet,
+        observer: Observer,
+        on_over: Callable[[Run], None],
     ) -> None:
         self.submission = submission
         self.over = threading.Event()  # it has ended, or was let go of
         self._store = store
         self._service = fleet
-        self._fleet = _Counting(fleet)
         self._observer = observer
+        self._on_over = on_over
         self._stopping = threading.Event()
         self._conclusion: Conclusion | None = None
         self._thread = threading.Thread(
             target=self._run, name=f"askance-study-{submission.digest.hex()[:8]}", daemon=True
         )
-
-    @property
-    def rounds_closed(self) -> int:
-        """How many rounds have closed."""
-        return self._fleet.rounds_closed
 
     @property
     def conclusion(self) -> Conclusion | None:
@@ -83,6 +84,7 @@ class Run:
         try:
             self._go_on()
         finally:
+            self._on_over(self)
             self.over.set()  # nobody is to wait for a study that a stopping service has let go of
 
     def _go_on(self) -> None:
@@ -106,13 +108,13 @@ class Run:
         """Runs it to its end and makes the end durable.
 
         An end that a disk kept although it failed is the end: another run could hear less."""
-        kept = self._store.conclusions().get(self.submission.digest)
+        kept = self._store.conclusion(self.submission.digest)
         if kept is not None:
             return kept
         session: Session[Any] = Session(
             study=self.submission.signed,
             learner=self.submission.learner,
-            fleet=self._fleet,
+            fleet=self._service,
             log=self._store.log(self.submission.digest),
             cohort_seed=cohort_seed(self.submission.digest),
         )
@@ -146,24 +148,3 @@ class Run:
         _LOGGER.error("a study failed", exc_info=error, extra=study)
         told = str(error) if isinstance(error, AskanceError) else "a fault of the aggregator"
         return End(StudyState.FAILED, "failed", told)
-
-
-class _Counting:
-    """The service's fleet, and how many rounds it has closed."""
-
-    def __init__(self, fleet: ServiceFleet) -> None:
-        self._fleet = fleet
-        self.rounds_closed = 0
-
-    @property
-    def population(self) -> int:
-        return self._fleet.population
-
-    def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
-        tallies = self._fleet.ask(round_, accounts)
-        self.rounds_closed = round_.number + 1
-        return tallies
-
-    def recall(self, round_: Round, accounts: Accounts) -> None:
-        self._fleet.recall(round_, accounts)
-        self.rounds_closed = round_.number + 1

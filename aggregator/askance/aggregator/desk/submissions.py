@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from askance.aggregator.learners import Learner, find
 from askance.aggregator.planning import plan
-from askance.aggregator.store import Conclusion
 from askance.client.accounting import format_nats
 from askance.client.codec import decode_study, digest_of, verify_study
 from askance.client.errors import AskanceError, InvalidParameter
@@ -119,30 +117,27 @@ def check_workable(submission: Submission, population: int) -> None:
 def check_affordable(
     submission: Submission,
     limits: DeskLimits,
-    studies: Mapping[bytes, SignedStudy],
-    conclusions: Mapping[bytes, Conclusion],
+    running: Iterable[SignedStudy],
+    ended_nano_nats: int,
 ) -> None:
     """Raises SubmissionRefused where all studies together could cost a user too much.
 
     An open study counts with its whole budget; one that has ended with the most that anybody was
     asked for. Every user is taken to be in all of them: nobody is ever over the limit.
+
+    Args:
+      running: the open studies.
+      ended_nano_nats: the sum over ended studies (see `Store.nano_nats_asked`).
     """
     if limits.user_nano_nats is None:
         return
-    ended = sum(asked_at_most(conclusion) for conclusion in conclusions.values())
-    running = _budgets(signed for digest, signed in studies.items() if digest not in conclusions)
-    left = limits.user_nano_nats - ended - running
+    left = limits.user_nano_nats - ended_nano_nats - _budgets(running)
     if submission.terms.budget_nano_nats > left:
         raise SubmissionRefused(
             "over-user-budget",
             f"study: expected at most {format_nats(max(left, 0))} nats a user, which is what other"
             f" studies leave, found {format_nats(submission.terms.budget_nano_nats)}",
         )
-
-
-def asked_at_most(conclusion: Conclusion) -> int:
-    """The most nano-nats that a study which has ended asked any user for."""
-    return int(json.loads(conclusion.result_json)["epsilon"]["max_asked_nano_nats"])
 
 
 def _budgets(studies: Iterable[SignedStudy]) -> int:

@@ -83,6 +83,11 @@ def first_name(certificate: bytes) -> str:
     return hosts[0]
 
 
+def expiry(certificate: bytes) -> int:
+    """Return the end of a certificate (PEM), in whole seconds since 1970, UTC."""
+    return int(x509.load_pem_x509_certificate(certificate).not_valid_after_utc.timestamp())
+
+
 def _authority(key: ec.EllipticCurvePrivateKey, begin: datetime) -> x509.Certificate:
     builder = _builder("askance aggregator's authority", key.public_key(), begin, _AUTHORITY_DAYS)
     return (

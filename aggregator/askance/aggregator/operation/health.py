@@ -8,6 +8,7 @@ from going on. (The package's own servicer writes to a watcher under the lock th
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -37,10 +38,14 @@ class Health:
         self._changed = asyncio.Event()  # another one after every change
         self._watchers = 0
         self._peers = Peers(READING)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ready = False
+        self._failing = False
         self._over = False
 
     def add_to(self, server: aio.Server) -> None:
-        """Registers the service, before the server starts."""
+        """Registers the service, before the server starts, in its event loop."""
+        self._loop = asyncio.get_running_loop()
         handler = grpc.method_handlers_generic_handler(
             _HEALTH,
             {"Check": served(self._check, _refused), "Watch": served(self._watch, _refused)},
@@ -48,16 +53,33 @@ class Health:
         server.add_generic_rpc_handlers((handler,))
 
     async def serving(self) -> None:
-        """Every service is there, unless it is going down already."""
-        if not self._over:
-            self._set(_Answer.SERVING)
+        """Every service is there, unless it fails or is going down already."""
+        self._ready = True
+        self._show()
+
+    def failing(self, failing: bool) -> None:
+        """Take every service out, or back in, while the machine fails."""
+        self._failing = failing
+        self._show()
+
+    def failing_soon(self, failing: bool) -> None:
+        """Call `failing` in the event loop; for any thread."""
+        if self._loop is None:
+            self._failing = failing
+            return
+        with suppress(RuntimeError):  # a loop that is closed answers nobody
+            self._loop.call_soon_threadsafe(self.failing, failing)
 
     async def going_down(self) -> None:
         """None is any more, for good."""
         self._over = True
-        self._set(_Answer.NOT_SERVING)
+        self._show()
 
-    def _set(self, status: int) -> None:
+    def _show(self) -> None:
+        serves = self._ready and not self._failing and not self._over
+        status = _Answer.SERVING if serves else _Answer.NOT_SERVING
+        if set(self._status.values()) == {status}:
+            return
         self._status = dict.fromkeys(SERVICES, status)
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from wsgiref.simple_server import WSGIServer
 
 import grpc
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    Metric,
+    start_http_server,
+)
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
+from askance.aggregator.operation.failures import KINDS
 from askance.aggregator.operation.files import NotOperable
+from askance.aggregator.service import RoundProgress
 from askance.aggregator.store import StudyState
 from askance.client.accounting import NANO_NATS_PER_NAT
 from askance.client.addresses import Address
@@ -62,18 +73,64 @@ class PrometheusObserver:
             "askance_refusals", "Devices' refusals, counted.", ["reason"], registry=registry
         )
         self._refusals = {r: refusals.labels(word(r)) for r in Reason}
+        self._commit_failures = Counter(
+            "askance_commit_failures",
+            "Operations of the store that its disk failed.",
+            registry=registry,
+        )
+        self._descriptors = Counter(
+            "askance_descriptors_exhausted",
+            "Files or connections that could not be opened for want of descriptors.",
+            registry=registry,
+        )
+        in_a_row = Gauge(
+            "askance_failures_in_a_row",
+            "Failures since the last success.",
+            ["kind"],
+            registry=registry,
+        )
+        self._in_a_row = {kind: in_a_row.labels(kind) for kind in KINDS}
+        self._peers = Counter(
+            "askance_peers_refused",
+            "Peers that were refused before they said who they are.",
+            ["reason"],
+            registry=registry,
+        )
+        self._lag = Histogram(
+            "askance_event_loop_lag_seconds",
+            "How much later than due the event loop came to a task.",
+            buckets=_SECONDS,
+            registry=registry,
+        )
         studies = Gauge("askance_studies", "Studies.", ["state"], registry=registry)
         self._studies = {s: studies.labels(word(s)) for s in StudyState}
 
-    def studies_found(self, states: Iterable[StudyState]) -> None:
-        """Counts the studies that were there before anything was told."""
-        for state in states:
-            self._studies[state].inc()
+    def studies_found(self, counts: Mapping[StudyState, int]) -> None:
+        """Add the studies that the store held at the start."""
+        for state, count in counts.items():
+            self._studies[state].inc(count)
 
     def population(self, count: Callable[[], int]) -> None:
         """Shows how many devices are enrolled, asked anew each time the page is read."""
         devices = _gauge(self._registry, "askance_devices", "Devices enrolled.")
         devices.set_function(lambda: float(count()))
+
+    def store_size(self, size_bytes: Callable[[], int]) -> None:
+        """Show the store's size, read each time the page is."""
+        size = _gauge(self._registry, "askance_store_bytes", "Bytes of the store on its disk.")
+        size.set_function(lambda: float(size_bytes()))
+
+    def certificate(self, expires_unix_s: int) -> None:
+        """Show the end of the server's certificate."""
+        _gauge(
+            self._registry,
+            "askance_certificate_expires_timestamp_seconds",
+            "End of the server's certificate, in seconds since 1970, UTC.",
+        ).set(expires_unix_s)
+
+    def rounds(self, rounds: Callable[[], Sequence[RoundProgress]]) -> None:
+        """Show the open rounds, read each time the page is."""
+        self._registry.register(_Rounds(rounds))
 
     def stream_opened(self) -> None:
         """Counts it."""
@@ -124,6 +181,57 @@ class PrometheusObserver:
     def call_refused(self, code: grpc.StatusCode) -> None:
         """Counts it."""
         self._calls_refused.labels(word(code)).inc()
+
+    def peer_refused(self, reason: str) -> None:
+        """Counts it."""
+        self._peers.labels(reason).inc()
+
+    def commit_failed(self) -> None:
+        """Counts it."""
+        self._commit_failures.inc()
+
+    def descriptors_exhausted(self) -> None:
+        """Counts it."""
+        self._descriptors.inc()
+
+    def failures_in_a_row(self, kind: str, count: int) -> None:
+        """Show it."""
+        self._in_a_row[kind].set(count)
+
+    def loop_lagged(self, seconds: float) -> None:
+        """Counts it."""
+        self._lag.observe(seconds)
+
+
+class _Rounds(Collector):
+    """Progress and age of each open round, labelled by the first half of its study's digest."""
+
+    def __init__(self, rounds: Callable[[], Sequence[RoundProgress]]) -> None:
+        self._rounds = rounds
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics of the rounds that are open now."""
+        rounds = self._rounds()
+        asked = GaugeMetricFamily(
+            "askance_round_asked", "Answers that a round asks for.", labels=["study"]
+        )
+        answered = GaugeMetricFamily(
+            "askance_round_answered", "Answers and refusals that are in.", labels=["study"]
+        )
+        age = GaugeMetricFamily(
+            "askance_round_age_seconds", "Since this process opened it.", labels=["study"]
+        )
+        for one in rounds:
+            study = [one.study_digest.hex()[:16]]
+            asked.add_metric(study, one.asked)
+            answered.add_metric(study, one.answered)
+            age.add_metric(study, one.age_s)
+        yield from (asked, answered, age)
+        yield GaugeMetricFamily(
+            "askance_oldest_round_age_seconds",
+            "Age of the oldest open round; 0 without one.",
+            value=max((one.age_s for one in rounds), default=0.0),
+        )
 
 
 class MetricsPage:

@@ -19,13 +19,14 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from askance.aggregator.analyst.servicer import AnalystsServicer
 from askance.aggregator.clock import system_now_s
 from askance.aggregator.desk import Desk, DeskLimits
-from askance.aggregator.operation.configuration import Configuration, Limits
+from askance.aggregator.operation.certificates import expiry
+from askance.aggregator.operation.configuration import Configuration, Limits, TlsFiles
 from askance.aggregator.operation.credentials import server_credentials
-from askance.aggregator.operation.files import NotOperable
+from askance.aggregator.operation.failures import Failures
+from askance.aggregator.operation.files import NotOperable, read_needed
 from askance.aggregator.operation.health import Health
 from askance.aggregator.operation.logs import logger
 from askance.aggregator.operation.metrics import MetricsPage, PrometheusObserver
-from askance.aggregator.operation.status import study_states
 from askance.aggregator.operation.tokens import read_tokens
 from askance.aggregator.service import (
     AggregatorServer,
@@ -43,6 +44,7 @@ _PATIENCE_S = 60.0  # how long a busy event loop may take to change what the hea
 _LAST_WORD_S = 2.0  # and when it is to end
 _OTHER_DESCRIPTORS = 256  # files, pages of metrics, check-ins' connections
 _LOOK_EVERY_S = 1.0
+_CERTIFICATE_DAYS = 30  # before its end an operator is warned
 _ANALYSTS_THREADS = 4  # analysts' calls that wait for the disk at one time
 
 _LOG = logger(__name__)
@@ -97,19 +99,24 @@ def serve(
         enrolment = read_tokens(configuration.enrolment_key, now_s)
     connections = _allow_connections(configuration.limits.connections)
     with rare_collections(), ExitStack() as held:
-        store = SqliteStore.open(configuration.store)
-        held.callback(store.close)
         registry = CollectorRegistry()
         ProcessCollector(registry=registry)  # memory, processor time and descriptors
         observer = PrometheusObserver(registry)
+        health = Health()
+        failures = Failures(observer, health.failing_soon)
+        store = SqliteStore.open(configuration.store, failures)
+        held.callback(store.close)
         observer.population(store.population)
-        observer.studies_found(study_states(store))  # before any can come in and be told of
+        observer.store_size(store.size_bytes)
+        observer.studies_found(store.count_studies())  # before any can come in and be told of
+        if configuration.tls is not None:
+            _show_certificate(configuration.tls, observer, now_s)
         page = None
         if configuration.metrics is not None:
             page = MetricsPage.start(configuration.metrics, registry)
             held.callback(page.stop)
         executor = held.enter_context(ThreadPoolExecutor(_ANALYSTS_THREADS, "askance-analysts"))
-        beside = _Beside(configuration, store, observer, executor, now_s)
+        beside = _Beside(configuration, store, observer, executor, health, now_s)
         server = AggregatorServer.start(
             store,
             host=configuration.listen.bare_host,
@@ -120,17 +127,17 @@ def serve(
                 enrolment=enrolment,
                 observer=observer,
                 services=(beside.add_to,),
-                now_s=now_s,
             ),
         )
         held.callback(beside.desk.stop)  # after the service, for which its studies wait
         held.callback(server.stop)
+        observer.rounds(server.hub.rounds)
         resumed = beside.desk.resume()
         asyncio.run_coroutine_threadsafe(beside.health.serving(), server.loop).result(_PATIENCE_S)
         listening = Listening(server.address, None if page is None else str(page.address), resumed)
         _LOG.info("serving", address=listening.address, studies_resumed=resumed)
         ready(listening)
-        _wait(stopping, server)
+        _wait(stopping, server, lambda: failures.look(store))
         _LOG.info("draining")
         going_down = asyncio.run_coroutine_threadsafe(beside.health.going_down(), server.loop)
         wait((going_down,), _LAST_WORD_S)
@@ -168,9 +175,10 @@ class _Beside:
         store: Store,
         observer: Observer,
         executor: Executor,
+        health: Health,
         now_s: Callable[[], int],
     ) -> None:
-        self.health = Health()
+        self.health = health
         self._configuration = configuration
         self._store = store
         self._observer = observer
@@ -227,7 +235,19 @@ def _settings(limits: Limits, connections: int) -> Settings:
     )
 
 
-def _wait(stopping: threading.Event, server: AggregatorServer) -> None:
+def _show_certificate(
+    tls: TlsFiles, observer: PrometheusObserver, now_s: Callable[[], int]
+) -> None:
+    """Show the end of the certificate, and warn of one that ends soon."""
+    expires = expiry(read_needed(tls.certificate, "certificate"))
+    observer.certificate(expires)
+    days = (expires - now_s()) // 86_400
+    if days < _CERTIFICATE_DAYS:
+        _LOG.warning("the certificate ends soon", days=days)
+
+
+def _wait(stopping: threading.Event, server: AggregatorServer, look: Callable[[], None]) -> None:
     while not stopping.wait(_LOOK_EVERY_S):
         if not server.running:
             raise NotOperable("service: expected it to run until a signal, found it ended")
+        look()

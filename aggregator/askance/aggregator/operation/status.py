@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import urllib.request
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
@@ -14,11 +13,11 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from askance.aggregator.operation.certificates import first_name
+from askance.aggregator.operation.certificates import expiry, first_name
 from askance.aggregator.operation.configuration import Configuration, TlsFiles
 from askance.aggregator.operation.files import NotOperable, read_needed
 from askance.aggregator.operation.metrics import word
-from askance.aggregator.store import SqliteStore, Store, StudyState
+from askance.aggregator.store import SqliteStore
 from askance.client.addresses import Address
 from askance.client.errors import InvalidParameter
 from askance.client.service import NO_PROXY
@@ -38,6 +37,11 @@ class Status:
       open_rounds: rounds that are being asked; None likewise.
       studies: how many, by state; None likewise.
       reports: delivered since it started, by status; None likewise, and where none runs.
+      failures_in_a_row: of its machine since the last success, by kind; None likewise.
+      commit_failures: of the store since it started; None likewise.
+      store_bytes: size of the store; None where a running one has no page of metrics.
+      oldest_round_s: age of the oldest open round, in seconds; None as for reports.
+      certificate_ends_unix_s: end of the server's certificate; None without TLS.
     """
 
     serving: bool
@@ -47,6 +51,11 @@ class Status:
     open_rounds: int | None
     studies: Mapping[str, int] | None
     reports: Mapping[str, int] | None
+    failures_in_a_row: Mapping[str, int] | None = None
+    commit_failures: int | None = None
+    store_bytes: int | None = None
+    oldest_round_s: int | None = None
+    certificate_ends_unix_s: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As one JSON object."""
@@ -79,14 +88,12 @@ def status(configuration: Configuration) -> Status:
         open_rounds=_sum(found, "askance_open_rounds"),
         studies=_by_label(found, "askance_studies", "state"),
         reports=_by_label(found, "askance_reports_total", "status"),
+        failures_in_a_row=_by_label(found, "askance_failures_in_a_row", "kind"),
+        commit_failures=_sum(found, "askance_commit_failures_total"),
+        store_bytes=_sum(found, "askance_store_bytes"),
+        oldest_round_s=_sum(found, "askance_oldest_round_age_seconds"),
+        certificate_ends_unix_s=_certificate_ends(configuration),
     )
-
-
-def study_states(store: Store) -> Iterator[StudyState]:
-    """Where each study of a store stands."""
-    concluded = store.conclusions()
-    for digest in store.studies():
-        yield concluded[digest].state if digest in concluded else StudyState.OPEN
 
 
 def _asked(address: Address, tls: TlsFiles | None) -> bool:
@@ -142,13 +149,20 @@ def _by_label(found: Iterable[Metric], name: str, label: str) -> dict[str, int]:
 
 def _stored(configuration: Configuration, address: Address) -> Status:
     with closing(SqliteStore.open(configuration.store)) as store:
-        counts = Counter(word(state) for state in study_states(store))
         return Status(
             serving=False,
             address=str(address),
             devices=store.population(),
             connected=0,
             open_rounds=0,
-            studies={word(state): counts[word(state)] for state in StudyState},
+            studies={word(state): count for state, count in store.count_studies().items()},
             reports=None,
+            store_bytes=store.size_bytes(),
+            certificate_ends_unix_s=_certificate_ends(configuration),
         )
+
+
+def _certificate_ends(configuration: Configuration) -> int | None:
+    if configuration.tls is None:
+        return None
+    return expiry(read_needed(configuration.tls.certificate, "certificate"))

@@ -19,7 +19,13 @@ from askance.aggregator.service.admission import (
 )
 from askance.aggregator.service.commits import GroupCommit
 from askance.aggregator.service.fleet import ServiceFleet
-from askance.aggregator.service.hub import Hub, ServiceStopped, StudyCancelled
+from askance.aggregator.service.hub import (
+    Hub,
+    RoundNotOpen,
+    RoundProgress,
+    ServiceStopped,
+    StudyCancelled,
+)
 from askance.aggregator.service.observer import SILENT, Observer
 from askance.aggregator.service.peers import Network, Overloaded, PeerLimits, Peers
 from askance.aggregator.service.server import AggregatorServer, Parts
@@ -39,6 +45,8 @@ __all__ = [
     "Parts",
     "PeerLimits",
     "Peers",
+    "RoundNotOpen",
+    "RoundProgress",
     "ServiceFleet",
     "ServiceStopped",
     "Settings",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from askance.aggregator.store import Store, StoredReport
 from askance.client.errors import StoreError
 from askance.client.messages import AckStatus
 
+_LOGGER = logging.getLogger(__name__)
 _MAX_BATCH = 8192  # bounds how long one commit holds the store
 
 Statuses = list[AckStatus]
@@ -83,6 +85,8 @@ class GroupCommit:
         try:
             statuses = await loop.run_in_executor(self._executor, self._store.accept, reports)
         except Exception as error:  # whatever it is, everybody who waits must hear of it
+            if not isinstance(error, StoreError):
+                _LOGGER.error("a commit failed", exc_info=error)
             failure = error if isinstance(error, StoreError) else StoreError("commit: failed")
             failure.__cause__ = None if failure is error else error
             for _, future in batch:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -64,8 +64,19 @@ class ServiceFleet:
 
     def cancel(self, study_digest: bytes) -> None:
         """Asks nobody for this study any more."""
-        with suppress(RuntimeError):  # a loop that is closed asks nobody either
-            self._loop.call_soon_threadsafe(self._hub.cancel, study_digest)
+        self._soon(self._hub.cancel, study_digest)
+
+    def suspend(self, study_digest: bytes) -> None:
+        """Refuse reports of an open study that cannot go on (see `Hub.suspend`)."""
+        self._soon(self._hub.suspend, study_digest)
+
+    def forget(self, study_digest: bytes) -> None:
+        """Drop what is kept of a study whose end is durable."""
+        self._soon(self._hub.forget, study_digest)
+
+    def _soon(self, work: Callable[[bytes], None], study_digest: bytes) -> None:
+        with suppress(RuntimeError):  # a loop that is closed keeps nothing
+            self._loop.call_soon_threadsafe(work, study_digest)
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs something in the hub's loop and waits for it."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
+from typing import ParamSpec, TypeVar
 
 import grpc
 
-from askance.aggregator.clock import system_now_s
+from askance.aggregator.clock import SteadyClock, SystemSteadyClock
 from askance.aggregator.service.commits import GroupCommit, Statuses
 from askance.aggregator.service.connections import Connection
 from askance.aggregator.service.observer import SILENT, Observer
@@ -19,7 +22,7 @@ from askance.aggregator.session.accounts import Accounts
 from askance.aggregator.session.intake import Arrival
 from askance.aggregator.session.rounds import Round
 from askance.aggregator.session.tallies import Tally
-from askance.aggregator.store import Store, StoredReport
+from askance.aggregator.store import Deadline, RoundNote, Store, StoredReport
 from askance.client.codec import decode_report, decode_study
 from askance.client.errors import AskanceError, LocalProtocolError, StoreError
 from askance.client.messages import AckStatus, Refusal, Report
@@ -27,9 +30,13 @@ from askance.client.service import Sleep, sleep_ms
 
 _PAGE = 1024  # reports of an interrupted round that are entered between two turns of the loop
 _ACK_S = 1.0  # how long an acknowledgement waits for a request to ride on
-_LONGEST_WAIT_MS = 60_000  # between two looks at the clock, which may be set meanwhile
+# Between two looks at the clock, and two notes of what is left of a round: a machine that starts
+# again gives its rounds at most so much more time than they had left.
+_LONGEST_WAIT_MS = 60_000
 
 
+P = ParamSpec("P")
+T = TypeVar("T")
 _SHORT = 128  # bytes of a report that others are likely to send as well
 
 # Symbols are few: most reports of a round are, byte for byte, those of somebody else.
@@ -44,6 +51,20 @@ class StudyCancelled(AskanceError):
     """The study was cancelled; nobody is asked any more."""
 
 
+class RoundNotOpen(StoreError):
+    """A report of a round that is not over and that this process does not ask yet, or not now."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundProgress:
+    """An open round: its study, the answers asked for and entered, and its age in this process."""
+
+    study_digest: bytes
+    asked: int
+    answered: int
+    age_s: float
+
+
 class Hub:
     """The aggregator's side of a fleet. To be used in one event loop.
 
@@ -51,7 +72,7 @@ class Hub:
       store: what is durable.
       executor: a thread that may wait for the disk.
       observer: told of what happens.
-      now_s: the time, in whole seconds since 1970, UTC; rounds' deadlines are told by it.
+      clock: by which rounds close; it is never set.
       sleep: how to wait.
     """
 
@@ -61,19 +82,21 @@ class Hub:
         executor: Executor,
         observer: Observer = SILENT,
         *,
-        now_s: Callable[[], int] = system_now_s,
+        clock: SteadyClock | None = None,
         sleep: Sleep = sleep_ms,
     ) -> None:
         self._store = store
         self._executor = executor
         self._observer = observer
-        self._now_s = now_s
+        self._clock = clock or SystemSteadyClock()
         self._sleep = sleep
         self._commits = GroupCommit(store, executor, observer)
         self._connections: dict[int, Connection] = {}
         self._rounds: dict[bytes, OpenRound] = {}  # by study: one round of a study at a time
         self._requests: dict[bytes, OpenRound] = {}
+        self._opened_ms: dict[bytes, int] = {}  # by study, on the steady clock
         self._cancelled: set[bytes] = set()  # studies that ask nobody any more
+        self._waiting: set[bytes] = set()  # open studies that only an operator can let go on
         self._acknowledging: list[Connection] = []
         self._ending: set[asyncio.Future[None]] = set()
         self._stopped = False
@@ -100,6 +123,14 @@ class Hub:
         if opened is None or not opened.asking:
             return (0, 0)
         return opened.asked, opened.asked - opened.outstanding
+
+    def rounds(self) -> list[RoundProgress]:
+        """Return the progress of all open rounds; may be called from any thread."""
+        now_ms, opened_ms = self._clock.now_ms(), dict(self._opened_ms)
+        return [
+            RoundProgress(study, *self.progress(study), (now_ms - since) / 1000)
+            for study, since in opened_ms.items()
+        ]
 
     def connect(self, connection: Connection) -> None:
         """Takes up a device's stream, in place of one that it may have, and asks what it owes."""
@@ -136,10 +167,12 @@ class Hub:
         """
         opened = OpenRound(round_, accounts)
         self._check_may_open(opened)
-        closes = await self._note(opened, round_)  # durable before anybody is asked
+        self._waiting.discard(opened.study_digest)
+        note = await self._note(opened, round_)  # durable before anybody is asked
         self._check_may_open(opened)  # much may have happened meanwhile
-        if closes is not None and closes <= self._now_s():
+        if note.closed or (note.deadline is not None and self._left_ms(note.deadline) <= 0):
             opened.close()  # nobody is to be charged for an answer that comes too late
+        self._opened_ms[opened.study_digest] = self._clock.now_ms()
         self._rounds[opened.study_digest] = opened
         self._requests.update((digest, opened) for digest in opened.requests)
         self._observer.round_opened()
@@ -149,12 +182,14 @@ class Hub:
             opened.begin()  # who connected meanwhile is asked here, and not twice
             for ordinal in opened.members_among(self._connections):
                 self._ask(opened, self._connections[ordinal])
-            timer = None if closes is None else asyncio.ensure_future(self._end_at(opened, closes))
+            if note.deadline is not None:
+                timer = asyncio.ensure_future(self._end_at(opened, round_.number, note.deadline))
             await opened.closed()
             if self._stopped:
                 raise _stopped()
             if opened.doubtful:
                 await self._resume(opened)  # a stored report is counted, or its study would lie
+            await self._run(self._store.close_round, opened.study_digest, round_.number)
             return opened.tallies()
         finally:
             if timer is not None:
@@ -169,22 +204,51 @@ class Hub:
         if opened.study_digest in self._rounds:
             raise LocalProtocolError("round: expected no open round of its study, found one")
 
-    async def _note(self, opened: OpenRound, round_: Round) -> int | None:
-        """Makes durable that the round is about to be asked; when it closes, if it has to."""
-        lasts = decode_study(round_.study.study).conduct.round_deadline_s
-        closes = self._now_s() + lasts if lasts else None
+    async def _note(self, opened: OpenRound, round_: Round) -> RoundNote:
+        """Make durable that the round is about to be asked.
 
-        def note() -> int | None:
-            self._store.add_study(round_.study_digest, round_.study)
-            digests = list(opened.requests)
-            return self._store.open_round(round_.study_digest, round_.number, digests, closes)
+        Returns:
+          The round as noted first; its deadline is on this process's clock.
+        """
+        lasts_ms = 1000 * decode_study(round_.study.study).conduct.round_deadline_s
+        fresh = self._deadline(lasts_ms) if lasts_ms else None
 
-        return await asyncio.get_running_loop().run_in_executor(self._executor, note)
+        def note() -> RoundNote:
+            study, number = round_.study_digest, round_.number
+            self._store.add_study(study, round_.study)
+            found = self._store.open_round(study, number, list(opened.requests), fresh)
+            if found.deadline is None or self._on_this_clock(found.deadline):
+                return found
+            # Another run of the machine: how long it was off only a clock that is set would tell.
+            deadline = self._deadline(found.deadline.left_ms)
+            self._store.note_deadline(study, number, deadline)
+            return RoundNote(deadline, found.closed)
 
-    async def _end_at(self, opened: OpenRound, closes_unix_s: int) -> None:
-        while (left_s := closes_unix_s - self._now_s()) > 0:
-            await self._sleep(min(1000 * left_s, _LONGEST_WAIT_MS))
+        return await self._run(note)
+
+    def _deadline(self, left_ms: int) -> Deadline:
+        return Deadline(self._clock.boot, self._clock.now_ms() + left_ms, left_ms)
+
+    def _on_this_clock(self, deadline: Deadline) -> bool:
+        return bool(deadline.boot) and deadline.boot == self._clock.boot
+
+    def _left_ms(self, deadline: Deadline) -> int:
+        return deadline.at_ms - self._clock.now_ms()
+
+    async def _end_at(self, opened: OpenRound, number: int, deadline: Deadline) -> None:
+        """Close a round at its deadline; note meanwhile how much is left of it."""
+        while (left_ms := self._left_ms(deadline)) > 0:
+            await self._sleep(min(left_ms, _LONGEST_WAIT_MS))
+            if (left_ms := self._left_ms(deadline)) > 0:
+                noted = Deadline(deadline.boot, deadline.at_ms, left_ms)
+                with suppress(StoreError):  # the store's observer has it; the next note comes soon
+                    await self._run(self._store.note_deadline, opened.study_digest, number, noted)
         opened.close()
+
+    async def _run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call something that waits for the disk."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._executor, lambda: work(*args, **kwargs))
 
     async def recall(self, round_: Round, accounts: Accounts) -> None:
         """Enters what the store holds of a closed round into the accounts, and asks nobody.
@@ -224,6 +288,18 @@ class Hub:
         if opened is not None:
             opened.abandon(StudyCancelled("study: cancelled by its analyst"))
 
+    def suspend(self, study_digest: bytes) -> None:
+        """Refuse reports of an open study that cannot go on.
+
+        The devices are asked again, and answer with the same bytes, if it goes on after all.
+        """
+        self._waiting.add(study_digest)
+
+    def forget(self, study_digest: bytes) -> None:
+        """Drop what is kept of a study whose end is durable."""
+        self._cancelled.discard(study_digest)
+        self._waiting.discard(study_digest)
+
     async def deliver(
         self, ordinal: int, reports: Sequence[bytes]
     ) -> list[tuple[bytes, AckStatus]]:
@@ -235,6 +311,7 @@ class Hub:
         Raises:
           RemoteProtocolError: one is not a report; none was taken.
           StoreError: nothing may be acknowledged.
+          RoundNotOpen: a report is of a round that is not over and not asked now; the same.
         """
         if self._stopped:  # rounds that wait for another process take no reports, and are not over
             raise StoreError("reports: expected a running service, found a stopped one")
@@ -316,15 +393,25 @@ class Hub:
         await self._commits.close()
 
     async def _belated(self, digest: bytes, ordinal: int, data: bytes) -> AckStatus:
-        """The status of a report that no open round waits for."""
-        loop = asyncio.get_running_loop()
-        stored = await loop.run_in_executor(self._executor, self._store.report, digest, ordinal)
+        """Return the status of a report that no open round waits for.
+
+        Raises:
+          RoundNotOpen: its round is not over, and is not asked now: it is still to be opened by
+            this process, or waits for the disk.
+        """
+        stored = await self._run(self._store.report, digest, ordinal)
         if stored == data:
             return AckStatus.DUPLICATE  # counted in its time; only the acknowledgement was lost
         if stored is not None:
             return AckStatus.LATE
-        asked = await loop.run_in_executor(self._executor, self._store.asked, digest)
-        return AckStatus.LATE if asked else AckStatus.UNKNOWN
+        asked = await self._run(self._store.asked, digest)
+        if asked is None:
+            return AckStatus.UNKNOWN
+        opened = self._requests.get(digest)
+        closing = opened is not None and opened.closing
+        if asked.over or closing or asked.study_digest in self._cancelled | self._waiting:
+            return AckStatus.LATE
+        raise RoundNotOpen("reports: expected an open round, found one that is not asked yet")
 
     async def _resume(self, opened: OpenRound) -> None:
         """Enters what the store holds of a round, a page at a time."""
@@ -354,6 +441,7 @@ class Hub:
 
     def _retire(self, opened: OpenRound) -> None:
         del self._rounds[opened.study_digest]
+        self._opened_ms.pop(opened.study_digest, None)
         for digest in opened.requests:
             del self._requests[digest]
         parts = opened.parts

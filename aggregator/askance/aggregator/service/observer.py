@@ -50,6 +50,19 @@ class Observer(Protocol):
     def call_refused(self, code: grpc.StatusCode) -> None:
         """A call ended with this status."""
 
+    def peer_refused(self, reason: str) -> None:
+        """Count a peer that was refused before it said who it is.
+
+        Args:
+          reason: one of a few fixed words, "too-many-streams"; a label of a metric.
+        """
+
+    def descriptors_exhausted(self) -> None:
+        """Count a connection or file that could not be opened for want of descriptors."""
+
+    def loop_lagged(self, seconds: float) -> None:
+        """Note how much later than due the event loop came to a task."""
+
 
 class Silent:
     """An observer that nobody listens to."""
@@ -89,6 +102,15 @@ class Silent:
 
     def call_refused(self, code: grpc.StatusCode) -> None:
         """Says nothing."""
+
+    def peer_refused(self, reason: str) -> None:
+        """Do nothing."""
+
+    def descriptors_exhausted(self) -> None:
+        """Do nothing."""
+
+    def loop_lagged(self, seconds: float) -> None:
+        """Do nothing."""
 
 
 SILENT = Silent()

@@ -6,14 +6,14 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
 import grpc
 from grpc import aio
 
-from askance.aggregator.clock import system_now_s
+from askance.aggregator.clock import SteadyClock, SystemSteadyClock
 from askance.aggregator.service.admission import Admission, EnrolmentVerifier
 from askance.aggregator.service.fleet import ServiceFleet
 from askance.aggregator.service.hub import Hub
@@ -26,6 +26,7 @@ from askance.client.errors import StoreError
 from askance.client.service import Jitter, Sleep, sleep_ms, system_jitter
 
 _STOP_MARGIN_S = 10.0
+_LAG_EVERY_S = 1.0
 
 
 AddService = Callable[[aio.Server, ServiceFleet], None]
@@ -42,7 +43,8 @@ class Parts:
       observer: told of what happens.
       services: other services on the same port.
       jitter: where the randomness of waiting comes from.
-      now_s: the time, in whole seconds since 1970, UTC; sleep: how to wait.
+      clock: by which rounds close.
+      sleep: how to wait.
     """
 
     credentials: grpc.ServerCredentials | None = None
@@ -50,7 +52,7 @@ class Parts:
     observer: Observer = SILENT
     services: Sequence[AddService] = ()
     jitter: Jitter = system_jitter
-    now_s: Callable[[], int] = system_now_s
+    clock: SteadyClock = field(default_factory=SystemSteadyClock)
     sleep: Sleep = sleep_ms
 
 
@@ -174,7 +176,7 @@ class AggregatorServer:
         with ThreadPoolExecutor(2, thread_name_prefix="askance-store") as executor:
             parts = self._parts
             self._hub = Hub(
-                self._store, executor, parts.observer, now_s=parts.now_s, sleep=parts.sleep
+                self._store, executor, parts.observer, clock=parts.clock, sleep=parts.sleep
             )
             peers = Peers(self._settings.unproven)
             admission = Admission(self._store, executor, peers)
@@ -193,9 +195,20 @@ class AggregatorServer:
             self._address = (self.host, self._bind(server))
             await server.start()
             self._started.set_result(None)
+            measuring = asyncio.ensure_future(_measure_lag(parts.observer))
             await self._stopping.wait()
+            measuring.cancel()
             await self._hub.stop()
             await server.stop(self._settings.stop_grace_s)
+
+
+async def _measure_lag(observer: Observer) -> None:
+    """Tell the observer, every second, how late the event loop is."""
+    loop = asyncio.get_running_loop()
+    while True:
+        due_s = loop.time() + _LAG_EVERY_S
+        await asyncio.sleep(_LAG_EVERY_S)
+        observer.loop_lagged(max(loop.time() - due_s, 0.0))
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

@@ -36,6 +36,7 @@ from askance.client.service import (
 )
 
 _LOGGER = logging.getLogger(__name__)
+_PEERS_FAULT = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.RESOURCE_EXHAUSTED)
 _STREAMS_PER_DEVICE = 4  # a new one while the network has not noticed that the old one is gone
 
 
@@ -167,6 +168,8 @@ class DevicesServicer:
         """Return the status that a call ends with, from the table; count and log it."""
         code, details = status_of(error)
         self._observer.call_refused(code)
+        if code in _PEERS_FAULT:
+            self._observer.peer_refused(code.name.lower().replace("_", "-"))
         if code is grpc.StatusCode.INTERNAL:
             _LOGGER.error("a call failed", exc_info=error)
         elif not isinstance(error, AskanceError | TimeoutError):

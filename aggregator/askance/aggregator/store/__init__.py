@@ -13,29 +13,39 @@ suite of tests runs on all of them: `memory` for simulations, `sqlite` for a ser
 from askance.aggregator.store.contract import (
     DEVICE_ID_BYTES,
     MAX_EVIDENCE,
+    AskedRequest,
     Conclusion,
+    Deadline,
     Enrolled,
     EnrolledDevice,
     EnrolmentRefused,
+    RoundNote,
     Store,
     StoredReport,
+    StudyEntry,
     StudyLog,
     StudyState,
 )
 from askance.aggregator.store.memory import MemoryStore
 from askance.aggregator.store.sqlite import SqliteStore
+from askance.aggregator.store.watch import StoreWatch
 
 __all__ = [
     "DEVICE_ID_BYTES",
     "MAX_EVIDENCE",
+    "AskedRequest",
     "Conclusion",
+    "Deadline",
     "Enrolled",
     "EnrolledDevice",
     "EnrolmentRefused",
     "MemoryStore",
+    "RoundNote",
     "SqliteStore",
     "Store",
+    "StoreWatch",
     "StoredReport",
+    "StudyEntry",
     "StudyLog",
     "StudyState",
 ]

@@ -47,12 +47,21 @@ class StudyState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """How a study ended: a word for programs, a line for people, and one JSON object."""
+    """End of a study.
+
+    Args:
+      state: any but OPEN.
+      reason: a word for programs.
+      message: a line for people.
+      result_json: one JSON object.
+      max_asked_nano_nats: the most nano-nats that any user was asked for.
+    """
 
     state: StudyState
     reason: str
     message: str
     result_json: str
+    max_asked_nano_nats: int = 0
 
 
 class StoredReport(NamedTuple):
@@ -61,6 +70,49 @@ class StoredReport(NamedTuple):
     request_digest: bytes
     ordinal: int
     data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """The time at which a round closes.
+
+    Args:
+      boot: the steady clock that `at_ms` is on (see `clock.SteadyClock`).
+      at_ms: the time on that clock, in milliseconds.
+      left_ms: the time that was left when this was noted, for a process on another clock.
+    """
+
+    boot: str
+    at_ms: int
+    left_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class RoundNote:
+    """A round as it was noted: its deadline, None without one, and whether it has closed."""
+
+    deadline: Deadline | None
+    closed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRequest:
+    """A request that was asked: its study's digest, and whether its round or study is over."""
+
+    study_digest: bytes
+    over: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StudyEntry:
+    """A stored study without its transcript and its result; reason and message are of its end."""
+
+    digest: bytes
+    signed: SignedStudy
+    state: StudyState
+    reason: str
+    message: str
+    rounds_closed: int
 
 
 class StudyLog(Protocol):
@@ -121,7 +173,27 @@ class Store(Protocol):
         ...
 
     def studies(self) -> dict[bytes, SignedStudy]:
-        """All studies by digest, oldest first."""
+        """Return all studies by digest, oldest first; for checks of a whole store."""
+        ...
+
+    def study(self, digest: bytes) -> SignedStudy | None:
+        """Return the study of that digest, None if there is none."""
+        ...
+
+    def open_studies(self) -> dict[bytes, SignedStudy]:
+        """Return the studies that have not ended, by digest, oldest first."""
+        ...
+
+    def summaries(self, public_key: bytes) -> list[StudyEntry]:
+        """Return the summaries of an analyst's studies, oldest first."""
+        ...
+
+    def summary(self, digest: bytes) -> StudyEntry | None:
+        """Return the summary of one study, None if there is none."""
+        ...
+
+    def count_studies(self) -> dict[StudyState, int]:
+        """Return the number of studies in each state."""
         ...
 
     def log(self, study_digest: bytes) -> StudyLog:
@@ -137,21 +209,28 @@ class Store(Protocol):
         study_digest: bytes,
         number: int,
         request_digests: Sequence[bytes],
-        closes_unix_s: int | None,
-    ) -> int | None:
-        """Notes that a round's requests are about to be asked, and until when.
+        deadline: Deadline | None,
+    ) -> RoundNote:
+        """Note that a round's requests are about to be asked, and its deadline.
 
         Returns:
-          When it closes (None: when all have answered): as noted first, if it was noted before, so
-          that a service that comes back gives nobody more time.
+          The round as it was noted first, with the deadline noted last.
 
         Raises:
           StoreError: there is no such study.
         """
         ...
 
-    def asked(self, request_digest: bytes) -> bool:
-        """Whether a request of that digest was ever about to be asked."""
+    def note_deadline(self, study_digest: bytes, number: int, deadline: Deadline) -> None:
+        """Replace the deadline of a round that was noted."""
+        ...
+
+    def close_round(self, study_digest: bytes, number: int) -> None:
+        """Note that a round takes no more reports; for good."""
+        ...
+
+    def asked(self, request_digest: bytes) -> AskedRequest | None:
+        """Return the request of that digest; None if it was never about to be asked."""
         ...
 
     def conclude(self, study_digest: bytes, conclusion: Conclusion) -> None:
@@ -163,7 +242,15 @@ class Store(Protocol):
         ...
 
     def conclusions(self) -> dict[bytes, Conclusion]:
-        """How studies ended, by digest; a study that is not among them is open."""
+        """Return the ends of all studies that have ended, by digest; for checks of a store."""
+        ...
+
+    def conclusion(self, study_digest: bytes) -> Conclusion | None:
+        """Return the end of a study; None while it is open, or if there is no such study."""
+        ...
+
+    def nano_nats_asked(self) -> int:
+        """Return the sum over ended studies of the most nano-nats that a user was asked for."""
         ...
 
     def accept(self, arrivals: Sequence[StoredReport]) -> list[AckStatus]:
@@ -191,6 +278,18 @@ class Store(Protocol):
 
     def evidence(self, request_digest: bytes) -> Iterator[tuple[int, bytes]]:
         """The refused reports of a request: (ordinal, bytes), by ordinal, oldest first."""
+        ...
+
+    def check_writable(self) -> None:
+        """Write and remove 64 KiB durably.
+
+        Raises:
+          StoreError: the store takes no writes now.
+        """
+        ...
+
+    def size_bytes(self) -> int:
+        """Return the bytes that the store takes on its disk; 0 for one in memory."""
         ...
 
     def close(self) -> None:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 from askance.aggregator.store.contract import (
     DIGEST_BYTES,
     MAX_EVIDENCE,
+    AskedRequest,
     Conclusion,
+    Deadline,
     Enrolled,
     EnrolledDevice,
+    RoundNote,
     StoredReport,
+    StudyEntry,
+    StudyState,
     checked_arrivals,
     checked_devices,
     checked_enrolment,
@@ -35,8 +43,8 @@ class MemoryStore:
         self._reports: dict[bytes, dict[int, bytes]] = {}
         self._evidence: dict[bytes, dict[int, list[bytes]]] = {}
         self._by_token: dict[bytes, int] = {}
-        self._rounds: dict[tuple[bytes, int], int | None] = {}
-        self._asked: set[bytes] = set()
+        self._rounds: dict[tuple[bytes, int], RoundNote] = {}
+        self._requests: dict[bytes, tuple[bytes, int]] = {}
         self._conclusions: dict[bytes, Conclusion] = {}
 
     def enrol(self, devices: Iterable[tuple[bytes, bytes]]) -> range:
@@ -90,6 +98,28 @@ class MemoryStore:
         with self._lock:
             return dict(self._studies)
 
+    def study(self, digest: bytes) -> SignedStudy | None:
+        return self._studies.get(digest)
+
+    def open_studies(self) -> dict[bytes, SignedStudy]:
+        ended = self._conclusions
+        return {digest: one for digest, one in self.studies().items() if digest not in ended}
+
+    def summaries(self, public_key: bytes) -> list[StudyEntry]:
+        return [
+            self._summary(digest, signed)
+            for digest, signed in self.studies().items()
+            if signed.public_key == public_key
+        ]
+
+    def summary(self, digest: bytes) -> StudyEntry | None:
+        signed = self._studies.get(digest)
+        return None if signed is None else self._summary(digest, signed)
+
+    def count_studies(self) -> dict[StudyState, int]:
+        states = Counter(self._summary(*item).state for item in self.studies().items())
+        return {state: states[state] for state in StudyState}
+
     def log(self, study_digest: bytes) -> _MemoryStudyLog:
         lines = self._logs.get(study_digest)
         if lines is None:
@@ -101,16 +131,27 @@ class MemoryStore:
         study_digest: bytes,
         number: int,
         request_digests: Sequence[bytes],
-        closes_unix_s: int | None,
-    ) -> int | None:
+        deadline: Deadline | None,
+    ) -> RoundNote:
         with self._lock:
             if study_digest not in self._studies:
                 raise unknown_study(study_digest)
-            self._asked.update(request_digests)
-            return self._rounds.setdefault((study_digest, number), closes_unix_s)
+            round_ = (study_digest, number)
+            self._requests.update(dict.fromkeys(request_digests, round_))
+            return self._rounds.setdefault(round_, RoundNote(deadline, closed=False))
 
-    def asked(self, request_digest: bytes) -> bool:
-        return request_digest in self._asked
+    def note_deadline(self, study_digest: bytes, number: int, deadline: Deadline) -> None:
+        self._change_round(study_digest, number, deadline=deadline)
+
+    def close_round(self, study_digest: bytes, number: int) -> None:
+        self._change_round(study_digest, number, closed=True)
+
+    def asked(self, request_digest: bytes) -> AskedRequest | None:
+        round_ = self._requests.get(request_digest)
+        if round_ is None:
+            return None
+        over = self._rounds[round_].closed or round_[0] in self._conclusions
+        return AskedRequest(round_[0], over)
 
     def conclude(self, study_digest: bytes, conclusion: Conclusion) -> None:
         with self._lock:
@@ -122,6 +163,12 @@ class MemoryStore:
     def conclusions(self) -> dict[bytes, Conclusion]:
         with self._lock:
             return dict(self._conclusions)
+
+    def conclusion(self, study_digest: bytes) -> Conclusion | None:
+        return self._conclusions.get(study_digest)
+
+    def nano_nats_asked(self) -> int:
+        return sum(ended.max_asked_nano_nats for ended in self.conclusions().values())
 
     def accept(self, arrivals: Sequence[StoredReport]) -> list[AckStatus]:
         arrivals = checked_arrivals(arrivals)
@@ -153,6 +200,27 @@ class MemoryStore:
         with self._lock:
             kept = sorted(self._evidence.get(request_digest, {}).items())
             return iter([(ordinal, data) for ordinal, others in kept for data in others])
+
+    def check_writable(self) -> None:
+        """Do nothing: memory takes every write."""
+
+    def size_bytes(self) -> int:
+        return 0
+
+    def _change_round(self, study_digest: bytes, number: int, **changes: Any) -> None:
+        with self._lock:
+            round_ = (study_digest, number)
+            self._rounds[round_] = replace(self._rounds[round_], **changes)
+
+    def _summary(self, digest: bytes, signed: SignedStudy) -> StudyEntry:
+        with self._lock:
+            closed = sum(
+                note.closed for (study, _), note in self._rounds.items() if study == digest
+            )
+        ended = self._conclusions.get(digest)
+        if ended is None:
+            return StudyEntry(digest, signed, StudyState.OPEN, "", "", closed)
+        return StudyEntry(digest, signed, ended.state, ended.reason, ended.message, closed)
 
     def close(self) -> None:
         """Nothing to release."""

@@ -63,10 +63,30 @@ CREATE TABLE conclusions (
 ) STRICT;
 """
 
+# A round's deadline is on a clock that is never set; `closes_unix_s` of the step before is not read
+# any more. A request knows its round, so that a report of a round that is not over is not late.
+_STEADY_ROUNDS = """
+ALTER TABLE rounds ADD COLUMN boot TEXT;
+ALTER TABLE rounds ADD COLUMN at_ms INTEGER;
+ALTER TABLE rounds ADD COLUMN left_ms INTEGER;
+ALTER TABLE rounds ADD COLUMN closed INTEGER NOT NULL DEFAULT 0 CHECK (closed IN (0, 1));
+ALTER TABLE requests ADD COLUMN study INTEGER REFERENCES studies (number);
+ALTER TABLE requests ADD COLUMN round INTEGER;
+ALTER TABLE conclusions ADD COLUMN max_asked INTEGER NOT NULL DEFAULT 0;
+UPDATE rounds SET closed = 1 WHERE EXISTS (
+  SELECT 1 FROM transcript_lines AS line
+  WHERE line.study = rounds.study AND CASE WHEN json_valid(line.line)
+  THEN json_extract(line.line, '$.kind') = 'closed'
+  AND json_extract(line.line, '$.round') = rounds.number ELSE 0 END);
+UPDATE conclusions SET max_asked = coalesce(
+  json_extract(result_json, '$.epsilon.max_asked_nano_nats'), 0) WHERE json_valid(result_json);
+CREATE INDEX studies_by_key ON studies (public_key);
+"""
+
 KIND = FileKind(
     name="store",
     application=0x61736B73,  # "asks"
-    steps=(_FIRST, _LIFE_OF_STUDIES),
+    steps=(_FIRST, _LIFE_OF_STUDIES, _STEADY_ROUNDS),
     undone="nothing was stored",
     make="make one: create",
 )

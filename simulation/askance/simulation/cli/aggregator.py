@@ -14,6 +14,7 @@ from askance.simulation.cli.output import Failure, counted, print_json
 
 if TYPE_CHECKING:
     from askance.aggregator.operation.configuration import Configuration
+    from askance.aggregator.operation.status import Status
     from askance.client.addresses import Address
 
 NAME = "aggregator"
@@ -172,12 +173,18 @@ def _status(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(found.to_json())
         return 0
-    print(f"{found.address}: {'serving' if found.serving else 'not serving'}")
+    print(f"{found.address}: {'serving' if found.serving else 'not serving'}{_why(found)}")
     for name, value in found.to_json().items():
         if name not in ("serving", "address") and value is not None:
             shown = f"{value:,}" if isinstance(value, int) else _counts(value)
             print(f"  {name.replace('_', ' ')}: {shown}")
     return 0
+
+
+def _why(found: Status) -> str:
+    """The failures for which a running aggregator does not serve."""
+    failing = [kind for kind, count in (found.failures_in_a_row or {}).items() if count]
+    return f" (failing: {', '.join(failing)}; see its log)" if failing else ""
 
 
 def _counts(numbers: Mapping[str, int]) -> str:

@@ -10,7 +10,9 @@ from askance.client.errors import StoreError
 
 T = TypeVar("T")
 
-WRITES = frozenset({"add_study", "open_round", "append", "accept", "conclude", "commit"})
+WRITES = frozenset(
+    {"add_study", "open_round", "close_round", "append", "accept", "conclude", "commit"}
+)
 """Of a store, a transcript and a ledger: what makes something durable."""
 
 

@@ -25,9 +25,13 @@ from askance.client.queries import Schema
 from askance.client.service import (
     SERVICE,
     CheckIn,
+    Identity,
+    Metadata,
     Response,
     channel_options,
+    connections_for,
     decode_response,
+    device_metadata,
     encode_check_in,
 )
 
@@ -42,10 +46,9 @@ def token(ordinal: int) -> bytes:
     return hashlib.sha256(b"load %d" % ordinal).digest()
 
 
-def greeting(ordinal: int, reports: tuple[bytes, ...] = ()) -> bytes:
-    """A device's first message."""
-    device = b"load %d" % ordinal
-    return encode_check_in(CheckIn(device_id=device, token=token(ordinal), reports=reports))
+def metadata(ordinal: int) -> Metadata:
+    """Return a device's credentials."""
+    return device_metadata(Identity(b"load %d" % ordinal, token(ordinal)))
 
 
 class Answers:
@@ -97,7 +100,8 @@ async def participate(
 ) -> None:
     """Every device's stream, until the server ends it; calls that fail are counted by status."""
     answers = Answers()
-    count = len(ordinals) if own_connections else SHARED_CHANNELS
+    shared = connections_for(len(ordinals), SHARED_CHANNELS)
+    count = len(ordinals) if own_connections else shared
     channels = [
         aio.insecure_channel(address, options=channel_options(own_connection=True))
         for _ in range(count)
@@ -105,12 +109,12 @@ async def participate(
     dialling = asyncio.Semaphore(DIALLING)
 
     async def device(ordinal: int, channel: aio.Channel) -> None:
-        call: aio.StreamStreamCall[bytes, bytes] = channel.stream_stream(
-            f"/{SERVICE}/Participate"
-        )()
+        call: aio.StreamStreamCall[bytes, bytes] = channel.stream_stream(f"/{SERVICE}/Participate")(
+            metadata=metadata(ordinal)
+        )
         try:
             async with dialling:
-                await call.write(greeting(ordinal))
+                await call.write(encode_check_in(CheckIn()))
                 await call.wait_for_connection()
             while isinstance(data := await call.read(), bytes):
                 message = answers.message(ordinal, decode_response(data))
@@ -144,20 +148,21 @@ async def check_in(address: str, ordinals: range, deliver: bool) -> dict[str, fl
     ]
     at_work = asyncio.Semaphore(AT_WORK)
 
-    async def call(ordinal: int, message: bytes) -> Response:
+    async def exchange(ordinal: int, message: bytes) -> Response:
         async with at_work:
-            data = await calls[ordinal % SHARED_CHANNELS](message)
+            call = calls[ordinal % SHARED_CHANNELS]
+            data = await call(message, metadata=metadata(ordinal))
         return decode_response(data)
 
-    messages = [greeting(ordinal) for ordinal in ordinals]
+    messages = [encode_check_in(CheckIn())] * len(ordinals)
     if deliver:
-        asked = await asyncio.gather(*map(call, ordinals, messages))
+        asked = await asyncio.gather(*map(exchange, ordinals, messages))
         messages = [
-            greeting(ordinal, answers.reports(ordinal, response))
+            encode_check_in(CheckIn(reports=answers.reports(ordinal, response)))
             for ordinal, response in zip(ordinals, asked, strict=True)
         ]
     began = time.perf_counter()
-    await asyncio.gather(*map(call, ordinals, messages))
+    await asyncio.gather(*map(exchange, ordinals, messages))
     seconds = time.perf_counter() - began
     for channel in channels:
         await channel.close()

@@ -32,7 +32,7 @@ from grpc import aio
 from numpy.typing import NDArray
 from service_load import token
 
-from askance.aggregator.service import AggregatorServer, Settings
+from askance.aggregator.service import AggregatorServer, PeerLimits, Settings
 from askance.aggregator.session import Accounts, Cohort, Group, Permutation, Round
 from askance.aggregator.store import SqliteStore
 from askance.client.codec import digest_of, encode_request, sign_study
@@ -134,7 +134,11 @@ class Durable:
         self._devices = devices
         self._store = SqliteStore.create(folder / "store.sqlite")
         self._store.enrol((b"load %d" % o, token_digest(token(o))) for o in range(devices))
-        settings = Settings(max_streams=max(50_000, devices), max_check_ins=10_000)
+        settings = Settings(
+            max_streams=max(50_000, devices),
+            max_check_ins=10_000,
+            unproven=PeerLimits(max(1_024, devices), max(1_024, devices)),
+        )
         self._server = AggregatorServer.start(self._store, settings=settings)
         self.address = self._server.address
         self._executor = ThreadPoolExecutor(1)

@@ -14,22 +14,26 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance.aggregator import learners
 from askance.aggregator.analyst import CallRefused, StudyExport, connect, sign_submission
-from askance.aggregator.analyst.calls import Call, encode_study_call, sign_call
+from askance.aggregator.analyst.calls import Call, call_metadata, sign_call
 from askance.aggregator.analyst.channels import unreachable
 from askance.aggregator.analyst.wire import REASON_KEY, SERVICE, encode_submission
+from askance.aggregator.clock import system_now_s
 from askance.aggregator.desk import DeskLimits
 from askance.aggregator.store import MemoryStore, StudyState
 from askance.aggregator.study import Study
+from askance.client.codec import digest_of
 from askance.client.errors import InvalidParameter, PlanRefused
 from askance.client.messages import SignedStudy
 from askance.client.queries import predicate
 from askance.client.randomizers import best_for
+from askance.client.service import Metadata
 
 if TYPE_CHECKING:
     from tests.analyst.conftest import House
 
 OpenHouse = Callable[..., AbstractContextManager["House"]]
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))  # the house's
+Code = grpc.StatusCode
 STRANGER = Ed25519PrivateKey.from_private_bytes(bytes([7]) * 32)
 
 
@@ -104,7 +108,7 @@ def test_a_stranger_is_refused(house: House) -> None:
         for call in (stranger.studies, stranger.study(handle.id).cancel):
             with pytest.raises(CallRefused) as caught:
                 call()
-            assert caught.value.reason == "bad-signature"
+            assert caught.value.reason == "untrusted-key"
 
 
 def test_what_cannot_work_is_refused_before_anybody_is_asked(house: House) -> None:
@@ -140,54 +144,78 @@ def test_a_learner_or_design_of_ones_own_is_not_signed(house: House) -> None:
             aggregator.submit(Study(mine(), schema, epsilon=1))
 
 
-BAD: dict[str, tuple[str, bytes, grpc.StatusCode, str]] = {
-    "no submission": ("Submit", b"\xff", grpc.StatusCode.INVALID_ARGUMENT, "malformed"),
-    "an empty submission": ("Submit", b"", grpc.StatusCode.INVALID_ARGUMENT, "malformed"),
+def calling(call: Call, study: bytes, key: Ed25519PrivateKey, now_s: int | None = None) -> Metadata:
+    """Return the metadata of a call that is signed now."""
+    return call_metadata(sign_call(call, study, key, system_now_s() if now_s is None else now_s))
+
+
+def submitting(data: bytes, study: bytes = bytes(32)) -> tuple[Metadata, bytes]:
+    """Return a submission that the analyst has signed, whatever is in it."""
+    return calling(Call.SUBMIT, study, KEY), data
+
+
+FORGED = SignedStudy(b"", STRANGER.public_key().public_bytes_raw(), bytes(64))
+Bad = tuple[str, tuple[Metadata, bytes], grpc.StatusCode, str]
+BAD: dict[str, Bad] = {
+    "no submission": ("Submit", submitting(b"\xff"), Code.INVALID_ARGUMENT, "malformed"),
+    "an empty submission": ("Submit", submitting(b""), Code.INVALID_ARGUMENT, "malformed"),
     "too long a submission": (
         "Submit",
-        bytes(300_000),
-        grpc.StatusCode.INVALID_ARGUMENT,
+        submitting(bytes(300_000)),
+        Code.INVALID_ARGUMENT,
         "malformed",
+    ),
+    "another study than was signed for": (
+        "Submit",
+        submitting(encode_submission(FORGED)),
+        Code.UNAUTHENTICATED,
+        "bad-signature",
     ),
     "a forged study": (
         "Submit",
-        encode_submission(
-            SignedStudy(
-                b"",
-                Ed25519PrivateKey.from_private_bytes(bytes(32)).public_key().public_bytes_raw(),
-                bytes(64),
-            )
-        ),
-        grpc.StatusCode.UNAUTHENTICATED,
-        "bad-signature",
+        submitting(encode_submission(FORGED), digest_of(b"")),
+        Code.PERMISSION_DENIED,
+        "untrusted-key",
+    ),
+    "a stranger's submission": (
+        "Submit",
+        (calling(Call.SUBMIT, digest_of(b""), STRANGER), encode_submission(FORGED)),
+        Code.PERMISSION_DENIED,
+        "untrusted-key",
     ),
     **{
-        f"no call to {method}": (method, b"", grpc.StatusCode.INVALID_ARGUMENT, "malformed")
-        for method in ("List", "Watch", "Result", "Export", "Cancel")
+        f"no call to {method}": (method, ((), b""), Code.INVALID_ARGUMENT, "malformed")
+        for method in Call
     },
+    "a list of another's studies": (
+        "List",
+        (calling(Call.LIST, STRANGER.public_key().public_bytes_raw(), KEY), b""),
+        Code.UNAUTHENTICATED,
+        "bad-signature",
+    ),
     "a stale call": (
         "Watch",
-        encode_study_call(sign_call(Call.WATCH, bytes(32), STRANGER, 1_000)),
-        grpc.StatusCode.UNAUTHENTICATED,
+        (calling(Call.WATCH, bytes(32), KEY, 1_000), b""),
+        Code.UNAUTHENTICATED,
         "stale-call",
     ),
 }
 
 
 def parts_of(stream: Any) -> Callable[..., list[bytes]]:
-    return lambda data, timeout: list(stream(data, timeout=timeout))
+    return lambda data, **how: list(stream(data, **how))
 
 
 @pytest.mark.parametrize("what", BAD)
 def test_bad_bytes_have_a_clean_status(house: House, what: str) -> None:
-    method, data, code, reason = BAD[what]
+    method, (metadata, data), code, reason = BAD[what]
     with grpc.insecure_channel(house.address) as channel:
         path = f"/{SERVICE}/{method}"
         call: Any = channel.unary_unary(path)
         if method in ("Watch", "Export"):
             call = parts_of(channel.unary_stream(path))
         with pytest.raises(grpc.RpcError) as caught:
-            call(data, timeout=10)
+            call(data, timeout=10, metadata=metadata)
     error: Any = caught.value
     assert error.code() is code
     assert dict(error.trailing_metadata())[REASON_KEY] == reason

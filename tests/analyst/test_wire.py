@@ -11,15 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askance.aggregator.analyst import wire
-from askance.aggregator.analyst.calls import decode_list_call, decode_study_call
+from askance.aggregator.analyst.calls import CALL_KEY, read_call
 from askance.aggregator.store import StudyState
 from askance.client.errors import RemoteProtocolError
 from askance.client.messages import SignedStudy
 
 SIGNED = SignedStudy(b"study", bytes(32), bytes(64))
 DECODERS: list[Callable[[bytes], Any]] = [
-    decode_list_call,
-    decode_study_call,
+    lambda data: read_call(((CALL_KEY, data),)),
     wire.decode_submission,
     wire.decode_submitted,
     wire.decode_summaries,

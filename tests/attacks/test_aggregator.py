@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import askance.api as ask
-from askance.aggregator.service import Admission, Hub, Settings
+from askance.aggregator.service import Admission, Hub, Peers, Settings
 from askance.aggregator.service.servicer import DevicesServicer
 from askance.aggregator.session import (
     Accounts,
@@ -30,7 +30,7 @@ from askance.client.codec import digest_of, encode_request
 from askance.client.device import Policy
 from askance.client.errors import NondeterminismError
 from askance.client.messages import AckStatus, Request, SignedStudy
-from askance.client.service import MAX_RESPONSE_BYTES, CheckIn, encode_check_in, token_digest
+from askance.client.service import MAX_RESPONSE_BYTES, CheckIn, token_digest
 from askance.simulation.coins import SeededCoins
 from askance.simulation.fleets import Devices, ObjectFleet
 from askance.simulation.seeds import Seed
@@ -214,10 +214,10 @@ def test_a_check_in_s_answer_keeps_to_the_limit_of_its_bytes() -> None:
         store = MemoryStore()
         store.enrol([(b"one", token_digest(b"token"))])
         with ThreadPoolExecutor(1) as executor:
-            hub, admission = Full(store, executor), Admission(store, executor)
+            admission = Admission(store, executor, Peers(Settings().unproven))
+            hub = Full(store, executor)
             servicer = DevicesServicer(hub, admission, Settings(), lambda bound: bound)
-            hello = CheckIn(device_id=b"one", token=b"token")
-            return await servicer._check_in(encode_check_in(hello))
+            return await servicer._answer(0, CheckIn())
 
     assert len(asyncio.run(answered())) <= MAX_RESPONSE_BYTES
 

@@ -10,14 +10,25 @@ from hypothesis import strategies as st
 from tests.faults.hostile import ALLOWED, ALONE, HEALTH, INSIDER, STREAMED, Shot, Target
 from tests.faults.people import KEY, NOW_S, PUBLIC
 
-from askance.aggregator.analyst.calls import Call, encode_list_call, encode_study_call, sign_call
+from askance.aggregator.analyst.calls import CALL_KEY, Call, SignedCall, call_metadata, sign_call
 from askance.aggregator.analyst.wire import SERVICE as ANALYSTS
 from askance.aggregator.analyst.wire import encode_submission
 from askance.aggregator.operation.tokens import EnrolmentTokens
 from askance.client.codec import decode_study, digest_of, encode_report, sign_study
 from askance.client.messages import Reason, Refusal, Report, SignedStudy
+from askance.client.service import (
+    PROTOCOL,
+    PROTOCOL_KEY,
+    CheckIn,
+    Enrol,
+    Metadata,
+    device_metadata,
+    encode_check_in,
+    encode_enrol,
+    enrolment_metadata,
+)
 from askance.client.service import SERVICE as DEVICES
-from askance.client.service import CheckIn, Enrol, encode_check_in, encode_enrol
+from askance.client.service.credentials import DEVICE_KEY, TOKEN_KEY
 from askance.protos.v1 import analyst_pb2, exchange_pb2
 
 STRANGER = Ed25519PrivateKey.from_private_bytes(bytes(32))
@@ -42,13 +53,7 @@ class Ammunition:
             f"{DEVICES}/CheckIn": self._check_ins(),
             f"{DEVICES}/Participate": self._check_ins(),
             f"{ANALYSTS}/Submit": self._submissions(),
-            f"{ANALYSTS}/List": [
-                encode_list_call(sign_call(Call.LIST, PUBLIC, KEY, NOW_S)),
-            ],
-            **{
-                f"{ANALYSTS}/{call}": self._calls(call)
-                for call in (Call.WATCH, Call.RESULT, Call.EXPORT, Call.CANCEL)
-            },
+            **{f"{ANALYSTS}/{call}": [b""] for call in Call if call is not Call.SUBMIT},
             f"{HEALTH}/Check": [b"", b"\x0a\x07nowhere"],
             f"{HEALTH}/Watch": [b"", b"\x0a\x07nowhere"],
         }
@@ -70,24 +75,39 @@ class Ammunition:
         count = (
             st.lists(message, min_size=1, max_size=3) if call in STREAMED else st.tuples(message)
         )
-        return st.builds(Shot, st.just(call), count.map(tuple))
+        return st.builds(Shot, st.just(call), count.map(tuple), self._metadata(call))
+
+    def _metadata(self, call: str) -> st.SearchStrategy[Metadata]:
+        """Credentials that hold, that do not, and values of any bytes under their keys."""
+        if call.startswith(HEALTH):
+            return st.just(())
+        if call == f"{DEVICES}/Enrol":
+            return st.one_of(st.sampled_from(self._tokens()), _BYTES).map(enrolment_metadata)
+        if call.startswith(DEVICES):
+            valid: Metadata = device_metadata(INSIDER)
+            others = st.builds(_identity, _BYTES, _BYTES)
+            return st.one_of(st.just(valid), st.just(valid), others, st.just(()))
+        named = Call(call.removeprefix(f"{ANALYSTS}/"))
+        return st.one_of(
+            st.sampled_from([call_metadata(one) for one in self._calls(named)]),
+            st.builds(_signed_call, _BYTES, _BYTES, _TIME, _BYTES),
+            st.binary(max_size=300).map(lambda data: ((CALL_KEY, data),)),
+        )
 
     def _lies(self, call: str) -> st.SearchStrategy[bytes]:
         """Messages of the right kind with fields of any value."""
         if call.startswith(HEALTH):
             return st.text(max_size=40).map(lambda name: b"\x0a%c" % len(name.encode()[:120]))
         if call == f"{DEVICES}/Enrol":
-            return st.builds(_enrolment, _WHOLE, _BYTES, st.lists(st.tuples(_BYTES, _BYTES)))
+            return st.builds(_enrolment, st.lists(st.tuples(_BYTES, _BYTES)))
         if call.startswith(DEVICES):
             reports = st.lists(st.one_of(_BYTES, self._reports()), max_size=5)
-            return st.builds(
-                _check_in, st.one_of(st.just(1), _WHOLE), reports, st.lists(_BYTES, max_size=3)
-            )
+            return st.builds(_check_in, reports, st.lists(_BYTES, max_size=3))
         if call == f"{ANALYSTS}/Submit":
             return st.builds(
                 self._resigned, st.lists(_damages([ALONE.signed(0).study]), max_size=3)
             )
-        return st.builds(_study_call, _BYTES, _TIME, _BYTES)
+        return st.binary(max_size=10)  # the messages of these calls are empty
 
     def _reports(self) -> st.SearchStrategy[bytes]:
         outcome = st.one_of(
@@ -105,19 +125,19 @@ class Ammunition:
 
     def _enrolments(self) -> list[bytes]:
         devices = ((b"nobody", bytes(32)), (b"no one", bytes(32)))
+        return [encode_enrol(Enrol(devices))]
+
+    def _tokens(self) -> list[bytes]:
         past = EnrolmentTokens(bytes(32), lambda: NOW_S - 10 * 86_400).issue(5, 1)
         forged = EnrolmentTokens(b"\1" * 32, lambda: NOW_S).issue(5, 30)
-        texts = [past.text, forged.text, ""]
-        return [encode_enrol(Enrol(text.encode(), devices)) for text in texts]
+        return [past.text.encode(), forged.text.encode(), b""]
 
     def _check_ins(self) -> list[bytes]:
-        me = CheckIn(device_id=INSIDER.device_id, token=INSIDER.token)
         report = encode_report(Report(digest_of(self._payload), b"\x01", 10**9, 10**9))
         return [
-            encode_check_in(me),
-            encode_check_in(replace(me, reports=(report, report))),
-            encode_check_in(replace(me, known_studies=(self._study,))),
-            encode_check_in(replace(me, token=bytes(32), reports=(report,))),
+            encode_check_in(CheckIn()),
+            encode_check_in(CheckIn(reports=(report, report))),
+            encode_check_in(CheckIn(known_studies=(self._study,))),
             encode_check_in(CheckIn(reports=(report,))),
         ]
 
@@ -130,17 +150,18 @@ class Ammunition:
             encode_submission(sign_study(replace(terms, nonce=b"another's nonce."), KEY)),
         ]
 
-    def _calls(self, call: Call) -> list[bytes]:
-        """Calls that are valid, but for those that would cancel the study."""
+    def _calls(self, call: Call) -> list[SignedCall]:
+        """Calls that are valid, but for those that would cancel the study or submit another."""
+        subject = PUBLIC if call is Call.LIST else self._study
         signed = [
-            sign_call(call, self._study, STRANGER, NOW_S),
+            sign_call(call, subject, STRANGER, NOW_S),
             sign_call(call, bytes(32), KEY, NOW_S),
-            sign_call(call, self._study, KEY, NOW_S - 3_600),
-            sign_call(Call.RESULT, self._study, KEY, NOW_S),
+            sign_call(call, subject, KEY, NOW_S - 3_600),
+            sign_call(Call.RESULT, subject, KEY, NOW_S),
         ]
         if call is not Call.CANCEL:
-            signed.append(sign_call(call, self._study, KEY, NOW_S))
-        return [encode_study_call(one) for one in signed]
+            signed.append(sign_call(call, subject, KEY, NOW_S))
+        return signed
 
 
 Damage = tuple[str, int, int, bytes]
@@ -195,27 +216,24 @@ def _varint(number: int) -> bytes:
     return bytes([*out, number])
 
 
-def _enrolment(protocol: int, token: bytes, devices: list[tuple[bytes, bytes]]) -> bytes:
+def _enrolment(devices: list[tuple[bytes, bytes]]) -> bytes:
     return exchange_pb2.EnrolRequest(
-        protocol=protocol,
-        enrolment_token=token,
         devices=[
             exchange_pb2.Enrolment(device_id=name, token_digest=digest) for name, digest in devices
         ],
     ).SerializeToString()
 
 
-def _check_in(protocol: int, reports: list[bytes], known: list[bytes]) -> bytes:
-    return exchange_pb2.CheckInRequest(
-        protocol=protocol,
-        device_id=INSIDER.device_id,
-        token=INSIDER.token,
-        reports=reports,
-        known_studies=known,
-    ).SerializeToString()
+def _check_in(reports: list[bytes], known: list[bytes]) -> bytes:
+    return exchange_pb2.CheckInRequest(reports=reports, known_studies=known).SerializeToString()
 
 
-def _study_call(subject: bytes, at_unix_s: int, signature: bytes) -> bytes:
-    return analyst_pb2.StudyCall(
-        study_digest=subject, at_unix_s=at_unix_s, signature=signature
-    ).SerializeToString()
+def _identity(device: bytes, token: bytes) -> Metadata:
+    return ((PROTOCOL_KEY, str(PROTOCOL)), (DEVICE_KEY, device), (TOKEN_KEY, token))
+
+
+def _signed_call(public_key: bytes, subject: bytes, at_unix_s: int, signature: bytes) -> Metadata:
+    message = analyst_pb2.SignedCall(
+        public_key=public_key, subject=subject, at_unix_s=at_unix_s, signature=signature
+    )
+    return ((CALL_KEY, message.SerializeToString()),)

@@ -16,7 +16,7 @@ from tests.faults.network import Link, Witness
 from tests.faults.people import NOW_S, PUBLIC, Setup
 
 from askance.aggregator.desk import Desk, DeskLimits, SubmissionRefused
-from askance.aggregator.service import Hub, ServiceFleet, Settings
+from askance.aggregator.service import Hub, Peers, ServiceFleet, Settings
 from askance.aggregator.service.admission import Admission
 from askance.aggregator.service.servicer import DevicesServicer
 from askance.aggregator.store import MemoryStore, SqliteStore, Store, StudyState
@@ -130,7 +130,12 @@ class Phone:
         """Starts anew, with its ledger and nothing else."""
         disk, clock = self._deployment.disk, self._deployment.clock
         self.life = Life()
-        self.link = Link(self.ordinal, self._deployment.servicer, self._deployment.witness)
+        self.link = Link(
+            self.ordinal,
+            _identity(self.ordinal),
+            self._deployment.servicer,
+            self._deployment.witness,
+        )
         ledger = mortal(disk.ledger(self.ordinal), self.life)
         device = self._deployment.setup.device(self.ordinal, ledger, clock)
         channel: Any = self.link
@@ -280,7 +285,8 @@ class Deployment:
             limits=self.limits,
             now_s=self.clock,
         )
-        servicer = DevicesServicer(hub, Admission(store, executor), Settings(), lambda _: 0)
+        admission = Admission(store, executor, Peers(Settings().unproven))
+        servicer = DevicesServicer(hub, admission, Settings(), lambda _: 0)
         desk.resume()
         return Process(life, hub, desk, servicer)
 

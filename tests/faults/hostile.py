@@ -36,7 +36,7 @@ from askance.aggregator.store import SqliteStore, StudyState
 from askance.client.codec import digest_of
 from askance.client.ledger import MemoryLedger
 from askance.client.service import SERVICE as DEVICES
-from askance.client.service import DeviceRunner, Identity, token_digest
+from askance.client.service import DeviceRunner, Identity, Metadata, token_digest
 
 Code = grpc.StatusCode
 ALONE = replace(PEOPLE, users=1)
@@ -79,10 +79,11 @@ ENDLESS = {f"{ANALYSTS}/Watch", f"{HEALTH}/Watch"}  # one answer is enough of th
 
 @dataclass(frozen=True)
 class Shot:
-    """One input: a call, and the bytes of its messages."""
+    """One input: a call, the bytes of its messages, and its metadata."""
 
     call: str
     messages: tuple[bytes, ...]
+    metadata: Metadata = ()
 
 
 class Listener(Silent):
@@ -237,9 +238,9 @@ class Target:
                 for message in shot.messages:
                     yield message
 
-            return self._channel.stream_stream(path)(messages())
+            return self._channel.stream_stream(path)(messages(), metadata=shot.metadata)
         (message,) = shot.messages
         method: Any = self._channel.unary_unary
         if shot.call in ANSWERED_BY_STREAMS:
             method = self._channel.unary_stream
-        return method(path)(message)
+        return method(path)(message, metadata=shot.metadata)

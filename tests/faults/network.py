@@ -14,8 +14,9 @@ from typing import Any, NoReturn
 import grpc
 from grpc import aio
 
+from askance.aggregator.service.calls import serving
 from askance.aggregator.service.servicer import DevicesServicer
-from askance.client.service import Response, decode_response
+from askance.client.service import Identity, Metadata, Response, decode_response, device_metadata
 from askance.simulation.faults import Fault
 
 CUT = aio.AioRpcError(
@@ -45,12 +46,17 @@ class Link:
 
     Args:
       ordinal: whose it is.
+      identity: the device's.
       find: the running aggregator's calls; None: there is none.
       witness: sees what the aggregator says.
     """
 
     def __init__(
-        self, ordinal: int, find: Callable[[], DevicesServicer | None], witness: Witness
+        self,
+        ordinal: int,
+        identity: Identity,
+        find: Callable[[], DevicesServicer | None],
+        witness: Witness,
     ) -> None:
         self.ordinal = ordinal
         self.faults: deque[Fault] = deque()
@@ -58,6 +64,7 @@ class Link:
         self.messages = 0  # that the next stream carries before it is cut
         self.stream: Stream | None = None
         self._find = find
+        self._identity = identity
         self._witness = witness
 
     def unary_unary(self, _: str) -> Any:
@@ -73,18 +80,18 @@ class Link:
         servicer = self._find()
         if servicer is None:
             raise CUT
-        try:
-            answer = await servicer.check_in(data, _Unary(self._witness))
-        except _Aborted as refused:
-            raise aio.AioRpcError(
-                refused.code, aio.Metadata(), aio.Metadata(), refused.details
-            ) from None
+        context = _Unary(data, device_metadata(self._identity))
+        await serving(servicer.check_in, servicer.refused)(None, context)
+        answer = context.answer
+        if answer is None:
+            self._witness.statuses.add(context.code)
+            raise aio.AioRpcError(context.code, aio.Metadata(), aio.Metadata(), context.details)
         if self._find() is not servicer:
             raise CUT  # who died while it worked says nothing
         self._witness.says(self.ordinal, answer)
         return answer
 
-    async def _check_in(self, data: bytes, timeout: float) -> bytes:  # gRPC's
+    async def _check_in(self, data: bytes, timeout: float, metadata: Metadata) -> bytes:  # gRPC's
         fault = self.faults.popleft() if self.faults else Fault.NONE
         if fault is Fault.HELD:
             self.held.append(data)
@@ -97,8 +104,8 @@ class Link:
             raise CUT
         return answer
 
-    def _participate(self) -> Stream:
-        self.stream = Stream(self.ordinal, self._find(), self.messages, self._witness)
+    def _participate(self, metadata: Metadata) -> Stream:
+        self.stream = Stream(self.ordinal, self._find(), self.messages, self._witness, metadata)
         return self.stream
 
 
@@ -106,19 +113,35 @@ class Stream:
     """One stream, seen from the device; it is cut after so many messages, both ways together."""
 
     def __init__(
-        self, ordinal: int, servicer: DevicesServicer | None, messages: int, witness: Witness
+        self,
+        ordinal: int,
+        servicer: DevicesServicer | None,
+        messages: int,
+        witness: Witness,
+        metadata: Metadata,
     ) -> None:
         self._ordinal = ordinal
         self._left = messages
         self._up: asyncio.Queue[object] = asyncio.Queue()
         self._down: asyncio.Queue[bytes | aio.AioRpcError] = asyncio.Queue()
         self._witness = witness
+        self.metadata = metadata
+        self._accepted: asyncio.Future[Metadata] = asyncio.Future()
         self._over: aio.AioRpcError | None = None
         self._serving: asyncio.Future[None] | None = None
         if servicer is None:
             self.end(CUT)
         else:
             self._serving = asyncio.ensure_future(self._serve(servicer))
+
+    async def initial_metadata(self) -> Metadata:
+        """Wait until the aggregator accepts or refuses the stream."""
+        return await self._accepted
+
+    def accept(self, metadata: Metadata) -> None:
+        """The aggregator accepts, or the stream ends without that."""
+        if not self._accepted.done():
+            self._accepted.set_result(metadata)
 
     async def write(self, data: bytes) -> None:
         """The device says something."""
@@ -143,6 +166,7 @@ class Stream:
         """Nothing passes any more."""
         if self._over is None:
             self._over = why
+            self.accept(())
             self._up.put_nowait(_END)
             self._down.put_nowait(why)
 
@@ -154,7 +178,7 @@ class Stream:
 
     async def _serve(self, servicer: DevicesServicer) -> None:
         try:
-            await servicer.participate(None, _Streaming(self))
+            await serving(servicer.participate, servicer.refused)(None, _Streaming(self))
         except aio.AbortError:
             return
         finally:
@@ -182,40 +206,69 @@ class Stream:
         self.end(aio.AioRpcError(code, aio.Metadata(), aio.Metadata(), details))
 
 
-class _Aborted(Exception):
-    def __init__(self, code: grpc.StatusCode, details: str) -> None:
-        super().__init__(details)
-        self.code, self.details = code, details
+class _Context:
+    """What every call's context has."""
+
+    def __init__(self, metadata: Metadata) -> None:
+        self._metadata = metadata
+        self.code = grpc.StatusCode.OK
+        self.details = ""
+
+    def peer(self) -> str:
+        return "ipv4:192.0.2.1:4711"
+
+    def invocation_metadata(self) -> Metadata:
+        return self._metadata
+
+    def set_code(self, code: grpc.StatusCode) -> None:
+        self.code = code
+
+    def set_details(self, details: str) -> None:
+        self.details = details
+
+    def set_trailing_metadata(self, _: Metadata) -> None:
+        pass
 
 
-class _Unary:
+class _Unary(_Context):
     """The context of a check-in."""
 
-    def __init__(self, witness: Witness) -> None:
-        self._witness = witness
+    def __init__(self, data: bytes, metadata: Metadata) -> None:
+        super().__init__(metadata)
+        self._data = data
+        self.answer: bytes | None = None
+
+    async def send_initial_metadata(self, _: Metadata) -> None:
+        raise AssertionError("a check-in has no initial metadata")
 
     async def read(self) -> object:
-        raise AssertionError("a check-in is not read")
+        return self._data
 
     async def write(self, message: bytes) -> None:
-        raise AssertionError("a check-in is not written")
+        self.answer = message
 
     async def abort(self, code: grpc.StatusCode, details: str) -> NoReturn:
-        self._witness.statuses.add(code)
-        raise _Aborted(code, details)
+        raise AssertionError("a check-in is not aborted")
 
 
-class _Streaming:
+class _Streaming(_Context):
     """The context of a stream."""
 
     def __init__(self, stream: Stream) -> None:
+        super().__init__(stream.metadata)
         self._stream = stream
+
+    async def send_initial_metadata(self, metadata: Metadata) -> None:
+        self._stream.accept(metadata)
 
     async def read(self) -> object:
         return await self._stream.said()
 
     async def write(self, message: bytes) -> None:
         self._stream.hears(message)
+
+    def set_details(self, details: str) -> None:
+        self._stream.refused(self.code, details)
 
     async def abort(self, code: grpc.StatusCode, details: str) -> NoReturn:
         self._stream.refused(code, details)

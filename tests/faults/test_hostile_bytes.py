@@ -12,7 +12,7 @@ from tests.faults.hostile import ALLOWED, ENDED_EARLY, INSIDER, Code, Shot, Targ
 from askance.client.codec import digest_of, encode_report
 from askance.client.messages import Report
 from askance.client.service import SERVICE as DEVICES
-from askance.client.service import CheckIn, encode_check_in
+from askance.client.service import CheckIn, device_metadata, encode_check_in
 
 STEADY = settings(
     max_examples=100,
@@ -42,8 +42,17 @@ def test_messages_beyond_every_limit(tmp_path: Path) -> None:
     long = b"\x0a" + b"\xff\xff\x7f" + bytes(2 * LONG - 1)
     with Target(tmp_path) as target:
         target.fire([Shot(call, (long,)) for call in sorted(ALLOWED)])
+        mine = device_metadata(INSIDER)
+        target.fire(
+            [Shot(f"{DEVICES}/{call}", (long,), mine) for call in ("CheckIn", "Participate")]
+        )
         codes = {code for _, code in target.statuses}
-        assert codes <= {Code.RESOURCE_EXHAUSTED.name, Code.INVALID_ARGUMENT.name, ENDED_EARLY}
+        assert codes <= {
+            Code.RESOURCE_EXHAUSTED.name,
+            Code.INVALID_ARGUMENT.name,
+            Code.FAILED_PRECONDITION.name,  # no credentials: the message was not read
+            ENDED_EARLY,
+        }
         target.check()
 
 
@@ -52,7 +61,8 @@ def test_reports_in_a_first_message_and_then(tmp_path: Path, then: tuple[bytes, 
     """The acknowledgement was called off while it was under way, and the stream never ended."""
     with Target(tmp_path) as target:
         report = encode_report(Report(digest_of(target.request), b"\x01", 0, 0))
-        greeting = CheckIn(device_id=INSIDER.device_id, token=INSIDER.token, reports=(report,))
+        greeting = encode_check_in(CheckIn(reports=(report,)))
         for _ in range(20):
-            target.fire([Shot(f"{DEVICES}/Participate", (encode_check_in(greeting), *then))])
+            shot = Shot(f"{DEVICES}/Participate", (greeting, *then), device_metadata(INSIDER))
+            target.fire([shot])
         target.check()

@@ -12,6 +12,7 @@ import grpc
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from grpc import aio
 
+from askance.aggregator.analyst.calls import Call, call_metadata, sign_call
 from askance.aggregator.analyst.submission import sign_submission
 from askance.aggregator.analyst.wire import SERVICE as ANALYSTS
 from askance.aggregator.analyst.wire import decode_submitted, encode_submission
@@ -19,6 +20,7 @@ from askance.aggregator.clock import system_now_s
 from askance.aggregator.learners import find
 from askance.aggregator.study import Study
 from askance.client.accounting import parse_epsilon
+from askance.client.codec import digest_of
 from askance.client.device import Device, Examiner, Policy
 from askance.client.ledger import MemoryLedger
 from askance.client.queries import Category, Schema
@@ -31,15 +33,17 @@ from askance.client.service import (
     Identity,
     channel_options,
     decode_enrolled,
+    device_metadata,
     encode_check_in,
     encode_enrol,
+    enrolment_metadata,
     token_digest,
 )
 
 LABELS = ("zzyzx-yes", "zzyzx-no")
 SCHEMA = Schema("people", 1, habit=Category(LABELS))
 _PATIENCE_S = 60
-Call: TypeAlias = "grpc.UnaryUnaryMultiCallable[bytes, bytes]"
+UnaryCall: TypeAlias = "grpc.UnaryUnaryMultiCallable[bytes, bytes]"
 
 
 def submit(channel: grpc.Channel, key: Any) -> bytes:
@@ -47,8 +51,9 @@ def submit(channel: grpc.Channel, key: Any) -> bytes:
     assert isinstance(key, Ed25519PrivateKey)
     learner = find("frequency").build(SCHEMA, {"column": "habit"})
     signed = sign_submission(Study(learner, SCHEMA, epsilon="2"), key)
-    call: Call = channel.unary_unary(f"/{ANALYSTS}/Submit")
-    return decode_submitted(call(encode_submission(signed), timeout=_PATIENCE_S))
+    call: UnaryCall = channel.unary_unary(f"/{ANALYSTS}/Submit")
+    mine = call_metadata(sign_call(Call.SUBMIT, digest_of(signed.study), key, system_now_s()))
+    return decode_submitted(call(encode_submission(signed), timeout=_PATIENCE_S, metadata=mine))
 
 
 class People:
@@ -93,18 +98,18 @@ class People:
 
     def enrol(self, channel: grpc.Channel, token: str) -> tuple[int, int]:
         """Makes them known; how many are new, and how many were known."""
-        call: Call = channel.unary_unary(f"/{SERVICE}/Enrol")
-        message = encode_enrol(Enrol(token.encode(), tuple(self.enrolled())))
-        return decode_enrolled(call(message, timeout=_PATIENCE_S))
+        call: UnaryCall = channel.unary_unary(f"/{SERVICE}/Enrol")
+        message = encode_enrol(Enrol(tuple(self.enrolled())))
+        metadata = enrolment_metadata(token.encode())
+        return decode_enrolled(call(message, timeout=_PATIENCE_S, metadata=metadata))
 
     def stream(self, channel: grpc.Channel) -> Iterator[bytes]:
         """The first one's stream, held open; it has said who it is and says nothing more."""
         first = self._identities[0]
         call: Any = channel.stream_stream(f"/{SERVICE}/Participate")
-        greeting = encode_check_in(CheckIn(device_id=first.device_id, token=first.token))
         silence: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        silence.put(greeting)
-        answers: Iterator[bytes] = call(iter(silence.get, b""))
+        silence.put(encode_check_in(CheckIn(known_studies=(bytes(32),))))
+        answers: Iterator[bytes] = call(iter(silence.get, b""), metadata=device_metadata(first))
         return answers
 
     def answer(self, address: str, authority: bytes) -> None:

@@ -78,11 +78,18 @@ def test_who_does_not_read_holds_up_nobody() -> None:
     """It was written to under a lock, for which the start and the end of the process waited."""
 
     class Deaf:
+        def peer(self) -> str:
+            return "ipv4:192.0.2.1:4711"
+
+        async def read(self) -> bytes:
+            return b""
+
         async def write(self, _: object) -> None:
             await asyncio.Event().wait()
 
     async def scenario(health: Health, stub: Any) -> None:
-        deaf = asyncio.ensure_future(health._watch(b"", Deaf()))
+        deaf_one: Any = Deaf()
+        deaf = asyncio.ensure_future(health._watch(deaf_one))
         await asyncio.sleep(0)
         watching = stub.Watch(request())
         assert (await watching.read()).status == NOT_SERVING

@@ -239,9 +239,6 @@ def describe_report(value: Report) -> dict[str, Any]:
 
 def describe_check_in(value: CheckIn) -> dict[str, Any]:
     return {
-        "protocol": value.protocol,
-        "device_id": value.device_id.hex(),
-        "token": value.token.hex(),
         "reports": [report.hex() for report in value.reports],
         "known_studies": [digest.hex() for digest in value.known_studies],
     }

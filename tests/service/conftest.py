@@ -24,7 +24,14 @@ from askance.client.ledger import Ledger, MemoryLedger
 from askance.client.messages import Conduct, Request, SignedStudy, StudyTerms
 from askance.client.queries import Bit, Category, Query, Schema, category, predicate
 from askance.client.randomizers import Randomizer, k_ary_response, randomized_response
-from askance.client.service import DeviceRunner, Identity, channel_options, token_digest
+from askance.client.service import (
+    DeviceRunner,
+    Identity,
+    Metadata,
+    channel_options,
+    device_metadata,
+    token_digest,
+)
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 SCHEMA = Schema("person", 1, smoker=Bit(), colour=Category(("red", "green", "blue")))
@@ -92,6 +99,10 @@ class World:
     @staticmethod
     def identity(ordinal: int) -> Identity:
         return Identity(b"device %d" % ordinal, hashlib.sha256(b"token %d" % ordinal).digest())
+
+    def metadata(self, ordinal: int) -> Metadata:
+        """Return the credentials of a device's calls."""
+        return device_metadata(self.identity(ordinal))
 
     def enrol(self, store: Store, count: int) -> None:
         identities = [self.identity(ordinal) for ordinal in range(count)]

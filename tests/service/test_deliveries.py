@@ -58,9 +58,8 @@ class Scene:
             await asyncio.sleep(0.005)
 
     async def say(self, ordinal: int, *reports: bytes) -> Response:
-        identity = self.world.identity(ordinal)
-        message = CheckIn(device_id=identity.device_id, token=identity.token, reports=reports)
-        return decode_response(await self.call(encode_check_in(message)))
+        message = encode_check_in(CheckIn(reports=reports))
+        return decode_response(await self.call(message, metadata=self.world.metadata(ordinal)))
 
     async def deliver(self, ordinal: int, *reports: bytes) -> list[str]:
         response = await self.say(ordinal, *reports)
@@ -149,13 +148,8 @@ def test_who_has_answered_is_not_asked_again(play: Play) -> None:
 def test_a_study_is_sent_along_to_those_who_do_not_know_it(play: Play) -> None:
     async def scenario(scene: Scene) -> None:
         assert (await scene.say(0)).studies == (scene.round.study,)
-        identity = scene.world.identity(0)
-        knowing = CheckIn(
-            device_id=identity.device_id,
-            token=identity.token,
-            known_studies=(scene.round.study_digest,),
-        )
-        response = decode_response(await scene.call(encode_check_in(knowing)))
+        knowing = encode_check_in(CheckIn(known_studies=(scene.round.study_digest,)))
+        response = decode_response(await scene.call(knowing, metadata=scene.world.metadata(0)))
         assert response.studies == ()
         assert response.requests == (scene.payload,)
         await scene.finish()
@@ -255,13 +249,11 @@ def test_reports_of_one_message_are_acknowledged_one_by_one(play: Play) -> None:
 
 def test_acknowledgements_of_many_messages_stay_within_what_a_device_takes(play: Play) -> None:
     async def scenario(scene: Scene) -> None:
-        identity = scene.world.identity(0)
         unknown = tuple(
             encode_report(Report(bytes([n]) * 32, b"\x00", 0, 0)) for n in range(MAX_REPORTS)
         )
-        stream = scene.stream()
-        greeting = CheckIn(device_id=identity.device_id, token=identity.token, reports=unknown)
-        await stream.write(encode_check_in(greeting))
+        stream = scene.stream(metadata=scene.world.metadata(0))
+        await stream.write(encode_check_in(CheckIn(reports=unknown)))
         for _ in range(4):
             await stream.write(encode_check_in(CheckIn(reports=unknown)))
         acknowledged = 0

@@ -12,15 +12,16 @@ import grpc
 import pytest
 from grpc import aio
 
-from askance.aggregator.service import Admission, AggregatorServer, Hub, Parts, Settings
+from askance.aggregator.service import Admission, AggregatorServer, Hub, Parts, Peers, Settings
 from askance.aggregator.service.servicer import DevicesServicer
-from askance.aggregator.store import EnrolledDevice, MemoryStore, StoredReport
+from askance.aggregator.store import MemoryStore, StoredReport
 from askance.client.codec import encode_report
 from askance.client.messages import AckStatus, Report
 from askance.client.service import (
     MAX_REPORTS,
     SERVICE,
     CheckIn,
+    Metadata,
     decode_response,
     encode_check_in,
 )
@@ -32,7 +33,7 @@ Run = Callable[[Any], Any]
 
 
 class GatedStore(MemoryStore):
-    """A store that commits, or looks a device up, when it is let to."""
+    """A store that commits, or looks a report up, when it is let to."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,16 +46,13 @@ class GatedStore(MemoryStore):
         assert self.commit.wait(10)
         return super().accept(arrivals)
 
-    def device(self, device_id: bytes) -> EnrolledDevice | None:
+    def report(self, request_digest: bytes, ordinal: int) -> bytes | None:
         assert self.lookup.wait(10)
-        return super().device(device_id)
+        return super().report(request_digest, ordinal)
 
 
-def greeting(world: World, *reports: bytes) -> bytes:
-    identity = world.identity(0)
-    return encode_check_in(
-        CheckIn(device_id=identity.device_id, token=identity.token, reports=reports)
-    )
+def greeting(*reports: bytes) -> bytes:
+    return encode_check_in(CheckIn(reports=reports))
 
 
 def test_a_service_that_stops_takes_no_new_call_while_it_commits_what_has_arrived(
@@ -103,7 +101,7 @@ def test_who_leaves_before_the_acknowledgement_is_counted_all_the_same(
     world.enrol(store, 1)
     round_, device = world.broadcast(1), world.device(0)
     device.introduce(round_.study)
-    message = greeting(world, device.answer(round_.groups[0].payload))
+    message = greeting(device.answer(round_.groups[0].payload))
 
     async def leave_early(server: AggregatorServer) -> Any:
         asking = asyncio.ensure_future(
@@ -115,11 +113,11 @@ def test_who_leaves_before_the_acknowledgement_is_counted_all_the_same(
             if method == "CheckIn":
                 unary: aio.UnaryUnaryMultiCallable[bytes, bytes]
                 unary = channel.unary_unary(f"/{SERVICE}/CheckIn")
-                call: Any = unary(message)
+                call: Any = unary(message, metadata=world.metadata(0))
             else:
                 stream: aio.StreamStreamMultiCallable[bytes, bytes]
                 stream = channel.stream_stream(f"/{SERVICE}/Participate")
-                call = stream()
+                call = stream(metadata=world.metadata(0))
                 await call.write(message)
             assert await asyncio.to_thread(store.begun.wait, 10)
             call.cancel()
@@ -147,7 +145,9 @@ def test_a_lie_about_a_round_of_an_earlier_service_is_late_and_the_truth_is_know
         async with aio.insecure_channel(server.address) as channel:
             call: aio.UnaryUnaryMultiCallable[bytes, bytes]
             call = channel.unary_unary(f"/{SERVICE}/CheckIn")
-            ((_, status),) = decode_response(await call(greeting(world, report))).acks
+            ((_, status),) = decode_response(
+                await call(greeting(report), metadata=world.metadata(0))
+            ).acks
             return status.name
 
     with AggregatorServer.start(store, settings=settings) as server:
@@ -162,11 +162,18 @@ def test_a_lie_about_a_round_of_an_earlier_service_is_late_and_the_truth_is_know
 class BlockedPeer:
     """A stream's context whose peer sends on and on and reads nothing until it is let to."""
 
-    def __init__(self, *messages: bytes) -> None:
+    def __init__(self, metadata: Metadata, *messages: bytes) -> None:
+        self.metadata = metadata
         self.messages = list(messages)
         self.written: list[bytes] = []
         self.reading = asyncio.Event()
         self.reads = 0
+
+    def peer(self) -> str:
+        return "ipv4:127.0.0.1:4711"
+
+    def invocation_metadata(self) -> Metadata:
+        return self.metadata
 
     async def read(self) -> object:
         self.reads += 1
@@ -174,6 +181,9 @@ class BlockedPeer:
             return self.messages.pop(0)
         await asyncio.sleep(0.05)
         return aio.EOF
+
+    async def send_initial_metadata(self, metadata: Metadata) -> None:
+        pass
 
     async def write(self, message: bytes) -> None:
         await self.reading.wait()
@@ -193,13 +203,14 @@ def test_a_peer_that_does_not_read_is_not_read_either(world: World, run: Run) ->
     later = encode_check_in(CheckIn(reports=tuple(unknown)))
 
     async def scenario() -> None:
-        peer = BlockedPeer(greeting(world, *unknown), *[later] * 5)
+        peer: Any = BlockedPeer(world.metadata(0), greeting(*unknown), *[later] * 5)
         with ThreadPoolExecutor(1) as executor:
             hub = Hub(store, executor)
-            servicer = DevicesServicer(hub, Admission(store, executor), Settings(), lambda n: 0)
+            admission = Admission(store, executor, Peers(Settings().unproven))
+            servicer = DevicesServicer(hub, admission, Settings(), lambda n: 0)
             asking = asyncio.ensure_future(hub.open(world.broadcast(1), world.accounts(1)))
             await asyncio.sleep(0)
-            serving = asyncio.ensure_future(servicer.participate(None, peer))
+            serving = asyncio.ensure_future(servicer.participate(peer))
             await asyncio.sleep(0.1)
             assert peer.reads <= 2
             peer.reading.set()
@@ -222,14 +233,18 @@ def test_one_check_in_too_many_is_told_to_come_back(world: World, run: Run) -> N
         async with aio.insecure_channel(server.address) as channel:
             unary: aio.UnaryUnaryMultiCallable[bytes, bytes]
             unary = channel.unary_unary(f"/{SERVICE}/CheckIn")
-            first = [unary(greeting(world)) for _ in range(2)]  # one at work and one in waiting
+            mine = world.metadata(0)
+            unknown = encode_report(Report(bytes(32), b"\x00", 0, 0))
+            first = [
+                unary(greeting(unknown), metadata=mine) for _ in range(2)
+            ]  # one at work and one in waiting
             await asyncio.sleep(0.1)
             with pytest.raises(aio.AioRpcError, match="fewer check-ins") as caught:
-                await unary(greeting(world))
+                await unary(greeting(unknown), metadata=mine)
             assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
             store.lookup.set()
             await asyncio.gather(*first)
-            await unary(greeting(world))
+            await unary(greeting(unknown), metadata=mine)
 
     with AggregatorServer.start(store, settings=Settings(max_check_ins=1)) as server:
         run(scenario(server))

@@ -52,9 +52,6 @@ class TestExchange:
     @given(
         st.builds(
             CheckIn,
-            protocol=st.integers(0, 2**32 - 1),
-            device_id=st.binary(max_size=64),
-            token=st.binary(max_size=64),
             reports=st.lists(st.binary(), max_size=3).map(tuple),
             known_studies=st.lists(DIGESTS, max_size=3).map(tuple),
         )
@@ -219,6 +216,11 @@ class TestOptions:
             {"max_pending": 0},
             {"check_in_every_ms": 0},
             {"first_message_s": 0.0},
+            {"max_connections": 0},
+            {"handshake_s": 0.0},
+            {"idle_s": 0.0},
+            {"age_s": 0.0},
+            {"retry_ms": 0},
             {"stop_grace_s": -1.0},
         ],
     )

@@ -202,19 +202,19 @@ def check_ins() -> Cases:
         oversize("CheckInRequest", 1024 * 1024, TOO_LARGE),
         long_case(
             "too many reports",
-            [["220178", 65]],
+            [["0a0178", 65]],
             TOO_LARGE,
             "exchange: expected at most 64 reports, found 65",
         ),
         long_case(
             "too many known studies",
-            [["2a20" + "00" * 32, 257]],
+            [["1220" + "00" * 32, 257]],
             TOO_LARGE,
             "exchange: expected at most 256 known studies, found 257",
         ),
         case(
             "a short digest",
-            "2a0178",
+            "120178",
             REMOTE,
             "exchange: expected a digest of 32 bytes for a known study, found 1",
         ),

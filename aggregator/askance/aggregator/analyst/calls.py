@@ -1,13 +1,14 @@
-"""Who calls: an Ed25519 signature over the call's name, what it is about, and the time.
+"""Signed calls: an Ed25519 signature over the call's name, its subject, and the time.
 
 The signature is over `b"askance <Call> v1\\0"`, the study's digest (for List: the public key) and
-the time as 8 bytes, big-endian and signed. A call that was overheard is good for no other call, no
+the time as 8 bytes, big-endian and signed. It travels in the call's metadata, so that an aggregator
+reads no message before it has checked it. A call that was overheard is good for no other call, no
 other study, and for no longer than the clocks may differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -16,17 +17,20 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from askance.client.codec import parse
 from askance.client.errors import AskanceError, RemoteProtocolError
+from askance.client.service import Metadata, Received
 from askance.protos.v1 import analyst_pb2 as pb
 
 TOLERANCE_S = 300  # how far the caller's clock may be off, either way
 _SUBJECT_BYTES = 32
 _SIGNATURE_BYTES = 64
-_MAX_BYTES = 256  # of a call's message: three short fields
+_MAX_BYTES = 256  # of a signed call: four short fields
+CALL_KEY = "askance-call-bin"
 
 
 class Call(StrEnum):
     """A call that is signed, by the name it has on the wire."""
 
+    SUBMIT = "Submit"
     LIST = "List"
     WATCH = "Watch"
     RESULT = "Result"
@@ -52,11 +56,13 @@ class SignedCall:
     """A call as it travels.
 
     Args:
+      public_key: the caller's.
       subject: the study's digest; for List the caller's public key.
       at_unix_s: when it was signed.
       signature: the caller's.
     """
 
+    public_key: bytes
     subject: bytes
     at_unix_s: int
     signature: bytes
@@ -64,11 +70,12 @@ class SignedCall:
 
 def sign_call(call: Call, subject: bytes, key: Ed25519PrivateKey, now_s: int) -> SignedCall:
     """The call, signed now."""
-    return SignedCall(subject, now_s, key.sign(_signed_bytes(call, subject, now_s)))
+    public = key.public_key().public_bytes_raw()
+    return SignedCall(public, subject, now_s, key.sign(_signed_bytes(call, subject, now_s)))
 
 
-def check_call(call: Call, signed: SignedCall, keys: Iterable[bytes], now_s: int) -> bytes:
-    """Which of these public keys has signed the call.
+def check_call(call: Call, signed: SignedCall, keys: Container[bytes], now_s: int) -> bytes:
+    """Return the public key that has signed the call, one of `keys`.
 
     Raises:
       CallRefused: none of them, or at another time.
@@ -80,53 +87,52 @@ def check_call(call: Call, signed: SignedCall, keys: Iterable[bytes], now_s: int
             f" {abs(signed.at_unix_s - now_s)} s off",
         )
     content = _signed_bytes(call, signed.subject, signed.at_unix_s)
-    for key in keys:
-        try:
-            Ed25519PublicKey.from_public_bytes(key).verify(signed.signature, content)
-        except (InvalidSignature, ValueError):
-            continue
-        return key
+    if signed.public_key not in keys:
+        raise CallRefused("untrusted-key", f"{call}: expected a trusted analyst's key, got another")
+    if _is_signed(signed.public_key, signed.signature, content):
+        return signed.public_key
     raise CallRefused(
-        "bad-signature", f"{call}: expected the signature of a trusted analyst's key, found none"
+        "bad-signature", f"{call}: expected the signature of the caller's key, found none"
     )
 
 
-def encode_study_call(signed: SignedCall) -> bytes:
-    """The bytes of a call about a study."""
-    return pb.StudyCall(
-        study_digest=signed.subject, at_unix_s=signed.at_unix_s, signature=signed.signature
-    ).SerializeToString(deterministic=True)
+def call_metadata(signed: SignedCall) -> Metadata:
+    """Return the metadata of a signed call."""
+    message = pb.SignedCall(
+        public_key=signed.public_key,
+        subject=signed.subject,
+        at_unix_s=signed.at_unix_s,
+        signature=signed.signature,
+    )
+    return ((CALL_KEY, message.SerializeToString(deterministic=True)),)
 
 
-def decode_study_call(data: bytes) -> SignedCall:
-    """A call about a study; its signature is `check_call`'s business.
-
-    Raises:
-      RemoteProtocolError: not such a call.
-    """
-    message = parse(pb.StudyCall, data, limit=_MAX_BYTES)
-    return _sized(SignedCall(message.study_digest, message.at_unix_s, message.signature))
-
-
-def encode_list_call(signed: SignedCall) -> bytes:
-    """The bytes of the call for all studies of a key."""
-    return pb.ListStudiesRequest(
-        public_key=signed.subject, at_unix_s=signed.at_unix_s, signature=signed.signature
-    ).SerializeToString(deterministic=True)
-
-
-def decode_list_call(data: bytes) -> SignedCall:
-    """The call for all studies of a key.
+def read_call(metadata: Received) -> SignedCall:
+    """Read the signed call in a call's metadata; `check_call` checks it.
 
     Raises:
-      RemoteProtocolError: not such a call.
+      RemoteProtocolError: there is none.
     """
-    message = parse(pb.ListStudiesRequest, data, limit=_MAX_BYTES)
-    return _sized(SignedCall(message.public_key, message.at_unix_s, message.signature))
+    data = dict(metadata or ()).get(CALL_KEY)
+    if not isinstance(data, bytes):
+        raise RemoteProtocolError(f"call: expected {CALL_KEY} in the metadata, got none")
+    message = parse(pb.SignedCall, data, limit=_MAX_BYTES)
+    return _sized(
+        SignedCall(message.public_key, message.subject, message.at_unix_s, message.signature)
+    )
+
+
+def _is_signed(public_key: bytes, signature: bytes, content: bytes) -> bool:
+    try:
+        Ed25519PublicKey.from_public_bytes(public_key).verify(signature, content)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
 
 
 def _sized(signed: SignedCall) -> SignedCall:
     for what, found, size in (
+        ("a public key", signed.public_key, _SUBJECT_BYTES),
         ("a subject", signed.subject, _SUBJECT_BYTES),
         ("a signature", signed.signature, _SIGNATURE_BYTES),
     ):

@@ -24,8 +24,7 @@ from askance.aggregator.analyst import wire
 from askance.aggregator.analyst.calls import (
     Call,
     CallRefused,
-    encode_list_call,
-    encode_study_call,
+    call_metadata,
     sign_call,
 )
 from askance.aggregator.analyst.channels import open_channel, unreachable
@@ -37,8 +36,10 @@ from askance.aggregator.analyst.wire import StudyEvent, StudySummary
 from askance.aggregator.clock import system_now_s
 from askance.aggregator.store import StudyState
 from askance.aggregator.study import Study
+from askance.client.codec import digest_of
 from askance.client.errors import InvalidParameter, PlanRefused, RemoteProtocolError
 from askance.client.messages import SignedStudy
+from askance.client.service import Metadata
 
 MIN_PREFIX = 8
 _DIGEST_HEX = 64
@@ -112,14 +113,14 @@ class Aggregator:
 
         Raises: see `submit`.
         """
-        answer = self.unary("Submit", wire.encode_submission(signed))
+        digest = digest_of(signed.study)
+        answer = self.unary(Call.SUBMIT, digest, wire.encode_submission(signed))
         return StudyHandle(self, wire.decode_submitted(answer))
 
     def studies(self) -> list[StudySummary]:
         """This analyst's studies, the oldest first."""
         subject = self._key.public_key().public_bytes_raw()
-        signed = sign_call(Call.LIST, subject, self._key, self._now_s())
-        return wire.decode_summaries(self.unary("List", encode_list_call(signed)))
+        return wire.decode_summaries(self.unary(Call.LIST, subject))
 
     def study(self, name: str) -> StudyHandle:
         """A study by its digest in hexadecimal, or by eight digits or more that begin it.
@@ -156,28 +157,32 @@ class Aggregator:
     ) -> None:
         self.close()
 
-    def signed(self, call: Call, digest: bytes) -> bytes:
-        """The bytes of a call about a study, signed now."""
-        return encode_study_call(sign_call(call, digest, self._key, self._now_s()))
+    def unary(self, method: Call, subject: bytes, data: bytes = b"") -> bytes:
+        """Make a call that has one answer.
 
-    def unary(self, method: str, data: bytes) -> bytes:
-        """Makes a call that has one answer."""
+        Args:
+          subject: the digest of the study that it is about; for List the caller's public key.
+        """
         call: grpc.UnaryUnaryMultiCallable[bytes, bytes]
         call = self._channel.unary_unary(f"/{wire.SERVICE}/{method}")
         try:
-            return call(data, timeout=_CALL_S)
+            return call(data, timeout=_CALL_S, metadata=self._signed(method, subject))
         except grpc.RpcError as error:
             self.refuse(error)
 
-    def stream(self, method: str, data: bytes, timeout_s: float | None) -> Iterator[bytes]:
-        """Makes a call that is answered in parts; what gRPC raises is not translated."""
+    def stream(self, method: Call, digest: bytes, timeout_s: float | None) -> Iterator[bytes]:
+        """Make a call that is answered in parts; what gRPC raises is not translated."""
         call: grpc.UnaryStreamMultiCallable[bytes, bytes]
         call = self._channel.unary_stream(f"/{wire.SERVICE}/{method}")
-        parts = call(data, timeout=timeout_s)
+        parts = call(b"", timeout=timeout_s, metadata=self._signed(method, digest))
         try:
             yield from parts
         finally:
             parts.cancel()
+
+    def _signed(self, call: Call, subject: bytes) -> Metadata:
+        """Return the metadata of a call, signed now."""
+        return call_metadata(sign_call(call, subject, self._key, self._now_s()))
 
     def refuse(self, error: grpc.RpcError) -> NoReturn:
         """Raises what a call's failure means."""
@@ -227,9 +232,8 @@ class StudyHandle:
         heard = time.monotonic()
         while last is None or last.state is StudyState.OPEN:
             left = None if until is None else max(until - time.monotonic(), 0.001)
-            data = self._aggregator.signed(Call.WATCH, self._digest)
             try:
-                for part in self._aggregator.stream("Watch", data, left):
+                for part in self._aggregator.stream(Call.WATCH, self._digest, left):
                     heard, event = time.monotonic(), wire.decode_event(part)
                     if event != last:
                         last = event
@@ -259,9 +263,7 @@ class StudyHandle:
         """
         for _ in self.watch(timeout_s):
             pass
-        found = wire.decode_ending(
-            self._aggregator.unary("Result", self._aggregator.signed(Call.RESULT, self._digest))
-        )
+        found = wire.decode_ending(self._aggregator.unary(Call.RESULT, self._digest))
         content = result_of(found.result_json, "aggregator")
         if content is None:
             raise RemoteProtocolError("aggregator: expected the result of a study that has ended")
@@ -269,8 +271,7 @@ class StudyHandle:
 
     def cancel(self) -> StudyState:
         """Ends the study; what was answered is charged all the same. Returns how it stands now."""
-        data = self._aggregator.signed(Call.CANCEL, self._digest)
-        return wire.decode_cancelled(self._aggregator.unary("Cancel", data))
+        return wire.decode_cancelled(self._aggregator.unary(Call.CANCEL, self._digest))
 
     def export(self, path: Path | str) -> StudyExport:
         """Writes the study, its transcript and its result to one file, whole or not at all."""
@@ -280,11 +281,10 @@ class StudyHandle:
 
     def fetch(self) -> StudyExport:
         """The study, its transcript so far, and its result if it has ended."""
-        data = self._aggregator.signed(Call.EXPORT, self._digest)
         try:
             parts = [
                 wire.decode_export_part(part)
-                for part in self._aggregator.stream("Export", data, 10 * _CALL_S)
+                for part in self._aggregator.stream(Call.EXPORT, self._digest, 10 * _CALL_S)
             ]
         except grpc.RpcError as error:
             self._aggregator.refuse(error)

@@ -5,20 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import NoReturn, ParamSpec, Protocol, TypeVar
+from typing import ParamSpec, TypeVar
 
 import grpc
-from grpc import aio
 
-from askance.aggregator.analyst.calls import (
-    Call,
-    CallRefused,
-    check_call,
-    decode_list_call,
-    decode_study_call,
-)
+from askance.aggregator.analyst.calls import Call, CallRefused, check_call, read_call
 from askance.aggregator.analyst.statuses import status_of
 from askance.aggregator.analyst.wire import (
     REASON_KEY,
@@ -36,25 +29,18 @@ from askance.aggregator.analyst.wire import (
 )
 from askance.aggregator.clock import system_now_s
 from askance.aggregator.desk import Desk, StudyStatus
+from askance.aggregator.service.calls import Context, Status, read_message, served
 from askance.aggregator.store import StudyState
+from askance.client.codec import digest_of
 from askance.client.errors import AskanceError
 
 _LOGGER = logging.getLogger(__name__)
 _LOOK_EVERY_S = 0.2
 _CANCEL_S = 30.0  # an analyst waits at most so long for a study that is ending
 MAX_WATCHERS = 256
+_MESSAGE_S = 5.0  # how long a submission may take to arrive, after its metadata
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-class Context(Protocol):
-    """What is used of gRPC's own context."""
-
-    async def write(self, message: bytes) -> None: ...
-
-    async def abort(
-        self, code: grpc.StatusCode, details: str, trailing_metadata: Sequence[tuple[str, str]]
-    ) -> NoReturn: ...
 
 
 class AnalystsServicer:
@@ -83,35 +69,41 @@ class AnalystsServicer:
 
     def handler(self) -> grpc.GenericRpcHandler:
         """What a server routes calls by. Without serializers: messages are passed as bytes."""
-        unary, stream = grpc.unary_unary_rpc_method_handler, grpc.unary_stream_rpc_method_handler
+        methods = {
+            Call.SUBMIT: self._submit,
+            Call.LIST: self._list,
+            Call.WATCH: self._watch,
+            Call.RESULT: self._result,
+            Call.EXPORT: self._export,
+            Call.CANCEL: self._cancel,
+        }
         handler: grpc.GenericRpcHandler = grpc.method_handlers_generic_handler(
-            SERVICE,
-            {
-                "Submit": unary(_told(self._submit)),
-                "List": unary(_told(self._list)),
-                "Watch": stream(_told(self._watch)),
-                "Result": unary(_told(self._result)),
-                "Export": stream(_told(self._export)),
-                "Cancel": unary(_told(self._cancel)),
-            },
+            SERVICE, {str(call): served(method, _refused) for call, method in methods.items()}
         )
         return handler
 
-    async def _submit(self, data: bytes, _: Context) -> bytes:
-        signed = decode_submission(data)
-        return encode_submitted(await self._at_desk(self._desk.submit, signed))
+    async def _submit(self, context: Context) -> None:
+        digest, _ = self._called(Call.SUBMIT, context)
+        signed = decode_submission(await read_message(context, _MESSAGE_S))
+        if digest_of(signed.study) != digest:
+            raise CallRefused(
+                "bad-signature", "Submit: expected the study that the call was signed for"
+            )
+        await context.write(encode_submitted(await self._at_desk(self._desk.submit, signed)))
 
-    async def _list(self, data: bytes, _: Context) -> bytes:
-        signed = decode_list_call(data)
-        trusted = self._desk.analysts & {signed.subject}
-        key = check_call(Call.LIST, signed, trusted, self._now_s())
-        found = await self._at_desk(self._desk.listing, key)
-        return encode_summaries(
-            [StudySummary(one.digest, one.learner, one.state, one.rounds_closed) for one in found]
-        )
+    async def _list(self, context: Context) -> None:
+        subject, key = self._called(Call.LIST, context)
+        if subject != key:
+            raise CallRefused("bad-signature", "List: expected the caller's own key")
+        studies = await self._at_desk(self._desk.listing, key)
+        summaries = [
+            StudySummary(study.digest, study.learner, study.state, study.rounds_closed)
+            for study in studies
+        ]
+        await context.write(encode_summaries(summaries))
 
-    async def _watch(self, data: bytes, context: Context) -> None:
-        digest, key = self._called(Call.WATCH, data)
+    async def _watch(self, context: Context) -> None:
+        digest, key = self._called(Call.WATCH, context)
         if self._watchers >= self._max_watchers:
             raise CallRefused(
                 "too-many-calls", f"expected at most {self._max_watchers} who watch at one time"
@@ -129,31 +121,32 @@ class AnalystsServicer:
         finally:
             self._watchers -= 1
 
-    async def _result(self, data: bytes, _: Context) -> bytes:
-        digest, key = self._called(Call.RESULT, data)
+    async def _result(self, context: Context) -> None:
+        digest, key = self._called(Call.RESULT, context)
         found = await self._at_desk(self._desk.conclusion, digest, key)
-        if found is None:
-            return encode_ending(Ending(StudyState.OPEN, "", "", ""))
-        return encode_ending(Ending(found.state, found.reason, found.message, found.result_json))
+        ending = Ending(StudyState.OPEN, "", "", "")
+        if found is not None:
+            ending = Ending(found.state, found.reason, found.message, found.result_json)
+        await context.write(encode_ending(ending))
 
-    async def _export(self, data: bytes, context: Context) -> None:
-        digest, key = self._called(Call.EXPORT, data)
+    async def _export(self, context: Context) -> None:
+        digest, key = self._called(Call.EXPORT, context)
         signed, lines, result_json = await self._at_desk(self._desk.export, digest, key)
         for part in encode_export(signed, lines, result_json):
             await context.write(part)
 
-    async def _cancel(self, data: bytes, _: Context) -> bytes:
-        digest, key = self._called(Call.CANCEL, data)
+    async def _cancel(self, context: Context) -> None:
+        digest, key = self._called(Call.CANCEL, context)
         state = await self._at_desk(self._desk.cancel, digest, key)
         until = time.monotonic() + _CANCEL_S
         while state is StudyState.OPEN and time.monotonic() < until:
             await asyncio.sleep(_LOOK_EVERY_S)  # no thread waits: other analysts need them
             state = (await self._at_desk(self._desk.status, digest, key)).state
-        return encode_cancelled(state)
+        await context.write(encode_cancelled(state))
 
-    def _called(self, call: Call, data: bytes) -> tuple[bytes, bytes]:
-        """The study that a call is about, and the key that signed the call."""
-        signed = decode_study_call(data)
+    def _called(self, call: Call, context: Context) -> tuple[bytes, bytes]:
+        """Return the subject of a call and the key that signed it, from the metadata alone."""
+        signed = read_call(context.invocation_metadata())
         return signed.subject, check_call(call, signed, self._desk.analysts, self._now_s())
 
     async def _at_desk(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -173,22 +166,11 @@ def _event(status: StudyStatus) -> StudyEvent:
     )
 
 
-def _told(
-    method: Callable[[bytes, Context], Awaitable[T]],
-) -> Callable[[bytes, Context], Awaitable[T]]:
-    """The method, ending a call that fails with the status that the table has for the error."""
-
-    async def call(data: bytes, context: Context) -> T:
-        try:
-            return await method(data, context)
-        except aio.AbortError:
-            raise
-        except Exception as error:
-            code, details, reason = status_of(error)
-            if code is grpc.StatusCode.INTERNAL:
-                _LOGGER.error("an analyst's call failed", exc_info=error)
-            elif not isinstance(error, AskanceError):
-                _LOGGER.warning("an analyst's call was refused", exc_info=error)
-            await context.abort(code, details, ((REASON_KEY, reason),))
-
-    return call
+def _refused(error: Exception) -> Status:
+    """Return the status that a call ends with, from the table; log it."""
+    code, details, reason = status_of(error)
+    if code is grpc.StatusCode.INTERNAL:
+        _LOGGER.error("an analyst's call failed", exc_info=error)
+    elif not isinstance(error, AskanceError | TimeoutError):
+        _LOGGER.warning("an analyst's call was refused", exc_info=error)
+    return Status(code, details, ((REASON_KEY, reason),))

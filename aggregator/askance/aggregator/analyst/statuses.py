@@ -23,6 +23,7 @@ _REASONS: dict[str, grpc.StatusCode] = {
     "too-many-calls": _Code.RESOURCE_EXHAUSTED,
 }
 _STORE_FAILED = "the aggregator's store failed: ask again later"
+_SLOW = "expected a message, got none in time"
 _INTERNAL = "internal error: ask again later"
 
 
@@ -38,5 +39,7 @@ def status_of(error: Exception) -> tuple[grpc.StatusCode, str, str]:
             return _Code.INVALID_ARGUMENT, str(error), "malformed"
         case StoreError():  # paths and disks are the operator's matter
             return _Code.UNAVAILABLE, _STORE_FAILED, "store-failed"
+        case TimeoutError():
+            return _Code.DEADLINE_EXCEEDED, _SLOW, "timeout"
         case _:
             return _Code.INTERNAL, _INTERNAL, "internal"

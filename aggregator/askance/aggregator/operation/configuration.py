@@ -7,8 +7,10 @@ Relative paths in it are relative to the file. What each key says stands in the 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from ipaddress import ip_network
 from pathlib import Path
 
+from askance.aggregator.service import Network
 from askance.client.accounting import parse_epsilon
 from askance.client.addresses import Address
 from askance.client.errors import InvalidParameter
@@ -23,6 +25,19 @@ from askance.client.toml_tables import (
 LOG_LEVELS = ("debug", "info", "warning", "error")
 _STORE_PREFIX = "sqlite:///"
 _PUBLIC_KEY_BYTES = 32
+_COUNTS = (
+    "open_studies",
+    "streams",
+    "check_ins",
+    "connections",
+    "unproven_calls",
+    "unproven_calls_per_address",
+    "handshake_s",
+    "first_message_s",
+    "idle_s",
+    "age_s",
+    "retry_ms",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +57,30 @@ class Limits:
       open_studies: at one time.
       streams: devices connected at one time.
       check_ins: at work at one time.
+      connections: at one time.
+      unproven_calls: at one time, of callers that have not proved an identity.
+      unproven_calls_per_address: of these, per IPv4 address or IPv6 network of 64 bits.
+      trusted_proxies: networks that are exempt from the limit per address.
+      handshake_s: seconds for a connection's TLS and HTTP/2 handshakes.
+      first_message_s: seconds for the first message of a call.
+      idle_s: seconds after which a connection without a call is closed.
+      age_s: seconds after which a connection takes no new calls.
+      retry_ms: least wait that an overloaded aggregator asks for, in milliseconds.
     """
 
     user_nano_nats: int | None = None
     open_studies: int = 64
     streams: int = 50_000
     check_ins: int = 1_000
+    connections: int = 60_000
+    unproven_calls: int = 1_024
+    unproven_calls_per_address: int = 256
+    trusted_proxies: frozenset[Network] = frozenset()
+    handshake_s: int = 10
+    first_message_s: int = 5
+    idle_s: int = 600
+    age_s: int = 86_400
+    retry_ms: int = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +200,25 @@ def _tls(table: TomlTable, folder: Path) -> TlsFiles:
 
 
 def _limits(table: TomlTable) -> Limits:
-    defaults = Limits()
+    proxies = table.get("trusted_proxies", networks)
+    given = {key: table.get(key, at_least_one) for key in _COUNTS}
     return Limits(
         user_nano_nats=table.get("epsilon_per_user", _epsilon),
-        open_studies=table.get("open_studies", at_least_one) or defaults.open_studies,
-        streams=table.get("streams", at_least_one) or defaults.streams,
-        check_ins=table.get("check_ins", at_least_one) or defaults.check_ins,
+        trusted_proxies=proxies or frozenset(),
+        **{key: number for key, number in given.items() if number is not None},
     )
+
+
+def networks(value: object) -> frozenset[Network]:
+    """Parse a list of networks: "192.0.2.0/24", "2001:db8::/32", or one address."""
+    return frozenset(_network(text) for text in texts(value))
+
+
+def _network(text: str) -> Network:
+    try:
+        return ip_network(text)
+    except ValueError:
+        raise InvalidParameter(f"expected addresses or networks, got {text!r}") from None
 
 
 def _epsilon(value: object) -> int:

@@ -9,16 +9,23 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError
 from grpc import aio
 from grpc_health.v1 import health_pb2
 
+from askance.aggregator.service import PeerLimits, Peers
+from askance.aggregator.service.calls import Context, Status, read_message, served
+from askance.aggregator.service.peers import Overloaded
+from askance.client.errors import AskanceError, RemoteProtocolError
+
 SERVICES = ("", "askance.protos.v1.Devices", "askance.protos.v1.Analysts")
 MAX_WATCHERS = 64
 MAX_REQUEST_BYTES = 256  # a service's name; it is kept for as long as somebody watches
+# Callers need no identity here, so their messages (1 MiB at most) are few at one time.
+READING = PeerLimits(calls=32, calls_per_address=8)
+_MESSAGE_S = 2.0
 _HEALTH = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
 _Answer = health_pb2.HealthCheckResponse
 
@@ -30,6 +37,7 @@ class Health:
         self._status = dict.fromkeys(SERVICES, _Answer.NOT_SERVING)
         self._changed = asyncio.Event()  # another one after every change
         self._watchers = 0
+        self._peers = Peers(READING)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ready = False
         self._failing = False
@@ -38,17 +46,9 @@ class Health:
     def add_to(self, server: aio.Server) -> None:
         """Registers the service, before the server starts, in its event loop."""
         self._loop = asyncio.get_running_loop()
-        encode = _Answer.SerializeToString
         handler = grpc.method_handlers_generic_handler(
             _HEALTH,
-            {
-                "Check": grpc.unary_unary_rpc_method_handler(
-                    self._check, response_serializer=encode
-                ),
-                "Watch": grpc.unary_stream_rpc_method_handler(
-                    self._watch, response_serializer=encode
-                ),
-            },
+            {"Check": served(self._check, _refused), "Watch": served(self._watch, _refused)},
         )
         server.add_generic_rpc_handlers((handler,))
 
@@ -84,42 +84,62 @@ class Health:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
-    async def _check(self, data: bytes, context: Any) -> Any:
-        status = self._status.get(await _asked(data, context))
+    async def _check(self, context: Context) -> None:
+        status = self._status.get(await self._asked(context))
         if status is None:
-            await context.abort(grpc.StatusCode.NOT_FOUND, "expected a service that is here")
-        return _Answer(status=status)
+            raise _UnknownService("expected a service that is here")
+        await context.write(_Answer(status=status).SerializeToString())
 
-    async def _watch(self, data: bytes, context: Any) -> None:
-        name = await _asked(data, context)
+    async def _watch(self, context: Context) -> None:
+        name = await self._asked(context)
         if self._watchers >= MAX_WATCHERS:
-            await context.abort(
-                grpc.StatusCode.RESOURCE_EXHAUSTED,
-                f"expected at most {MAX_WATCHERS} who watch at one time",
-            )
+            raise Overloaded(f"expected at most {MAX_WATCHERS} who watch at one time")
         self._watchers += 1
         try:
             told = None
             while True:
                 changed, status = self._changed, self._status.get(name, _Answer.SERVICE_UNKNOWN)
                 if status != told:
-                    await context.write(_Answer(status=status))
+                    await context.write(_Answer(status=status).SerializeToString())
                     told = status
                 await changed.wait()
         finally:
             self._watchers -= 1
 
+    async def _asked(self, context: Context) -> str:
+        """Read the name of the service that a caller asks about.
 
-async def _asked(data: bytes, context: Any) -> str:
-    """The service that is asked about; where there is none the call ends. gRPC's own parsing would
-    call that UNKNOWN."""
-    request = health_pb2.HealthCheckRequest()
-    try:
-        if len(data) > MAX_REQUEST_BYTES:
-            raise DecodeError
-        request.ParseFromString(data)
-    except DecodeError:
-        await context.abort(
-            grpc.StatusCode.INVALID_ARGUMENT, "expected a HealthCheckRequest, found other bytes"
-        )
-    return str(request.service)
+        Raises:
+          Overloaded: too many callers are being read. TimeoutError: the message has not arrived.
+          RemoteProtocolError: it is no HealthCheckRequest.
+        """
+        with self._peers.unproven(context.peer()):
+            data = await read_message(context, _MESSAGE_S)
+        request = health_pb2.HealthCheckRequest()
+        try:
+            if len(data) > MAX_REQUEST_BYTES:
+                raise DecodeError
+            request.ParseFromString(data)
+        except DecodeError:
+            raise RemoteProtocolError("expected a HealthCheckRequest, found other bytes") from None
+        return str(request.service)
+
+
+class _UnknownService(AskanceError):
+    """No service of that name is served."""
+
+
+_CODES: tuple[tuple[type[Exception], grpc.StatusCode], ...] = (
+    (Overloaded, grpc.StatusCode.RESOURCE_EXHAUSTED),
+    (TimeoutError, grpc.StatusCode.DEADLINE_EXCEEDED),
+    (RemoteProtocolError, grpc.StatusCode.INVALID_ARGUMENT),
+    (_UnknownService, grpc.StatusCode.NOT_FOUND),
+)
+
+
+def _refused(error: Exception) -> Status:
+    """Return the status that a call ends with."""
+    for kind, code in _CODES:
+        if isinstance(error, kind):
+            return Status(code, str(error))
+    return Status(grpc.StatusCode.INTERNAL, "internal error")

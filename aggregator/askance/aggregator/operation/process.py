@@ -28,7 +28,14 @@ from askance.aggregator.operation.health import Health
 from askance.aggregator.operation.logs import logger
 from askance.aggregator.operation.metrics import MetricsPage, PrometheusObserver
 from askance.aggregator.operation.tokens import read_tokens
-from askance.aggregator.service import AggregatorServer, Observer, Parts, ServiceFleet, Settings
+from askance.aggregator.service import (
+    AggregatorServer,
+    Observer,
+    Parts,
+    PeerLimits,
+    ServiceFleet,
+    Settings,
+)
 from askance.aggregator.store import SqliteStore, Store
 from askance.client.service import rare_collections
 
@@ -90,7 +97,7 @@ def serve(
     enrolment = None
     if configuration.enrolment_key is not None:
         enrolment = read_tokens(configuration.enrolment_key, now_s)
-    _allow_streams(configuration.limits.streams)
+    connections = _allow_connections(configuration.limits.connections)
     with rare_collections(), ExitStack() as held:
         registry = CollectorRegistry()
         ProcessCollector(registry=registry)  # memory, processor time and descriptors
@@ -114,7 +121,7 @@ def serve(
             store,
             host=configuration.listen.bare_host,
             port=configuration.listen.port,
-            settings=_settings(configuration.limits),
+            settings=_settings(configuration.limits, connections),
             parts=Parts(
                 credentials=credentials,
                 enrolment=enrolment,
@@ -194,19 +201,38 @@ class _Beside:
         self.health.add_to(server)
 
 
-def _allow_streams(streams: int) -> None:
-    """Asks the system for a descriptor a stream; says so where it gives fewer."""
-    wanted = streams + _OTHER_DESCRIPTORS
+def _allow_connections(connections: int) -> int:
+    """Ask the system for a descriptor per connection; log where it gives fewer.
+
+    Returns:
+      How many connections can be held, so that descriptors are left for the store.
+    """
+    wanted = connections + _OTHER_DESCRIPTORS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < allowed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
     if allowed < wanted:
-        _LOG.warning("fewer descriptors than streams", descriptors=allowed, streams=streams)
+        _LOG.warning(
+            "fewer descriptors than connections", descriptors=allowed, connections=connections
+        )
+    return max(1, min(connections, allowed - _OTHER_DESCRIPTORS))
 
 
-def _settings(limits: Limits) -> Settings:
-    return Settings(max_streams=limits.streams, max_check_ins=limits.check_ins)
+def _settings(limits: Limits, connections: int) -> Settings:
+    return Settings(
+        max_streams=limits.streams,
+        max_check_ins=limits.check_ins,
+        max_connections=connections,
+        unproven=PeerLimits(
+            limits.unproven_calls, limits.unproven_calls_per_address, limits.trusted_proxies
+        ),
+        handshake_s=limits.handshake_s,
+        first_message_s=limits.first_message_s,
+        idle_s=limits.idle_s,
+        age_s=limits.age_s,
+        retry_ms=limits.retry_ms,
+    )
 
 
 def _show_certificate(

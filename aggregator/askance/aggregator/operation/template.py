@@ -40,6 +40,18 @@ keys = [
 open_studies = 64 # at one time
 streams = 50000   # devices connected at one time
 check_ins = 1000  # check-ins at work at one time; as many again may wait
+connections = 60000 # at one time; fewer where the system gives fewer descriptors
+# Calls of callers that have not proved an identity, at one time: in all, and per IPv4 address or
+# IPv6 network of 64 bits. Addresses of proxies, which stand for many callers, are exempt from the
+# second limit.
+unproven_calls = 1024
+unproven_calls_per_address = 256
+trusted_proxies = [] # such as "192.0.2.10" or "2001:db8::/64"
+handshake_s = 10     # for the TLS and HTTP/2 handshakes of a connection
+first_message_s = 5  # for the first message of a call, after its credentials
+idle_s = 600         # a connection without a call is closed
+age_s = 86400        # a connection takes no new calls; open streams go on
+retry_ms = 1000      # an overloaded aggregator asks for a wait of so long to twice as long
 
 # Prometheus metrics over HTTP, without protection of their own: keep them on loopback or behind
 # something. Left out: none.

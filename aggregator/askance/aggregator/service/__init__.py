@@ -14,7 +14,6 @@ whatever arrived during the last commit. A session asks from its own thread thro
 from askance.aggregator.service.admission import (
     Admission,
     EnrolmentVerifier,
-    Overloaded,
     Unauthenticated,
     UnsupportedProtocol,
 )
@@ -28,6 +27,7 @@ from askance.aggregator.service.hub import (
     StudyCancelled,
 )
 from askance.aggregator.service.observer import SILENT, Observer
+from askance.aggregator.service.peers import Network, Overloaded, PeerLimits, Peers
 from askance.aggregator.service.server import AggregatorServer, Parts
 from askance.aggregator.service.settings import Settings
 from askance.aggregator.service.statuses import status_of
@@ -39,9 +39,12 @@ __all__ = [
     "EnrolmentVerifier",
     "GroupCommit",
     "Hub",
+    "Network",
     "Observer",
     "Overloaded",
     "Parts",
+    "PeerLimits",
+    "Peers",
     "RoundNotOpen",
     "RoundProgress",
     "ServiceFleet",

@@ -99,8 +99,8 @@ class Connection:
         await self.last_written()
         try:
             await self._abort(code, details)
-        except Exception:  # gRPC raises its AbortError, or finds the stream ended already
-            return
+        except Exception as error:  # gRPC's AbortError, which it keeps, or the stream has ended
+            error.__traceback__ = None
 
     async def _flush(self) -> None:
         try:

@@ -18,6 +18,7 @@ from askance.aggregator.service.admission import Admission, EnrolmentVerifier
 from askance.aggregator.service.fleet import ServiceFleet
 from askance.aggregator.service.hub import Hub
 from askance.aggregator.service.observer import SILENT, Observer
+from askance.aggregator.service.peers import Peers
 from askance.aggregator.service.servicer import DevicesServicer
 from askance.aggregator.service.settings import Settings
 from askance.aggregator.store import Store
@@ -177,7 +178,8 @@ class AggregatorServer:
             self._hub = Hub(
                 self._store, executor, parts.observer, clock=parts.clock, sleep=parts.sleep
             )
-            admission = Admission(self._store, executor)
+            peers = Peers(self._settings.unproven)
+            admission = Admission(self._store, executor, peers)
             servicer = DevicesServicer(
                 self._hub,
                 admission,

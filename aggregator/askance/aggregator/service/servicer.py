@@ -5,47 +5,39 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
-from typing import NoReturn, Protocol
 
 import grpc
-from grpc import aio
 
-from askance.aggregator.service.admission import (
-    Admission,
-    EnrolmentVerifier,
-    Overloaded,
-    check_protocol,
-)
+from askance.aggregator.service.admission import Admission, EnrolmentVerifier, check_protocol
+from askance.aggregator.service.calls import Context, Status, read_message, served
 from askance.aggregator.service.connections import Ack, Connection, next_message
 from askance.aggregator.service.hub import Hub
 from askance.aggregator.service.observer import SILENT, Observer
+from askance.aggregator.service.peers import Overloaded
 from askance.aggregator.service.settings import Settings
 from askance.aggregator.service.statuses import status_of
 from askance.aggregator.store import EnrolmentRefused
-from askance.client.errors import AskanceError, RemoteProtocolError
+from askance.client.errors import AskanceError
 from askance.client.service import (
     SERVICE,
     CheckIn,
     Response,
+    accepted_metadata,
     decode_check_in,
     decode_enrol,
     encode_enrolled,
     encode_response,
+    protocol_of,
+    read_credentials,
+    read_enrolment,
+    retry_metadata,
 )
 
 _LOGGER = logging.getLogger(__name__)
-
-
-class Context(Protocol):
-    """What is used of gRPC's own context; at the end of a stream `read` returns no bytes object."""
-
-    async def read(self) -> object: ...
-
-    async def write(self, message: bytes) -> None: ...
-
-    async def abort(self, code: grpc.StatusCode, details: str) -> NoReturn: ...
+_PEERS_FAULT = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.RESOURCE_EXHAUSTED)
+_STREAMS_PER_DEVICE = 4  # a new one while the network has not noticed that the old one is gone
 
 
 class DevicesServicer:
@@ -73,6 +65,7 @@ class DevicesServicer:
         self._settings = settings
         self._jitter = jitter
         self._streams = 0
+        self._streams_of: Counter[int] = Counter()  # by device
         self._check_ins = 0
         # Not gRPC's own limit on concurrent calls, which the asyncio server does not always keep.
         self._at_work = asyncio.Semaphore(settings.max_check_ins)
@@ -82,73 +75,78 @@ class DevicesServicer:
         handler: grpc.GenericRpcHandler = grpc.method_handlers_generic_handler(
             SERVICE,
             {
-                "Enrol": grpc.unary_unary_rpc_method_handler(self.enrol),
-                "CheckIn": grpc.unary_unary_rpc_method_handler(self.check_in),
-                "Participate": grpc.stream_stream_rpc_method_handler(self.participate),
+                "Enrol": served(self.enrol, self.refused),
+                "CheckIn": served(self.check_in, self.refused),
+                "Participate": served(self.participate, self.refused),
             },
         )
         return handler
 
-    async def enrol(self, data: bytes, context: Context) -> bytes:
-        """Enrol: devices become known."""
-        try:
-            return await self._enrol(data)
-        except Exception as error:
-            await self._abort(context, error)
+    async def enrol(self, context: Context) -> None:
+        """Serve Enrol: devices become known."""
+        metadata = context.invocation_metadata()
+        check_protocol(protocol_of(metadata))
+        if self._enrolment is None:
+            raise EnrolmentRefused("enrolment: expected devices that are enrolled already")
+        token_id, limit = self._enrolment.verify(read_enrolment(metadata))
+        message = decode_enrol(await read_message(context, self._settings.first_message_s))
+        async with self._at_work:
+            enrolled = await self._admission.enrol(message.devices, token_id, limit)
+        await context.write(encode_enrolled(enrolled.new, enrolled.known))
 
-    async def check_in(self, data: bytes, context: Context) -> bytes:
-        """CheckIn: reports in; acknowledgements and requests out."""
+    async def check_in(self, context: Context) -> None:
+        """Serve CheckIn: reports in; acknowledgements and requests out."""
         began = time.perf_counter()
-        try:
-            response = await self._check_in(data)
-        except Exception as error:
-            await self._abort(context, error)
-        self._observer.checked_in(time.perf_counter() - began)
-        return response
-
-    async def participate(self, _: object, context: Context) -> None:
-        """Participate: the same, held open."""
-        try:
-            if self._streams >= self._settings.max_streams:
-                raise Overloaded(f"expected at most {self._settings.max_streams} devices connected")
-            self._streams += 1
-            self._observer.stream_opened()
-            try:
-                await self._participate(context)
-            finally:
-                self._streams -= 1
-                self._observer.stream_closed()
-        except aio.AbortError:
-            raise
-        except Exception as error:
-            await self._abort(context, error)
-
-    async def _check_in(self, data: bytes) -> bytes:
+        ordinal = await self._caller(context)
         if self._check_ins >= 2 * self._settings.max_check_ins:
             raise Overloaded("expected fewer check-ins at one time")
         self._check_ins += 1
         try:
+            message = decode_check_in(await read_message(context, self._settings.first_message_s))
             async with self._at_work:
-                message = decode_check_in(data)
-                ordinal = await self._admission.ordinal(message)
-                acks = tuple(await self._deliver(ordinal, message))
-                acknowledged = await self._hub.acknowledged_sequence(ordinal)
-                parts = deque(self._hub.owed(ordinal, set(message.known_studies)))
+                response = await self._answer(ordinal, message)
         finally:
             self._check_ins -= 1
+        await context.write(response)
+        self._observer.checked_in(time.perf_counter() - began)
+
+    async def participate(self, context: Context) -> None:
+        """Serve Participate: the same, held open."""
+        ordinal = await self._caller(context)
+        if self._streams >= self._settings.max_streams:
+            raise Overloaded(f"expected at most {self._settings.max_streams} devices connected")
+        if self._streams_of[ordinal] >= _STREAMS_PER_DEVICE:
+            raise Overloaded(f"expected at most {_STREAMS_PER_DEVICE} streams per device")
+        await context.send_initial_metadata(accepted_metadata())
+        self._streams += 1
+        self._streams_of[ordinal] += 1
+        self._observer.stream_opened()
+        try:
+            await self._participate(ordinal, context)
+        finally:
+            self._streams -= 1
+            self._streams_of[ordinal] -= 1
+            if not self._streams_of[ordinal]:
+                del self._streams_of[ordinal]
+            self._observer.stream_closed()
+
+    async def _caller(self, context: Context) -> int:
+        """Return the ordinal of the device that calls, from the call's metadata alone."""
+        credentials = read_credentials(context.invocation_metadata())
+        return await self._admission.ordinal(credentials, context.peer())
+
+    async def _answer(self, ordinal: int, message: CheckIn) -> bytes:
+        acks = tuple(await self._deliver(ordinal, message))
+        acknowledged = await self._hub.acknowledged_sequence(ordinal)
+        parts = deque(self._hub.owed(ordinal, set(message.known_studies)))
         every = self._settings.check_in_every_ms
         wait_ms = every // 2 + self._jitter(every)
         first = Response(acks=acks, retry_after_ms=wait_ms, acknowledged_sequence=acknowledged)
         parts.appendleft(encode_response(first))
         return next_message(parts)
 
-    async def _participate(self, context: Context) -> None:
-        async with asyncio.timeout(self._settings.first_message_s):
-            data = await context.read()
-        if not isinstance(data, bytes):
-            return
-        message = decode_check_in(data)
-        ordinal = await self._admission.ordinal(message)
+    async def _participate(self, ordinal: int, context: Context) -> None:
+        message = decode_check_in(await read_message(context, self._settings.first_message_s))
         acks = await self._deliver(ordinal, message)  # first: what is settled is not asked again
         known = set(message.known_studies)
         connection = Connection(ordinal, known, context.write, context.abort)
@@ -159,8 +157,6 @@ class DevicesServicer:
             connection.flush()
             while isinstance(data := await context.read(), bytes):
                 message = decode_check_in(data)
-                if message.device_id or message.token:
-                    raise RemoteProtocolError("exchange: expected an identity in the first message")
                 self._hub.acknowledge(connection, await self._deliver(ordinal, message))
                 await connection.flushed()
         finally:
@@ -171,22 +167,17 @@ class DevicesServicer:
         """Delivers a message's reports together."""
         return await self._hub.deliver(ordinal, message.reports) if message.reports else []
 
-    async def _enrol(self, data: bytes) -> bytes:
-        message = decode_enrol(data)
-        check_protocol(message.protocol)
-        if self._enrolment is None:
-            raise EnrolmentRefused("enrolment: expected devices that are enrolled already")
-        token_id, limit = self._enrolment.verify(message.token)
-        async with self._at_work:
-            enrolled = await self._admission.enrol(message.devices, token_id, limit)
-        return encode_enrolled(enrolled.new, enrolled.known)
-
-    async def _abort(self, context: Context, error: Exception) -> NoReturn:
-        """Ends a call with the status that the table has for an error."""
+    def refused(self, error: Exception) -> Status:
+        """Return the status that a call ends with, from the table; count and log it."""
         code, details = status_of(error)
         self._observer.call_refused(code)
+        if code in _PEERS_FAULT:
+            self._observer.peer_refused(code.name.lower().replace("_", "-"))
         if code is grpc.StatusCode.INTERNAL:
             _LOGGER.error("a call failed", exc_info=error)
         elif not isinstance(error, AskanceError | TimeoutError):
             _LOGGER.warning("a call was refused", exc_info=error)
-        await context.abort(code, details)
+        if not isinstance(error, Overloaded):
+            return Status(code, details)
+        retry_ms = self._settings.retry_ms + self._jitter(self._settings.retry_ms)
+        return Status(code, details, retry_metadata(retry_ms))

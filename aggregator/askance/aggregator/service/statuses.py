@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import grpc
 
-from askance.aggregator.service.admission import (
-    Overloaded,
-    Unauthenticated,
-    UnsupportedProtocol,
-)
+from askance.aggregator.service.admission import Unauthenticated, UnsupportedProtocol
+from askance.aggregator.service.peers import Overloaded
 from askance.aggregator.store import EnrolmentRefused
 from askance.client.errors import RemoteProtocolError, StoreError
 from askance.client.service import ExchangeTooLarge

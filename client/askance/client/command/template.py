@@ -54,7 +54,7 @@ _RUN = (
     "# Reports leave at a multiple of so many milliseconds after their requests came, whatever the",
     "# record; a record that is not read and evaluated in half of it is answered by the default.",
     "release_ms = 1000",
-    "# Over how many connections a gateway's people are spread.",
+    "# Over how many connections a gateway's people are spread; more where their number needs it.",
     "connections = 8",
     "# The longest wait between two tries to reach the aggregator.",
     "longest_wait_s = 60",

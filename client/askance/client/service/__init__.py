@@ -9,14 +9,30 @@ exponential with full jitter, so that a fleet does not come back as one.
 `exchange` is what passes in one exchange, as values and as bytes; `outbox` keeps what is not
 acknowledged; `backoff` says how long to wait; `runtime` puts them around a `Device`, once
 (`check_in_once`) or held open (`participate`); `gateway` runs many of them in one loop, answers in
-threads so that they wait for the disk together; `enrolment` makes devices known,
-and `order` decides the order in which an aggregator observes the members of a gateway.
+threads so that they wait for the disk together; `enrolment` makes devices known, `order` decides
+the order in which an aggregator observes the members of a gateway, and `credentials` proves a
+device in the metadata of its calls.
 """
 
 from askance.client.service.backoff import Backoff, Jitter, Sleep, sleep_ms, system_jitter
-from askance.client.service.channels import NO_PROXY, channel_options, open_channel
+from askance.client.service.channels import NO_PROXY, channel_options, connections_for, open_channel
 from askance.client.service.clock import system_now_s
 from askance.client.service.collections import rare_collections
+from askance.client.service.credentials import (
+    PROTOCOL_KEY,
+    RETRY_KEY,
+    Credentials,
+    Metadata,
+    Received,
+    accepted_metadata,
+    device_metadata,
+    enrolment_metadata,
+    protocol_of,
+    read_credentials,
+    read_enrolment,
+    read_retry_ms,
+    retry_metadata,
+)
 from askance.client.service.enrolment import enrol
 from askance.client.service.exchange import (
     MAX_ENROLMENTS,
@@ -28,6 +44,7 @@ from askance.client.service.exchange import (
     MAX_STUDIES,
     PROTOCOL,
     SERVICE,
+    STREAMS_PER_CONNECTION,
     CheckIn,
     Enrol,
     ExchangeTooLarge,
@@ -56,9 +73,13 @@ __all__ = [
     "MAX_STUDIES",
     "NO_PROXY",
     "PROTOCOL",
+    "PROTOCOL_KEY",
+    "RETRY_KEY",
     "SERVICE",
+    "STREAMS_PER_CONNECTION",
     "Backoff",
     "CheckIn",
+    "Credentials",
     "DeviceRunner",
     "Enrol",
     "ExchangeTooLarge",
@@ -66,25 +87,36 @@ __all__ = [
     "Identity",
     "Jitter",
     "Member",
+    "Metadata",
     "Outbox",
     "Outcome",
+    "Received",
     "Response",
     "Secret",
     "Sleep",
     "Watcher",
+    "accepted_metadata",
     "channel_options",
+    "connections_for",
     "decode_check_in",
     "decode_enrol",
     "decode_enrolled",
     "decode_response",
     "describe",
+    "device_metadata",
     "encode_check_in",
     "encode_enrol",
     "encode_enrolled",
     "encode_response",
     "enrol",
+    "enrolment_metadata",
     "open_channel",
+    "protocol_of",
     "rare_collections",
+    "read_credentials",
+    "read_enrolment",
+    "read_retry_ms",
+    "retry_metadata",
     "sleep_ms",
     "system_jitter",
     "system_now_s",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from grpc import aio
 
 from askance.client.errors import RemoteProtocolError
+from askance.client.service.credentials import enrolment_metadata
 from askance.client.service.exchange import (
     MAX_ENROLMENTS,
     SERVICE,
@@ -36,12 +37,13 @@ async def enrol(
       RemoteProtocolError: the answer is none, or not to what was sent.
     """
     call: aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(f"/{SERVICE}/Enrol")
+    metadata = enrolment_metadata(token)
     new = known = 0
     members = ordered(identities, lambda identity: identity)
     for start in range(0, len(members), MAX_ENROLMENTS):
         batch = members[start : start + MAX_ENROLMENTS]
         devices = tuple((one.device_id, token_digest(one.token)) for one in batch)
-        data = await call(encode_enrol(Enrol(token, devices)), timeout=_CALL_TIMEOUT_S)
+        data = await call(encode_enrol(Enrol(devices)), timeout=_CALL_TIMEOUT_S, metadata=metadata)
         fresh, there = decode_enrolled(data)
         if fresh + there != len(batch):
             raise RemoteProtocolError(

@@ -26,6 +26,9 @@ MAX_ENROLMENTS = 4096  # devices in one message
 MAX_ENROLMENT_TOKEN_BYTES = 1024
 MAX_KNOWN_STUDIES = 256
 MAX_REQUEST_MESSAGE_BYTES = 1024 * 1024
+# Calls that a client has at one time over one connection. An aggregator accepts twice as many; gRPC
+# lets more wait without a word, so a process that stands for more devices opens more connections.
+STREAMS_PER_CONNECTION = 500
 # Room for the longest request or study and all that may stand beside it.
 MAX_RESPONSE_BYTES = 4 * MAX_MESSAGE_BYTES
 
@@ -36,11 +39,8 @@ class ExchangeTooLarge(RemoteProtocolError):
 
 @dataclass(frozen=True, slots=True)
 class CheckIn:
-    """What a device says: who it is (in the first message), its reports, the studies it knows."""
+    """Reports of a device, and the studies that it knows (in its first message)."""
 
-    protocol: int = PROTOCOL
-    device_id: bytes = b""
-    token: bytes = b""
     reports: tuple[bytes, ...] = ()
     known_studies: tuple[bytes, ...] = ()
 
@@ -62,19 +62,14 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Enrol:
-    """What makes devices known: the operator's token, and each device with its token's SHA-256."""
+    """Devices to be made known, each with the SHA-256 of its token."""
 
-    token: bytes
     devices: tuple[tuple[bytes, bytes], ...]
-    protocol: int = PROTOCOL
 
 
 def encode_check_in(message: CheckIn) -> bytes:
     """The bytes of what a device says."""
     return pb.CheckInRequest(
-        protocol=message.protocol,
-        device_id=message.device_id,
-        token=message.token,
         reports=message.reports,
         known_studies=message.known_studies,
     ).SerializeToString(deterministic=True)
@@ -92,20 +87,12 @@ def decode_check_in(data: bytes) -> CheckIn:
     _check_count("known studies", len(message.known_studies), MAX_KNOWN_STUDIES)
     for digest in message.known_studies:
         _check_digest("a known study", digest)
-    return CheckIn(
-        message.protocol,
-        message.device_id,
-        message.token,
-        tuple(message.reports),
-        tuple(message.known_studies),
-    )
+    return CheckIn(tuple(message.reports), tuple(message.known_studies))
 
 
 def encode_enrol(message: Enrol) -> bytes:
     """The bytes of an enrolment."""
     return pb.EnrolRequest(
-        protocol=message.protocol,
-        enrolment_token=message.token,
         devices=[
             pb.Enrolment(device_id=device_id, token_digest=digest)
             for device_id, digest in message.devices
@@ -122,11 +109,6 @@ def decode_enrol(data: bytes) -> Enrol:
     _check_size("EnrolRequest", data, MAX_REQUEST_MESSAGE_BYTES)
     message = parse(pb.EnrolRequest, data, limit=MAX_REQUEST_MESSAGE_BYTES)
     _check_count("devices", len(message.devices), MAX_ENROLMENTS)
-    if len(message.enrolment_token) > MAX_ENROLMENT_TOKEN_BYTES:
-        raise ExchangeTooLarge(
-            f"exchange: expected an enrolment token of at most {MAX_ENROLMENT_TOKEN_BYTES} bytes,"
-            f" found {len(message.enrolment_token)}"
-        )
     for device in message.devices:
         _check_digest("a device's token", device.token_digest)
         if not 1 <= len(device.device_id) <= MAX_ID_BYTES:
@@ -136,11 +118,7 @@ def decode_enrol(data: bytes) -> Enrol:
             )
     if len({device.device_id for device in message.devices}) < len(message.devices):
         raise RemoteProtocolError("exchange: expected each device once, found one twice")
-    return Enrol(
-        message.enrolment_token,
-        tuple((device.device_id, device.token_digest) for device in message.devices),
-        message.protocol,
-    )
+    return Enrol(tuple((device.device_id, device.token_digest) for device in message.devices))
 
 
 def encode_enrolled(new: int, known: int) -> bytes:

@@ -20,6 +20,7 @@ from askance.client.messages import Reason, Refusal
 from askance.client.queries import Schema
 from askance.client.randomizers import Coins
 from askance.client.service.backoff import Backoff, Jitter, Sleep, sleep_ms, system_jitter
+from askance.client.service.channels import connections_for
 from askance.client.service.evaluation import Evaluate, TimedEvaluation, evaluate_at_once
 from askance.client.service.identity import Identity
 from askance.client.service.order import ordered
@@ -84,7 +85,7 @@ class Gateway:
       coins_for: from a member's name, where its device's randomness comes from.
       now_s: the time, in whole seconds since 1970, UTC.
       channel: opens a connection to the aggregator; closed again by the gateway.
-      connections: how many.
+      connections: how many at least; more where the members need them.
       watcher: told of what happens.
       jitter, sleep: how waits are drawn and made.
       longest_wait_ms: between two tries of one member.
@@ -124,7 +125,7 @@ class Gateway:
             for member in ordered(members, lambda member: member.identity)
         ]
         self._channel = channel
-        self._connections = max(1, min(connections, len(self._members)))
+        self._connections = connections_for(len(self._members), connections)
         self._watcher = watcher
         self._jitter = jitter
         self._sleep = sleep

@@ -14,10 +14,12 @@ from askance.client.errors import AskanceError, RemoteProtocolError
 from askance.client.messages import Refusal
 from askance.client.printable import printable
 from askance.client.service.backoff import Backoff, Jitter, Sleep, sleep_ms, system_jitter
+from askance.client.service.credentials import device_metadata, protocol_of, read_retry_ms
 from askance.client.service.evaluation import Evaluate, evaluate_at_once
 from askance.client.service.exchange import (
     MAX_KNOWN_STUDIES,
     MAX_REPORTS,
+    PROTOCOL,
     SERVICE,
     CheckIn,
     Response,
@@ -98,7 +100,7 @@ class DeviceRunner:
         on_default: Callable[[str], None] | None = None,
     ) -> None:
         self._device = device
-        self._identity = identity
+        self._metadata = device_metadata(identity)
         # Without serializers: messages are bytes here, so that they are bounded before parsing.
         self._check_in: aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(
             f"/{SERVICE}/CheckIn"
@@ -107,6 +109,8 @@ class DeviceRunner:
             f"/{SERVICE}/Participate"
         )
         self._backoff = Backoff(jitter=jitter, cap_ms=longest_wait_ms)
+        self._jitter = jitter
+        self._longest_wait_ms = longest_wait_ms
         self._sleep = sleep
         self._offload = offload
         self._evaluate = evaluate
@@ -148,7 +152,9 @@ class DeviceRunner:
         return response.retry_after_ms
 
     async def _exchange(self, reports: tuple[bytes, ...]) -> Response:
-        data = await self._check_in(self._greeting(reports), timeout=_CALL_TIMEOUT_S)
+        data = await self._check_in(
+            self._greeting(reports), timeout=_CALL_TIMEOUT_S, metadata=self._metadata
+        )
         response = decode_response(data)
         if len(response.acks) < len(reports):
             raise RemoteProtocolError(
@@ -187,11 +193,23 @@ class DeviceRunner:
     def _after(self, failure: Failure) -> int:
         if self._on_failure is not None:
             self._on_failure(failure)
-        return self._backoff.next_ms()
+        return self._backoff.next_ms() + self._asked_to_wait_ms(failure)
+
+    def _asked_to_wait_ms(self, failure: Failure) -> int:
+        """Return the wait that an aggregator asks for, bounded, and random as the backoff is: one
+        that was asked of a crowd at one time must not bring it back at one time."""
+        if not isinstance(failure, aio.AioRpcError):
+            return 0
+        asked_ms = min(read_retry_ms(failure.trailing_metadata()), self._longest_wait_ms)
+        return asked_ms + self._jitter(asked_ms)
 
     async def _hold_stream(self) -> None:
-        call = self._participate()
+        call = self._participate(metadata=self._metadata)
         try:
+            # A write to a stream that was refused would lose its status, and the wait asked for.
+            if protocol_of(await call.initial_metadata()) != PROTOCOL:
+                await call.read()
+                raise RemoteProtocolError("exchange: expected an accepted stream, got none")
             first, *others = self._outbox.batches(MAX_REPORTS) or [()]
             await call.write(self._greeting(first))
             for batch in others:
@@ -208,14 +226,8 @@ class DeviceRunner:
             call.cancel()
 
     def _greeting(self, reports: tuple[bytes, ...]) -> bytes:
-        return encode_check_in(
-            CheckIn(
-                device_id=self._identity.device_id,
-                token=self._identity.token,
-                reports=reports,
-                known_studies=self._device.known_studies[-MAX_KNOWN_STUDIES:],
-            )
-        )
+        known = self._device.known_studies[-MAX_KNOWN_STUDIES:]
+        return encode_check_in(CheckIn(reports=reports, known_studies=known))
 
     async def _take(self, response: Response) -> tuple[bytes, ...]:
         """Do what a response says and return the reports it led to, which are kept as well.

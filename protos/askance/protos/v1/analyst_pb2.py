@@ -25,35 +25,37 @@ _sym_db = _symbol_database.Default()
 from askance.protos.v1 import study_pb2 as askance_dot_protos_dot_v1_dot_study__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1f\x61skance/protos/v1/analyst.proto\x12\x11\x61skance.protos.v1\x1a\x1d\x61skance/protos/v1/study.proto\"C\n\x12SubmitStudyRequest\x12-\n\x05study\x18\x01 \x01(\x0b\x32\x1e.askance.protos.v1.SignedStudy\"+\n\x13SubmitStudyResponse\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\x0c\"G\n\tStudyCall\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\x0c\x12\x11\n\tat_unix_s\x18\x02 \x01(\x03\x12\x11\n\tsignature\x18\x03 \x01(\x0c\"N\n\x12ListStudiesRequest\x12\x12\n\npublic_key\x18\x01 \x01(\x0c\x12\x11\n\tat_unix_s\x18\x02 \x01(\x03\x12\x11\n\tsignature\x18\x03 \x01(\x0c\"G\n\x13ListStudiesResponse\x12\x30\n\x07studies\x18\x01 \x03(\x0b\x32\x1f.askance.protos.v1.StudySummary\"z\n\x0cStudySummary\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\x0c\x12\x0f\n\x07learner\x18\x02 \x01(\t\x12,\n\x05state\x18\x03 \x01(\x0e\x32\x1d.askance.protos.v1.StudyState\x12\x15\n\rrounds_closed\x18\x04 \x01(\r\"\x8b\x01\n\nStudyEvent\x12,\n\x05state\x18\x01 \x01(\x0e\x32\x1d.askance.protos.v1.StudyState\x12\r\n\x05round\x18\x02 \x01(\r\x12\r\n\x05\x61sked\x18\x03 \x01(\x04\x12\x10\n\x08\x61nswered\x18\x04 \x01(\x04\x12\x0e\n\x06reason\x18\x05 \x01(\t\x12\x0f\n\x07message\x18\x06 \x01(\t\"q\n\x0bStudyResult\x12,\n\x05state\x18\x01 \x01(\x0e\x32\x1d.askance.protos.v1.StudyState\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x13\n\x0bresult_json\x18\x04 \x01(\t\"_\n\nExportPart\x12-\n\x05study\x18\x01 \x01(\x0b\x32\x1e.askance.protos.v1.SignedStudy\x12\r\n\x05lines\x18\x02 \x03(\t\x12\x13\n\x0bresult_json\x18\x03 \x01(\t\"C\n\x13\x43\x61ncelStudyResponse\x12,\n\x05state\x18\x01 \x01(\x0e\x32\x1d.askance.protos.v1.StudyState*\x88\x01\n\nStudyState\x12\x1b\n\x17STUDY_STATE_UNSPECIFIED\x10\x00\x12\x14\n\x10STUDY_STATE_OPEN\x10\x01\x12\x14\n\x10STUDY_STATE_DONE\x10\x02\x12\x16\n\x12STUDY_STATE_FAILED\x10\x03\x12\x19\n\x15STUDY_STATE_CANCELLED\x10\x04\x32\xe3\x03\n\x08\x41nalysts\x12W\n\x06Submit\x12%.askance.protos.v1.SubmitStudyRequest\x1a&.askance.protos.v1.SubmitStudyResponse\x12U\n\x04List\x12%.askance.protos.v1.ListStudiesRequest\x1a&.askance.protos.v1.ListStudiesResponse\x12\x46\n\x05Watch\x12\x1c.askance.protos.v1.StudyCall\x1a\x1d.askance.protos.v1.StudyEvent0\x01\x12\x46\n\x06Result\x12\x1c.askance.protos.v1.StudyCall\x1a\x1e.askance.protos.v1.StudyResult\x12G\n\x06\x45xport\x12\x1c.askance.protos.v1.StudyCall\x1a\x1d.askance.protos.v1.ExportPart0\x01\x12N\n\x06\x43\x61ncel\x12\x1c.askance.protos.v1.StudyCall\x1a&.askance.protos.v1.CancelStudyResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1f\x61skance/protos/v1/analyst.proto\x12\x11\x61skance.protos.v1\x1a\x1d\x61skance/protos/v1/study.proto\"C\n\x12SubmitStudyRequest\x12-\n\x05study\x18\x01 \x01(\x0b\x32\x1e.askance.protos.v1.SignedStudy\"+\n\x13SubmitStudyResponse\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\x0c\"W\n\nSignedCall\x12\x12\n\npublic_key\x18\x01 \x01(\x0c\x12\x0f\n\x07subject\x18\x02 \x01(\x0c\x12\x11\n\tat_unix_s\x18\x03 \x01(\x03\x12\x11\n\tsignature\x18\x04 \x01(\x0c\"\x0e\n\x0cStudyRequest\"\x14\n\x12ListStudiesRequest\"G\n\x13ListStudiesResponse\x12\x30\n\x07studies\x18\x01 \x03(\x0b\x32\x1f.askance.protos.v1.StudySummary\"z\n\x0cStudySummary\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\x0c\x12\x0f\n\x07learner\x18\x02 \x01(\t\x12,\n\x05state\x18\x03 \x01(\x0e\x32\x1d.askance.protos.v1.StudyState\x12\x15\n\rrounds_closed\x18\x04 \x01(\r\"\x8b\x01\n\nStudyEvent\x12,\n\x05state\x18\x01 \x01(\x0e\x32\x1d.askance.protos.v1.StudyState\x12\r\n\x05round\x18\x02 \x01(\r\x12\r\n\x05\x61sked\x18\x03 \x01(\x04\x12\x10\n\x08\x61nswered\x18\x04 \x01(\x04\x12\x0e\n\x06reason\x18\x05 \x01(\t\x12\x0f\n\x07message\x18\x06 \x01(\t\"q\n\x0bStudyResult\x12,\n\x05state\x18\x01 \x01(\x0e\x32\x1d.askance.protos.v1.StudyState\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x13\n\x0bresult_json\x18\x04 \x01(\t\"_\n\nExportPart\x12-\n\x05study\x18\x01 \x01(\x0b\x32\x1e.askance.protos.v1.SignedStudy\x12\r\n\x05lines\x18\x02 \x03(\t\x12\x13\n\x0bresult_json\x18\x03 \x01(\t\"C\n\x13\x43\x61ncelStudyResponse\x12,\n\x05state\x18\x01 \x01(\x0e\x32\x1d.askance.protos.v1.StudyState*\x88\x01\n\nStudyState\x12\x1b\n\x17STUDY_STATE_UNSPECIFIED\x10\x00\x12\x14\n\x10STUDY_STATE_OPEN\x10\x01\x12\x14\n\x10STUDY_STATE_DONE\x10\x02\x12\x16\n\x12STUDY_STATE_FAILED\x10\x03\x12\x19\n\x15STUDY_STATE_CANCELLED\x10\x04\x32\xef\x03\n\x08\x41nalysts\x12W\n\x06Submit\x12%.askance.protos.v1.SubmitStudyRequest\x1a&.askance.protos.v1.SubmitStudyResponse\x12U\n\x04List\x12%.askance.protos.v1.ListStudiesRequest\x1a&.askance.protos.v1.ListStudiesResponse\x12I\n\x05Watch\x12\x1f.askance.protos.v1.StudyRequest\x1a\x1d.askance.protos.v1.StudyEvent0\x01\x12I\n\x06Result\x12\x1f.askance.protos.v1.StudyRequest\x1a\x1e.askance.protos.v1.StudyResult\x12J\n\x06\x45xport\x12\x1f.askance.protos.v1.StudyRequest\x1a\x1d.askance.protos.v1.ExportPart0\x01\x12Q\n\x06\x43\x61ncel\x12\x1f.askance.protos.v1.StudyRequest\x1a&.askance.protos.v1.CancelStudyResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'askance.protos.v1.analyst_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_STUDYSTATE']._serialized_start=973
-  _globals['_STUDYSTATE']._serialized_end=1109
+  _globals['_STUDYSTATE']._serialized_start=947
+  _globals['_STUDYSTATE']._serialized_end=1083
   _globals['_SUBMITSTUDYREQUEST']._serialized_start=85
   _globals['_SUBMITSTUDYREQUEST']._serialized_end=152
   _globals['_SUBMITSTUDYRESPONSE']._serialized_start=154
   _globals['_SUBMITSTUDYRESPONSE']._serialized_end=197
-  _globals['_STUDYCALL']._serialized_start=199
-  _globals['_STUDYCALL']._serialized_end=270
-  _globals['_LISTSTUDIESREQUEST']._serialized_start=272
-  _globals['_LISTSTUDIESREQUEST']._serialized_end=350
-  _globals['_LISTSTUDIESRESPONSE']._serialized_start=352
-  _globals['_LISTSTUDIESRESPONSE']._serialized_end=423
-  _globals['_STUDYSUMMARY']._serialized_start=425
-  _globals['_STUDYSUMMARY']._serialized_end=547
-  _globals['_STUDYEVENT']._serialized_start=550
-  _globals['_STUDYEVENT']._serialized_end=689
-  _globals['_STUDYRESULT']._serialized_start=691
-  _globals['_STUDYRESULT']._serialized_end=804
-  _globals['_EXPORTPART']._serialized_start=806
-  _globals['_EXPORTPART']._serialized_end=901
-  _globals['_CANCELSTUDYRESPONSE']._serialized_start=903
-  _globals['_CANCELSTUDYRESPONSE']._serialized_end=970
-  _globals['_ANALYSTS']._serialized_start=1112
-  _globals['_ANALYSTS']._serialized_end=1595
+  _globals['_SIGNEDCALL']._serialized_start=199
+  _globals['_SIGNEDCALL']._serialized_end=286
+  _globals['_STUDYREQUEST']._serialized_start=288
+  _globals['_STUDYREQUEST']._serialized_end=302
+  _globals['_LISTSTUDIESREQUEST']._serialized_start=304
+  _globals['_LISTSTUDIESREQUEST']._serialized_end=324
+  _globals['_LISTSTUDIESRESPONSE']._serialized_start=326
+  _globals['_LISTSTUDIESRESPONSE']._serialized_end=397
+  _globals['_STUDYSUMMARY']._serialized_start=399
+  _globals['_STUDYSUMMARY']._serialized_end=521
+  _globals['_STUDYEVENT']._serialized_start=524
+  _globals['_STUDYEVENT']._serialized_end=663
+  _globals['_STUDYRESULT']._serialized_start=665
+  _globals['_STUDYRESULT']._serialized_end=778
+  _globals['_EXPORTPART']._serialized_start=780
+  _globals['_EXPORTPART']._serialized_end=875
+  _globals['_CANCELSTUDYRESPONSE']._serialized_start=877
+  _globals['_CANCELSTUDYRESPONSE']._serialized_end=944
+  _globals['_ANALYSTS']._serialized_start=1086
+  _globals['_ANALYSTS']._serialized_end=1581
 # @@protoc_insertion_point(module_scope)

@@ -81,55 +81,67 @@ class SubmitStudyResponse(_message.Message):
 Global___SubmitStudyResponse: _TypeAlias = SubmitStudyResponse  # noqa: Y015
 
 @_typing.final
-class StudyCall(_message.Message):
-    """Every call about a study is signed by the key that signed the study: Ed25519 over
-    "askance <Call> v1\\0", the digest (for List: the public key) and the time, 8 bytes big-endian. The
-    aggregator takes a time within five minutes of its own.
+class SignedCall(_message.Message):
+    """Every call is signed by an analyst's key: Ed25519 over "askance <Call> v1\\0", the subject and the
+    time, 8 bytes big-endian. The subject is the digest of the study that the call is about; for List
+    it is the public key. The signed call travels in the metadata, under "askance-call-bin", so that
+    the aggregator checks it before it reads a message. The aggregator accepts a time within five
+    minutes of its own.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    STUDY_DIGEST_FIELD_NUMBER: _builtins.int
-    AT_UNIX_S_FIELD_NUMBER: _builtins.int
-    SIGNATURE_FIELD_NUMBER: _builtins.int
-    study_digest: _builtins.bytes
-    at_unix_s: _builtins.int
-    signature: _builtins.bytes
-    def __init__(
-        self,
-        *,
-        study_digest: _builtins.bytes = ...,
-        at_unix_s: _builtins.int = ...,
-        signature: _builtins.bytes = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_unix_s", b"at_unix_s", "signature", b"signature", "study_digest", b"study_digest"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___StudyCall: _TypeAlias = StudyCall  # noqa: Y015
-
-@_typing.final
-class ListStudiesRequest(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
     PUBLIC_KEY_FIELD_NUMBER: _builtins.int
+    SUBJECT_FIELD_NUMBER: _builtins.int
     AT_UNIX_S_FIELD_NUMBER: _builtins.int
     SIGNATURE_FIELD_NUMBER: _builtins.int
     public_key: _builtins.bytes
+    subject: _builtins.bytes
     at_unix_s: _builtins.int
     signature: _builtins.bytes
     def __init__(
         self,
         *,
         public_key: _builtins.bytes = ...,
+        subject: _builtins.bytes = ...,
         at_unix_s: _builtins.int = ...,
         signature: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_unix_s", b"at_unix_s", "public_key", b"public_key", "signature", b"signature"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_unix_s", b"at_unix_s", "public_key", b"public_key", "signature", b"signature", "subject", b"subject"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SignedCall: _TypeAlias = SignedCall  # noqa: Y015
+
+@_typing.final
+class StudyRequest(_message.Message):
+    """The study is the subject of the signed call."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StudyRequest: _TypeAlias = StudyRequest  # noqa: Y015
+
+@_typing.final
+class ListStudiesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -46,22 +46,22 @@ class AnalystsStub:
                 _registered_method=True)
         self.Watch = channel.unary_stream(
                 '/askance.protos.v1.Analysts/Watch',
-                request_serializer=askance_dot_protos_dot_v1_dot_analyst__pb2.StudyCall.SerializeToString,
+                request_serializer=askance_dot_protos_dot_v1_dot_analyst__pb2.StudyRequest.SerializeToString,
                 response_deserializer=askance_dot_protos_dot_v1_dot_analyst__pb2.StudyEvent.FromString,
                 _registered_method=True)
         self.Result = channel.unary_unary(
                 '/askance.protos.v1.Analysts/Result',
-                request_serializer=askance_dot_protos_dot_v1_dot_analyst__pb2.StudyCall.SerializeToString,
+                request_serializer=askance_dot_protos_dot_v1_dot_analyst__pb2.StudyRequest.SerializeToString,
                 response_deserializer=askance_dot_protos_dot_v1_dot_analyst__pb2.StudyResult.FromString,
                 _registered_method=True)
         self.Export = channel.unary_stream(
                 '/askance.protos.v1.Analysts/Export',
-                request_serializer=askance_dot_protos_dot_v1_dot_analyst__pb2.StudyCall.SerializeToString,
+                request_serializer=askance_dot_protos_dot_v1_dot_analyst__pb2.StudyRequest.SerializeToString,
                 response_deserializer=askance_dot_protos_dot_v1_dot_analyst__pb2.ExportPart.FromString,
                 _registered_method=True)
         self.Cancel = channel.unary_unary(
                 '/askance.protos.v1.Analysts/Cancel',
-                request_serializer=askance_dot_protos_dot_v1_dot_analyst__pb2.StudyCall.SerializeToString,
+                request_serializer=askance_dot_protos_dot_v1_dot_analyst__pb2.StudyRequest.SerializeToString,
                 response_deserializer=askance_dot_protos_dot_v1_dot_analyst__pb2.CancelStudyResponse.FromString,
                 _registered_method=True)
 
@@ -121,22 +121,22 @@ def add_AnalystsServicer_to_server(servicer, server):
             ),
             'Watch': grpc.unary_stream_rpc_method_handler(
                     servicer.Watch,
-                    request_deserializer=askance_dot_protos_dot_v1_dot_analyst__pb2.StudyCall.FromString,
+                    request_deserializer=askance_dot_protos_dot_v1_dot_analyst__pb2.StudyRequest.FromString,
                     response_serializer=askance_dot_protos_dot_v1_dot_analyst__pb2.StudyEvent.SerializeToString,
             ),
             'Result': grpc.unary_unary_rpc_method_handler(
                     servicer.Result,
-                    request_deserializer=askance_dot_protos_dot_v1_dot_analyst__pb2.StudyCall.FromString,
+                    request_deserializer=askance_dot_protos_dot_v1_dot_analyst__pb2.StudyRequest.FromString,
                     response_serializer=askance_dot_protos_dot_v1_dot_analyst__pb2.StudyResult.SerializeToString,
             ),
             'Export': grpc.unary_stream_rpc_method_handler(
                     servicer.Export,
-                    request_deserializer=askance_dot_protos_dot_v1_dot_analyst__pb2.StudyCall.FromString,
+                    request_deserializer=askance_dot_protos_dot_v1_dot_analyst__pb2.StudyRequest.FromString,
                     response_serializer=askance_dot_protos_dot_v1_dot_analyst__pb2.ExportPart.SerializeToString,
             ),
             'Cancel': grpc.unary_unary_rpc_method_handler(
                     servicer.Cancel,
-                    request_deserializer=askance_dot_protos_dot_v1_dot_analyst__pb2.StudyCall.FromString,
+                    request_deserializer=askance_dot_protos_dot_v1_dot_analyst__pb2.StudyRequest.FromString,
                     response_serializer=askance_dot_protos_dot_v1_dot_analyst__pb2.CancelStudyResponse.SerializeToString,
             ),
     }
@@ -219,7 +219,7 @@ class Analysts:
             request,
             target,
             '/askance.protos.v1.Analysts/Watch',
-            askance_dot_protos_dot_v1_dot_analyst__pb2.StudyCall.SerializeToString,
+            askance_dot_protos_dot_v1_dot_analyst__pb2.StudyRequest.SerializeToString,
             askance_dot_protos_dot_v1_dot_analyst__pb2.StudyEvent.FromString,
             options,
             channel_credentials,
@@ -246,7 +246,7 @@ class Analysts:
             request,
             target,
             '/askance.protos.v1.Analysts/Result',
-            askance_dot_protos_dot_v1_dot_analyst__pb2.StudyCall.SerializeToString,
+            askance_dot_protos_dot_v1_dot_analyst__pb2.StudyRequest.SerializeToString,
             askance_dot_protos_dot_v1_dot_analyst__pb2.StudyResult.FromString,
             options,
             channel_credentials,
@@ -273,7 +273,7 @@ class Analysts:
             request,
             target,
             '/askance.protos.v1.Analysts/Export',
-            askance_dot_protos_dot_v1_dot_analyst__pb2.StudyCall.SerializeToString,
+            askance_dot_protos_dot_v1_dot_analyst__pb2.StudyRequest.SerializeToString,
             askance_dot_protos_dot_v1_dot_analyst__pb2.ExportPart.FromString,
             options,
             channel_credentials,
@@ -300,7 +300,7 @@ class Analysts:
             request,
             target,
             '/askance.protos.v1.Analysts/Cancel',
-            askance_dot_protos_dot_v1_dot_analyst__pb2.StudyCall.SerializeToString,
+            askance_dot_protos_dot_v1_dot_analyst__pb2.StudyRequest.SerializeToString,
             askance_dot_protos_dot_v1_dot_analyst__pb2.CancelStudyResponse.FromString,
             options,
             channel_credentials,

@@ -33,22 +33,22 @@ class AnalystsStub:
     def __new__(cls, channel: _aio.Channel) -> AnalystsAsyncStub: ...
     Submit: _grpc.UnaryUnaryMultiCallable[_analyst_pb2.SubmitStudyRequest, _analyst_pb2.SubmitStudyResponse]
     List: _grpc.UnaryUnaryMultiCallable[_analyst_pb2.ListStudiesRequest, _analyst_pb2.ListStudiesResponse]
-    Watch: _grpc.UnaryStreamMultiCallable[_analyst_pb2.StudyCall, _analyst_pb2.StudyEvent]
+    Watch: _grpc.UnaryStreamMultiCallable[_analyst_pb2.StudyRequest, _analyst_pb2.StudyEvent]
     """The present state at once, then every change until the study has ended."""
-    Result: _grpc.UnaryUnaryMultiCallable[_analyst_pb2.StudyCall, _analyst_pb2.StudyResult]
-    Export: _grpc.UnaryStreamMultiCallable[_analyst_pb2.StudyCall, _analyst_pb2.ExportPart]
-    Cancel: _grpc.UnaryUnaryMultiCallable[_analyst_pb2.StudyCall, _analyst_pb2.CancelStudyResponse]
+    Result: _grpc.UnaryUnaryMultiCallable[_analyst_pb2.StudyRequest, _analyst_pb2.StudyResult]
+    Export: _grpc.UnaryStreamMultiCallable[_analyst_pb2.StudyRequest, _analyst_pb2.ExportPart]
+    Cancel: _grpc.UnaryUnaryMultiCallable[_analyst_pb2.StudyRequest, _analyst_pb2.CancelStudyResponse]
 
 @_typing.type_check_only
 class AnalystsAsyncStub(AnalystsStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     Submit: _aio.UnaryUnaryMultiCallable[_analyst_pb2.SubmitStudyRequest, _analyst_pb2.SubmitStudyResponse]  # type: ignore[assignment]
     List: _aio.UnaryUnaryMultiCallable[_analyst_pb2.ListStudiesRequest, _analyst_pb2.ListStudiesResponse]  # type: ignore[assignment]
-    Watch: _aio.UnaryStreamMultiCallable[_analyst_pb2.StudyCall, _analyst_pb2.StudyEvent]  # type: ignore[assignment]
+    Watch: _aio.UnaryStreamMultiCallable[_analyst_pb2.StudyRequest, _analyst_pb2.StudyEvent]  # type: ignore[assignment]
     """The present state at once, then every change until the study has ended."""
-    Result: _aio.UnaryUnaryMultiCallable[_analyst_pb2.StudyCall, _analyst_pb2.StudyResult]  # type: ignore[assignment]
-    Export: _aio.UnaryStreamMultiCallable[_analyst_pb2.StudyCall, _analyst_pb2.ExportPart]  # type: ignore[assignment]
-    Cancel: _aio.UnaryUnaryMultiCallable[_analyst_pb2.StudyCall, _analyst_pb2.CancelStudyResponse]  # type: ignore[assignment]
+    Result: _aio.UnaryUnaryMultiCallable[_analyst_pb2.StudyRequest, _analyst_pb2.StudyResult]  # type: ignore[assignment]
+    Export: _aio.UnaryStreamMultiCallable[_analyst_pb2.StudyRequest, _analyst_pb2.ExportPart]  # type: ignore[assignment]
+    Cancel: _aio.UnaryUnaryMultiCallable[_analyst_pb2.StudyRequest, _analyst_pb2.CancelStudyResponse]  # type: ignore[assignment]
 
 class AnalystsServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -68,7 +68,7 @@ class AnalystsServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def Watch(
         self,
-        request: _analyst_pb2.StudyCall,
+        request: _analyst_pb2.StudyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_analyst_pb2.StudyEvent], _abc.AsyncIterator[_analyst_pb2.StudyEvent]]:
         """The present state at once, then every change until the study has ended."""
@@ -76,21 +76,21 @@ class AnalystsServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def Result(
         self,
-        request: _analyst_pb2.StudyCall,
+        request: _analyst_pb2.StudyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_analyst_pb2.StudyResult, _abc.Awaitable[_analyst_pb2.StudyResult]]: ...
 
     @_abc_1.abstractmethod
     def Export(
         self,
-        request: _analyst_pb2.StudyCall,
+        request: _analyst_pb2.StudyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_analyst_pb2.ExportPart], _abc.AsyncIterator[_analyst_pb2.ExportPart]]: ...
 
     @_abc_1.abstractmethod
     def Cancel(
         self,
-        request: _analyst_pb2.StudyCall,
+        request: _analyst_pb2.StudyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_analyst_pb2.CancelStudyResponse, _abc.Awaitable[_analyst_pb2.CancelStudyResponse]]: ...
 

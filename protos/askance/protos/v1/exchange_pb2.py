@@ -27,17 +27,17 @@ from askance.protos.v1 import randomizer_pb2 as askance_dot_protos_dot_v1_dot_ra
 from askance.protos.v1 import study_pb2 as askance_dot_protos_dot_v1_dot_study__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n askance/protos/v1/exchange.proto\x12\x11\x61skance.protos.v1\x1a\x1d\x61skance/protos/v1/query.proto\x1a\"askance/protos/v1/randomizer.proto\x1a\x1d\x61skance/protos/v1/study.proto\"\x99\x01\n\x07Request\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\x0c\x12\r\n\x05round\x18\x02 \x01(\r\x12\r\n\x05group\x18\x03 \x01(\r\x12\'\n\x05query\x18\x04 \x01(\x0b\x32\x18.askance.protos.v1.Query\x12\x31\n\nrandomizer\x18\x05 \x01(\x0b\x32\x1d.askance.protos.v1.Randomizer\"\xb2\x01\n\x06Report\x12\x16\n\x0erequest_digest\x18\x01 \x01(\x0c\x12\x10\n\x06symbol\x18\x02 \x01(\x0cH\x00\x12-\n\x07refusal\x18\x03 \x01(\x0b\x32\x1a.askance.protos.v1.RefusalH\x00\x12\x19\n\x11\x63harged_nano_nats\x18\x04 \x01(\x04\x12\x17\n\x0fspent_nano_nats\x18\x05 \x01(\x04\x12\x10\n\x08sequence\x18\x06 \x01(\x04\x42\t\n\x07outcome\"C\n\x07Refusal\x12)\n\x06reason\x18\x01 \x01(\x0e\x32\x19.askance.protos.v1.ReasonJ\x04\x08\x02\x10\x03R\x07message\"l\n\x0e\x43heckInRequest\x12\x10\n\x08protocol\x18\x01 \x01(\r\x12\x11\n\tdevice_id\x18\x02 \x01(\x0c\x12\r\n\x05token\x18\x03 \x01(\x0c\x12\x0f\n\x07reports\x18\x04 \x03(\x0c\x12\x15\n\rknown_studies\x18\x05 \x03(\x0c\"\xb1\x01\n\x0f\x43heckInResponse\x12$\n\x04\x61\x63ks\x18\x01 \x03(\x0b\x32\x16.askance.protos.v1.Ack\x12/\n\x07studies\x18\x02 \x03(\x0b\x32\x1e.askance.protos.v1.SignedStudy\x12\x10\n\x08requests\x18\x03 \x03(\x0c\x12\x16\n\x0eretry_after_ms\x18\x04 \x01(\r\x12\x1d\n\x15\x61\x63knowledged_sequence\x18\x05 \x01(\x04\"H\n\x03\x41\x63k\x12\x16\n\x0erequest_digest\x18\x01 \x01(\x0c\x12)\n\x06status\x18\x02 \x01(\x0e\x32\x19.askance.protos.v1.Status\"4\n\tEnrolment\x12\x11\n\tdevice_id\x18\x01 \x01(\x0c\x12\x14\n\x0ctoken_digest\x18\x02 \x01(\x0c\"h\n\x0c\x45nrolRequest\x12\x10\n\x08protocol\x18\x01 \x01(\r\x12\x17\n\x0f\x65nrolment_token\x18\x02 \x01(\x0c\x12-\n\x07\x64\x65vices\x18\x03 \x03(\x0b\x32\x1c.askance.protos.v1.Enrolment\"0\n\rEnrolResponse\x12\x10\n\x08\x65nrolled\x18\x01 \x01(\x04\x12\r\n\x05known\x18\x02 \x01(\x04*\x9b\x03\n\x06Reason\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x14\n\x10REASON_MALFORMED\x10\x01\x12\x18\n\x14REASON_UNKNOWN_STUDY\x10\x02\x12\x18\n\x14REASON_UNTRUSTED_KEY\x10\x03\x12\x18\n\x14REASON_BAD_SIGNATURE\x10\x04\x12\x12\n\x0eREASON_EXPIRED\x10\x05\x12\x1a\n\x16REASON_SCHEMA_MISMATCH\x10\x06\x12\x1c\n\x18REASON_FIELD_NOT_ALLOWED\x10\x07\x12\x18\n\x14REASON_INVALID_QUERY\x10\x08\x12\x1d\n\x19REASON_INVALID_RANDOMIZER\x10\t\x12\x1a\n\x16REASON_LEVELS_MISMATCH\x10\n\x12\x1c\n\x18REASON_OVER_STUDY_BUDGET\x10\x0b\x12\x1a\n\x16REASON_OVER_DAY_BUDGET\x10\x0c\x12\x1b\n\x17REASON_OVER_LIFE_BUDGET\x10\r\x12\x1b\n\x17REASON_CLOCK_MOVED_BACK\x10\x0e*\x9b\x01\n\x06Status\x12\x16\n\x12STATUS_UNSPECIFIED\x10\x00\x12\x13\n\x0fSTATUS_ACCEPTED\x10\x01\x12\x14\n\x10STATUS_DUPLICATE\x10\x02\x12\x13\n\x0fSTATUS_CONFLICT\x10\x03\x12\x0f\n\x0bSTATUS_LATE\x10\x04\x12\x12\n\x0eSTATUS_UNKNOWN\x10\x05\x12\x14\n\x10STATUS_MALFORMED\x10\x06\x32\x81\x02\n\x07\x44\x65vices\x12J\n\x05\x45nrol\x12\x1f.askance.protos.v1.EnrolRequest\x1a .askance.protos.v1.EnrolResponse\x12P\n\x07\x43heckIn\x12!.askance.protos.v1.CheckInRequest\x1a\".askance.protos.v1.CheckInResponse\x12X\n\x0bParticipate\x12!.askance.protos.v1.CheckInRequest\x1a\".askance.protos.v1.CheckInResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n askance/protos/v1/exchange.proto\x12\x11\x61skance.protos.v1\x1a\x1d\x61skance/protos/v1/query.proto\x1a\"askance/protos/v1/randomizer.proto\x1a\x1d\x61skance/protos/v1/study.proto\"\x99\x01\n\x07Request\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\x0c\x12\r\n\x05round\x18\x02 \x01(\r\x12\r\n\x05group\x18\x03 \x01(\r\x12\'\n\x05query\x18\x04 \x01(\x0b\x32\x18.askance.protos.v1.Query\x12\x31\n\nrandomizer\x18\x05 \x01(\x0b\x32\x1d.askance.protos.v1.Randomizer\"\xb2\x01\n\x06Report\x12\x16\n\x0erequest_digest\x18\x01 \x01(\x0c\x12\x10\n\x06symbol\x18\x02 \x01(\x0cH\x00\x12-\n\x07refusal\x18\x03 \x01(\x0b\x32\x1a.askance.protos.v1.RefusalH\x00\x12\x19\n\x11\x63harged_nano_nats\x18\x04 \x01(\x04\x12\x17\n\x0fspent_nano_nats\x18\x05 \x01(\x04\x12\x10\n\x08sequence\x18\x06 \x01(\x04\x42\t\n\x07outcome\"C\n\x07Refusal\x12)\n\x06reason\x18\x01 \x01(\x0e\x32\x19.askance.protos.v1.ReasonJ\x04\x08\x02\x10\x03R\x07message\"8\n\x0e\x43heckInRequest\x12\x0f\n\x07reports\x18\x01 \x03(\x0c\x12\x15\n\rknown_studies\x18\x02 \x03(\x0c\"\xb1\x01\n\x0f\x43heckInResponse\x12$\n\x04\x61\x63ks\x18\x01 \x03(\x0b\x32\x16.askance.protos.v1.Ack\x12/\n\x07studies\x18\x02 \x03(\x0b\x32\x1e.askance.protos.v1.SignedStudy\x12\x10\n\x08requests\x18\x03 \x03(\x0c\x12\x16\n\x0eretry_after_ms\x18\x04 \x01(\r\x12\x1d\n\x15\x61\x63knowledged_sequence\x18\x05 \x01(\x04\"H\n\x03\x41\x63k\x12\x16\n\x0erequest_digest\x18\x01 \x01(\x0c\x12)\n\x06status\x18\x02 \x01(\x0e\x32\x19.askance.protos.v1.Status\"4\n\tEnrolment\x12\x11\n\tdevice_id\x18\x01 \x01(\x0c\x12\x14\n\x0ctoken_digest\x18\x02 \x01(\x0c\"=\n\x0c\x45nrolRequest\x12-\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\x1c.askance.protos.v1.Enrolment\"0\n\rEnrolResponse\x12\x10\n\x08\x65nrolled\x18\x01 \x01(\x04\x12\r\n\x05known\x18\x02 \x01(\x04*\x9b\x03\n\x06Reason\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x14\n\x10REASON_MALFORMED\x10\x01\x12\x18\n\x14REASON_UNKNOWN_STUDY\x10\x02\x12\x18\n\x14REASON_UNTRUSTED_KEY\x10\x03\x12\x18\n\x14REASON_BAD_SIGNATURE\x10\x04\x12\x12\n\x0eREASON_EXPIRED\x10\x05\x12\x1a\n\x16REASON_SCHEMA_MISMATCH\x10\x06\x12\x1c\n\x18REASON_FIELD_NOT_ALLOWED\x10\x07\x12\x18\n\x14REASON_INVALID_QUERY\x10\x08\x12\x1d\n\x19REASON_INVALID_RANDOMIZER\x10\t\x12\x1a\n\x16REASON_LEVELS_MISMATCH\x10\n\x12\x1c\n\x18REASON_OVER_STUDY_BUDGET\x10\x0b\x12\x1a\n\x16REASON_OVER_DAY_BUDGET\x10\x0c\x12\x1b\n\x17REASON_OVER_LIFE_BUDGET\x10\r\x12\x1b\n\x17REASON_CLOCK_MOVED_BACK\x10\x0e*\x9b\x01\n\x06Status\x12\x16\n\x12STATUS_UNSPECIFIED\x10\x00\x12\x13\n\x0fSTATUS_ACCEPTED\x10\x01\x12\x14\n\x10STATUS_DUPLICATE\x10\x02\x12\x13\n\x0fSTATUS_CONFLICT\x10\x03\x12\x0f\n\x0bSTATUS_LATE\x10\x04\x12\x12\n\x0eSTATUS_UNKNOWN\x10\x05\x12\x14\n\x10STATUS_MALFORMED\x10\x06\x32\x81\x02\n\x07\x44\x65vices\x12J\n\x05\x45nrol\x12\x1f.askance.protos.v1.EnrolRequest\x1a .askance.protos.v1.EnrolResponse\x12P\n\x07\x43heckIn\x12!.askance.protos.v1.CheckInRequest\x1a\".askance.protos.v1.CheckInResponse\x12X\n\x0bParticipate\x12!.askance.protos.v1.CheckInRequest\x1a\".askance.protos.v1.CheckInResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'askance.protos.v1.exchange_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_REASON']._serialized_start=1134
-  _globals['_REASON']._serialized_end=1545
-  _globals['_STATUS']._serialized_start=1548
-  _globals['_STATUS']._serialized_end=1703
+  _globals['_REASON']._serialized_start=1039
+  _globals['_REASON']._serialized_end=1450
+  _globals['_STATUS']._serialized_start=1453
+  _globals['_STATUS']._serialized_end=1608
   _globals['_REQUEST']._serialized_start=154
   _globals['_REQUEST']._serialized_end=307
   _globals['_REPORT']._serialized_start=310
@@ -45,17 +45,17 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REFUSAL']._serialized_start=490
   _globals['_REFUSAL']._serialized_end=557
   _globals['_CHECKINREQUEST']._serialized_start=559
-  _globals['_CHECKINREQUEST']._serialized_end=667
-  _globals['_CHECKINRESPONSE']._serialized_start=670
-  _globals['_CHECKINRESPONSE']._serialized_end=847
-  _globals['_ACK']._serialized_start=849
-  _globals['_ACK']._serialized_end=921
-  _globals['_ENROLMENT']._serialized_start=923
-  _globals['_ENROLMENT']._serialized_end=975
-  _globals['_ENROLREQUEST']._serialized_start=977
-  _globals['_ENROLREQUEST']._serialized_end=1081
-  _globals['_ENROLRESPONSE']._serialized_start=1083
-  _globals['_ENROLRESPONSE']._serialized_end=1131
-  _globals['_DEVICES']._serialized_start=1706
-  _globals['_DEVICES']._serialized_end=1963
+  _globals['_CHECKINREQUEST']._serialized_end=615
+  _globals['_CHECKINRESPONSE']._serialized_start=618
+  _globals['_CHECKINRESPONSE']._serialized_end=795
+  _globals['_ACK']._serialized_start=797
+  _globals['_ACK']._serialized_end=869
+  _globals['_ENROLMENT']._serialized_start=871
+  _globals['_ENROLMENT']._serialized_end=923
+  _globals['_ENROLREQUEST']._serialized_start=925
+  _globals['_ENROLREQUEST']._serialized_end=986
+  _globals['_ENROLRESPONSE']._serialized_start=988
+  _globals['_ENROLRESPONSE']._serialized_end=1036
+  _globals['_DEVICES']._serialized_start=1611
+  _globals['_DEVICES']._serialized_end=1868
 # @@protoc_insertion_point(module_scope)

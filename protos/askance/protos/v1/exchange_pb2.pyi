@@ -202,16 +202,15 @@ Global___Refusal: _TypeAlias = Refusal  # noqa: Y015
 
 @_typing.final
 class CheckInRequest(_message.Message):
+    """Credentials travel in the metadata of a call, so that the aggregator checks them before it reads
+    a message: "askance-protocol" (decimal digits), and for CheckIn and Participate
+    "askance-device-bin" and "askance-token-bin", for Enrol "askance-enrolment-bin".
+    """
+
     DESCRIPTOR: _descriptor.Descriptor
 
-    PROTOCOL_FIELD_NUMBER: _builtins.int
-    DEVICE_ID_FIELD_NUMBER: _builtins.int
-    TOKEN_FIELD_NUMBER: _builtins.int
     REPORTS_FIELD_NUMBER: _builtins.int
     KNOWN_STUDIES_FIELD_NUMBER: _builtins.int
-    protocol: _builtins.int
-    device_id: _builtins.bytes
-    token: _builtins.bytes
     @_builtins.property
     def reports(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
         """serialised Report"""
@@ -223,15 +222,12 @@ class CheckInRequest(_message.Message):
     def __init__(
         self,
         *,
-        protocol: _builtins.int = ...,
-        device_id: _builtins.bytes = ...,
-        token: _builtins.bytes = ...,
         reports: _abc.Iterable[_builtins.bytes] | None = ...,
         known_studies: _abc.Iterable[_builtins.bytes] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["device_id", b"device_id", "known_studies", b"known_studies", "protocol", b"protocol", "reports", b"reports", "token", b"token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["known_studies", b"known_studies", "reports", b"reports"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -329,24 +325,17 @@ Global___Enrolment: _TypeAlias = Enrolment  # noqa: Y015
 class EnrolRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
-    PROTOCOL_FIELD_NUMBER: _builtins.int
-    ENROLMENT_TOKEN_FIELD_NUMBER: _builtins.int
     DEVICES_FIELD_NUMBER: _builtins.int
-    protocol: _builtins.int
-    enrolment_token: _builtins.bytes
-    """from the operator; says how many devices may use it, and until when"""
     @_builtins.property
     def devices(self) -> _containers.RepeatedCompositeFieldContainer[Global___Enrolment]: ...
     def __init__(
         self,
         *,
-        protocol: _builtins.int = ...,
-        enrolment_token: _builtins.bytes = ...,
         devices: _abc.Iterable[Global___Enrolment] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["devices", b"devices", "enrolment_token", b"enrolment_token", "protocol", b"protocol"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["devices", b"devices"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

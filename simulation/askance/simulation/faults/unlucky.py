@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -22,9 +21,8 @@ from askance.client.service import (
     SERVICE,
     DeviceRunner,
     Identity,
-    decode_check_in,
     decode_response,
-    encode_check_in,
+    device_metadata,
 )
 from askance.simulation.faults.faults import Fates, Fault
 from askance.simulation.faults.mortality import Life, mortal
@@ -76,10 +74,10 @@ class Line:
         """CheckIn; nothing goes wrong with it."""
         return self._channel.unary_unary(method)
 
-    def stream_stream(self, method: str) -> Callable[[], Stream]:
+    def stream_stream(self, method: str) -> Callable[..., Stream]:
         """Participate."""
-        dial: Callable[[], Any] = self._channel.stream_stream(method)
-        return lambda: Stream(dial(), self)
+        dial: Callable[..., Any] = self._channel.stream_stream(method)
+        return lambda metadata: Stream(dial(metadata=metadata), self)
 
     def next_fate(self) -> Fault:
         """What becomes of the exchange that begins now."""
@@ -114,12 +112,10 @@ class Line:
 
     async def deliver(self, data: bytes) -> None:
         """A message arrives by itself; the device hears nothing of it."""
-        message = replace(
-            decode_check_in(data), device_id=self._identity.device_id, token=self._identity.token
-        )
+        metadata = device_metadata(self._identity)
         call: Any = self._channel.unary_unary(f"/{SERVICE}/CheckIn")
         with suppress(aio.AioRpcError):
-            answer = await call(encode_check_in(message), timeout=_CALL_TIMEOUT_S)
+            answer = await call(data, timeout=_CALL_TIMEOUT_S, metadata=metadata)
             self.witness.heard(self.ordinal, decode_response(answer).acks)
 
     def _arm(self) -> None:
@@ -138,6 +134,10 @@ class Stream:
         self._line = line
         self._greeted = False
         self._awaiting = Fault.NONE
+
+    async def initial_metadata(self) -> Any:
+        """Wait until the aggregator accepts or refuses the stream."""
+        return await self._call.initial_metadata()
 
     async def write(self, data: bytes) -> None:
         """The device says something; its fate befalls it."""

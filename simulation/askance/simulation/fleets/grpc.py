@@ -17,12 +17,18 @@ from pathlib import Path
 import numpy as np
 from grpc import aio
 
-from askance.aggregator.service import AggregatorServer, Parts, Settings
+from askance.aggregator.service import AggregatorServer, Parts, PeerLimits, Settings
 from askance.aggregator.session import Accounts, Round, Tally, TranscriptLog
 from askance.aggregator.store import SqliteStore
 from askance.client.codec import digest_of
 from askance.client.messages import SignedStudy
-from askance.client.service import DeviceRunner, Identity, rare_collections, token_digest
+from askance.client.service import (
+    DeviceRunner,
+    Identity,
+    connections_for,
+    rare_collections,
+    token_digest,
+)
 from askance.simulation.faults import Fates, Witness
 from askance.simulation.faults.invariants import check_store
 from askance.simulation.faults.unlucky import Line, Unlucky
@@ -73,7 +79,7 @@ def grpc_fleet(
             ) as server:
                 chosen = range(len(devices)) if order is None else order
                 make = _runtimes(devices, identities, fates, witness)
-                runners = Runners(make, server, connections, chosen)
+                runners = Runners(make, server, connections_for(len(devices), connections), chosen)
                 try:
                     if not devices.behaviour.absences:
                         runners.attend(())  # before they are asked: it takes them a while
@@ -114,6 +120,7 @@ def room_for(devices: int) -> Settings:
         usual,
         max_streams=max(usual.max_streams, devices),
         max_pending=max(usual.max_pending, devices),
+        unproven=PeerLimits(max(usual.unproven.calls, devices), max(usual.unproven.calls, devices)),
     )
 
 

@@ -6,9 +6,10 @@ that do nothing, exceptions that are not caught, decorators left out. Excluded a
 f-strings (messages: their text decides nothing), `is` in place of another comparison, and the lines
 that `mutate.toml` lists with their reasons.
 
-Every mutant is imported and tested in a forked child, by the tests of its area that reach its line
-(all of them for a line that runs at import), up to the first failure. A child that runs past its
-limit of processor time counts as killed.
+A mutant of a function is tested in a forked child of the collected tests, by those that reach its
+line, up to the first failure. What passes there, or changes a module or a class, is imported anew
+in a child and tested by all tests of its area. A test that runs past its limit of processor time
+counts as failed.
 A survivor that `mutants.md` does not list with a reason makes the program exit 1.
 
     pip install -e '.[dev,mutation]'
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -31,18 +33,21 @@ import signal
 import sys
 import time
 import tomllib
-import traceback
+import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
+from inspect import CO_NEWLOCALS
 from math import ceil, sqrt
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import coverage
 import parso
 import pytest
+from _pytest.runner import runtestprotocol
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.provider import OperatorProvider
 
@@ -53,7 +58,9 @@ sys.path[:0] = [str(ROOT / path) for path in [*CONFIGURATION["paths"], ""]]
 
 PROVIDER = OperatorProvider()
 _LEAST_LIMIT_S = 5  # seconds of processor time, beside three times what the tests take
+_TEST_LIMIT_S = 1  # of one test, beside three times what it takes
 _MEMORY_BYTES = 6 << 30
+_LRU = type(lru_cache(lambda: None))
 _ARGUMENTS = ["-q", "-x", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--no-header"]
 
 
@@ -141,24 +148,15 @@ def run_area(
     if 0 < sample < len(chosen):
         chosen = random.Random(f"{seed} {area}").sample(chosen, sample)
     began = time.monotonic()
-    baseline = measure(area)
+    note(f"{area}: {len(everything)} mutants, {len(chosen)} sampled")
+    baseline, alive = measure(area, chosen)
     preload(baseline.modules)
-    note(
-        f"{area}: {len(everything)} mutants, {len(chosen)} sampled; "
-        f"{len(baseline.seconds)} tests, {time.monotonic() - began:.0f} s"
-    )
     survivors = []
-    for number, mutant in enumerate(chosen, 1):
-        survived = survives(mutant, baseline)
-        if survived:
+    for number, mutant in enumerate(chosen):
+        if alive.get(number, True) and survives(mutant, baseline):
             survivors.append(mutant)
             known = " (listed)" if mutant.key() in listed else ""
             note(f"survivor{known}: {mutant.key()}  [{mutant.line}, {mutant.operator}]")
-        if number % 50 == 0:
-            note(
-                f"{area}: {number} of {len(chosen)}, {len(survivors)} survivors, "
-                f"{time.monotonic() - began:.0f} s"
-            )
     unlisted = [mutant.key() for mutant in survivors if mutant.key() not in listed]
     return {
         "area": area,
@@ -230,76 +228,186 @@ def unmutated(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     return spans
 
 
-def measure(area: str) -> Baseline:
-    """Run an area's tests once in a child, and record which tests reach which lines."""
+def measure(area: str, chosen: Sequence[Mutant]) -> tuple[Baseline, dict[int, bool]]:
+    """Run an area's tests as they are, then on the mutants of functions, in a child.
+
+    Returns:
+        The baseline, and for the numbers of mutants that were tested, whether they survived.
+    """
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(read)
-        code = 1
-        try:
-            code = _measure_in_child(area, write)
-        except BaseException:
-            traceback.print_exc()
-        os._exit(code)
+        silence()
+        loop = _Loop(area, chosen, write)
+        os._exit(pytest.main([*_ARGUMENTS, *CONFIGURATION["areas"][area]["tests"]], plugins=[loop]))
     os.close(write)
     with os.fdopen(read, "rb") as stream:
         text = stream.read()
-    _, status = os.waitpid(child, 0)
-    if status or not text:
+    os.waitpid(child, 0)
+    if not text:
         raise SystemExit(f"{area}: its tests do not pass as they are")
     found = json.loads(text)
     reached = {
         path: {int(line): tests for line, tests in lines.items()}
         for path, lines in found["reached"].items()
     }
-    return Baseline(found["seconds"], reached, found["modules"])
+    baseline = Baseline(found["seconds"], reached, found["modules"])
+    return baseline, {int(number): alive for number, alive in found["alive"].items()}
 
 
-def _measure_in_child(area: str, write: int) -> int:
-    folder = ROOT / CONFIGURATION["trusted"] / area
-    recorder = coverage.Coverage(data_file=None, include=[f"{folder}/*"], config_file=False)
-    timer = _Timer(recorder)
-    recorder.start()
-    code = pytest.main([*_ARGUMENTS, *CONFIGURATION["areas"][area]["tests"]], plugins=[timer])
-    recorder.stop()
-    data = recorder.get_data()
-    reached = {
-        str(Path(path).relative_to(ROOT / CONFIGURATION["trusted"])): {
-            line: sorted(set(tests)) for line, tests in data.contexts_by_lineno(path).items()
+class _Loop:
+    """A pytest plugin: collected once, the tests run in one forked child per mutant.
+
+    The mutant's function gets its new code in place. What was computed at import stays, so that a
+    mutant may survive here and not in `survives`, which imports it anew; never the other way.
+    """
+
+    def __init__(self, area: str, chosen: Sequence[Mutant], write: int) -> None:
+        self.area, self.chosen, self.write = area, chosen, write
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        items = {item.nodeid: item for item in session.items}
+        answer = self._baseline(list(items.values()))
+        reached = {
+            path: {int(line): tests for line, tests in lines.items()}
+            for path, lines in answer["reached"].items()
         }
-        for path in data.measured_files()
-    }
-    local = (CONFIGURATION["package"], "tests", "conftest", "test_", "__main")
-    modules = [name for name in sys.modules if not name.startswith(local)]
-    answer = {"seconds": timer.seconds, "reached": reached, "modules": modules}
-    with os.fdopen(write, "wb") as stream:
-        stream.write(json.dumps(answer).encode())
-    return int(code)
+        baseline = Baseline(answer["seconds"], reached, answer["modules"])
+        answer["alive"] = {}
+        for number, mutant in enumerate(self.chosen):
+            replaced = replacement(mutant)
+            if replaced is not None:
+                tests = reaching(mutant, baseline)
+                limit = limit_of(tests, baseline)
+                ordered = [items[test] for test in tests]
+                passed = forked(partial(_run_replaced, replaced, ordered, baseline.seconds), limit)
+                answer["alive"][number] = passed
+            if number % 100 == 99:
+                alive = sum(answer["alive"].values())
+                note(f"{self.area}: {number + 1} of {len(self.chosen)}, {alive} to import anew")
+        with os.fdopen(self.write, "wb") as stream:
+            stream.write(json.dumps(answer).encode())
+        return True
+
+    def _baseline(self, items: list[pytest.Item]) -> dict[str, Any]:
+        """Run all tests with coverage, once in this process' child."""
+        read, write = os.pipe()
+
+        def run() -> int:
+            os.close(read)
+            folder = ROOT / CONFIGURATION["trusted"] / self.area
+            recorder = coverage.Coverage(data_file=None, include=[f"{folder}/*"], config_file=False)
+            recorder.start()
+            seconds = {}
+            for item, following in zip(items, [*items[1:], None], strict=True):
+                recorder.switch_context(item.nodeid)
+                began = time.process_time()
+                reports = runtestprotocol(item, nextitem=following, log=False)
+                seconds[item.nodeid] = time.process_time() - began
+                if any(report.failed for report in reports):
+                    note(f"{self.area}: {item.nodeid} fails as it is")
+                    return 1
+            recorder.stop()
+            data = recorder.get_data()
+            reached = {
+                str(Path(path).relative_to(ROOT / CONFIGURATION["trusted"])): {
+                    line: sorted(set(tests))
+                    for line, tests in data.contexts_by_lineno(path).items()
+                }
+                for path in data.measured_files()
+            }
+            local = (CONFIGURATION["package"], "tests", "conftest", "test_", "__main")
+            modules = [name for name in sys.modules if not name.startswith(local)]
+            answer = {"seconds": seconds, "reached": reached, "modules": modules}
+            with os.fdopen(write, "wb") as stream:
+                stream.write(json.dumps(answer).encode())
+            return 0
+
+        child = os.fork()
+        if child == 0:
+            os._exit(run())
+        os.close(write)
+        with os.fdopen(read, "rb") as stream:
+            text = stream.read()
+        os.waitpid(child, 0)
+        if not text:
+            os._exit(1)
+        found: dict[str, Any] = json.loads(text)
+        return found
 
 
-class _Timer:
-    """A pytest plugin that names the test in coverage's data and adds up its seconds."""
+def replacement(mutant: Mutant) -> tuple[list[FunctionType], CodeType] | None:
+    """Find the functions whose code a mutant changes, and the code; None if none or others."""
+    path = str(mutant.file)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        old = compile(mutant.file.read_text("utf-8"), path, "exec", dont_inherit=True)
+        try:
+            new = compile(mutant.source(), path, "exec", dont_inherit=True)
+        except SyntaxError:
+            return None
+    changed = changed_code(old, new)
+    if changed is None:
+        return None
+    before, after = changed
+    functions = [
+        thing
+        for thing in gc.get_objects()
+        if isinstance(thing, FunctionType)
+        and thing.__code__.co_filename == path
+        and thing.__code__.co_qualname == before.co_qualname
+        and thing.__code__.co_firstlineno == before.co_firstlineno
+        and len(thing.__code__.co_freevars) == len(after.co_freevars)
+    ]
+    return (functions, after) if functions else None
 
-    def __init__(self, recorder: coverage.Coverage) -> None:
-        self.recorder = recorder
-        self.seconds: dict[str, float] = {}
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        self.recorder.switch_context(item.nodeid)
-        began = time.process_time()
-        outcome = yield
-        self.seconds[item.nodeid] = time.process_time() - began
-        self.recorder.switch_context("")
-        return outcome
+def changed_code(old: CodeType, new: CodeType) -> tuple[CodeType, CodeType] | None:
+    """Descend through bodies of modules and classes to the one function that differs."""
+    olds = [constant for constant in old.co_consts if isinstance(constant, CodeType)]
+    news = [constant for constant in new.co_consts if isinstance(constant, CodeType)]
+    pairs = list(zip(olds, news, strict=False))
+    different = [(before, after) for before, after in pairs if before != after]
+    own = old.replace(co_consts=(), co_linetable=b"") != new.replace(co_consts=(), co_linetable=b"")
+    plain = [c for c in old.co_consts if not isinstance(c, CodeType)]
+    if own or len(olds) != len(news) or len(different) != 1:
+        return None
+    if plain != [c for c in new.co_consts if not isinstance(c, CodeType)]:
+        return None
+    before, after = different[0]
+    if before.co_flags & CO_NEWLOCALS:
+        return before, after
+    return changed_code(before, after)
+
+
+def _run_replaced(
+    replaced: tuple[list[FunctionType], CodeType],
+    items: list[pytest.Item],
+    seconds: Mapping[str, float],
+) -> int:
+    functions, code = replaced
+    for function in functions:
+        function.__code__ = code
+    for thing in gc.get_objects():
+        if isinstance(thing, _LRU) and thing.__module__.startswith(CONFIGURATION["package"]):
+            thing.cache_clear()
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        signal.setitimer(signal.ITIMER_VIRTUAL, _TEST_LIMIT_S + 3 * seconds[item.nodeid])
+        if any(report.failed for report in runtestprotocol(item, nextitem=following, log=False)):
+            return 1
+    return 0
 
 
 class _Selection:
     """A pytest plugin that runs the given tests only, in the given order."""
 
-    def __init__(self, order: Sequence[str]) -> None:
+    def __init__(self, order: Sequence[str], seconds: Mapping[str, float]) -> None:
+        self.seconds = seconds
         self.places = {test: place for place, test in enumerate(order)}
+
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        signal.setitimer(signal.ITIMER_VIRTUAL, _TEST_LIMIT_S + 3 * self.seconds[item.nodeid])
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         items[:] = sorted(
@@ -315,28 +423,46 @@ def preload(modules: Sequence[str]) -> None:
             importlib.import_module(name)
 
 
-def survives(mutant: Mutant, baseline: Baseline) -> bool:
-    """Run the tests that reach the mutant's line, the fast ones first; all of them at import.
+def reaching(mutant: Mutant, baseline: Baseline) -> list[str]:
+    """List the tests that reach the mutant's line, the fast ones first; all of them at import.
 
     A line without instructions of its own belongs to the nearest one before it that has some.
     """
     lines = baseline.reached.get(mutant.path, {})
     line = max((line for line in lines if line <= mutant.line), default=None)
-    tests = set(lines[line]) if line is not None else set()
-    if "" in tests:
-        tests |= set(baseline.seconds)
-    known = [test for test in tests if test in baseline.seconds]
-    return not known or passes(mutant, sorted(known, key=baseline.seconds.__getitem__), baseline)
+    tests = set(lines[line]) if line is not None else set(baseline.seconds)
+    if not tests & set(baseline.seconds):
+        tests = set(baseline.seconds)
+    return sorted(tests & set(baseline.seconds), key=baseline.seconds.__getitem__)
 
 
-def passes(mutant: Mutant, tests: Sequence[str], baseline: Baseline) -> bool:
-    """Run tests on a mutant in a child; False if one fails or the child takes too long."""
-    limit = _LEAST_LIMIT_S + 3 * ceil(sum(baseline.seconds[test] for test in tests))
+def survives(mutant: Mutant, baseline: Baseline) -> bool:
+    """Import the mutant anew and run all tests of its area, those that reach it first."""
+    first = reaching(mutant, baseline)
+    rest = sorted(set(baseline.seconds) - set(first), key=baseline.seconds.__getitem__)
+    tests = [*first, *rest]
+    return forked(
+        lambda: _test_in_child(mutant, tests, baseline.seconds), limit_of(tests, baseline)
+    )
+
+
+def limit_of(tests: Sequence[str], baseline: Baseline) -> int:
+    """The processor time that tests may take, in seconds."""
+    return _LEAST_LIMIT_S + 3 * ceil(sum(baseline.seconds[test] for test in tests))
+
+
+def forked(run: Callable[[], int], limit: int) -> bool:
+    """Run a function in a child; False if it returns another number than 0 or takes too long."""
     child = os.fork()
     if child == 0:
         code = 99
         try:
-            code = _test_in_child(mutant, tests, limit)
+            os.setpgid(0, 0)
+            resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+            resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            silence()
+            code = run()
         finally:
             os._exit(code)
     ends = time.monotonic() + 20 * limit  # a child that waits takes no processor time
@@ -344,23 +470,24 @@ def passes(mutant: Mutant, tests: Sequence[str], baseline: Baseline) -> bool:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
             return os.waitstatus_to_exitcode(status) == 0
-        time.sleep(0.01)
+        time.sleep(0.005)
     os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return False
 
 
-def _test_in_child(mutant: Mutant, tests: Sequence[str], limit: int) -> int:
-    os.setpgid(0, 0)
-    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+def silence() -> None:
+    """Send what tests print to nowhere; notes go to the terminal still."""
     nothing = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):
-        os.dup2(nothing, stream)
+    os.dup2(nothing, 0)
+    os.dup2(nothing, 1)
+
+
+def _test_in_child(mutant: Mutant, tests: Sequence[str], seconds: Mapping[str, float]) -> int:
+    os.dup2(1, 2)
     sys.meta_path.insert(0, Planter(mutant))
     files = sorted({test.split("::")[0] for test in tests})
-    return int(pytest.main([*_ARGUMENTS, *files], plugins=[_Selection(tests)]))
+    return int(pytest.main([*_ARGUMENTS, *files], plugins=[_Selection(tests, seconds)]))
 
 
 class Planter(importlib.abc.MetaPathFinder):

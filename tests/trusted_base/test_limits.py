@@ -1,0 +1,260 @@
+"""Every limit of the trusted base, at its value and one past it.
+
+A constant of `client/` that is named MAX_... or MIN_... has a line here: its value, something that
+is accepted at it and something one past it that is refused; or the test that does so, or the reason
+why there is none. A new constant without a line fails.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from askance.client import codec
+from askance.client.accounting import check_nano_nats, parse_epsilon
+from askance.client.addresses import Address
+from askance.client.codec import studies
+from askance.client.codec.exchange import decode_report
+from askance.client.codec.parsing import parse
+from askance.client.codec.queries import decode_query
+from askance.client.errors import AskanceError
+from askance.client.messages import Conduct
+from askance.client.queries import (
+    Bit,
+    Bits,
+    Category,
+    Expression,
+    Integer,
+    Real,
+    Schema,
+    category,
+    constant,
+    dot,
+    first,
+    real,
+    vector,
+)
+from askance.client.queries.exact import exact_ratio
+from askance.client.randomizers import (
+    Channel,
+    HadamardSign,
+    HypercubeResponse,
+    KaryResponse,
+    LinearHashing,
+    SubsetSelection,
+    linear_hashing,
+    round_to_levels,
+)
+from askance.client.randomizers.hash_supports import sums_taken
+from askance.client.service.identity import Identity
+from askance.protos.v1 import exchange_pb2, query_pb2, study_pb2
+
+CLIENT = Path(codec.__file__).parents[1]
+M = 1 << 64
+WIDE = Schema("wide", 1, v=Bits(4096), b=Bit(), x=Real(0, 1, 4))
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit's value, and a function that accepts numbers up to it (or down to it)."""
+
+    value: int
+    accepts: Callable[[int], object]
+    past: int = 1
+
+
+def report_of(size: int) -> object:
+    """A report whose bytes are so many."""
+    head = exchange_pb2.Report(request_digest=bytes(32), charged_nano_nats=1, spent_nano_nats=1)
+    head.symbol = bytes(size - len(head.SerializeToString()) - 3)
+    data = head.SerializeToString()
+    assert len(data) == size
+    return decode_report(data)
+
+
+def study_of(size: int) -> object:
+    """A message whose bytes are so many."""
+    data = study_pb2.Study(purpose="x" * (size - 4)).SerializeToString()
+    assert len(data) == size
+    return parse(study_pb2.Study, data)
+
+
+def table(levels: int, symbols: int) -> Channel:
+    entry = M // symbols
+    return Channel([[M - entry * (symbols - 1), *[entry] * (symbols - 1)]] * levels)
+
+
+def nested(depth: int) -> Expression:
+    expression = WIDE.b
+    for _ in range(depth - 1):
+        expression = ~expression
+    return expression
+
+
+def program(nodes: int) -> object:
+    """A query of so many nodes on the wire: a choice among a vector's bits; past 4,096 with some
+    that are there twice."""
+    message = query_pb2.Query()
+    message.CopyFrom(codec.encode_query(category(first(list(WIDE.v)[: min(nodes, 4096) - 2]))))
+    while len(message.nodes) < nodes:
+        message.nodes.insert(0, message.nodes[0])
+    assert len(message.nodes) == nodes
+    return decode_query(message, WIDE)
+
+
+def weighing(weight: int) -> Expression:
+    """A choice among 16 signs of weighted sums, of so many nodes, arguments and constants.
+
+    Two fields 2, 15 sums of 4,096 bits 15 x 4,098, one of `few` bits few + 2, 16 comparisons
+    16 x 3, their constant 2, the choice 17: few + 61,541.
+    """
+    few = weight - 61_541
+    schema = Schema("weighing", 1, v=Bits(4096), w=Bits(few))
+    sums = [dot([k] * 4096, schema.v) for k in range(1, 16)] + [dot([1] * few, schema.w)]
+    expression = first([each > 0 for each in sums])
+    assert expression.weight == weight
+    return expression
+
+
+def modulus_allowed(most: int, monkeypatch: pytest.MonkeyPatch) -> bool:
+    module = import_module("askance.client.randomizers.linear_hashing")
+    monkeypatch.setattr(module, "_MAX_SUMS", most)
+    return 17 in module._moduli.__wrapped__(300)
+
+
+LIMITS: dict[str, Limit] = {
+    "accounting/nano_nats.py MAX_NANO_NATS": Limit(10**15, check_nano_nats),
+    "accounting/nano_nats.py _MAX_TEXT": Limit(64, lambda n: parse_epsilon("1." + "0" * (n - 2))),
+    "addresses.py _MAX_PORT": Limit(65535, lambda n: Address.of(f"host:{n}")),
+    "codec/exchange.py MAX_REPORT_BYTES": Limit(16 * 1024, report_of),
+    "codec/parsing.py MAX_MESSAGE_BYTES": Limit(256 * 1024, study_of),
+    "codec/studies.py _MAX_FRACTION": Limit(
+        64, lambda n: studies._fraction("beta", "1/1" + "0" * (n - 3))
+    ),
+    "messages.py MAX_WAVES": Limit(16, lambda n: Conduct(waves=n)),
+    "queries/exact.py _MAX_TEXT": Limit(128, lambda n: known(exact_ratio("1." + "0" * (n - 2)))),
+    "queries/limits.py MAX_BITS": Limit(4096, Bits),
+    "queries/limits.py MAX_CELLS": Limit(
+        1 << 16, lambda n: category(Schema("s", 1, i=Integer(0, n - 1)).i)
+    ),
+    "queries/limits.py MAX_COMPONENTS": Limit(1024, lambda n: vector([WIDE.x] * n)),
+    "queries/limits.py MAX_DEPTH": Limit(64, nested),
+    "queries/limits.py MAX_FIELDS": Limit(
+        4096, lambda n: Schema("s", 1, **{f"f{i}": Bit() for i in range(n)})
+    ),
+    "queries/limits.py MAX_FRAC": Limit(40, lambda n: (constant(1, n), Real(0, 1, n))),
+    "queries/limits.py MAX_LABELS": Limit(1 << 16, lambda n: Category(range(n))),
+    "queries/limits.py MAX_LABEL_BYTES": Limit(1024, lambda n: Category(["x" * n])),
+    "queries/limits.py MAX_MAGNITUDE": Limit(
+        (1 << 62) - 1, lambda n: (constant(n), constant(-n), Integer(0, n), Integer(-n, 0))
+    ),
+    "queries/limits.py MAX_NODES": Limit(4096, program),
+    "queries/limits.py MAX_WEIGHT": Limit(1 << 16, weighing),
+    "queries/limits.py MAX_SPREAD": Limit(
+        (1 << 31) - 1, lambda n: real(Schema("s", 1, i=Integer(0, n)).i)
+    ),
+    "queries/schema.py _MAX_NAME": Limit(128, lambda n: Schema("s" * n, 1, b=Bit())),
+    "queries/schema.py _MAX_VERSION": Limit((1 << 32) - 1, lambda n: Schema("s", n, b=Bit())),
+    "randomizers/channel.py MIN_SIDE": Limit(2, lambda n: (table(n, 3), table(3, n)), -1),
+    "randomizers/channel.py MAX_LEVELS": Limit(64, lambda n: table(n, 2)),
+    "randomizers/channel.py MAX_SYMBOLS": Limit(64, lambda n: table(2, n)),
+    "randomizers/hypercube_response.py MAX_COMPONENTS": Limit(
+        1024, lambda n: HypercubeResponse(n, 0, 1)
+    ),
+    "randomizers/k_ary.py MIN_CELLS": Limit(2, lambda n: KaryResponse(n, 1), -1),
+    "randomizers/k_ary.py MAX_CELLS": Limit(65535, lambda n: KaryResponse(n, 1)),
+    "randomizers/linear_hashing.py MIN_HASHED": Limit(3, lambda n: linear_hashing(n, 10**9), -1),
+    "randomizers/linear_hashing.py MAX_HASHED": Limit(1 << 16, lambda n: LinearHashing(n, 2, 1)),
+    "randomizers/linear_hashing.py MAX_MODULUS": Limit(
+        4093, lambda n: LinearHashing(1 << 16, n, 1), 4099 - 4093
+    ),
+    "randomizers/rounding.py MAX_SPAN": Limit(
+        (1 << 31) - 1, lambda n: round_to_levels(0, 0, n, 2, 0)
+    ),
+    "randomizers/rounding.py MAX_ROUNDING_LEVELS": Limit(
+        1 << 16, lambda n: round_to_levels(0, 0, 1, n, 0)
+    ),
+    "randomizers/signed_randomizer.py MAX_VALUES": Limit(32767, lambda n: HadamardSign(n, 1)),
+    "randomizers/subset_selection.py MAX_MEMBERS": Limit(
+        8192, lambda n: SubsetSelection(20_000, n, 1)
+    ),
+    "service/identity.py MAX_ID_BYTES": Limit(64, lambda n: Identity(bytes(n), bytes(16))),
+    "service/identity.py MIN_TOKEN_BYTES": Limit(16, lambda n: Identity(b"d", bytes(n)), -1),
+    "service/identity.py MAX_TOKEN_BYTES": Limit(64, lambda n: Identity(b"d", bytes(n))),
+}
+
+HERE = "tests/trusted_base/test_limits.py"
+# What no number can be passed to: the file of a test at the limit and past it.
+ELSEWHERE: dict[str, str] = {
+    "randomizers/linear_hashing.py _MAX_SUMS": HERE,
+    "device/core.py _MAX_STUDIES": "tests/attacks/test_trusted_base.py",
+    "ledger/contract.py MAX_ANSWERS": "tests/attacks/test_trusted_base.py",
+    "service/exchange.py MAX_REPORTS": "tests/service/test_overload_and_loss.py",
+    "service/exchange.py MAX_REQUESTS": "tests/service/test_hostile_aggregator.py",
+    "service/exchange.py MAX_STUDIES": "tests/service/test_hostile_aggregator.py",
+    "service/exchange.py MAX_KNOWN_STUDIES": "tests/service/test_refused_calls.py",
+    "service/exchange.py MAX_REQUEST_MESSAGE_BYTES": "tests/service/test_refused_calls.py",
+    "service/exchange.py MAX_RESPONSE_BYTES": "tests/service/test_hostile_aggregator.py",
+}
+
+# Constants that cut a text or bound a configuration, and refuse no record and no peer.
+NOT_LIMITS = {
+    "queries/rendering.py _MAX_DEPTH": "cuts the text of an expression in an error",
+    "queries/rendering.py _MAX_ITEMS": "cuts the text of an expression in an error",
+    "records/tables.py _MAX_NAME": "cuts a column's name to a field's",
+}
+# Packages whose limits the tests of the service and of the commands hold.
+OTHERS = ("command/", "ledger/sqlite.py", "service/", "device/examination.py", "toml_tables.py")
+
+
+def known(value: Any) -> Any:
+    if value is None:
+        raise AskanceError("not a number")
+    return value
+
+
+def constants() -> Iterator[tuple[str, ast.expr | None]]:
+    """All assignments to MAX_... and MIN_... at the top of a module of the client."""
+    for path in sorted(CLIENT.rglob("*.py")):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            for target in targets:
+                if isinstance(target, ast.Name) and target.id.lstrip("_").startswith(
+                    ("MAX_", "MIN_")
+                ):
+                    yield f"{path.relative_to(CLIENT).as_posix()} {target.id}", node.value
+
+
+def test_every_limit_has_a_test_at_it_and_one_past_it() -> None:
+    """A new limit is listed; what is listed exists."""
+    found = {name for name, _ in constants()}
+    listed = {*LIMITS, *ELSEWHERE, *NOT_LIMITS}
+    assert {name for name in found - listed if not name.startswith(OTHERS)} == set()
+    assert {name for name in listed - found if not name.startswith(OTHERS)} == set()
+    root = Path(__file__).resolve().parents[2]
+    for name, file in ELSEWHERE.items():
+        if not name.startswith(OTHERS):
+            constant_name = name.split()[1]
+            text = (root / file).read_text("utf-8")
+            assert constant_name in text, name
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_limit_accepts_its_value_and_refuses_one_past_it(name: str) -> None:
+    limit = LIMITS[name]
+    limit.accepts(limit.value)
+    with pytest.raises(AskanceError):
+        limit.accepts(limit.value + limit.past)
+
+
+def test_a_modulus_is_chosen_up_to_the_sums_of_its_tally(monkeypatch: pytest.MonkeyPatch) -> None:
+    """_MAX_SUMS refuses nothing: a greater tally's modulus is not among those compared."""
+    sums = sums_taken(300, 17)
+    assert modulus_allowed(sums, monkeypatch)
+    assert not modulus_allowed(sums - 1, monkeypatch)

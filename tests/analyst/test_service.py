@@ -18,12 +18,12 @@ from askance.aggregator.analyst.calls import Call, encode_study_call, sign_call
 from askance.aggregator.analyst.channels import unreachable
 from askance.aggregator.analyst.wire import REASON_KEY, SERVICE, encode_submission
 from askance.aggregator.desk import DeskLimits
+from askance.aggregator.families import best_for
 from askance.aggregator.store import MemoryStore, StudyState
 from askance.aggregator.study import Study
 from askance.client.errors import InvalidParameter, PlanRefused
 from askance.client.messages import SignedStudy
 from askance.client.queries import predicate
-from askance.client.randomizers import best_for
 
 if TYPE_CHECKING:
     from tests.analyst.conftest import House

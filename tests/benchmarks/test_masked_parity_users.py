@@ -14,6 +14,7 @@ import pytest
 from scipy.stats import binom, chi2
 
 from askance.aggregator.estimation import estimate
+from askance.aggregator.families import best_for, family_of
 from askance.aggregator.learners import (
     Answer,
     Answers,
@@ -30,7 +31,6 @@ from askance.client.randomizers import (
     Randomizer,
     SignedSubsetSelection,
     SubsetSelection,
-    best_for,
 )
 from askance.simulation.counts import sample_levels, sample_tally
 
@@ -111,7 +111,9 @@ def test_the_printed_predicates_are_true_as_often_as_its_law_says(laws: ModuleTy
                 question.query.evaluate(encoded).tolist(), weights.tolist(), strict=True
             ):
                 yes[level] += weight
-            chance = sum(yes[level] * float(channel.probability(level, b"\1")) for level in yes)
+            chance = sum(
+                yes[level] * float(family_of(channel).probability(level, b"\1")) for level in yes
+            )
             assert chance == pytest.approx(float(printed._yes[bit]), abs=1e-12)
 
 

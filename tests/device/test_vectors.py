@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from askance.client.accounting import parse_epsilon
-from askance.client.messages import Reason
-from askance.client.queries import Query, category, real, vector
-from askance.client.randomizers import (
-    COIN_SPACE,
-    HypercubeResponse,
-    Randomizer,
+from askance.aggregator.families import (
+    family_of,
     hypercube_response,
     k_ary_response,
     randomized_response,
 )
+from askance.client.accounting import parse_epsilon
+from askance.client.messages import Reason
+from askance.client.queries import Query, category, real, vector
+from askance.client.randomizers import COIN_SPACE, HypercubeResponse, Randomizer
 
 if TYPE_CHECKING:
     from tests.device.conftest import Bench, ChosenCoins
@@ -84,7 +83,7 @@ def test_a_wide_pattern_is_answered(bench: Bench) -> None:
     query = vector([bench.schema.height] * 1024, 0, 4)
     report = bench.answer(device, bench.payload(study, query, randomizer))
     assert isinstance(report.outcome, bytes)
-    assert randomizer.valid(report.outcome)
+    assert family_of(randomizer).valid(report.outcome)
 
 
 def test_without_the_budget_for_it_nothing_is_said(bench: Bench) -> None:

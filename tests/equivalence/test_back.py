@@ -28,6 +28,7 @@ from askance.aggregator.equivalence import (
 )
 from askance.aggregator.equivalence.back import relative_error
 from askance.aggregator.equivalence.products import Factor
+from askance.aggregator.families import family_of, k_ary_response, randomized_response
 from askance.aggregator.learners import Answer, Answers, Batch, NonAdaptive
 from askance.aggregator.oracles import (
     CentreOracle,
@@ -39,7 +40,7 @@ from askance.aggregator.oracles import (
 )
 from askance.client.errors import InvalidAnswer, InvalidParameter, InvalidQuery
 from askance.client.queries import Bit, Integer, Schema, category, predicate, real
-from askance.client.randomizers import Channel, k_ary_response, randomized_response
+from askance.client.randomizers import Channel
 from askance.simulation.seeds import Seed
 from askance.simulation.words import SeededWords
 
@@ -112,7 +113,7 @@ def test_users_are_independent_and_a_user_is_not() -> None:
 
     same = Interactive(name="again", schema=SCHEMA, nano_nats=NANO, factory=again, most=2)
     share = Fraction(12, 20)
-    by_level = [HALF.probability(level, b"\x01") for level in (0, 1)]
+    by_level = [family_of(HALF).probability(level, b"\x01") for level in (0, 1)]
     mixed = (1 - share) * by_level[0] ** 2 + share * by_level[1] ** 2
     assert local_law(same, PEOPLE, WEIGHTS)[(b"\x01",) * 2] == mixed != once * once
 

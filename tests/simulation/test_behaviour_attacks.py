@@ -9,6 +9,16 @@ import numpy as np
 import pytest
 
 from askance.aggregator.estimation import estimate, influence
+from askance.aggregator.families import (
+    family_of,
+    hadamard_sign,
+    hypercube_response,
+    k_ary_response,
+    linear_hashing,
+    randomized_response,
+    signed_subset_selection,
+    subset_selection,
+)
 from askance.aggregator.learners import Question
 from askance.client.queries import (
     Category,
@@ -21,18 +31,7 @@ from askance.client.queries import (
     signed,
     vector,
 )
-from askance.client.randomizers import (
-    COIN_SPACE,
-    Channel,
-    Randomizer,
-    hadamard_sign,
-    hypercube_response,
-    k_ary_response,
-    linear_hashing,
-    randomized_response,
-    signed_subset_selection,
-    subset_selection,
-)
+from askance.client.randomizers import COIN_SPACE, Channel, Randomizer
 from askance.simulation.behaviour import ATTACKS, Misbehaviour
 from askance.simulation.behaviour.favouring import favour
 from askance.simulation.coins import SeededCoins
@@ -100,7 +99,7 @@ class Crowd:
         """The raw answer."""
         randomizer = self.randomizer
         sheet = np.frombuffer(b"".join(reports), np.uint8).reshape(len(reports), randomizer.width)
-        counts = randomizer.tally(sheet)
+        counts = family_of(randomizer).tally(sheet)
         found = estimate(Question(self.query), randomizer, counts, len(reports), 0.05)
         return np.array(found.values)
 
@@ -114,7 +113,7 @@ class Crowd:
 @pytest.mark.parametrize(("name", "attack"), CASES)
 def test_every_lie_is_a_report_of_the_alphabet(name: str, attack: str) -> None:
     crowd = Crowd(name, attack)
-    assert all(crowd.randomizer.valid(lie) for lie in crowd.lies)
+    assert all(family_of(crowd.randomizer).valid(lie) for lie in crowd.lies)
 
 
 @pytest.mark.parametrize(("name", "attack"), CASES)
@@ -132,7 +131,9 @@ def test_the_extreme_message_attains_the_influence(name: str) -> None:
     query, randomizer = crowd.query, crowd.randomizer
     lie, *others = crowd.lies[0], *crowd.honest[1:20]
     raised = crowd.answer([lie, *others])
-    fallen = np.min([crowd.answer([one, *others]) for one in randomizer.alphabet()], axis=0)
+    fallen = np.min(
+        [crowd.answer([one, *others]) for one in family_of(randomizer).alphabet()], axis=0
+    )
     bound = float(influence(Question(query), randomizer, 20))
     assert (raised - fallen).max() == pytest.approx(bound)
 
@@ -165,7 +166,7 @@ def test_all_targets_that_fit_are_in_a_set() -> None:
 def test_a_low_target_of_a_mean_is_pushed_down_as_far_as_one_report_can() -> None:
     crowd = Crowd("mean by a table", "extreme", targets=(0,))
     lie, *others = crowd.lies[0], *crowd.honest[1:20]
-    risen = np.max([crowd.answer([one, *others]) for one in crowd.randomizer.alphabet()])
+    risen = np.max([crowd.answer([one, *others]) for one in family_of(crowd.randomizer).alphabet()])
     bound = float(influence(Question(crowd.query), crowd.randomizer, 20))
     assert risen - crowd.answer([lie, *others])[0] == pytest.approx(bound)
 
@@ -174,8 +175,11 @@ def test_a_hash_is_chosen_by_chance_among_those_that_join_the_most_targets() -> 
     """Any fixed one would give liars away; five targets are seldom met by one honest report."""
     targets = (3, 500, 901, 1402, 1997)
     crowd = Crowd("many cells by hashing", "mga", targets=targets)
-    own = max(crowd.randomizer.probability(3, lie) for lie in crowd.honest)
-    met = [sum(crowd.randomizer.probability(t, lie) == own for t in targets) for lie in crowd.lies]
+    own = max(family_of(crowd.randomizer).probability(3, lie) for lie in crowd.honest)
+    met = [
+        sum(family_of(crowd.randomizer).probability(t, lie) == own for t in targets)
+        for lie in crowd.lies
+    ]
     assert min(met) >= 4
     assert len(set(crowd.lies)) > LIARS // 2
 
@@ -205,7 +209,7 @@ def test_random_reports_are_even(name: str) -> None:
 
     query, randomizer = QUESTIONS[name]
     liar = Misbehaviour(liars=1, attack="rpa")(Seed.of(3))
-    alphabet = list(randomizer.alphabet())
+    alphabet = list(family_of(randomizer).alphabet())
     place = {report: number for number, report in enumerate(alphabet)}
     counts = np.zeros(len(alphabet), int)
     for ordinal in range(4000):
@@ -218,5 +222,7 @@ def test_a_family_without_a_case_of_its_own_is_attacked_by_the_best_of_honest_re
     weights = ((8, 1), (9, -1))
     coins = SeededCoins(Seed.of(1))
     report = favour(randomizer, weights, lambda count: coins.words(b"r", 0, count))
-    assert randomizer.valid(report)
-    assert randomizer.probability(8, report) > randomizer.probability(9, report)
+    assert family_of(randomizer).valid(report)
+    assert family_of(randomizer).probability(8, report) > family_of(randomizer).probability(
+        9, report
+    )

@@ -10,6 +10,7 @@ from itertools import product
 from math import prod
 
 from askance.aggregator.equivalence.local_algorithms import LocalCall
+from askance.aggregator.families import family_of
 from askance.aggregator.learners import Question
 from askance.client.errors import InvalidAnswer, InvalidParameter
 from askance.client.queries import Query, cross, dot, real
@@ -36,7 +37,9 @@ class Factor:
     def of(cls, call: LocalCall, report: bytes) -> Factor:
         """The factor of one answered call."""
         randomizer = call.randomizer
-        chances = tuple(randomizer.probability(level, report) for level in range(call.query.cells))
+        chances = tuple(
+            family_of(randomizer).probability(level, report) for level in range(call.query.cells)
+        )
         loss = randomizer.loss
         return cls(call.query, chances, Fraction(loss.numerator, loss.denominator))
 

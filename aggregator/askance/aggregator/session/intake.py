@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from askance.aggregator.families import family_of
 from askance.aggregator.session.accounts import Accounts
 from askance.aggregator.session.rounds import Group, Round
 from askance.aggregator.session.tallies import Places, SymbolSheet, Tally
@@ -109,4 +110,6 @@ def _plausible(report: Report, group: Group) -> bool:
     if isinstance(report.outcome, Refusal):
         return report.charged_nano_nats == 0
     # Whatever a device says it was charged, this randomizer never costs more than its loss.
-    return report.charged_nano_nats <= group.nano_nats and group.randomizer.valid(report.outcome)
+    return report.charged_nano_nats <= group.nano_nats and family_of(group.randomizer).valid(
+        report.outcome
+    )

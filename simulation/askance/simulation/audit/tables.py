@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
 
+from askance.aggregator.families import family_of
 from askance.client.randomizers import COIN_SPACE, Randomizer
 from askance.simulation.audit.bench import Case
 from askance.simulation.audit.symbols import Symbols
@@ -43,7 +44,7 @@ class StatedLikelier:
 
 @lru_cache(maxsize=1 << 16)
 def _chance(randomizer: Randomizer, level: int, symbol: bytes) -> Fraction:
-    return randomizer.probability(level, symbol)
+    return family_of(randomizer).probability(level, symbol)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from askance.aggregator.families import family_of
 from askance.aggregator.learners import Allocation, Batch, Question
 from askance.aggregator.planning import plan_batch
 from askance.client.accounting import parse_epsilon
@@ -93,7 +94,7 @@ def off_chance(randomizer: Randomizer, users: int) -> float:
     """Compute the probability that the mean of fair signs is off by tau or more."""
     from scipy.stats import binom
 
-    lie, own = (float(randomizer.probability(level, b"\x01")) for level in (0, 1))
+    lie, own = (float(family_of(randomizer).probability(level, b"\x01")) for level in (0, 1))
     reach = TAU / 2 * (own - lie)
     low, high = ceil(users * (0.5 - reach)), floor(users * (0.5 + reach))
     return float(1 - binom.cdf(high, users, 0.5) + binom.cdf(low - 1, users, 0.5))

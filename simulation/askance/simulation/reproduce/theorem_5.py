@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from askance.aggregator.families import family_of
 from askance.aggregator.learners import Conjunction, NonAdaptive, conjunctions, conjunctions_schema
 from askance.aggregator.planning import plan
 from askance.client.accounting import parse_epsilon
@@ -107,7 +108,7 @@ def invalid_chance(truth: Sequence[float], tau: float, randomizer: Randomizer, u
     """The chance that any answer is off by tau or more, exactly: reports are binomial counts."""
     from scipy.stats import binom
 
-    lie, own = (float(randomizer.probability(level, b"\x01")) for level in (0, 1))
+    lie, own = (float(family_of(randomizer).probability(level, b"\x01")) for level in (0, 1))
     right = 1.0
     for share, times in Counter(truth).items():
         rate, reach = lie + share * (own - lie), tau * (own - lie)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from askance.aggregator.estimation import bias_of, check_decode, deviations, estimate, influence
 from askance.aggregator.estimation.intervals import empirical_bernstein
-from askance.aggregator.families import k_ary_response
+from askance.aggregator.families import TableFamily, k_ary_response
 from askance.aggregator.learners import Answer, PriorMean, Question, SampleMean
 from askance.aggregator.tables import Conditional, DesignedTable, Prior, design_table, prior_at
 from askance.client.errors import InvalidParameter
@@ -55,7 +55,7 @@ def tallies(table: DesignedTable, levels: Sequence[int]) -> Iterator[tuple[list[
 @pytest.mark.parametrize("question", [SAMPLE, PRIOR])
 def test_an_answer_is_unbiased_up_to_what_is_told(question: Question) -> None:
     table = table_of(question)
-    bias = bias_of(table.channel, table.values)
+    bias = bias_of(TableFamily(table.channel), table.values)
     assert 0 < bias < Fraction(1, 10**6)
     for levels in ((0, 0), (4, 4), (1, 3), (2, 4)):
         found = Fraction()

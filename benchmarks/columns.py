@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance.aggregator.families import randomized_response
 from askance.aggregator.learners import mean
 from askance.aggregator.session import Accounts, Cohort, Group, Permutation, Round
 from askance.aggregator.study import Study
@@ -34,7 +35,6 @@ from askance.client.codec import digest_of, encode_request
 from askance.client.device import Policy
 from askance.client.messages import Request
 from askance.client.queries import EncodedColumns, Integer, Schema, predicate
-from askance.client.randomizers import randomized_response
 from askance.simulation.coins import Keystream, SeededCoins
 from askance.simulation.experiments import named, simulate
 from askance.simulation.experiments.trials import peak_memory_mb

@@ -25,6 +25,7 @@ from unittest import mock
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance.aggregator.families import randomized_response
 from askance.client import durable_files
 from askance.client.codec import digest_of, encode_request, sign_study
 from askance.client.device import Device, Examiner, Policy
@@ -33,7 +34,7 @@ from askance.client.ledger import mark as mark_module
 from askance.client.ledger.marked import MarkedFile
 from askance.client.messages import Request, SignedStudy, StudyTerms
 from askance.client.queries import Integer, Schema, predicate
-from askance.client.randomizers import SystemCoins, randomized_response
+from askance.client.randomizers import SystemCoins
 
 THREADS = 32
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))

@@ -26,6 +26,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from askance.aggregator.families import HadamardFamily
 from askance.aggregator.learners import Batch, masked_parity, masked_parity_schema
 from askance.aggregator.planning import RoundPlan, plan_batch
 from askance.aggregator.planning.precision import randomizer_text
@@ -88,7 +89,10 @@ class Printed:
         channel = self.plan.groups[0].randomizer
         if not isinstance(channel, Channel):
             raise AssertionError(f"a predicate has a table, found {channel.name}")
-        other, own = channel.probability(0, b"\1"), channel.probability(1, b"\1")
+        other, own = (
+            channel.probability(0, b"\1"),
+            channel.probability(1, b"\1"),
+        )
         share = Fraction(1, 2 * d)  # E[g_j] for r_j = 1; 0 for r_j = 0
         self._yes = (other, (1 - share) * other + share * own)
         self._threshold = (1 - share / 2) * other + share / 2 * own  # an answer of tau = 1/(4d)
@@ -221,10 +225,10 @@ def _plus_counts(
 
     rows = 1 << randomizer.row_bits
     signed = law[:, :-1:2] - law[:, 1::2]
-    mean = float(randomizer.sign_gap) * signed @ hadamard(rows)[: randomizer.values]
+    mean = float(HadamardFamily(randomizer).sign_gap) * signed @ hadamard(rows)[: randomizer.values]
     reports = np.stack((1 + mean, 1 - mean), axis=2) / (2 * rows)
     drawn = rng.multinomial(users, reports.reshape(len(law), -1))
-    return randomizer.plus_counts(drawn.reshape(len(law), rows, 2))
+    return HadamardFamily(randomizer).plus_counts(drawn.reshape(len(law), rows, 2))
 
 
 def _of_points(points: NDArray[np.int64], masks: Masks) -> Floats:

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from peers.measuring import cells, shares
 
 from askance.aggregator.estimation import estimate
+from askance.aggregator.families import best_for, family_of, signed_for
 from askance.aggregator.learners import Batch, Question
 from askance.aggregator.learners.shares import nearest_distribution
 from askance.aggregator.planning import n_variance, plan_batch, randomizer_text
 from askance.client.queries import Integer, Schema, signed
-from askance.client.randomizers import Randomizer, best_for, signed_for
+from askance.client.randomizers import Randomizer
 from askance.simulation.fleets.column_draws import draw
 
 NAT = 10**9
@@ -129,7 +130,7 @@ def frequency_rows(
             raw, nearest = [], []
             for _ in range(times):
                 counts = _tally(design, values, rng)
-                found = design.frequencies(counts, USERS)
+                found = family_of(design).frequencies(counts, USERS)
                 raw.append([float(share) for share in found])
                 nearest.append(nearest_distribution(raw[-1]))
             errors, nearer = np.array(raw) - truth, np.array(nearest) - truth
@@ -141,7 +142,7 @@ def frequency_rows(
                 k=k,
                 design=randomizer_text(design),
                 report_bytes=design.width,
-                exact=float(design.frequency_variance()),
+                exact=float(family_of(design).frequency_variance()),
                 optimum=optimum(k, eps),
                 many=4 * exp(eps) / (exp(eps) - 1) ** 2,
                 n=USERS,
@@ -216,12 +217,12 @@ def _signed_row(
 
 def _tally(randomizer: Randomizer, levels: Levels, rng: np.random.Generator) -> NDArray[np.int64]:
     """The counts of everybody's own report."""
-    counts = randomizer.tally(np.zeros((0, randomizer.width), np.uint8))
+    counts = family_of(randomizer).tally(np.zeros((0, randomizer.width), np.uint8))
     step = max(_WORDS_AT_ONCE // randomizer.coins, 1)
     for start in range(0, len(levels), step):
         some = levels[start : start + step]
         coins = rng.integers(0, 1 << 64, (len(some), randomizer.coins), dtype=np.uint64)
-        counts = counts + randomizer.tally(draw(randomizer, some, coins))
+        counts = counts + family_of(randomizer).tally(draw(randomizer, some, coins))
     return counts
 
 

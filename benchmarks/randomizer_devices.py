@@ -21,6 +21,15 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance.aggregator.families import (
+    hadamard_sign,
+    hypercube_response,
+    k_ary_response,
+    linear_hashing,
+    randomized_response,
+    signed_subset_selection,
+    subset_selection,
+)
 from askance.aggregator.learners import (
     masked_parity,
     masked_parity_schema,
@@ -44,18 +53,7 @@ from askance.client.queries import (
     real,
     signed,
 )
-from askance.client.randomizers import (
-    Channel,
-    Randomizer,
-    SystemCoins,
-    hadamard_sign,
-    hypercube_response,
-    k_ary_response,
-    linear_hashing,
-    randomized_response,
-    signed_subset_selection,
-    subset_selection,
-)
+from askance.client.randomizers import Channel, Randomizer, SystemCoins
 
 NAT = 10**9
 MOST_MS, MOST_BYTES = 5.0, 40_000

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from peers.measuring import numbers
 
+from askance.aggregator.families import TableFamily
 from askance.aggregator.tables import (
     Conditional,
     DesignedTable,
@@ -171,7 +172,7 @@ def _once(
     one = 1 << _FRAC
     levels = round_to_levels(grid, -one, one, table.channel.levels, rounding)
     reports = draw(table.channel, levels, coins[:, np.newaxis])
-    estimate = float(table.estimate(table.channel.tally(reports).tolist()))
+    estimate = float(table.estimate(TableFamily(table.channel).tally(reports).tolist()))
     values = np.array([float(value) for value in table.values])
     errors = values[reports[:, 0]] - grid / one
     return estimate, float(np.square(errors).mean())
@@ -183,8 +184,10 @@ def _theory(table: DesignedTable, values: Floats) -> float:
     Of a number between two levels the second moment is between theirs, in proportion.
     """
     weights = prior_of(values, LEVELS)
-    moments = [table.channel.second_moment(level, table.values) for level in range(LEVELS)]
-    grid = [float(point) for point in table.channel.moved_grid(table.values)]
+    moments = [
+        TableFamily(table.channel).second_moment(level, table.values) for level in range(LEVELS)
+    ]
+    grid = [float(point) for point in TableFamily(table.channel).moved_grid(table.values)]
     means = np.interp(values, np.linspace(-1, 1, LEVELS), grid)
     second = sum(float(weight * moment) for weight, moment in zip(weights, moments, strict=True))
     return second - float(np.square(means).mean())

@@ -32,13 +32,13 @@ from grpc import aio
 from numpy.typing import NDArray
 from service_load import token
 
+from askance.aggregator.families import randomized_response
 from askance.aggregator.service import AggregatorServer, PeerLimits, Settings
 from askance.aggregator.session import Accounts, Cohort, Group, Permutation, Round
 from askance.aggregator.store import SqliteStore
 from askance.client.codec import digest_of, encode_request, sign_study
 from askance.client.messages import AckStatus, Request, SignedStudy, StudyTerms
 from askance.client.queries import Bits, Schema, parity, predicate
-from askance.client.randomizers import randomized_response
 from askance.client.service import (
     SERVICE,
     Response,

@@ -23,6 +23,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from numpy.typing import NDArray
 
+from askance.aggregator.families import HypercubeFamily, family_of, hypercube_response
 from askance.aggregator.learners import (
     Answer,
     MeanVector,
@@ -38,7 +39,7 @@ from askance.client.device import Device, Examiner, Policy
 from askance.client.ledger import MemoryLedger
 from askance.client.messages import Conduct, Request, StudyTerms
 from askance.client.queries import Op, block_of
-from askance.client.randomizers import SystemCoins, hypercube_response, round_to_levels
+from askance.client.randomizers import SystemCoins, round_to_levels
 from askance.simulation.fleets.column_draws import draw
 from askance.simulation.populations import unit_vectors
 from askance.simulation.seeds import Seed
@@ -140,7 +141,9 @@ def once(
     query, low, spread = question.query, float(question.bounds[0]), float(question.spread)
     places = list(laid_out(question.values, -(-question.values // size)))
     randomizers = {length: hypercube_response(length, nano) for _, length in places}
-    weights = [1 / float(randomizers[length].agreement) ** 2 for _, length in places]
+    weights = [
+        1 / float(HypercubeFamily(randomizers[length]).agreement) ** 2 for _, length in places
+    ]
     answer = np.empty(question.values)
     for (start, length), weight in zip(places, weights, strict=True):
         randomizer, block = randomizers[length], slice(start, start + length)
@@ -148,8 +151,8 @@ def once(
         words = rng.integers(0, 1 << 64, (users, length + randomizer.coins), dtype=np.uint64)
         people = values[rng.integers(0, len(values), users), block]
         signs = round_to_levels(people, query.low, query.high, 2, words[:, :length].copy())
-        counts = randomizer.tally(draw(randomizer, signs, words[:, length:]))
-        shares = [float(share) for share in randomizer.frequencies(counts, users)]
+        counts = family_of(randomizer).tally(draw(randomizer, signs, words[:, length:]))
+        shares = [float(share) for share in family_of(randomizer).frequencies(counts, users)]
         answer[block] = low + spread * np.array(shares)
     return answer
 

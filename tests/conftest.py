@@ -1,4 +1,4 @@
-"""What tests of more than one room need."""
+"""Fixtures and helpers of more than one test package."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from numpy.typing import NDArray
 
 from askance.aggregator.session import Cohort, Permutation
 from askance.client.sqlite_file import SqliteFile
+
+# A busy machine is not a failure: no property test has a deadline.
+settings.register_profile("askance", deadline=None)
+settings.load_profile("askance")
 
 
 class Listed(Permutation):

@@ -21,6 +21,14 @@ from typing import TYPE_CHECKING, Any
 
 from askance.aggregator import learners
 from askance.aggregator.curator.chance import SystemWords
+from askance.aggregator.families import (
+    best_for,
+    hypercube_response,
+    k_ary_response,
+    linear_hashing,
+    randomized_response,
+    subset_selection,
+)
 from askance.aggregator.learners import (
     Adaptive,
     Allocation,
@@ -92,15 +100,7 @@ from askance.client.queries import (
     vector,
     where,
 )
-from askance.client.randomizers import (
-    Channel,
-    best_for,
-    hypercube_response,
-    k_ary_response,
-    linear_hashing,
-    randomized_response,
-    subset_selection,
-)
+from askance.client.randomizers import Channel
 from askance.simulation.behaviour import Misbehaviour
 from askance.simulation.experiments import (
     Named,

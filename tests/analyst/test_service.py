@@ -19,13 +19,13 @@ from askance.aggregator.analyst.channels import unreachable
 from askance.aggregator.analyst.wire import REASON_KEY, SERVICE, encode_submission
 from askance.aggregator.clock import system_now_s
 from askance.aggregator.desk import DeskLimits
+from askance.aggregator.families import best_for
 from askance.aggregator.store import MemoryStore, StudyState
 from askance.aggregator.study import Study
 from askance.client.codec import digest_of
 from askance.client.errors import InvalidParameter, PlanRefused
 from askance.client.messages import SignedStudy
 from askance.client.queries import predicate
-from askance.client.randomizers import best_for
 from askance.client.service import Metadata
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 import askance.client.device.core
 import askance.client.ledger.memory
 import askance.client.ledger.sqlite
+from askance.aggregator.families import k_ary_response, randomized_response
 from askance.client.codec import (
     decode_report,
     digest_of,
@@ -39,7 +40,7 @@ from askance.client.queries import (
     where,
 )
 from askance.client.queries.evaluate import Compiled
-from askance.client.randomizers import SystemCoins, k_ary_response, randomized_response
+from askance.client.randomizers import SystemCoins
 from askance.protos.v1 import exchange_pb2, query_pb2, randomizer_pb2, schema_pb2, study_pb2
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))

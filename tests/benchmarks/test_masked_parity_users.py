@@ -14,6 +14,7 @@ import pytest
 from scipy.stats import binom, chi2
 
 from askance.aggregator.estimation import estimate
+from askance.aggregator.families import best_for
 from askance.aggregator.learners import (
     Answer,
     Answers,
@@ -30,7 +31,6 @@ from askance.client.randomizers import (
     Randomizer,
     SignedSubsetSelection,
     SubsetSelection,
-    best_for,
 )
 from askance.simulation.counts import sample_levels, sample_tally
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from askance.aggregator.families import TableFamily, family_of, linear_hashing, subset_selection
 from askance.aggregator.tables import Conditional, Minimax, design_table
 from askance.client.device import Examiner
-from askance.client.randomizers import linear_hashing, subset_selection
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 NAT = 10**9
@@ -48,8 +48,10 @@ def test_the_optimum_is_that_of_the_best_subset_selection(load: Load, k: int, ep
     """To the rounding of integers, and no other randomizer of cells is below."""
     optimum = load("randomizer_cells").optimum(k, eps)
     nano = round(eps * NAT)
-    assert optimum == pytest.approx(float(subset_selection(k, nano).frequency_variance()), rel=1e-9)
-    assert float(linear_hashing(k, nano).frequency_variance()) >= optimum
+    assert optimum == pytest.approx(
+        float(family_of(subset_selection(k, nano)).frequency_variance()), rel=1e-9
+    )
+    assert float(family_of(linear_hashing(k, nano)).frequency_variance()) >= optimum
 
 
 @pytest.mark.parametrize("objective", [Minimax(), Conditional()])
@@ -61,12 +63,15 @@ def test_theory_is_the_variance_of_the_people_at_hand(
     monkeypatch.setattr(means, "LEVELS", 5)
     table = design_table(5, NAT, objective)
     channel, values = table.channel, table.values
-    each = [float(channel.conditional_variance(level, values)) for level in range(5)]
+    each = [float(TableFamily(channel).conditional_variance(level, values)) for level in range(5)]
     on_levels = np.array([-1, -1, -0.5, 0.5])
     expected = (2 * each[0] + each[1] + each[3]) / 4
     assert means._theory(table, on_levels) == pytest.approx(expected)
-    half = (channel.second_moment(2, values) + channel.second_moment(3, values)) / 2
-    grid = channel.moved_grid(values)
+    half = (
+        TableFamily(channel).second_moment(2, values)
+        + TableFamily(channel).second_moment(3, values)
+    ) / 2
+    grid = TableFamily(channel).moved_grid(values)
     between = half - ((grid[2] + grid[3]) / 2) ** 2
     assert means._theory(table, np.array([0.25])) == pytest.approx(float(between))
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance.aggregator.families import k_ary_response, randomized_response
 from askance.client.accounting import parse_epsilon
 from askance.client.codec import digest_of, encode_request, sign_study
 from askance.client.command.device import main
@@ -19,7 +20,7 @@ from askance.client.device import Device, Examiner, Policy
 from askance.client.ledger import Limits, mark_path
 from askance.client.messages import Request, StudyTerms
 from askance.client.queries import Bit, Category, Query, Real, Schema, category, predicate, real
-from askance.client.randomizers import Randomizer, k_ary_response, randomized_response
+from askance.client.randomizers import Randomizer
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 PUBLIC = KEY.public_key().public_bytes_raw()

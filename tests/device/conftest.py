@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance.aggregator.families import randomized_response
 from askance.client.accounting import parse_epsilon
 from askance.client.codec import decode_report, digest_of, encode_request, sign_study
 from askance.client.device import Device, Examiner, Policy
 from askance.client.ledger import Ledger, MemoryLedger
 from askance.client.messages import Refusal, Report, Request, SignedStudy, StudyTerms
 from askance.client.queries import Bit, Category, Query, Real, Schema, predicate
-from askance.client.randomizers import Randomizer, randomized_response
+from askance.client.randomizers import Randomizer
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 STRANGER = Ed25519PrivateKey.from_private_bytes(bytes(range(1, 33)))

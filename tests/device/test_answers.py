@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from askance.aggregator.families import k_ary_response, randomized_response, subset_selection
 from askance.client.accounting import parse_epsilon
 from askance.client.codec import digest_of
 from askance.client.errors import StoreError
@@ -15,13 +16,7 @@ from askance.client.ledger import Charge, Limits, MemoryLedger, SqliteLedger
 from askance.client.ledger.contract import Compose
 from askance.client.messages import Reason, Refusal
 from askance.client.queries import category, predicate, real
-from askance.client.randomizers import (
-    COIN_SPACE,
-    SystemCoins,
-    k_ary_response,
-    randomized_response,
-    subset_selection,
-)
+from askance.client.randomizers import COIN_SPACE, SystemCoins
 
 if TYPE_CHECKING:
     from tests.device.conftest import Bench, ChosenCoins

@@ -10,15 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from askance.aggregator.families import k_ary_response, randomized_response, subset_selection
 from askance.client.accounting import parse_epsilon
 from askance.client.messages import Refusal, SignedStudy
 from askance.client.queries import Query, category, clip, predicate, real, sigmoid, where
-from askance.client.randomizers import (
-    Randomizer,
-    k_ary_response,
-    randomized_response,
-    subset_selection,
-)
+from askance.client.randomizers import Randomizer
 
 if TYPE_CHECKING:
     from tests.device.conftest import Bench, ChosenCoins

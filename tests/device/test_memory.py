@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from askance.aggregator.families import randomized_response
 from askance.client.codec import MAX_MESSAGE_BYTES, digest_of, encode_query, encode_randomizer
 from askance.client.device import ExaminedStudy, Examiner
 from askance.client.device.examination import KEPT_PER_BYTE, MEMORY_PER_BYTE
@@ -26,7 +27,6 @@ from askance.client.queries import (
     vector,
     where,
 )
-from askance.client.randomizers import randomized_response
 from askance.protos.v1 import exchange_pb2, query_pb2, randomizer_pb2
 
 SCHEMA = Schema("person", 1, bit=Bit(), small=Integer(0, 100), bits=Bits(4_000))

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from askance.aggregator.families import k_ary_response, randomized_response
 from askance.client.accounting import parse_epsilon
 from askance.client.codec import MAX_MESSAGE_BYTES, decode_report, digest_of
 from askance.client.device import Device
 from askance.client.messages import Reason, Refusal, SignedStudy
 from askance.client.queries import Bit, Schema, category, predicate, real
-from askance.client.randomizers import k_ary_response, randomized_response
 from askance.protos.v1 import exchange_pb2 as pb
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from askance.aggregator.families import hypercube_response, k_ary_response, randomized_response
 from askance.client.accounting import parse_epsilon
 from askance.client.codec import decode_report, digest_of
 from askance.client.device import MAX_REFUSALS, Device, TooManyRefusals
 from askance.client.ledger import MemoryLedger, Overrun
 from askance.client.messages import Reason, Refusal, SignedStudy
 from askance.client.queries import EncodedRecord, category, predicate, real, vector
-from askance.client.randomizers import hypercube_response, k_ary_response, randomized_response
 from askance.protos.v1 import exchange_pb2 as pb
 
 if TYPE_CHECKING:

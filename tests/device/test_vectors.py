@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from askance.client.accounting import parse_epsilon
-from askance.client.messages import Reason
-from askance.client.queries import Query, category, real, vector
-from askance.client.randomizers import (
-    COIN_SPACE,
-    HypercubeResponse,
-    Randomizer,
+from askance.aggregator.families import (
     hypercube_response,
     k_ary_response,
     randomized_response,
 )
+from askance.client.accounting import parse_epsilon
+from askance.client.messages import Reason
+from askance.client.queries import Query, category, real, vector
+from askance.client.randomizers import COIN_SPACE, HypercubeResponse, Randomizer
 
 if TYPE_CHECKING:
     from tests.device.conftest import Bench, ChosenCoins

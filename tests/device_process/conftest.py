@@ -16,6 +16,7 @@ import grpc
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance.aggregator.families import randomized_response
 from askance.aggregator.operation.certificates import self_made
 from askance.aggregator.operation.tokens import EnrolmentTokens
 from askance.aggregator.service import AggregatorServer, Parts, Settings
@@ -25,7 +26,6 @@ from askance.client.accounting import parse_epsilon
 from askance.client.codec import digest_of, encode_request, sign_study
 from askance.client.messages import Request, StudyTerms
 from askance.client.queries import Bit, Schema, predicate
-from askance.client.randomizers import randomized_response
 from askance.client.service import system_now_s
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))

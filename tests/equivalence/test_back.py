@@ -28,6 +28,7 @@ from askance.aggregator.equivalence import (
 )
 from askance.aggregator.equivalence.back import relative_error
 from askance.aggregator.equivalence.products import Factor
+from askance.aggregator.families import k_ary_response, randomized_response
 from askance.aggregator.learners import Answer, Answers, Batch, NonAdaptive
 from askance.aggregator.oracles import (
     CentreOracle,
@@ -39,7 +40,7 @@ from askance.aggregator.oracles import (
 )
 from askance.client.errors import InvalidAnswer, InvalidParameter, InvalidQuery
 from askance.client.queries import Bit, Integer, Schema, category, predicate, real
-from askance.client.randomizers import Channel, k_ary_response, randomized_response
+from askance.client.randomizers import Channel
 from askance.simulation.seeds import Seed
 from askance.simulation.words import SeededWords
 

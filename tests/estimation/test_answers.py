@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from askance.aggregator.estimation import clopper_pearson, estimate
+from askance.aggregator.families import best_for, family_of, randomized_response
 from askance.aggregator.learners import Question, neutral_answer
 from askance.client.errors import InvalidParameter
 from askance.client.queries import (
@@ -34,8 +35,6 @@ from askance.client.randomizers import (
     Randomizer,
     SignedSubsetSelection,
     SubsetSelection,
-    best_for,
-    randomized_response,
 )
 
 SCHEMA = Schema("s", 1, n=Integer(0, 2), k=Integer(0, 3), t=Real(-1, 3, 4), age=Integer(17, 90))
@@ -85,6 +84,13 @@ CASES = [
 Shares = Sequence[Fraction]
 
 
+def inclusion_of(randomizer: Randomizer) -> tuple[float, float]:
+    """Return the rates of a randomizer of cells."""
+    rates = family_of(randomizer).inclusion(0)
+    assert rates is not None
+    return float(rates.own), float(rates.other)
+
+
 def truth(question: Question, shares: Shares) -> list[Fraction]:
     """The values of the answer for a population with these shares of the randomizer's levels."""
     if question in (SIGNED, TWO_SIGNED):
@@ -99,10 +105,11 @@ def outcomes(
     randomizer: Randomizer, shares: Shares, n: int
 ) -> Iterator[tuple[np.ndarray, Fraction]]:
     """Every tally of n reports of a population, with its probability."""
-    alphabet = list(randomizer.alphabet())
+    alphabet = list(family_of(randomizer).alphabet())
     chance = {
         report: sum(
-            (f * randomizer.probability(x, report) for x, f in enumerate(shares)), Fraction()
+            (f * randomizer.probability(x, report) for x, f in enumerate(shares)),
+            Fraction(),
         )
         for report in alphabet
     }
@@ -111,7 +118,7 @@ def outcomes(
         ways = factorial(n) // prod(factorial(count) for count in times.values())
         rows = np.array([list(report) for report in reports], dtype=np.uint8)
         weight = prod((chance[report] ** count for report, count in times.items()), start=ways)
-        yield randomizer.tally(rows), Fraction(weight)
+        yield family_of(randomizer).tally(rows), Fraction(weight)
 
 
 def populations(levels: int) -> list[Shares]:
@@ -127,7 +134,7 @@ def test_values_are_unbiased_and_intervals_cover_jointly(
 ) -> None:
     """Enumerated: every tally of n reports, for corners and inner points of the populations."""
     alpha = 0.2
-    for n in (1, 8 if len(list(randomizer.alphabet())) <= 4 else 4):
+    for n in (1, 8 if len(list(family_of(randomizer).alphabet())) <= 4 else 4):
         for shares in populations(randomizer.levels):
             expected = truth(question, shares)
             mean = [Fraction()] * len(expected)
@@ -195,7 +202,7 @@ def test_a_signed_interval_is_the_difference_of_two_at_half_the_alpha() -> None:
     assert isinstance(randomizer, KaryResponse)
     counts, n = np.array([90, 30, 20, 50, 10]), 200
     answer = estimate(question, randomizer, counts, n, 0.2)
-    own, other = float(randomizer.rates.own), float(randomizer.rates.other)
+    own, other = inclusion_of(randomizer)
     lows, highs = ((end - other) / (own - other) for end in clopper_pearson(counts, n, 0.05))
     for pair in (0, 1):
         assert answer.lows[pair] == pytest.approx(max(lows[2 * pair] - highs[2 * pair + 1], -1))
@@ -256,7 +263,7 @@ def test_joint_coverage_at_a_size_of_practice() -> None:
     randomizer = best_for(8, 2_000_000_000)
     assert isinstance(randomizer, KaryResponse)
     shares = rng.dirichlet([1.0] * 8)
-    own, other = float(randomizer.rates.own), float(randomizer.rates.other)
+    own, other = inclusion_of(randomizer)
     misses = 0
     for _ in range(surveys):
         counts = rng.multinomial(n, other + shares * (own - other))

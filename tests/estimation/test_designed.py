@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from askance.aggregator.estimation import bias_of, check_decode, deviations, estimate, influence
 from askance.aggregator.estimation.intervals import empirical_bernstein
+from askance.aggregator.families import TableFamily, k_ary_response
 from askance.aggregator.learners import Answer, PriorMean, Question, SampleMean
 from askance.aggregator.tables import Conditional, DesignedTable, Prior, design_table, prior_at
 from askance.client.errors import InvalidParameter
 from askance.client.queries import Integer, Schema, category, real
-from askance.client.randomizers import COIN_SPACE, Channel, k_ary_response
+from askance.client.randomizers import COIN_SPACE, Channel
 
 SCHEMA = Schema("s", 1, n=Integer(10, 18))
 NUMBER = real(SCHEMA["n"])
@@ -54,7 +55,7 @@ def tallies(table: DesignedTable, levels: Sequence[int]) -> Iterator[tuple[list[
 @pytest.mark.parametrize("question", [SAMPLE, PRIOR])
 def test_an_answer_is_unbiased_up_to_what_is_told(question: Question) -> None:
     table = table_of(question)
-    bias = bias_of(table.channel, table.values)
+    bias = bias_of(TableFamily(table.channel), table.values)
     assert 0 < bias < Fraction(1, 10**6)
     for levels in ((0, 0), (4, 4), (1, 3), (2, 4)):
         found = Fraction()
@@ -157,7 +158,7 @@ def test_one_report_moves_an_answer_by_its_influence_at_most_and_that_is_attaine
 
 def test_decode_values_are_held_against_their_table() -> None:
     table = table_of(SAMPLE)
-    assert check_decode(SAMPLE, table.channel, table.values) is table.channel
+    assert check_decode(SAMPLE, table.channel, table.values).randomizer is table.channel
     for wrong in (
         tuple(2 * value for value in table.values),
         tuple(value + Fraction(1, 10**9) for value in table.values),

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from askance.aggregator.estimation import alpha_of, estimate, influence, joined
+from askance.aggregator.families import HypercubeFamily, family_of, hypercube_response
 from askance.aggregator.learners import Answer, Question
 from askance.client.errors import InvalidParameter
 from askance.client.queries import Real, Schema, vector
-from askance.client.randomizers import hypercube_response
 
 NAT = 10**9
 S = Schema("s", 1, x=Real(-1, 3, 4), y=Real(-1, 3, 4))
@@ -23,9 +23,13 @@ def test_the_values_are_unbiased_exactly() -> None:
     """Over all tallies of two users at 3 and -1, weighted by their probabilities."""
     randomizer = hypercube_response(2, NAT)
     expected = [Fraction(0), Fraction(0)]
-    for reports in product(randomizer.alphabet(), repeat=2):
-        weight = randomizer.probability(0b10, reports[0]) * randomizer.probability(0b11, reports[1])
-        counts = randomizer.tally(np.array([list(report) for report in reports], dtype=np.uint8))
+    for reports in product(family_of(randomizer).alphabet(), repeat=2):
+        weight = randomizer.probability(0b10, reports[0]) * 
+            randomizer
+        .probability(0b11, reports[1])
+        counts = family_of(randomizer).tally(
+            np.array([list(report) for report in reports], dtype=np.uint8)
+        )
         answer = estimate(QUESTION, randomizer, counts, 2, 0.05)
         for place, value in enumerate(answer.values):
             expected[place] += weight * Fraction(value)
@@ -38,8 +42,8 @@ def test_intervals_cover_jointly() -> None:
     Clopper-Pearson's excess; fewer than 90 % would be 5,000 draws' bad luck of 1e-6 at 88 %."""
     randomizer = hypercube_response(2, 2 * NAT)
     rng = np.random.default_rng(1)
-    own, n, runs = float(randomizer.rates.own), 60, 5_000
-    other = float(randomizer.rates.other)
+    own, n, runs = float(HypercubeFamily(randomizer).rates.own), 60, 5_000
+    other = float(HypercubeFamily(randomizer).rates.other)
     plus = np.array([20, 45])  # how many of the users have each component at the high end
     counts = rng.binomial(plus, own, (runs, 2)) + rng.binomial(n - plus, other, (runs, 2))
     truth = [-1 + 4 * share / n for share in plus]

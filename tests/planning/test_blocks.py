@@ -7,12 +7,17 @@ from math import exp, tanh
 
 import pytest
 
+from askance.aggregator.families import (
+    HypercubeFamily,
+    hypercube_response,
+    randomized_response,
+)
 from askance.aggregator.learners import Allocation, Batch, Question
 from askance.aggregator.planning import n_variance, plan_batch, randomizer_text, tail_of
 from askance.aggregator.planning.blocks import block_size, block_variance, blocks_of
 from askance.client.errors import InvalidParameter
 from askance.client.queries import Real, Schema, predicate, vector
-from askance.client.randomizers import HypercubeResponse, hypercube_response, randomized_response
+from askance.client.randomizers import HypercubeResponse
 
 NAT = 10**9
 BETA = 1e-3
@@ -120,7 +125,9 @@ def test_an_open_tolerance_divides_users_by_need() -> None:
     threes, twos = users[:2], users[2:]
     assert max(threes) - min(threes) <= 1
     assert max(twos) - min(twos) <= 1
-    exact = [1 / hypercube_response(size, 3 * NAT).agreement ** 2 for size in (3, 2)]
+    exact = [
+        1 / HypercubeFamily(hypercube_response(size, 3 * NAT)).agreement ** 2 for size in (3, 2)
+    ]
     assert threes[0] / twos[0] == pytest.approx(float(exact[0] / exact[1]), rel=0.05)
     reached = [
         tail_of(Question(group.query), group.randomizer).tolerance(group.users, BETA)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from askance.aggregator.estimation import estimate
+from askance.aggregator.families import family_of
 from askance.aggregator.learners import (
     Answer,
     Answers,
@@ -60,7 +61,7 @@ class Crowd:
                     level = round_to_levels(value, query.low, query.high, 2, coin)
                 coins = [self._coins.getrandbits(64) for _ in range(randomizer.coins)]
                 reports.append(np.frombuffer(randomizer.randomize(level, coins), dtype=np.uint8))
-            counts = randomizer.tally(np.stack(reports))
+            counts = family_of(randomizer).tally(np.stack(reports))
             question = batch.questions[group.question]
             answers.append(estimate(question, randomizer, counts, group.users, 0.05))
         self._round += 1

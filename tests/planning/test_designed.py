@@ -6,6 +6,7 @@ from math import exp
 
 import pytest
 
+from askance.aggregator.families import best_for, randomized_response
 from askance.aggregator.learners import Batch, PriorMean, Question, SampleMean
 from askance.aggregator.learners.aims import middle
 from askance.aggregator.planning import (
@@ -19,7 +20,6 @@ from askance.aggregator.planning import (
 )
 from askance.aggregator.tables import MAX_NANO_NATS, MIN_NANO_NATS
 from askance.client.queries import Real, Schema, real
-from askance.client.randomizers import best_for, randomized_response
 
 NAT = 10**9
 NUMBER = real(Schema("s", 1, t=Real(-1, 3, 8))["t"])

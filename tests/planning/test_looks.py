@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from askance.aggregator.estimation.intervals import clopper_pearson
+from askance.aggregator.families import best_for
 from askance.aggregator.learners import (
     Allocation,
     Batch,
@@ -26,7 +27,6 @@ from askance.aggregator.planning.looks import can_end_early
 from askance.client.errors import InvalidParameter
 from askance.client.messages import MAX_WAVES
 from askance.client.queries import Category, Integer, Schema, category, predicate
-from askance.client.randomizers import best_for
 
 NAT = 10**9
 SCHEMA = Schema("s", 1, n=Integer(0, 9), c=Category("abcd"))

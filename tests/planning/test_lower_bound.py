@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from askance.aggregator.families import best_for
 from askance.aggregator.learners import Question
 from askance.aggregator.planning import least_users, tail_of
 from askance.client.queries import (
@@ -24,7 +25,6 @@ from askance.client.queries import (
     real,
     signed,
 )
-from askance.client.randomizers import best_for
 
 SCHEMA = Schema("s", 1, n=Integer(0, 8), t=Real(-10, 10))
 PREDICATE = predicate(SCHEMA["n"] == 1)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from askance.aggregator.families import best_for
 from askance.aggregator.learners import (
     Allocation,
     Answer,
@@ -49,7 +50,6 @@ from askance.client.queries import (
     real,
     signed,
 )
-from askance.client.randomizers import best_for
 
 NAT = 10**9
 SCHEMA = Schema("s", 1, n=Integer(0, 9), c=Category("abcd"), t=Real(0, 10))

@@ -6,6 +6,13 @@ from fractions import Fraction
 
 import pytest
 
+from askance.aggregator.families import (
+    best_for,
+    hadamard_sign,
+    randomized_response,
+    signed_subset_selection,
+    subset_selection,
+)
 from askance.aggregator.learners import Question
 from askance.aggregator.planning import Binomial, Scored, Ternary, n_variance, tail_of
 from askance.aggregator.planning.precision import candidates, randomizer_text
@@ -18,11 +25,6 @@ from askance.client.randomizers import (
     LinearHashing,
     SignedSubsetSelection,
     SubsetSelection,
-    best_for,
-    hadamard_sign,
-    randomized_response,
-    signed_subset_selection,
-    subset_selection,
 )
 
 SCHEMA = Schema("s", 1, n=Integer(0, 63), t=Real(-4, 12), k=Integer(0, 2), pairs=Integer(0, 4096))

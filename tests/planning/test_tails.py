@@ -11,6 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, multinomial
 
+from askance.aggregator.families import (
+    SignedSubsetFamily,
+    best_for,
+    family_of,
+    hadamard_sign,
+    signed_subset_selection,
+)
 from askance.aggregator.learners import Question
 from askance.aggregator.planning import Binomial, Scored, Tail, Ternary, tail_of
 from askance.aggregator.planning.precision import pair_rates
@@ -23,9 +30,6 @@ from askance.client.randomizers import (
     Randomizer,
     SignedSubsetSelection,
     SubsetSelection,
-    best_for,
-    hadamard_sign,
-    signed_subset_selection,
 )
 
 probabilities = st.floats(0.01, 0.99)
@@ -170,14 +174,14 @@ def test_signs_never_take_more_than_hoeffding(tau: float, beta: float, epsilon: 
 )
 def test_pair_rates_are_those_of_the_alphabet(randomizer: KaryResponse | SubsetSelection) -> None:
     def holds(report: bytes, cell: int) -> bool:
-        tally = randomizer.tally(np.frombuffer(report, dtype=np.uint8).reshape(1, -1))
+        tally = family_of(randomizer).tally(np.frombuffer(report, dtype=np.uint8).reshape(1, -1))
         return bool(tally[cell])
 
     expected = []
     for level in (1, 2, 0):  # the user is at the given cell, at the other one, elsewhere
         chances = [
             randomizer.probability(level, report)
-            for report in randomizer.alphabet()
+            for report in family_of(randomizer).alphabet()
             if holds(report, 1) and not holds(report, 2)
         ]
         expected.append(sum(chances, Fraction()))
@@ -190,8 +194,10 @@ def test_pair_rates_of_hashes_are_the_worst_over_cells(cells: int, modulus: int)
     randomizer = LinearHashing(cells, modulus, COIN_SPACE // (modulus + 3))
     rates = pair_rates(randomizer)
     holds = [
-        randomizer.tally(np.frombuffer(report, dtype=np.uint8).reshape(1, -1)).astype(bool)
-        for report in randomizer.alphabet()
+        family_of(randomizer)
+        .tally(np.frombuffer(report, dtype=np.uint8).reshape(1, -1))
+        .astype(bool)
+        for report in family_of(randomizer).alphabet()
     ]
     strays = set()
     for plus, minus in ((0, 1), (1, 2), (3, 4)):
@@ -199,7 +205,7 @@ def test_pair_rates_of_hashes_are_the_worst_over_cells(cells: int, modulus: int)
             chance = sum(
                 (
                     randomizer.probability(level, report)
-                    for report, in_ in zip(randomizer.alphabet(), holds, strict=True)
+                    for report, in_ in zip(family_of(randomizer).alphabet(), holds, strict=True)
                     if in_[plus] and not in_[minus]
                 ),
                 Fraction(),
@@ -303,7 +309,7 @@ def test_the_sharp_bound_holds_wherever_users_elsewhere_are(values: int, epsilon
 
 def _points_to_plus(randomizer: SignedSubsetSelection, level: int) -> Fraction:
     """P[the report contains value 0 with +], by its alphabet."""
-    reports = (report for report in randomizer.alphabet() if report[0] & 0x80)
+    reports = (report for report in family_of(randomizer).alphabet() if report[0] & 0x80)
     return sum((randomizer.probability(level, report) for report in reports), Fraction())
 
 
@@ -311,7 +317,7 @@ def test_cells_of_strays_cost_next_to_nothing() -> None:
     """d = 32 at eps = 2: against a tail whose users elsewhere are all neutral."""
     randomizer = signed_subset_selection(32, 2 * 10**9)
     hit, miss, stray = map(float, pair_rates(randomizer))
-    least = float(randomizer.least_stray)
+    least = float(SignedSubsetFamily(randomizer).least_stray)
     alike, unlike = (Ternary(hit, miss, stray, 1 / 64, end) for end in (None, least))
     assert alike.users(1 / 64, 1e-3) <= unlike.users(1 / 64, 1e-3)
     assert unlike.users(1 / 64, 1e-3) < 1.005 * alike.users(1 / 64, 1e-3)

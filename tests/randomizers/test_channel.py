@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from askance.aggregator.families import TableFamily, family_of, randomized_response
 from askance.client.errors import InvalidParameter
-from askance.client.randomizers import COIN_SPACE, Channel, PrivacyLoss, randomized_response
+from askance.client.randomizers import COIN_SPACE, Channel, PrivacyLoss
 
 M = COIN_SPACE
 HALF = M // 2
@@ -96,14 +97,14 @@ def test_equal_rows_cost_nothing_and_tell_nothing() -> None:
     assert channel.loss == PrivacyLoss(1, 1)
     assert channel.loss.nano_nats == 0
     with pytest.raises(InvalidParameter, match="linearly dependent"):
-        channel.frequencies((1, 1), 2)
+        family_of(channel).frequencies((1, 1), 2)
 
 
 def test_fewer_symbols_than_levels_tell_no_shares() -> None:
     channel = Channel((EVEN, (1, M - 1), (M - 1, 1)))
     with pytest.raises(InvalidParameter, match="3 levels cannot be told apart by 2 symbols"):
-        channel.frequencies((1, 1), 2)
-    assert channel.moved_grid((0, 1))[0] == Fraction(1, 2)
+        family_of(channel).frequencies((1, 1), 2)
+    assert TableFamily(channel).moved_grid((0, 1))[0] == Fraction(1, 2)
 
 
 @settings(max_examples=30)
@@ -112,7 +113,7 @@ def test_frequencies_are_unbiased_for_every_table_that_tells_them(channel: Chann
     for level, row in enumerate(channel.table):
         # The law of a level is itself a tally: of 2^64 reports, row[y] of symbol y.
         try:
-            shares = channel.frequencies(row, M)
+            shares = family_of(channel).frequencies(row, M)
         except InvalidParameter:
             assert rank(channel.table) < channel.levels
             return
@@ -124,43 +125,45 @@ def test_a_vanishing_minor_is_no_obstacle() -> None:
     rows = [(4, 4, 7, 1), (4, 4, 2, 6), (1, 9, 3, 3), (2, 5, 5, 4)]
     channel = Channel(tuple(tuple(entry * (M // 16) for entry in row) for row in rows))
     for level, row in enumerate(channel.table):
-        assert list(channel.frequencies(row, M)) == [int(v == level) for v in range(4)]
+        assert list(family_of(channel).frequencies(row, M)) == [int(v == level) for v in range(4)]
 
 
 def test_the_largest_table_is_inverted_exactly() -> None:
     rows = [row_of([900 if x == y else 1 + (x * y) % 7 for y in range(64)]) for x in range(64)]
     channel = Channel(tuple(rows))
-    assert list(channel.frequencies(rows[63], M)) == [0] * 63 + [1]
+    assert list(family_of(channel).frequencies(rows[63], M)) == [0] * 63 + [1]
 
 
 @given(channels(), st.data())
 def test_moments_are_those_of_the_table(channel: Channel, data: st.DataObject) -> None:
     a = [data.draw(st.fractions(-9, 9, max_denominator=99)) for _ in range(channel.symbols)]
-    grid = channel.moved_grid(a)
+    grid = TableFamily(channel).moved_grid(a)
     for x, row in enumerate(channel.table):
         law = [(value, Fraction(entry, M)) for value, entry in zip(a, row, strict=True)]
         mean = sum(value * p for value, p in law)
         assert grid[x] == mean
-        assert channel.second_moment(x, a) == sum(value**2 * p for value, p in law)
-        assert channel.conditional_variance(x, a) == sum((v - mean) ** 2 * p for v, p in law)
-        assert channel.conditional_variance(x, a) >= 0
+        assert TableFamily(channel).second_moment(x, a) == sum(value**2 * p for value, p in law)
+        assert TableFamily(channel).conditional_variance(x, a) == sum(
+            (v - mean) ** 2 * p for v, p in law
+        )
+        assert TableFamily(channel).conditional_variance(x, a) >= 0
 
 
 @given(channels(), st.data())
 def test_covering_makes_the_ends_exact(channel: Channel, data: st.DataObject) -> None:
     a = [data.draw(st.fractions(-9, 9, max_denominator=99)) for _ in range(channel.symbols)]
-    before = channel.moved_grid(a)
+    before = TableFamily(channel).moved_grid(a)
     if before[0] == before[-1]:
         with pytest.raises(InvalidParameter, match="first level from the last"):
-            channel.covering(a)
+            TableFamily(channel).covering(a)
         return
-    covered = channel.covering(a)
-    after = channel.moved_grid(covered)
+    covered = TableFamily(channel).covering(a)
+    after = TableFamily(channel).moved_grid(covered)
     assert [after[0], after[-1]] == [-1, 1]
     last = channel.levels - 1
     left = max(abs(after[i] - (Fraction(2 * i, last) - 1)) for i in range(channel.levels))
-    assert channel.bias(covered) == left
-    assert channel.bias(covered, after) == 0
+    assert TableFamily(channel).bias(covered) == left
+    assert TableFamily(channel).bias(covered, after) == 0
 
 
 def test_duchi_is_randomized_response_without_bias() -> None:
@@ -172,18 +175,22 @@ def test_duchi_is_randomized_response_without_bias() -> None:
         (4 * 10**9, 1.076),
     ]:
         channel = randomized_response(nano)
-        values = channel.covering((-1, 1))
-        assert channel.bias(values) == 0
+        values = TableFamily(channel).covering((-1, 1))
+        assert TableFamily(channel).bias(values) == 0
         assert values[0] == -values[1]
-        assert channel.second_moment(0, values) == channel.second_moment(1, values)
-        assert float(channel.second_moment(0, values)) == pytest.approx(squared, rel=1e-3)
+        assert TableFamily(channel).second_moment(0, values) == TableFamily(channel).second_moment(
+            1, values
+        )
+        assert float(TableFamily(channel).second_moment(0, values)) == pytest.approx(
+            squared, rel=1e-3
+        )
 
 
 def test_decode_values_of_another_length_are_refused() -> None:
     channel = randomized_response(10**9)
     with pytest.raises(InvalidParameter, match="2 decode values, found 3"):
-        channel.moved_grid((1, 2, 3))
+        TableFamily(channel).moved_grid((1, 2, 3))
     with pytest.raises(InvalidParameter, match="2 points, found 1"):
-        channel.bias((0, 1), (0,))
+        TableFamily(channel).bias((0, 1), (0,))
     with pytest.raises(InvalidParameter, match="level"):
-        channel.second_moment(-1, (0, 1))
+        TableFamily(channel).second_moment(-1, (0, 1))

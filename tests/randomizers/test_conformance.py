@@ -11,6 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from askance.aggregator.families import (
+    family_of,
+    hadamard_sign,
+    k_ary_response,
+    linear_hashing,
+    randomized_response,
+    signed_subset_selection,
+    subset_selection,
+)
 from askance.client.errors import InvalidParameter
 from askance.client.randomizers import (
     COIN_SPACE,
@@ -19,15 +28,8 @@ from askance.client.randomizers import (
     KaryResponse,
     LinearHashing,
     Randomizer,
-    SignedRandomizer,
     SignedSubsetSelection,
     SubsetSelection,
-    hadamard_sign,
-    k_ary_response,
-    linear_hashing,
-    randomized_response,
-    signed_subset_selection,
-    subset_selection,
 )
 
 Law = Callable[[Randomizer, int], "Counter[bytes]"]
@@ -104,28 +106,31 @@ def some_levels(randomizer: Randomizer) -> list[int]:
 
 def estimated(randomizer: Randomizer, counts: Any, n: int) -> tuple[Fraction, ...]:
     """Shares of levels, or signed values where only these are told."""
-    if isinstance(randomizer, SignedRandomizer):
-        return randomizer.signed_values(counts, n)
-    return randomizer.frequencies(counts, n)
+    signed = family_of(randomizer).signed
+    if signed is not None:
+        return signed.signed_values(counts, n)
+    return family_of(randomizer).frequencies(counts, n)
 
 
 def truth(randomizer: Randomizer, level: int) -> list[int]:
     """What is estimated, for a population at one level."""
-    if isinstance(randomizer, SignedRandomizer):
-        return [(level // 2 == j) * (1 - 2 * (level % 2)) for j in range(randomizer.values)]
+    if family_of(randomizer).signed is not None:
+        return [(level // 2 == j) * (1 - 2 * (level % 2)) for j in range(randomizer.levels // 2)]
     return [int(v == level) for v in range(randomizer.levels)]
 
 
 @every
 def test_probabilities_sum_to_one(randomizer: Randomizer) -> None:
     for level in some_levels(randomizer):
-        total = sum(randomizer.probability(level, report) for report in randomizer.alphabet())
+        total = sum(
+            randomizer.probability(level, report) for report in family_of(randomizer).alphabet()
+        )
         assert total == 1
 
 
 @every
 def test_exactly_the_alphabet_is_valid(randomizer: Randomizer) -> None:
-    alphabet = list(randomizer.alphabet())
+    alphabet = list(family_of(randomizer).alphabet())
     assert len(set(alphabet)) == len(alphabet)
     assert randomizer.width <= 2
     words = (bytes(word) for word in product(range(256), repeat=randomizer.width))
@@ -134,7 +139,7 @@ def test_exactly_the_alphabet_is_valid(randomizer: Randomizer) -> None:
 
 @every
 def test_other_lengths_and_the_missing_report_are_not_valid(randomizer: Randomizer) -> None:
-    report = next(randomizer.alphabet())
+    report = next(family_of(randomizer).alphabet())
     for other in (b"", report[1:], report + b"\0", b"\0" + report, b"\xff" * randomizer.width):
         assert not randomizer.valid(other)
         assert randomizer.probability(0, other) == 0
@@ -144,7 +149,7 @@ def test_other_lengths_and_the_missing_report_are_not_valid(randomizer: Randomiz
 def test_every_report_is_emitted_and_no_other(randomizer: Randomizer, law: Law) -> None:
     """Peers' defects: a last item that never comes, a true item that always comes first."""
     for level in range(randomizer.levels):
-        assert set(law(randomizer, level)) == set(randomizer.alphabet())
+        assert set(law(randomizer, level)) == set(family_of(randomizer).alphabet())
 
 
 @every_small
@@ -168,7 +173,7 @@ def test_the_loss_bounds_the_serialised_reports_and_is_tight(
     laws = [law(randomizer, level) for level in range(randomizer.levels)]
     worst = max(
         Fraction(max(column), min(column))
-        for column in ([law[report] for law in laws] for report in randomizer.alphabet())
+        for column in ([law[report] for law in laws] for report in family_of(randomizer).alphabet())
     )
     stated = Fraction(randomizer.loss.numerator, randomizer.loss.denominator)
     assert worst <= stated
@@ -182,8 +187,8 @@ def test_the_loss_bounds_the_serialised_reports_and_is_tight(
 def test_frequencies_are_unbiased(randomizer: Randomizer) -> None:
     """sum_y Pr[y | x] estimate(y) is the x-th unit vector: linear, so it holds for n users."""
     estimates = {
-        report: estimated(randomizer, randomizer.tally(columns(report)), 1)
-        for report in randomizer.alphabet()
+        report: estimated(randomizer, family_of(randomizer).tally(columns(report)), 1)
+        for report in family_of(randomizer).alphabet()
     }
     for level in some_levels(randomizer):
         expected = [
@@ -202,43 +207,49 @@ def test_the_stated_variance_is_that_of_the_estimates(randomizer: Randomizer) ->
     averages = []
     for level in range(randomizer.levels):
         squares = Fraction()
-        for report in randomizer.alphabet():
-            shares = estimated(randomizer, randomizer.tally(columns(report)), 1)
+        for report in family_of(randomizer).alphabet():
+            shares = estimated(randomizer, family_of(randomizer).tally(columns(report)), 1)
             squares += randomizer.probability(level, report) * sum(f * f for f in shares)
         averages.append((squares - 1) * Fraction(1, len(truth(randomizer, level))))
-    if isinstance(randomizer, SignedRandomizer):
+    signed = family_of(randomizer).signed
+    if signed is not None:
         averages.pop()  # the neutral level's
-        assert randomizer.value_variance() == max(averages)
+        assert signed.value_variance() == max(averages)
     else:
-        assert randomizer.frequency_variance() == max(averages)
+        assert family_of(randomizer).frequency_variance() == max(averages)
     if randomizer is not UNEVEN and randomizer is not SMALL[2]:
         assert len(set(averages)) == 1
 
 
 @every
 def test_tallies_add_up_in_any_order_and_shards(randomizer: Randomizer) -> None:
-    reports = columns(*list(randomizer.alphabet())[:50] * 3)
-    whole = randomizer.tally(reports)
-    parts = randomizer.tally(reports[::-1][:7]) + randomizer.tally(reports[::-1][7:])
+    reports = columns(*list(family_of(randomizer).alphabet())[:50] * 3)
+    whole = family_of(randomizer).tally(reports)
+    parts = family_of(randomizer).tally(reports[::-1][:7]) + family_of(randomizer).tally(
+        reports[::-1][7:]
+    )
     assert whole.dtype == np.int64
     assert (whole == parts).all()
-    assert not randomizer.tally(reports[:0]).any()
+    assert not family_of(randomizer).tally(reports[:0]).any()
 
 
 @every
 def test_a_tally_refuses_what_is_outside_the_alphabet(randomizer: Randomizer) -> None:
-    good = next(randomizer.alphabet())
+    good = next(family_of(randomizer).alphabet())
     with pytest.raises(InvalidParameter, match="found 1 others"):
-        randomizer.tally(columns(good, b"\xff" * randomizer.width))
+        family_of(randomizer).tally(columns(good, b"\xff" * randomizer.width))
     with pytest.raises(InvalidParameter, match="shape"):
-        randomizer.tally(columns(good + b"\0"))
+        family_of(randomizer).tally(columns(good + b"\0"))
     with pytest.raises(InvalidParameter, match="int64"):
-        randomizer.tally(columns(good).astype(np.int64))
+        family_of(randomizer).tally(columns(good).astype(np.int64))
 
 
 @every
 def test_an_estimate_refuses_what_is_no_tally(randomizer: Randomizer) -> None:
-    counts = [int(c) for c in randomizer.tally(columns(*list(randomizer.alphabet())[:2]))]
+    counts = [
+        int(c)
+        for c in family_of(randomizer).tally(columns(*list(family_of(randomizer).alphabet())[:2]))
+    ]
     bads = [(counts, 0), (counts[:-1], 2), ([-1, *counts[1:]], 2), ([3, *counts[1:]], 2)]
     if not isinstance(randomizer, LinearHashing | HadamardSign):  # theirs have no fixed sum
         bads.append((counts, 3))
@@ -255,7 +266,7 @@ def test_a_draw_refuses_other_levels_and_coins(randomizer: Randomizer) -> None:
             randomizer.randomize(level, coins)
         assert str(level) not in str(caught.value).replace(f"0..{randomizer.levels - 1}", "")
         with pytest.raises(InvalidParameter, match="level"):
-            randomizer.probability(level, next(randomizer.alphabet()))
+            randomizer.probability(level, next(family_of(randomizer).alphabet()))
     bad: list[Any] = [[], [*coins, 0], [-1, *coins[1:]], [2**64, *coins[1:]], ["0", *coins[1:]]]
     for words in bad:
         with pytest.raises(InvalidParameter, match="coin"):
@@ -272,10 +283,10 @@ def test_fixed_width_integers_do_not_wrap_around(randomizer: Randomizer) -> None
     for level in some_levels(randomizer):
         expected = randomizer.randomize(level, words)
         assert randomizer.randomize(int(np.int16(level)), narrow) == expected
-    report = next(randomizer.alphabet())
-    counts = randomizer.tally(columns(report)) * 2**61
+    report = next(family_of(randomizer).alphabet())
+    counts = family_of(randomizer).tally(columns(report)) * 2**61
     shares = estimated(randomizer, counts, 2**61)
-    assert shares == estimated(randomizer, randomizer.tally(columns(report)), 1)
+    assert shares == estimated(randomizer, family_of(randomizer).tally(columns(report)), 1)
 
 
 def test_canonical_bytes_tell_all_apart() -> None:

@@ -11,8 +11,9 @@ from math import comb, exp, log, sqrt, tanh
 import numpy as np
 import pytest
 
+from askance.aggregator.families import HypercubeFamily, family_of, hypercube_response
 from askance.client.errors import InvalidParameter
-from askance.client.randomizers import COIN_SPACE, HypercubeResponse, hypercube_response
+from askance.client.randomizers import COIN_SPACE, HypercubeResponse
 from askance.client.randomizers.hypercube_draws import (
     certified_ratio,
     draw_flips,
@@ -81,10 +82,10 @@ def test_agreement_is_the_mean_sign_over_all_reports(components: int) -> None:
             bit = 1 << component
             agrees = sum(
                 randomizer.probability(own, report)
-                for report in randomizer.alphabet()
+                for report in family_of(randomizer).alphabet()
                 if not (int.from_bytes(report, "big") ^ own) & bit
             )
-            assert agrees == (1 + randomizer.agreement) / 2
+            assert agrees == (1 + HypercubeFamily(randomizer).agreement) / 2
 
 
 def test_the_loss_is_attained_by_two_patterns_of_one_report() -> None:
@@ -99,13 +100,17 @@ def test_the_loss_is_attained_by_two_patterns_of_one_report() -> None:
 @pytest.mark.parametrize("nano", [NAT // 2, NAT, 2 * NAT, 4 * NAT])
 def test_one_component_is_warners_response_and_three_at_small_epsilon_duchis(nano: int) -> None:
     nats = nano / NAT
-    assert float(hypercube_response(1, nano).agreement) == pytest.approx(tanh(nats / 2), rel=1e-9)
+    assert float(HypercubeFamily(hypercube_response(1, nano)).agreement) == pytest.approx(
+        tanh(nats / 2), rel=1e-9
+    )
     duchi = HypercubeResponse(3, 1, 1)
     assert duchi.near == 4  # half of the patterns
     three = hypercube_response(3, nano)
     assert three.radius == (1 if nats < 1.9 else 0)
     if three.radius == 1:
-        assert float(three.agreement) == pytest.approx(tanh(nats / 2) * comb(2, 1) / 4, rel=1e-9)
+        assert float(HypercubeFamily(three).agreement) == pytest.approx(
+            tanh(nats / 2) * comb(2, 1) / 4, rel=1e-9
+        )
 
 
 @pytest.mark.parametrize("components", [2, 7, 16, 33])
@@ -116,7 +121,7 @@ def test_no_other_radius_agrees_better(components: int, nano: int) -> None:
     for radius in range(components):
         near = within[radius]
         other = comb(components - 1, radius) * (e - 1) / (e * near + within[-1] - near)
-        assert float(best.agreement) >= other * (1 - 1e-9)
+        assert float(HypercubeFamily(best).agreement) >= other * (1 - 1e-9)
     assert best.loss.fits(nano)
 
 
@@ -125,12 +130,14 @@ def test_shares_are_unbiased_exactly() -> None:
     randomizer = hypercube_response(2, NAT)
     users = (0b00, 0b01, 0b11, 0b11)
     expected = [Fraction(0), Fraction(0)]
-    for reports in product(randomizer.alphabet(), repeat=len(users)):
+    for reports in product(family_of(randomizer).alphabet(), repeat=len(users)):
         weight = Fraction(1)
         for level, report in zip(users, reports, strict=True):
             weight *= randomizer.probability(level, report)
-        counts = randomizer.tally(np.array([list(report) for report in reports], dtype=np.uint8))
-        for place, share in enumerate(randomizer.frequencies(counts, len(users))):
+        counts = family_of(randomizer).tally(
+            np.array([list(report) for report in reports], dtype=np.uint8)
+        )
+        for place, share in enumerate(family_of(randomizer).frequencies(counts, len(users))):
             expected[place] += weight * share
     assert expected == [Fraction(1, 2), Fraction(3, 4)]
 
@@ -144,8 +151,10 @@ def test_sampled_components_agree_as_often_as_stated() -> None:
         randomizer.randomize(own, [source.getrandbits(64) for _ in range(randomizer.coins)])
         for _ in range(n)
     ]
-    counts = randomizer.tally(np.array([list(row) for row in rows], dtype=np.uint8))
-    expected = [float(randomizer.rates.other)] * 50 + [float(randomizer.rates.own)] * 50
+    counts = family_of(randomizer).tally(np.array([list(row) for row in rows], dtype=np.uint8))
+    expected = [float(HypercubeFamily(randomizer).rates.other)] * 50 + [
+        float(HypercubeFamily(randomizer).rates.own)
+    ] * 50
     slack = sqrt(log(2 * 100 / ALPHA) / (2 * n))
     assert slack < 0.06 / 1.1
     assert np.abs(counts / n - expected).max() < slack
@@ -155,11 +164,13 @@ def test_a_report_is_the_pattern_after_a_zero_bit() -> None:
     randomizer = HypercubeResponse(8, 3, COIN_SPACE - 1)
     report = randomizer.randomize(0b1000_0001, [0] * randomizer.coins)
     assert report == bytes([0, 0b1000_0001])
-    assert list(randomizer.tally(np.array([list(report)], dtype=np.uint8))) == [1] + [0] * 6 + [1]
+    assert list(family_of(randomizer).tally(np.array([list(report)], dtype=np.uint8))) == [1] + [
+        0
+    ] * 6 + [1]
     assert not randomizer.valid(bytes([1, 0]))
     assert not randomizer.valid(b"\x00")
     with pytest.raises(InvalidParameter, match="patterns of 8"):
-        randomizer.tally(np.array([[1, 0]], dtype=np.uint8))
+        family_of(randomizer).tally(np.array([[1, 0]], dtype=np.uint8))
 
 
 @pytest.mark.parametrize("components", [1, 7, 8, 1024])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from askance.aggregator.families import family_of, k_ary_response
 from askance.client.errors import InvalidParameter
-from askance.client.randomizers import COIN_SPACE, KaryResponse, PrivacyLoss, k_ary_response
+from askance.client.randomizers import COIN_SPACE, KaryResponse, PrivacyLoss
 
 
 @pytest.mark.parametrize(
@@ -50,4 +51,4 @@ def test_the_others_are_counted_around_the_own_cell() -> None:
 
 def test_an_even_response_tells_no_shares() -> None:
     with pytest.raises(InvalidParameter, match="equally often"):
-        KaryResponse(2, COIN_SPACE // 2).frequencies((1, 0), 1)
+        family_of(KaryResponse(2, COIN_SPACE // 2)).frequencies((1, 0), 1)

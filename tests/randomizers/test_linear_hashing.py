@@ -8,8 +8,9 @@ from itertools import product
 import numpy as np
 import pytest
 
+from askance.aggregator.families import HashingFamily, family_of, linear_hashing
 from askance.client.errors import InvalidParameter
-from askance.client.randomizers import COIN_SPACE, LinearHashing, linear_hashing
+from askance.client.randomizers import COIN_SPACE, LinearHashing
 
 M = COIN_SPACE
 SHAPES = [(3, 2), (4, 2), (5, 2), (16, 2), (17, 2), (9, 3), (20, 3), (81, 3), (30, 5), (50, 7)]
@@ -33,7 +34,7 @@ def test_two_cells_collide_as_often_as_stated(cells: int, modulus: int) -> None:
                 same = sum(
                     randomizer.hash_value(a, two) == v for a, v in zip(hashes, values, strict=True)
                 )
-                assert Fraction(same, len(hashes)) == randomizer.collisions
+                assert Fraction(same, len(hashes)) == HashingFamily(randomizer).collisions
 
 
 @pytest.mark.parametrize("some", [1, 60, 700])
@@ -53,7 +54,7 @@ def test_counts_are_those_of_a_count_by_hand(cells: int, modulus: int, some: int
             expected[cell] += dot % modulus == code % modulus
     reports = b"".join(code.to_bytes(randomizer.width, "big") for code in codes)
     rows = np.frombuffer(reports, dtype=np.uint8).reshape(len(codes), -1)
-    assert randomizer.tally(rows).tolist() == expected
+    assert family_of(randomizer).tally(rows).tolist() == expected
 
 
 def digits_needed(cells: int, modulus: int) -> list[int]:
@@ -110,7 +111,7 @@ def test_parameters_out_of_range_are_refused(
 
 def test_an_even_value_tells_no_shares() -> None:
     with pytest.raises(InvalidParameter, match="equally often"):
-        LinearHashing(4, 2, M // 2).frequencies((1, 1, 0, 0), 1)
+        family_of(LinearHashing(4, 2, M // 2)).frequencies((1, 1, 0, 0), 1)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1, 3, 4])
@@ -121,8 +122,8 @@ def test_the_largest_family_is_estimated(epsilon: float) -> None:
     words = generator.integers(0, M, (n, 2), dtype=np.uint64).tolist()
     reports = b"".join(randomizer.randomize(40_000, coins) for coins in words)
     rows = np.frombuffer(reports, dtype=np.uint8).reshape(n, -1)
-    counts = randomizer.tally(rows)
-    rates = randomizer.rates
+    counts = family_of(randomizer).tally(rows)
+    rates = HashingFamily(randomizer).rates
     for cell, expected in ((40_000, rates.own), (39_999, rates.other), (0, rates.other)):
         deviation = float(n * expected * (1 - expected)) ** 0.5
         assert abs(int(counts[cell]) - n * float(expected)) < 5.5 * deviation

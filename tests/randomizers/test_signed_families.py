@@ -5,25 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 
-from askance.client.errors import InvalidParameter
-from askance.client.randomizers import (
-    COIN_SPACE,
-    HadamardSign,
-    SignedRandomizer,
-    SignedSubsetSelection,
+from askance.aggregator.families import (
+    HadamardFamily,
+    SignedFamily,
+    family_of,
     hadamard_sign,
     signed_subset_selection,
 )
+from askance.client.errors import InvalidParameter
+from askance.client.randomizers import COIN_SPACE, HadamardSign, Randomizer, SignedSubsetSelection
 from askance.client.randomizers.floyd import draw_members
 from askance.client.randomizers.signed_sets import certified_ratio, even_coins, opposite_coins
 
 M = COIN_SPACE
 NAT = 10**9
-BOTH: list[SignedRandomizer] = [
+BOTH: list[HadamardSign | SignedSubsetSelection] = [
     HadamardSign(1, M - M // 3),
     HadamardSign(3, M // 5),
     hadamard_sign(6, NAT),
@@ -33,7 +34,14 @@ BOTH: list[SignedRandomizer] = [
 ]
 
 
-def label(randomizer: SignedRandomizer) -> str:
+def signed(randomizer: Randomizer) -> SignedFamily[Any]:
+    """Return the family of a randomizer of signed values."""
+    family = family_of(randomizer).signed
+    assert family is not None
+    return family
+
+
+def label(randomizer: HadamardSign | SignedSubsetSelection) -> str:
     return f"{randomizer.name}-{randomizer.values}"
 
 
@@ -42,13 +50,15 @@ def rows(reports: list[bytes]) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]
 
 
 @pytest.mark.parametrize("randomizer", BOTH, ids=label)
-def test_sign_rates_are_those_of_the_alphabet(randomizer: SignedRandomizer) -> None:
+def test_sign_rates_are_those_of_the_alphabet(
+    randomizer: HadamardSign | SignedSubsetSelection,
+) -> None:
     """+ and - exchanged for the user are exchanged in the report, for every pair of values."""
-    values, rates = randomizer.values, randomizer.sign_rates
+    values, rates = randomizer.values, family_of(randomizer).pair_rates()
     strays = []
     pointed = [
-        (randomizer.pointing(randomizer.tally(rows([report])), 1), report)
-        for report in randomizer.alphabet()
+        (signed(randomizer).pointing(family_of(randomizer).tally(rows([report])), 1), report)
+        for report in family_of(randomizer).alphabet()
     ]
     for level, j in product(range(2 * values + 1), range(values)):
         plus = minus = Fraction()
@@ -64,7 +74,7 @@ def test_sign_rates_are_those_of_the_alphabet(randomizer: SignedRandomizer) -> N
             strays.append(plus)
     assert max(strays) == rates.stray
     if isinstance(randomizer, SignedSubsetSelection) and values > 1:
-        assert min(strays) == randomizer.least_stray
+        assert min(strays) == family_of(randomizer).least_stray
 
 
 def test_a_transform_counts_as_by_hand() -> None:
@@ -73,7 +83,7 @@ def test_a_transform_counts_as_by_hand() -> None:
     expected = [
         sum(1 - (bin(code // 2 & j).count("1") + code) % 2 for code in codes) for j in range(6)
     ]
-    assert randomizer.tally(rows([bytes([code]) for code in codes])).tolist() == expected
+    assert family_of(randomizer).tally(rows([bytes([code]) for code in codes])).tolist() == expected
 
 
 def test_a_signed_set_is_a_bitmap_in_the_order_of_unpackbits() -> None:
@@ -81,7 +91,7 @@ def test_a_signed_set_is_a_bitmap_in_the_order_of_unpackbits() -> None:
     randomizer = SignedSubsetSelection(3, 2, M - 1000)
     (report,) = [randomizer.randomize(3, [0, 0, 0, M - 1])]
     assert list(np.unpackbits(np.frombuffer(report, dtype=np.uint8))) == [1, 0, 0, 1, 0, 0, 0, 0]
-    assert list(randomizer.tally(rows([report]))) == [1, 0, 0, 1, 0, 0]
+    assert list(family_of(randomizer).tally(rows([report]))) == [1, 0, 0, 1, 0, 0]
 
 
 @pytest.mark.parametrize("items", [[0, 1], [0], [0, 2, 4], [0, 6], [0, 7]])
@@ -91,7 +101,7 @@ def test_a_bitmap_with_other_bits_is_not_valid(items: list[int]) -> None:
     report = np.packbits([int(i in items) for i in range(8)])
     assert not randomizer.valid(report.tobytes())
     with pytest.raises(InvalidParameter, match="2 of 3 signed values, found 1 others"):
-        randomizer.tally(report.reshape(1, 1))
+        family_of(randomizer).tally(report.reshape(1, 1))
 
 
 def law_of_few_bits(values: int, size: int, threshold: int, level: int, bits: int) -> Counter[int]:
@@ -170,17 +180,17 @@ def test_sizes_out_of_range_are_refused(size: int) -> None:
 
 
 @pytest.mark.parametrize("randomizer", BOTH, ids=label)
-def test_shares_of_cells_are_not_told(randomizer: SignedRandomizer) -> None:
-    counts = randomizer.tally(rows([next(randomizer.alphabet())]))
-    with pytest.raises(InvalidParameter, match="tells signed values, not the shares"):
-        randomizer.frequencies(counts, 1)
-    with pytest.raises(InvalidParameter, match="tells signed values, not the shares"):
-        randomizer.frequency_variance()
+def test_shares_of_cells_are_not_told(randomizer: HadamardSign | SignedSubsetSelection) -> None:
+    counts = family_of(randomizer).tally(rows([next(family_of(randomizer).alphabet())]))
+    with pytest.raises(InvalidParameter, match="estimates signed values, not the shares"):
+        family_of(randomizer).frequencies(counts, 1)
+    with pytest.raises(InvalidParameter, match="estimates signed values, not the shares"):
+        family_of(randomizer).frequency_variance()
 
 
 def test_signs_that_are_even_tell_nothing() -> None:
     with pytest.raises(InvalidParameter, match="equally often"):
-        HadamardSign(4, M // 2).signed_values((1, 1, 0, 0), 1)
+        HadamardFamily(HadamardSign(4, M // 2)).signed_values((1, 1, 0, 0), 1)
 
 
 @pytest.mark.parametrize("values", [1, 2, 4, 32767])

@@ -18,6 +18,7 @@ from types import FunctionType
 import pytest
 
 import askance.client.randomizers as package
+from askance.aggregator.families import family_of, randomized_response
 from askance.client.errors import InvalidParameter
 from askance.client.randomizers import (
     Channel,
@@ -30,7 +31,6 @@ from askance.client.randomizers import (
     SignedSubsetSelection,
     SubsetSelection,
 )
-from askance.client.randomizers.randomized_response import randomized_response
 
 CoinBits = Callable[[int], None]
 MODULES = [
@@ -74,7 +74,7 @@ def exact_ratio(randomizer: Randomizer, bits: int) -> Fraction:
     """The greatest ratio of two levels' chances of one report, over all levels and reports."""
     laws = [law(randomizer, level, bits) for level in range(randomizer.levels)]
     reports = set().union(*laws)
-    assert reports == set(randomizer.alphabet())
+    assert reports == set(family_of(randomizer).alphabet())
     assert all(each.total() == 1 << (bits * randomizer.coins) for each in laws)
     return max(
         Fraction(max(each[report] for each in laws), min(each[report] for each in laws))
@@ -86,7 +86,7 @@ def uniform_ratio(randomizer: Randomizer) -> Fraction:
     """The same of the stated probabilities, of draws that are uniform."""
     chances = [
         [randomizer.probability(level, report) for level in range(randomizer.levels)]
-        for report in randomizer.alphabet()
+        for report in family_of(randomizer).alphabet()
     ]
     return max(max(row) / min(row) for row in chances)
 
@@ -212,7 +212,7 @@ def test_a_sign_patterns_loss_covers_its_law_and_is_the_stated_bound(
     for threshold in (1, (1 << bits) // 3, (1 << bits) - 1):
         randomizer = HypercubeResponse(components, radius, threshold)
         found = law(randomizer, 0, bits)
-        assert set(found) == set(randomizer.alphabet())
+        assert set(found) == set(family_of(randomizer).alphabet())
         for level, coins in product(range(randomizer.levels), product((0, 5), repeat=3)):
             draw = [*coins, *[3] * randomizer.coins][: randomizer.coins]
             flips = int.from_bytes(randomizer.randomize(0, draw), "big")

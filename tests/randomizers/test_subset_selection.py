@@ -11,8 +11,9 @@ from math import comb, log, sqrt
 import numpy as np
 import pytest
 
+from askance.aggregator.families import SubsetFamily, family_of, subset_selection
 from askance.client.errors import InvalidParameter
-from askance.client.randomizers import COIN_SPACE, SubsetSelection, subset_selection
+from askance.client.randomizers import COIN_SPACE, SubsetSelection
 from askance.client.randomizers.floyd import certified_ratio, draw_members
 
 ALPHA = 1e-6
@@ -84,7 +85,7 @@ def test_a_report_is_a_bitmap_in_the_order_of_unpackbits() -> None:
     bits = np.unpackbits(np.frombuffer(report, dtype=np.uint8))
     assert len(report) == 2
     assert list(np.flatnonzero(bits)) == [0, 9, 10]
-    assert list(randomizer.tally(np.array([list(report)], dtype=np.uint8))) == [
+    assert list(family_of(randomizer).tally(np.array([list(report)], dtype=np.uint8))) == [
         int(cell in (0, 9, 10)) for cell in range(11)
     ]
 
@@ -94,14 +95,14 @@ def test_a_bitmap_with_other_bits_is_not_valid(bits: list[int]) -> None:
     report = np.packbits([int(i in bits) for i in range(16)])
     assert not SubsetSelection(11, 3, 1).valid(report.tobytes())
     with pytest.raises(InvalidParameter, match="3 of 11 cells, found 1 others"):
-        SubsetSelection(11, 3, 1).tally(report.reshape(1, 2))
+        family_of(SubsetSelection(11, 3, 1)).tally(report.reshape(1, 2))
 
 
 def test_no_report_is_all_ones() -> None:
     """All 0xFF is reserved for "missing": the fullest sets leave a bit free, in whole bytes too."""
     for cells in (2, 7, 8, 9, 16):
         randomizer = SubsetSelection(cells, cells - 1, 1)
-        assert b"\xff" * randomizer.width not in set(randomizer.alphabet())
+        assert b"\xff" * randomizer.width not in set(family_of(randomizer).alphabet())
 
 
 def test_the_number_of_coins_is_fixed_and_the_spare_one_ignored() -> None:
@@ -119,7 +120,7 @@ def test_the_number_of_coins_is_fixed_and_the_spare_one_ignored() -> None:
 def test_sampled_inclusion_rates_match() -> None:
     """n = 20,000 a level, Hoeffding over all pairs: a deviation of .03 would be found."""
     n, randomizer = 20_000, subset_selection(12, NAT)
-    cells, rates = randomizer.cells, randomizer.rates
+    cells, rates = randomizer.cells, SubsetFamily(randomizer).rates
     generator = random.Random("subset selection")
     margin = sqrt(log(2 * cells * cells / ALPHA) / (2 * n))
     assert margin < 0.03
@@ -130,7 +131,7 @@ def test_sampled_inclusion_rates_match() -> None:
             )
             for _ in range(n)
         )
-        counts = randomizer.tally(np.frombuffer(reports, dtype=np.uint8).reshape(n, -1))
+        counts = family_of(randomizer).tally(np.frombuffer(reports, dtype=np.uint8).reshape(n, -1))
         for cell in range(cells):
             expected = rates.own if cell == level else rates.other
             assert abs(counts[cell] / n - float(expected)) < margin
@@ -151,7 +152,7 @@ def test_parameters_out_of_range_are_refused(cells: int, size: int, threshold: i
 def test_an_even_subset_tells_no_shares() -> None:
     """threshold / 2^64 = size / cells: the own cell is as likely as any other."""
     with pytest.raises(InvalidParameter, match="equally often"):
-        SubsetSelection(4, 2, COIN_SPACE // 2).frequencies((1, 1, 0, 0), 1)
+        family_of(SubsetSelection(4, 2, COIN_SPACE // 2)).frequencies((1, 1, 0, 0), 1)
 
 
 def test_the_largest_family_draws() -> None:

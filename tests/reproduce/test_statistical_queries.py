@@ -81,7 +81,7 @@ class TestTheorem5:
 
     def test_the_exact_chance_is_what_is_counted(self) -> None:
         """Few users, so that answers are often off."""
-        from askance.client.randomizers import randomized_response
+        from askance.aggregator.families import randomized_response
 
         rr = randomized_response(10**9)
         chance = theorem_5.invalid_chance([0.3, 0.3], 0.1, rr, 200)

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from grpc import aio
 from tests.conftest import cohort_of
 
+from askance.aggregator.families import k_ary_response, randomized_response
 from askance.aggregator.service import AggregatorServer, Settings
 from askance.aggregator.session import Accounts, Group, Intake, Round, Tally
 from askance.aggregator.session.intake import Arrival
@@ -23,7 +24,7 @@ from askance.client.device import Device, Examiner, Policy
 from askance.client.ledger import Ledger, MemoryLedger
 from askance.client.messages import Conduct, Request, SignedStudy, StudyTerms
 from askance.client.queries import Bit, Category, Query, Schema, category, predicate
-from askance.client.randomizers import Randomizer, k_ary_response, randomized_response
+from askance.client.randomizers import Randomizer
 from askance.client.service import (
     DeviceRunner,
     Identity,

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from askance.aggregator.families import randomized_response
 from askance.client.accounting import parse_epsilon
 from askance.client.codec import decode_report
 from askance.client.device import Device
 from askance.client.messages import AckStatus, Reason, Refusal
 from askance.client.queries import EncodedRecord, predicate
-from askance.client.randomizers import randomized_response
 from askance.client.service import DeviceRunner, Response, decode_check_in, encode_response
 from askance.client.service.evaluation import TimedEvaluation
 from askance.protos.v1 import exchange_pb2

@@ -11,6 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tests.conftest import cohort_of
 
+from askance.aggregator.families import randomized_response
 from askance.aggregator.learners import masked_parity
 from askance.aggregator.session import (
     Accounts,
@@ -30,7 +31,7 @@ from askance.client.device import Device, Examiner, Policy
 from askance.client.ledger import Entry, MemoryLedger
 from askance.client.messages import Conduct, Request, SignedStudy, StudyTerms
 from askance.client.queries import Query, predicate
-from askance.client.randomizers import Randomizer, randomized_response
+from askance.client.randomizers import Randomizer
 from askance.simulation.coins import SeededCoins
 from askance.simulation.fleets import Devices, ObjectFleet
 from askance.simulation.populations import Population

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from askance.aggregator.families import family_of
 from askance.aggregator.learners import (
     Adaptive,
     Allocation,
@@ -115,7 +116,7 @@ def test_a_vector_has_an_answer_from_its_blocks_by_disjoint_users(world: World) 
     expected = [
         float(share)
         for request, tally in zip(requests, closed.tallies, strict=True)
-        for share in request.randomizer.frequencies(tally.counts, tally.answered)
+        for share in family_of(request.randomizer).frequencies(tally.counts, tally.answered)
     ]
     (answer,) = outcome.hypothesis
     assert list(answer.values) == expected

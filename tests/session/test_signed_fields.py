@@ -9,6 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tests.conftest import cohort_of
 
+from askance.aggregator.families import randomized_response
 from askance.aggregator.learners import Adaptive, Batch, Learning, NonAdaptive, Question, adaptive
 from askance.aggregator.session import Accounts, Fleet, Group, MemoryLog, Round
 from askance.aggregator.session.transcript import Asked, Closed, Header, Stopped
@@ -19,7 +20,6 @@ from askance.client.device import Policy
 from askance.client.errors import InvalidParameter, PlanExceeded
 from askance.client.messages import Reason, Request, SignedStudy
 from askance.client.queries import Bit, Expression, Integer, Schema, predicate
-from askance.client.randomizers import randomized_response
 from askance.simulation.coins import SeededCoins
 from askance.simulation.fleets import ColumnFleet, Devices, ObjectFleet
 from askance.simulation.populations import Population

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from askance.aggregator.families import family_of, subset_selection
 from askance.aggregator.session import SymbolSheet, Tally
 from askance.aggregator.session.tallies import CHUNK, Places, leaf, merkle_root
 from askance.client.messages import Reason
-from askance.client.randomizers import MISSING_BYTE, subset_selection
+from askance.client.randomizers import MISSING_BYTE
 
 if TYPE_CHECKING:
     from tests.session.conftest import World
@@ -148,7 +149,7 @@ class TestSymbolSheet:
 
     def test_wide_symbols_are_packed_whole(self, world: World) -> None:
         randomizer = subset_selection(20, world.budget // 8)
-        first = next(iter(randomizer.alphabet()))
+        first = next(iter(family_of(randomizer).alphabet()))
         sheet = SymbolSheet(world.group([0, 1], 2, randomizer=randomizer))
         sheet.write(0, first)
         tally = sheet.tally()

@@ -12,7 +12,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from askance.aggregator.estimation import estimate, inclusion
+from askance.aggregator.estimation import estimate
+from askance.aggregator.families import family_of, randomized_response
 from askance.aggregator.learners import (
     Allocation,
     Answers,
@@ -30,7 +31,6 @@ from askance.client.codec import decode_request
 from askance.client.errors import InvalidParameter, NondeterminismError, TooFewRespondents
 from askance.client.messages import Conduct, Request
 from askance.client.queries import Integer, Schema, predicate
-from askance.client.randomizers import randomized_response
 from askance.simulation.fleets import ObjectFleet
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ def test_the_stated_error_is_kept_exactly_for_every_share_of_yes(nats: int) -> N
 def coin(planned: RoundPlan) -> Callable[[float], float]:
     """From the share of yes to the chance of a report of yes."""
     (group,) = planned.groups
-    rates = inclusion(group.randomizer, 1)
+    rates = family_of(group.randomizer).inclusion(1)
     assert rates is not None
     return lambda share: float(rates.other + (rates.own - rates.other) * Fraction(share))
 

@@ -13,15 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from askance.client.codec import encode_report
-from askance.client.errors import InvalidParameter
-from askance.client.messages import Reason, Refusal, Report
-from askance.client.randomizers import (
-    KaryResponse,
-    Randomizer,
-    SubsetSelection,
-    SystemCoins,
+from askance.aggregator.families import (
     best_for,
+    family_of,
     hadamard_sign,
     hypercube_response,
     k_ary_response,
@@ -30,6 +24,10 @@ from askance.client.randomizers import (
     signed_subset_selection,
     subset_selection,
 )
+from askance.client.codec import encode_report
+from askance.client.errors import InvalidParameter
+from askance.client.messages import Reason, Refusal, Report
+from askance.client.randomizers import KaryResponse, Randomizer, SubsetSelection, SystemCoins
 from askance.simulation.audit import (
     Audit,
     Bench,
@@ -168,7 +166,7 @@ def test_sights_have_the_chances_that_their_symbols_have(randomizer: Randomizer)
     law = {0: Fraction(1, 2), 1: Fraction(1, 8), randomizer.levels - 1: Fraction(3, 8)}
     sights = of_many(randomizer, law)
     chances = np.zeros(len(sights.shares))
-    for symbol in randomizer.alphabet():
+    for symbol in family_of(randomizer).alphabet():
         chance = sum(p * randomizer.probability(level, symbol) for level, p in law.items())
         chances += float(chance) * sights.count([symbol])
     assert chances == pytest.approx(sights.shares, abs=1e-9)

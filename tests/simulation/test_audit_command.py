@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 
 import askance.api
-from askance.client.randomizers import randomized_response
+from askance.aggregator.families import randomized_response
 from askance.simulation.audit import (
     Audit,
     MemoryLedgers,

@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from askance.client.codec import decode_report, encode_report
-from askance.client.device import Device, Value
-from askance.client.ledger import Charge, Compose, Ledger, Limits, MemoryLedger, Overrun
-from askance.client.messages import Refusal, Request
-from askance.client.randomizers import (
-    Randomizer,
+from askance.aggregator.families import (
     hadamard_sign,
     k_ary_response,
     linear_hashing,
     randomized_response,
     subset_selection,
 )
+from askance.client.codec import decode_report, encode_report
+from askance.client.device import Device, Value
+from askance.client.ledger import Charge, Compose, Ledger, Limits, MemoryLedger, Overrun
+from askance.client.messages import Refusal, Request
+from askance.client.randomizers import Randomizer
 from askance.simulation.audit import (
     Audit,
     FileLedgers,

@@ -9,6 +9,16 @@ import numpy as np
 import pytest
 
 from askance.aggregator.estimation import estimate, influence
+from askance.aggregator.families import (
+    family_of,
+    hadamard_sign,
+    hypercube_response,
+    k_ary_response,
+    linear_hashing,
+    randomized_response,
+    signed_subset_selection,
+    subset_selection,
+)
 from askance.aggregator.learners import Question
 from askance.client.queries import (
     Category,
@@ -21,18 +31,7 @@ from askance.client.queries import (
     signed,
     vector,
 )
-from askance.client.randomizers import (
-    COIN_SPACE,
-    Channel,
-    Randomizer,
-    hadamard_sign,
-    hypercube_response,
-    k_ary_response,
-    linear_hashing,
-    randomized_response,
-    signed_subset_selection,
-    subset_selection,
-)
+from askance.client.randomizers import COIN_SPACE, Channel, Randomizer
 from askance.simulation.behaviour import ATTACKS, Misbehaviour
 from askance.simulation.behaviour.favouring import favour
 from askance.simulation.coins import SeededCoins
@@ -100,7 +99,7 @@ class Crowd:
         """The raw answer."""
         randomizer = self.randomizer
         sheet = np.frombuffer(b"".join(reports), np.uint8).reshape(len(reports), randomizer.width)
-        counts = randomizer.tally(sheet)
+        counts = family_of(randomizer).tally(sheet)
         found = estimate(Question(self.query), randomizer, counts, len(reports), 0.05)
         return np.array(found.values)
 
@@ -132,7 +131,9 @@ def test_the_extreme_message_attains_the_influence(name: str) -> None:
     query, randomizer = crowd.query, crowd.randomizer
     lie, *others = crowd.lies[0], *crowd.honest[1:20]
     raised = crowd.answer([lie, *others])
-    fallen = np.min([crowd.answer([one, *others]) for one in randomizer.alphabet()], axis=0)
+    fallen = np.min(
+        [crowd.answer([one, *others]) for one in family_of(randomizer).alphabet()], axis=0
+    )
     bound = float(influence(Question(query), randomizer, 20))
     assert (raised - fallen).max() == pytest.approx(bound)
 
@@ -165,7 +166,7 @@ def test_all_targets_that_fit_are_in_a_set() -> None:
 def test_a_low_target_of_a_mean_is_pushed_down_as_far_as_one_report_can() -> None:
     crowd = Crowd("mean by a table", "extreme", targets=(0,))
     lie, *others = crowd.lies[0], *crowd.honest[1:20]
-    risen = np.max([crowd.answer([one, *others]) for one in crowd.randomizer.alphabet()])
+    risen = np.max([crowd.answer([one, *others]) for one in family_of(crowd.randomizer).alphabet()])
     bound = float(influence(Question(crowd.query), crowd.randomizer, 20))
     assert risen - crowd.answer([lie, *others])[0] == pytest.approx(bound)
 
@@ -205,7 +206,7 @@ def test_random_reports_are_even(name: str) -> None:
 
     query, randomizer = QUESTIONS[name]
     liar = Misbehaviour(liars=1, attack="rpa")(Seed.of(3))
-    alphabet = list(randomizer.alphabet())
+    alphabet = list(family_of(randomizer).alphabet())
     place = {report: number for number, report in enumerate(alphabet)}
     counts = np.zeros(len(alphabet), int)
     for ordinal in range(4000):

@@ -7,11 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from askance.client.randomizers import (
-    Channel,
-    HypercubeResponse,
-    LinearHashing,
-    Randomizer,
+from askance.aggregator.families import (
     hadamard_sign,
     hypercube_response,
     k_ary_response,
@@ -19,6 +15,7 @@ from askance.client.randomizers import (
     signed_subset_selection,
     subset_selection,
 )
+from askance.client.randomizers import Channel, HypercubeResponse, LinearHashing, Randomizer
 from askance.simulation.fleets.column_draws import draw
 
 ONE = 1 << 64

@@ -11,6 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conftest import cohort_of
 
+from askance.aggregator.families import (
+    best_for,
+    hadamard_sign,
+    linear_hashing,
+    signed_subset_selection,
+    subset_selection,
+)
 from askance.aggregator.learners import mean
 from askance.aggregator.session import Accounts, Group, Round
 from askance.aggregator.study import Study
@@ -26,13 +33,6 @@ from askance.client.queries import (
     predicate,
     real,
     signed,
-)
-from askance.client.randomizers import (
-    best_for,
-    hadamard_sign,
-    linear_hashing,
-    signed_subset_selection,
-    subset_selection,
 )
 from askance.simulation.coins import SeededCoins
 from askance.simulation.experiments import simulate

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from askance.aggregator.families import best_for
 from askance.aggregator.learners import mean
 from askance.aggregator.session import Accounts, Cohort, Group, Permutation, Round
 from askance.aggregator.study import Study
@@ -21,7 +22,7 @@ from askance.client.device import Policy
 from askance.client.errors import InvalidParameter
 from askance.client.messages import Request
 from askance.client.queries import Category, Integer, Query, Schema, category, predicate, real
-from askance.client.randomizers import Randomizer, best_for
+from askance.client.randomizers import Randomizer
 from askance.simulation.behaviour import PRESENT_AND_HONEST, Behaviour
 from askance.simulation.coins import SeededCoins
 from askance.simulation.experiments import simulate

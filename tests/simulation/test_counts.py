@@ -17,6 +17,15 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import ks_2samp
 
+from askance.aggregator.families import (
+    family_of,
+    hadamard_sign,
+    k_ary_response,
+    linear_hashing,
+    randomized_response,
+    signed_subset_selection,
+    subset_selection,
+)
 from askance.client.errors import InvalidParameter
 from askance.client.randomizers import (
     COIN_SPACE,
@@ -27,12 +36,6 @@ from askance.client.randomizers import (
     Randomizer,
     SignedSubsetSelection,
     SubsetSelection,
-    hadamard_sign,
-    k_ary_response,
-    linear_hashing,
-    randomized_response,
-    signed_subset_selection,
-    subset_selection,
 )
 from askance.simulation.coins import keystream
 from askance.simulation.counts import sample_levels, sample_signed_sets, sample_tally
@@ -139,9 +142,9 @@ def law_of_users(randomizer: Randomizer, level_counts: Sequence[int]) -> Law:
     """Every report of every user, by the probabilities that the randomizer states."""
     law = defaultdict[tuple[int, ...], float](float)
     users = [level for level, count in enumerate(level_counts) for _ in range(count)]
-    for reports in product(list(randomizer.alphabet()), repeat=len(users)):
+    for reports in product(list(family_of(randomizer).alphabet()), repeat=len(users)):
         rows = np.frombuffer(b"".join(reports), np.uint8).reshape(len(users), randomizer.width)
-        law[tuple(randomizer.tally(rows).tolist())] += prod(
+        law[tuple(family_of(randomizer).tally(rows).tolist())] += prod(
             float(randomizer.probability(level, report))
             for level, report in zip(users, reports, strict=True)
         )
@@ -197,7 +200,7 @@ def test_devices_tally_alike(randomizer: Randomizer) -> None:
     coins = iter(words.reshape(groups * users, randomizer.coins).tolist())
     by_devices = np.array(
         [
-            randomizer.tally(
+            family_of(randomizer).tally(
                 np.frombuffer(
                     b"".join(randomizer.randomize(level, next(coins)) for level in levels), np.uint8
                 ).reshape(users, randomizer.width)

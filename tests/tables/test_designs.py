@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from askance.aggregator.families import TableFamily
 from askance.aggregator.tables import (
     Conditional,
     DesignedTable,
@@ -70,7 +71,7 @@ def test_a_table_is_a_channel_that_spends_its_budget_and_is_centred(
     assert channel.loss.nano_nats == nano  # not a nano-nat is left over
     assert channel.levels == 9
     assert channel.symbols <= 64
-    grid = channel.moved_grid(table.values)
+    grid = TableFamily(channel).moved_grid(table.values)
     assert [grid[0], grid[-1]] == [-1, 1]
     assert table.bias == max(abs(x - Fraction(i - 4, 4)) for i, x in enumerate(grid))
     assert table.bias < 1e-8
@@ -165,7 +166,7 @@ def test_the_least_slack_buys_little(epsilon: str) -> None:
 
 def test_the_law_of_a_level_is_estimated_as_the_level() -> None:
     table = design(9, "2", Conditional())
-    grid = table.channel.moved_grid(table.values)
+    grid = TableFamily(table.channel).moved_grid(table.values)
     for level, row in enumerate(table.channel.table):
         assert table.estimate(row) == grid[level]  # of 2^64 reports, row[y] of symbol y
 

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from askance.aggregator.families import TableFamily, randomized_response
 from askance.aggregator.tables import Conditional, Prior, integer_table, prior_at, prior_of
 from askance.client.errors import InvalidParameter
-from askance.client.randomizers import COIN_SPACE, randomized_response
+from askance.client.randomizers import COIN_SPACE
 
 NANO = 1_500_000_000
 
@@ -107,9 +108,9 @@ def test_numbers_that_make_no_prior_are_refused(numbers: list[float], levels: in
 def test_the_worst_between_levels_is_counted() -> None:
     """Randomized response as a table of two levels: C^2 - x^2 is worst at 0, between them."""
     channel = randomized_response(NANO)
-    values = channel.covering((-1, 1))
+    values = TableFamily(channel).covering((-1, 1))
     assert Conditional().figure(channel, values) == values[0] ** 2
-    assert channel.conditional_variance(0, values) == values[0] ** 2 - 1
+    assert TableFamily(channel).conditional_variance(0, values) == values[0] ** 2 - 1
 
 
 def test_a_prior_at_points_is_that_of_as_many_numbers() -> None:

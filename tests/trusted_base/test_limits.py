@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from askance.aggregator.families import linear_hashing
+from askance.aggregator.families.hash_supports import sums_taken
 from askance.client import codec
 from askance.client.accounting import check_nano_nats, parse_epsilon
 from askance.client.addresses import Address
@@ -48,10 +50,8 @@ from askance.client.randomizers import (
     KaryResponse,
     LinearHashing,
     SubsetSelection,
-    linear_hashing,
     round_to_levels,
 )
-from askance.client.randomizers.hash_supports import sums_taken
 from askance.client.service.identity import Identity
 from askance.protos.v1 import exchange_pb2, query_pb2, study_pb2
 

@@ -19,9 +19,9 @@ from tests.vectors.refusals import (
     oversize,
 )
 
+from askance.aggregator.families import randomized_response
 from askance.client.codec import encode_query, encode_randomizer
 from askance.client.queries import Op, predicate
-from askance.client.randomizers import randomized_response
 from askance.protos.v1 import query_pb2, randomizer_pb2, schema_pb2
 
 PREDICATE = query_pb2.QUERY_KIND_PREDICATE

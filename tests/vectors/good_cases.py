@@ -10,6 +10,12 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tests.vectors.one_device import answer
 
+from askance.aggregator.families import (
+    hypercube_response,
+    k_ary_response,
+    randomized_response,
+    subset_selection,
+)
 from askance.client.accounting import parse_epsilon
 from askance.client.codec import (
     decode_request,
@@ -66,10 +72,6 @@ from askance.client.randomizers import (
     Randomizer,
     SignedSubsetSelection,
     SubsetSelection,
-    hypercube_response,
-    k_ary_response,
-    randomized_response,
-    subset_selection,
 )
 from askance.client.service import CheckIn, Response, encode_check_in, encode_response
 from askance.protos.v1 import study_pb2

@@ -10,6 +10,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance.aggregator.families import best_for
 from askance.aggregator.learners import Learner
 from askance.aggregator.learners.rationals import rational
 from askance.aggregator.planning import Design, StudyPlan, fields_needed, plan
@@ -18,7 +19,6 @@ from askance.client.codec import sign_study
 from askance.client.errors import InvalidParameter
 from askance.client.messages import Conduct, SignedStudy, StudyTerms
 from askance.client.queries import Schema
-from askance.client.randomizers import best_for
 
 Epsilon = str | int | float | Decimal | Fraction
 

@@ -6,7 +6,7 @@ binomial, multinomial and hypergeometric draws whose number does not depend on t
 
 Nothing here is on the private path: probabilities are rounded to floats (a relative 2^-53) before
 they are drawn from, and for subset selection the draws are taken as uniform, as in
-`SubsetSelection.probability` (the device's differ by at most cells^2 / 2^64). No device uses it.
+`SubsetFamily.probability` (the device's differ by at most cells^2 / 2^64). No device uses it.
 
 **Signs.** A Hadamard sign is a fair coin to all but those who keep theirs: with p the chance of
 the own sign, a report is *free* (any row, any sign) with probability 2 (1 - p), and else *bound*:
@@ -47,6 +47,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from askance.aggregator.families import HadamardFamily, KaryFamily, SubsetFamily, family_of
 from askance.client.errors import InvalidParameter
 from askance.client.randomizers import (
     COIN_SPACE,
@@ -98,7 +99,7 @@ def sample_levels(
 def sample_tally(
     randomizer: Randomizer, level_counts: ArrayLike, rng: np.random.Generator, trials: int
 ) -> Counts:
-    """`randomizer.tally` of the reports of a group, drawn exactly in law.
+    """`Family.tally` of the reports of a group, drawn exactly in law.
 
     Args:
         randomizer: a table, or a family of cells or of signed values.
@@ -118,9 +119,11 @@ def sample_tally(
     if isinstance(randomizer, Channel):
         return _table(randomizer, counts, rng)
     if isinstance(randomizer, SubsetSelection):
-        return _sets(randomizer.cells, randomizer.size, randomizer.rates.own, counts, rng)
+        return _sets(
+            randomizer.cells, randomizer.size, SubsetFamily(randomizer).rates.own, counts, rng
+        )
     if isinstance(randomizer, KaryResponse):
-        return _sets(randomizer.cells, 1, randomizer.rates.own, counts, rng)
+        return _sets(randomizer.cells, 1, KaryFamily(randomizer).rates.own, counts, rng)
     if isinstance(randomizer, HadamardSign):
         return _signs(randomizer, counts, rng)
     if isinstance(randomizer, SignedSubsetSelection) and randomizer.threshold >= randomizer.even:
@@ -195,7 +198,7 @@ def _signs(randomizer: HadamardSign, counts: Counts, rng: np.random.Generator) -
         drawn = rng.multinomial(bound[:, level], np.full(rows, 1 / rows))
         minus = (np.bitwise_count(np.arange(rows) & (level >> 1)) + level + contrary) % 2
         signs[:, np.arange(rows), minus] += drawn
-    return randomizer.plus_counts(signs)
+    return HadamardFamily(randomizer).plus_counts(signs)
 
 
 def _signed_sets(
@@ -224,12 +227,14 @@ def _by_users(
     randomizer: LinearHashing | SignedSubsetSelection, counts: Counts, rng: np.random.Generator
 ) -> Counts:
     """Every user's own report, a block of users at a time."""
-    tally = randomizer.tally(np.zeros((0, randomizer.width), np.uint8))
+    tally = family_of(randomizer).tally(np.zeros((0, randomizer.width), np.uint8))
     ends = np.cumsum(counts)
     for start in range(0, int(ends[-1]), _USERS_AT_ONCE):
         users = np.arange(start, min(start + _USERS_AT_ONCE, int(ends[-1])))
         coins = rng.integers(0, COIN_SPACE, (len(users), randomizer.coins), dtype=np.uint64)
-        tally += randomizer.tally(draw(randomizer, np.searchsorted(ends, users, "right"), coins))
+        tally += family_of(randomizer).tally(
+            draw(randomizer, np.searchsorted(ends, users, "right"), coins)
+        )
     return tally
 
 

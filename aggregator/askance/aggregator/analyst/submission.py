@@ -9,12 +9,12 @@ from dataclasses import replace
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance.aggregator.clock import system_now_s
+from askance.aggregator.families import best_for
 from askance.aggregator.learners import find
 from askance.aggregator.study import Study
 from askance.client.codec import sign_study
 from askance.client.errors import InvalidParameter
 from askance.client.messages import SignedStudy
-from askance.client.randomizers import best_for
 
 _NONCE_BYTES = 16
 _DAY_S = 86_400

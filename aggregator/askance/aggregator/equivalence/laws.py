@@ -19,6 +19,7 @@ from askance.aggregator.equivalence.local_algorithms import (
     NonInteractive,
 )
 from askance.aggregator.equivalence.products import Factor, Product, product_of
+from askance.aggregator.families import family_of
 from askance.aggregator.learners import Batch
 from askance.aggregator.oracles import Oracle
 from askance.aggregator.oracles.expectations import Weights
@@ -55,7 +56,7 @@ def local_law(
         whole = sum(posterior)
         return {
             report: sum(_weighed(posterior, call, report), Fraction()) / whole
-            for report in call.randomizer.alphabet()
+            for report in family_of(call.randomizer).alphabet()
         }
 
     def _weighed(masses: list[Fraction], call: LocalCall, report: bytes) -> list[Fraction]:
@@ -77,7 +78,7 @@ def simulated_law(algorithm: Interactive[T], beta: Fraction, oracle: Oracle) -> 
         relative = relative_error(before, each)
         known = _estimate(product_of(before), relative, oracle) if before else Fraction(1)
         kept = {}
-        for report in call.randomizer.alphabet():
+        for report in family_of(call.randomizer).alphabet():
             own = product_of((Factor.of(call, report),))
             both = _estimate(product_of((*before, *own.factors)), relative, oracle)
             kept[report] = own.base * acceptance(both / known, own)
@@ -93,7 +94,7 @@ def simulated_law_in_one_round(algorithm: NonInteractive[T], beta: Fraction, ora
 
     def report_law(call: LocalCall, history: History) -> dict[bytes, Fraction]:
         drawn, kept = {}, {}
-        for report in call.randomizer.alphabet():
+        for report in family_of(call.randomizer).alphabet():
             own = product_of((Factor.of(call, report),))
             drawn[report] = own.base
             kept[report] = own.base * acceptance(_estimate(own, each / 2, oracle), own)

@@ -15,6 +15,7 @@ from askance.aggregator.equivalence.local_algorithms import (
     NonInteractive,
 )
 from askance.aggregator.estimation import estimate
+from askance.aggregator.families import family_of
 from askance.aggregator.learners import Allocation, Answer, Batch, Learner, NonAdaptive, Question
 from askance.aggregator.learners.rationals import Rational, rational
 from askance.aggregator.planning import GroupPlan, plan_batch, rehearse
@@ -128,5 +129,5 @@ def _estimate(
     question: Question, group: GroupPlan, reports: Sequence[bytes], share: Fraction
 ) -> Answer:
     stacked = np.frombuffer(b"".join(reports), dtype=np.uint8).reshape(len(reports), -1)
-    counts = group.randomizer.tally(stacked)
+    counts = family_of(group.randomizer).tally(stacked)
     return estimate(question, group.randomizer, counts, len(reports), share * question.values)

@@ -18,11 +18,9 @@ from askance.aggregator.estimation.intervals import clopper_pearson, hoeffding
 from askance.aggregator.estimation.landing import relative_landing
 from askance.aggregator.estimation.statistics import (
     Decode,
-    Inclusion,
     bias_of,
     check_decode,
     check_suits,
-    inclusion,
     levels_of,
     scores,
     share_scores,
@@ -31,7 +29,6 @@ from askance.aggregator.estimation.statistics import (
 __all__ = [
     "Decode",
     "Deviations",
-    "Inclusion",
     "alpha_of",
     "bias_of",
     "check_decode",
@@ -40,7 +37,6 @@ __all__ = [
     "deviations",
     "estimate",
     "hoeffding",
-    "inclusion",
     "influence",
     "joined",
     "levels_of",

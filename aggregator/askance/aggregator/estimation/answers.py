@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +15,13 @@ from askance.aggregator.estimation.statistics import (
     Decode,
     check_decode,
     check_suits,
-    inclusion,
     scores,
 )
+from askance.aggregator.families import Family, SignedFamily, family_of
 from askance.aggregator.learners import Answer, Question, neutral_answer
 from askance.client.errors import InvalidParameter
 from askance.client.queries import QueryKind
-from askance.client.randomizers import Channel, HadamardSign, Randomizer, SignedRandomizer
+from askance.client.randomizers import Randomizer
 
 Counts = Sequence[int] | NDArray[np.int64]
 Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -48,7 +49,7 @@ def estimate(
     Args:
         question: what was asked.
         randomizer: what answered.
-        counts: `randomizer.tally` of the reports.
+        counts: `Family.tally` of the reports.
         n: how many reports there are; 0 gives the neutral answer, whose intervals are the whole
             range and whose values are the possible ones nearest to zero.
         alpha: in (0, 1).
@@ -66,17 +67,18 @@ def estimate(
     if decode is not None:
         channel = check_decode(question, randomizer, decode)
         return _answer(*designed(question, channel, decode, counts, n, float(alpha)), question)
-    if isinstance(randomizer, SignedRandomizer):
-        return _by_signs(question, randomizer, counts, n, float(alpha) / question.values)
-    shares = randomizer.frequencies(counts, n)  # refuses what is not a tally, too
-    if inclusion(randomizer, 0) is None:
-        return _by_scores(question, randomizer, counts, n, float(alpha))
+    family = family_of(randomizer)
+    if family.signed is not None:
+        return _by_signs(question, family.signed, counts, n, float(alpha) / question.values)
+    shares = family.frequencies(counts, n)  # refuses what is not a tally, too
+    if family.inclusion(0) is None:
+        return _by_scores(question, family, counts, n, float(alpha))
     each = float(alpha) / question.values
     kind = question.query.kind
     if kind is QueryKind.SIGNED:
         pairs = range(0, 2 * question.values, 2)
-        plus = _share_intervals(randomizer, counts, n, list(pairs), each / 2)
-        minus = _share_intervals(randomizer, counts, n, [cell + 1 for cell in pairs], each / 2)
+        plus = _share_intervals(family, counts, n, list(pairs), each / 2)
+        minus = _share_intervals(family, counts, n, [cell + 1 for cell in pairs], each / 2)
         return _answer(
             [shares[cell] - shares[cell + 1] for cell in pairs],
             (plus[0] - minus[1], plus[1] - minus[0]),
@@ -84,42 +86,40 @@ def estimate(
         )
     if kind is QueryKind.CATEGORY:
         cells = list(range(question.values))
-        ends = _share_intervals(randomizer, counts, n, cells, each)
+        ends = _share_intervals(family, counts, n, cells, each)
         return _answer(shares, ends, question)
     # Bits: the predicate's, or those of numbers rounded at random onto the two ends.
     cells = list(range(question.values)) if kind is QueryKind.VECTOR else [1]
     low, spread = question.bounds[0], question.spread
-    lows, highs = _share_intervals(randomizer, counts, n, cells, each)
+    lows, highs = _share_intervals(family, counts, n, cells, each)
     ends = (float(low) + float(spread) * lows, float(low) + float(spread) * highs)
     return _answer([low + spread * shares[cell] for cell in cells], ends, question)
 
 
 def _by_signs(
-    question: Question, randomizer: SignedRandomizer, counts: Counts, n: int, each: float
+    question: Question, family: SignedFamily[Any], counts: Counts, n: int, each: float
 ) -> Answer:
     """Estimate signed values as reports for + less reports for -, each interval at alpha `each`."""
-    values = randomizer.signed_values(counts, n)  # refuses what is not a tally, too
-    plus, minus = (
-        np.asarray(pointing, dtype=np.int64) for pointing in randomizer.pointing(counts, n)
-    )
-    if isinstance(randomizer, HadamardSign):  # all that do not point to + point to -
+    values = family.signed_values(counts, n)  # refuses what is not a tally, too
+    plus, minus = (np.asarray(pointing, dtype=np.int64) for pointing in family.pointing(counts, n))
+    if family.complementary:
         one = clopper_pearson(plus, n, each)
         low, high = 2 * one[0] - 1, 2 * one[1] - 1
     else:
         one, two = clopper_pearson(plus, n, each / 2), clopper_pearson(minus, n, each / 2)
         low, high = one[0] - two[1], one[1] - two[0]
-    gap = float(randomizer.sign_gap)
+    gap = float(family.sign_gap)
     low, high = low / gap, high / gap
     return _answer(values, (np.minimum(low, high), np.maximum(low, high)), question)
 
 
 def _share_intervals(
-    randomizer: Randomizer, counts: Counts, n: int, cells: list[int], alpha: float
+    family: Family[Any], counts: Counts, n: int, cells: list[int], alpha: float
 ) -> Ends:
     """Intervals for the shares of cells, each at alpha, not clipped."""
     seen = np.asarray([int(counts[cell]) for cell in cells], dtype=np.int64)
     low, high = clopper_pearson(seen, n, alpha)
-    rates = [inclusion(randomizer, cell) for cell in cells]
+    rates = [family.inclusion(cell) for cell in cells]
     other = np.asarray([float(rate.other) for rate in rates if rate], dtype=np.float64)
     gap = np.asarray([float(rate.own - rate.other) for rate in rates if rate], dtype=np.float64)
     one, two = (low - other) / gap, (high - other) / gap
@@ -127,14 +127,14 @@ def _share_intervals(
 
 
 def _by_scores(
-    question: Question, randomizer: Randomizer, counts: Counts, n: int, alpha: float
+    question: Question, family: Family[Any], counts: Counts, n: int, alpha: float
 ) -> Answer:
     """Means of scores, with Hoeffding intervals: any table that has a left inverse."""
-    if not isinstance(randomizer, Channel):
-        raise InvalidParameter(f"no interval is known for the family {randomizer.name}")
+    if family.table is None:
+        raise InvalidParameter(f"no interval is known for the family {family.randomizer.name}")
     values, halves = [], []
     for value in range(question.values):
-        each = scores(question, randomizer, value)
+        each = scores(question, family.table, value)
         total = sum(
             (int(count) * score for count, score in zip(counts, each, strict=True)), Fraction()
         )

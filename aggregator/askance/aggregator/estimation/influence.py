@@ -8,13 +8,13 @@ from askance.aggregator.estimation.statistics import (
     Decode,
     check_decode,
     check_suits,
-    inclusion,
     scores,
 )
+from askance.aggregator.families import family_of
 from askance.aggregator.learners import Question
 from askance.client.errors import InvalidParameter
 from askance.client.queries import QueryKind
-from askance.client.randomizers import Channel, Randomizer, SignedRandomizer
+from askance.client.randomizers import Randomizer
 
 
 def influence(
@@ -47,16 +47,17 @@ def _range(question: Question, randomizer: Randomizer, decode: Decode | None) ->
     if decode is not None:
         each = scores(question, check_decode(question, randomizer, decode), 0, decode)
         return max(each) - min(each)
-    if isinstance(randomizer, SignedRandomizer):
-        return 2 / abs(randomizer.sign_gap)  # from + to -
-    rates = inclusion(randomizer, 0)
+    family = family_of(randomizer)
+    if family.signed is not None:
+        return 2 / abs(family.signed.sign_gap)  # from + to -
+    rates = family.inclusion(0)
     if rates is not None:
         one = 1 / abs(rates.own - rates.other)
         if question.query.kind is QueryKind.SIGNED:
             return 2 * one  # from the pair's one cell to its other
         numbers = question.query.kind in (QueryKind.REAL, QueryKind.VECTOR)
         return question.spread * one if numbers else one
-    if not isinstance(randomizer, Channel):
+    if family.table is None:
         raise InvalidParameter(f"no influence is known for the family {randomizer.name}")
-    every = [scores(question, randomizer, value) for value in range(question.values)]
+    every = [scores(question, family.table, value) for value in range(question.values)]
     return max(max(each) - min(each) for each in every)

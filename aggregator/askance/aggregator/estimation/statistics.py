@@ -2,8 +2,8 @@
 
 For the symmetric families and for a table of two levels and two symbols the value is read off one
 count: each report contains the cell with probability `own` for a user at the cell and `other` for
-any other user, so the count is binomial (`inclusion`). A randomizer of signed values points to +,
-to - or to neither (`SignedRandomizer.pointing`). For any other table a value is the mean of a score
+any other user, so the count is binomial (`Family.inclusion`). A family of signed values points to
++, to - or to neither (`SignedFamily.pointing`). For any other table a value is the mean of a score
 a report (`scores`), exactly unbiased by the table's left inverse.
 """
 
@@ -11,20 +11,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
 
+from askance.aggregator.families import TableFamily, family_of
 from askance.aggregator.learners import Question
 from askance.client.errors import InvalidParameter
 from askance.client.queries import QueryKind
 from askance.client.randomizers import (
-    COIN_SPACE,
-    Channel,
-    HypercubeResponse,
-    KaryResponse,
-    LinearHashing,
     Randomizer,
-    SignedRandomizer,
-    SubsetSelection,
 )
 
 MAX_BIAS = Fraction(1, 10**6)  # of decode values, in half ranges
@@ -33,13 +26,6 @@ Scores = tuple[Fraction, ...]
 
 Decode = tuple[Fraction, ...]
 """Decode values that were designed with a table for a number, one a symbol, on [-1, 1]."""
-
-
-class Inclusion(NamedTuple):
-    """P[the report contains the cell], for a user at the cell and for another user."""
-
-    own: Fraction
-    other: Fraction
 
 
 def levels_of(question: Question) -> int | None:
@@ -62,19 +48,19 @@ def check_suits(question: Question, randomizer: Randomizer) -> None:
             of signed values is used for another question.
     """
     expected = levels_of(question)
-    if isinstance(randomizer, SignedRandomizer) and question.query.kind is not QueryKind.SIGNED:
+    family = family_of(randomizer)
+    if family.signed is not None and question.query.kind is not QueryKind.SIGNED:
         raise InvalidParameter(
             f"{randomizer.name} expects a question of signed values, "
             f"found one of kind {question.query.kind.name}"
         )
-    patterns = isinstance(randomizer, HypercubeResponse)
-    if patterns != (question.query.kind is QueryKind.VECTOR):
+    if bool(randomizer.pattern_components) != (question.query.kind is QueryKind.VECTOR):
         raise InvalidParameter(
             f"sign patterns answer vectors and nothing else: found {randomizer.name} for a question"
             f" of {question.values} values"
         )
     if expected is None:
-        if not isinstance(randomizer, Channel):
+        if family.table is None:
             raise InvalidParameter(f"a real value expects a table, found {randomizer.name}")
     elif randomizer.levels != expected:
         raise InvalidParameter(
@@ -82,8 +68,8 @@ def check_suits(question: Question, randomizer: Randomizer) -> None:
         )
 
 
-def check_decode(question: Question, randomizer: Randomizer, decode: Decode) -> Channel:
-    """Refuses decode values that do not tell a number: what was designed is held against the table.
+def check_decode(question: Question, randomizer: Randomizer, decode: Decode) -> TableFamily:
+    """Refuse decode values that are not unbiased for a table and a number.
 
     Returns:
         The table. Its expectations run from -1 to 1 exactly, and are elsewhere within `MAX_BIAS` of
@@ -92,17 +78,18 @@ def check_decode(question: Question, randomizer: Randomizer, decode: Decode) -> 
     Raises:
         InvalidParameter: the question is not of a number, or they are no such values.
     """
-    if question.query.kind is not QueryKind.REAL or not isinstance(randomizer, Channel):
+    table = family_of(randomizer).table
+    if question.query.kind is not QueryKind.REAL or table is None:
         raise InvalidParameter(
             f"decode values are of a table for a number, found {randomizer.name} for a question of"
             f" kind {question.query.kind.name}"
         )
-    bias_of(randomizer, decode)
-    return randomizer
+    bias_of(table, decode)
+    return table
 
 
 @lru_cache(maxsize=64)
-def bias_of(channel: Channel, decode: Decode) -> Fraction:
+def bias_of(channel: TableFamily, decode: Decode) -> Fraction:
     """The most that decode values are off in expectation, in half ranges.
 
     Raises:
@@ -114,32 +101,19 @@ def bias_of(channel: Channel, decode: Decode) -> Fraction:
     return bias
 
 
-def inclusion(randomizer: Randomizer, level: int) -> Inclusion | None:
-    """The two rates of the count that shows a level's share; None where no one count does.
-
-    Of sign patterns: the count of reports with a component at +, by those at + and the others.
-    """
-    if isinstance(randomizer, KaryResponse | SubsetSelection | LinearHashing | HypercubeResponse):
-        rates = randomizer.rates
-        return Inclusion(rates.own, rates.other)
-    if isinstance(randomizer, Channel) and randomizer.levels == randomizer.symbols == 2:
-        own, other = randomizer.table[level][level], randomizer.table[1 - level][level]
-        return Inclusion(Fraction(own, COIN_SPACE), Fraction(other, COIN_SPACE))
-    return None
-
-
 @lru_cache(maxsize=64)
-def share_scores(channel: Channel) -> tuple[Scores, ...]:
+def share_scores(channel: TableFamily) -> tuple[Scores, ...]:
     """For each level what each symbol contributes to its share: the table's left inverse."""
     columns = []
-    for symbol in range(channel.symbols):
-        one = [int(y == symbol) for y in range(channel.symbols)]
+    symbols = channel.randomizer.symbols
+    for symbol in range(symbols):
+        one = [int(y == symbol) for y in range(symbols)]
         columns.append(channel.frequencies(one, 1))
     return tuple(zip(*columns, strict=True))
 
 
 def scores(
-    question: Question, channel: Channel, value: int, decode: Decode | None = None
+    question: Question, channel: TableFamily, value: int, decode: Decode | None = None
 ) -> Scores:
     """Compute the contribution of each symbol to a value of the answer, in real units.
 
@@ -157,8 +131,8 @@ def scores(
         pairs = zip(shares[2 * value], shares[2 * value + 1], strict=True)
         return tuple(plus - minus for plus, minus in pairs)
     if kind is QueryKind.REAL:
-        low, step = question.bounds[0], question.spread / (channel.levels - 1)
-        points = [low + step * level for level in range(channel.levels)]
+        low, step = question.bounds[0], question.spread / (channel.randomizer.levels - 1)
+        points = [low + step * level for level in range(channel.randomizer.levels)]
         return tuple(
             sum((point * share for point, share in zip(points, symbol, strict=True)), Fraction())
             for symbol in zip(*shares, strict=True)

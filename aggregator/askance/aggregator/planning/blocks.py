@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
 
+from askance.aggregator.families import HypercubeFamily, hypercube_response
 from askance.aggregator.learners import Question
 from askance.client.queries import MAX_COMPONENTS, QueryKind, block_of
-from askance.client.randomizers import hypercube_response
 
 WORTH = Fraction(1, 100)  # what less variance is worth a larger block
 ALL_SIZES = 16  # up to it every block size is considered, beyond it powers of two
@@ -69,7 +69,8 @@ def block_variance(components: int, size: int, nano_nats: int) -> Fraction:
     sizes = [length for _, length in laid_out(components, parts)]
     return sum(
         (
-            sizes.count(length) / hypercube_response(length, nano_nats).agreement ** 2
+            sizes.count(length)
+            / HypercubeFamily(hypercube_response(length, nano_nats)).agreement ** 2
             for length in set(sizes)
         ),
         Fraction(),

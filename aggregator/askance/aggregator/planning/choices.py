@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from askance.aggregator.estimation import Decode
+from askance.aggregator.families import best_for
 from askance.aggregator.learners import Question
 from askance.aggregator.planning.designed import designed_for
 from askance.aggregator.planning.precision import Design, candidates
-from askance.client.randomizers import Randomizer, best_for
+from askance.client.randomizers import Randomizer
 
 
 class Choice(NamedTuple):

@@ -14,6 +14,7 @@ from askance.aggregator.estimation import (
     deviations,
     prior_weights,
 )
+from askance.aggregator.families import TableFamily
 from askance.aggregator.learners import PopulationMean, Question, SampleMean
 from askance.aggregator.planning.tails import Failure, Tail
 from askance.aggregator.tables import (
@@ -112,4 +113,4 @@ class Designed(Tail):
 def designed_tail(question: Question, channel: Channel, decode: Decode) -> Designed:
     """The tail of a table with its decode values, for the worst population or sample."""
     law = deviations(question, channel, decode)
-    return Designed(law, float(question.spread) / 2, float(bias_of(channel, decode)))
+    return Designed(law, float(question.spread) / 2, float(bias_of(TableFamily(channel), decode)))

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from askance.aggregator.families import best_for
 from askance.aggregator.learners import Batch, Learner, check_answers, check_batch, neutral_answer
 from askance.aggregator.planning.plans import RoundPlan, StudyPlan
 from askance.aggregator.planning.precision import Design
 from askance.aggregator.planning.sizing import Sizing, even, size_batch
 from askance.client.errors import InvalidParameter, PlanRefused
-from askance.client.randomizers import best_for
 
 MAX_ROUNDS = 10_000
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from askance.aggregator.families import best_for
 from askance.aggregator.learners import Learner
 from askance.aggregator.oracles import learn
 from askance.aggregator.planning import Design, StudyPlan, plan
@@ -17,7 +18,6 @@ from askance.aggregator.session.transcript import Asked, Header, Transcript, Tra
 from askance.client.codec import decode_study, digest_of
 from askance.client.errors import NondeterminismError, PlanRefused
 from askance.client.messages import SignedStudy
-from askance.client.randomizers import best_for
 
 T = TypeVar("T")
 

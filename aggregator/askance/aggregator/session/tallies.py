@@ -12,9 +12,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from askance.aggregator.families import family_of
 from askance.aggregator.session.rounds import Group
 from askance.client.messages import Reason
-from askance.client.randomizers import Channel, Randomizer
+from askance.client.randomizers import Randomizer
 
 Packed = bytes | memoryview
 
@@ -115,7 +116,7 @@ class SymbolSheet:
         group = self._group
         received = self._symbols[self._answered]
         return Tally(
-            counts=tuple(int(count) for count in group.randomizer.tally(received)),
+            counts=tuple(int(count) for count in family_of(group.randomizer).tally(received)),
             answered=len(received),
             asked=group.cohort.size,
             root=merkle_root(self._leaves()),
@@ -150,7 +151,7 @@ def packed_what(randomizer: Randomizer, symbols: NDArray[np.uint8]) -> Packed:
     Args:
       symbols: in ordinal order, shape (those who answered, randomizer.width).
     """
-    if isinstance(randomizer, Channel) and randomizer.symbols == 2:
+    if family_of(randomizer).packs_bits:
         return np.packbits(symbols).data
     return np.ascontiguousarray(symbols).reshape(-1).data
 

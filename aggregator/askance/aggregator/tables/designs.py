@@ -8,6 +8,8 @@ from fractions import Fraction
 from functools import lru_cache
 from math import exp
 
+from askance.aggregator.families import TableFamily
+from askance.aggregator.families.fitting import check_positive
 from askance.aggregator.tables.integers import integer_table
 from askance.aggregator.tables.objectives import Minimax, Objective
 from askance.aggregator.tables.refinement import refine
@@ -15,7 +17,6 @@ from askance.client.accounting import NANO_NATS_PER_NAT, format_nats
 from askance.client.errors import InvalidParameter
 from askance.client.randomizers import Channel
 from askance.client.randomizers.channel import MAX_LEVELS, MIN_SIDE
-from askance.client.randomizers.fitting import check_positive
 
 MIN_NANO_NATS = NANO_NATS_PER_NAT // 100
 MAX_NANO_NATS = 8 * NANO_NATS_PER_NAT
@@ -51,7 +52,7 @@ class DesignedTable:
     @property
     def bias(self) -> Fraction:
         """The most that an estimate is off in expectation."""
-        return self.channel.bias(self.values)
+        return TableFamily(self.channel).bias(self.values)
 
     @property
     def worst_second_moment(self) -> Fraction:
@@ -62,7 +63,7 @@ class DesignedTable:
         """The mean of users' numbers, in [-1, 1] but for chance.
 
         Args:
-            counts: how many reports there are of each symbol (`channel.tally`); at least one.
+            counts: how many reports there are of each symbol (`TableFamily.tally`); at least one.
 
         Raises:
             InvalidParameter: there is no report, or not one count a symbol.
@@ -114,5 +115,5 @@ def design_table(levels: int, nano: int, objective: Objective) -> DesignedTable:
     (table, decoded, _, _), bound = refine(terms, ratio)
     channel = integer_table(table, decoded.tolist(), nano)
     plain = [Fraction(round(value * _PLACES), _PLACES) for value in decoded.tolist()]
-    values = channel.covering(plain)
+    values = TableFamily(channel).covering(plain)
     return DesignedTable(channel, values, objective, objective.figure(channel, values), bound)

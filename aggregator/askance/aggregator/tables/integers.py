@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from askance.aggregator.families.fitting import greatest
 from askance.client.accounting import ratio_within
 from askance.client.errors import InvalidParameter
 from askance.client.randomizers import COIN_SPACE, Channel
-from askance.client.randomizers.fitting import greatest
 
 
 def integer_table(table: NDArray[np.float64], values: Sequence[float], nano: int) -> Channel:

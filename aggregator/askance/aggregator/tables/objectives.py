@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from askance.aggregator.families import TableFamily
 from askance.client.errors import InvalidParameter
 from askance.client.randomizers import Channel
 
@@ -79,7 +80,9 @@ class Minimax:
 
     def figure(self, channel: Channel, values: Sequence[Fraction]) -> Fraction:
         """The greatest over levels; between two of them it is a mean of theirs."""
-        return max(channel.second_moment(level, values) for level in range(channel.levels))
+        return max(
+            TableFamily(channel).second_moment(level, values) for level in range(channel.levels)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +100,10 @@ class Conditional:
 
     def figure(self, channel: Channel, values: Sequence[Fraction]) -> Fraction:
         """The greatest over the whole of [-1, 1], what random rounding adds between levels too."""
-        means = channel.moved_grid(values)
-        squares = [channel.second_moment(level, values) for level in range(channel.levels)]
+        means = TableFamily(channel).moved_grid(values)
+        squares = [
+            TableFamily(channel).second_moment(level, values) for level in range(channel.levels)
+        ]
         return max(_worst_between(*pair) for pair in pairwise(zip(means, squares, strict=True)))
 
 
@@ -150,7 +155,7 @@ class Prior:
         """The weighted sum."""
         return sum(
             (
-                weight * channel.second_moment(level, values)
+                weight * TableFamily(channel).second_moment(level, values)
                 for level, weight in enumerate(self.weights)
             ),
             Fraction(),

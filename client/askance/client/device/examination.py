@@ -16,7 +16,7 @@ from askance.client.codec import decode_request, decode_study, digest_of, study_
 from askance.client.errors import AskanceError, InvalidParameter, InvalidQuery
 from askance.client.messages import Reason, Refusal, Request, SignedStudy, StudyTerms
 from askance.client.queries import Query, QueryKind
-from askance.client.randomizers import HypercubeResponse, Randomizer
+from askance.client.randomizers import Randomizer
 
 MEMORY_PER_BYTE = 128
 """Peak of Python's memory while a request is examined, per byte of it, beside 128 KiB. Measured:
@@ -181,11 +181,11 @@ def _examine_request(
 def _mismatch(query: Query, randomizer: Randomizer) -> str | None:
     """Why the query's values are not the randomizer's levels; None if they are."""
     if query.kind is QueryKind.VECTOR:
-        if not isinstance(randomizer, HypercubeResponse):
+        if not randomizer.pattern_components:
             return f"expected a randomizer of sign patterns, found {randomizer.name}"
-        if randomizer.components != query.components:
-            return f"expected {query.components} components, found {randomizer.components}"
-    elif isinstance(randomizer, HypercubeResponse):
+        if randomizer.pattern_components != query.components:
+            return f"expected {query.components} components, found {randomizer.pattern_components}"
+    elif randomizer.pattern_components:
         return f"expected a randomizer of levels, found {randomizer.name}, of sign patterns"
     elif query.kind is not QueryKind.REAL and randomizer.levels != query.cells:
         return f"expected a randomizer of {query.cells} levels, found {randomizer.levels}"

@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
 
 from askance.client.errors import InvalidParameter
 from askance.client.randomizers.coins import COIN_BITS, COIN_SPACE
 from askance.client.randomizers.loss import PrivacyLoss
-from askance.client.randomizers.randomized_response import randomized_response
 from askance.client.randomizers.randomizer import (
-    Counts,
-    Reports,
-    check_each_count,
+    Randomizer,
     check_integer,
 )
-from askance.client.randomizers.signed_randomizer import (
-    SignedRandomizer,
-    SignRates,
-    check_values,
-)
+from askance.client.randomizers.signed_levels import check_values, signed_levels
 
 _HALF = COIN_SPACE // 2
 
 
 @dataclass(frozen=True, slots=True)
-class HadamardSign(SignedRandomizer):
+class HadamardSign(Randomizer):
     """Reports a uniform row r of the 2^m x 2^m Hadamard matrix H and one randomized sign.
 
     2^m is the least power of two with a column for each value; H[r, j] = (-1)^(ones in r & j). The
@@ -73,6 +62,11 @@ class HadamardSign(SignedRandomizer):
         return (self.values - 1).bit_length()
 
     @property
+    def levels(self) -> int:
+        """Two per value, and the neutral one."""
+        return signed_levels(self.values)
+
+    @property
     def coins(self) -> int:
         """One for the row, one for the sign."""
         return 2
@@ -92,12 +86,6 @@ class HadamardSign(SignedRandomizer):
     def parameters(self) -> tuple[int, ...]:
         """Values and threshold."""
         return (self.values, self.threshold)
-
-    @property
-    def sign_rates(self) -> SignRates:
-        """Exact: a report points to + or to - at every value."""
-        kept = Fraction(self.threshold, COIN_SPACE)
-        return SignRates(kept, 1 - kept, Fraction(1, 2))
 
     def plus_coins(self, level: int, row: int) -> int:
         """How many of the 2^64 coins report + in that row."""
@@ -121,11 +109,6 @@ class HadamardSign(SignedRandomizer):
             and int.from_bytes(report, "big") >> (self.row_bits + 1) == 0
         )
 
-    def alphabet(self) -> Iterator[bytes]:
-        """The rows in order, each with + and -."""
-        for code in range(2 << self.row_bits):
-            yield code.to_bytes(self.width, "big")
-
     def probability(self, level: int, report: bytes) -> Fraction:
         """Exact."""
         self.check_level(level)
@@ -134,66 +117,3 @@ class HadamardSign(SignedRandomizer):
         row, minus = divmod(int.from_bytes(report, "big"), 2)
         plus = self.plus_coins(level, row)
         return Fraction(COIN_SPACE - plus if minus else plus, COIN_SPACE << self.row_bits)
-
-    def tally(self, reports: Reports) -> Counts:
-        """How many reports point to + at each value."""
-        self.check_reports(reports)
-        codes = np.zeros(len(reports), dtype=np.int64)
-        for byte in range(self.width):
-            codes = (codes << 8) | reports[:, byte]
-        signs = np.bincount(codes, minlength=2 << self.row_bits).astype(np.int64)
-        if len(signs) > 2 << self.row_bits:
-            raise InvalidParameter(
-                f"reports are codes in 0..{(2 << self.row_bits) - 1}, "
-                f"found {signs[2 << self.row_bits :].sum()} others"
-            )
-        return self.plus_counts(signs.reshape(-1, 2))
-
-    def plus_counts(self, signs: NDArray[np.int64]) -> Counts:
-        """How many reports point to + at each value, from how many have each row and sign.
-
-        A report points to + at j where its sign is H[r, j], so with D = plus - minus of a row the
-        count is (n + sum_r H[r, j] D[r]) / 2; the sums of all j are a Walsh-Hadamard transform, of
-        integers.
-
-        Args:
-            signs: shape (..., 2^m, 2).
-
-        Returns:
-            Shape (..., values).
-        """
-        sums = signs[..., 0] - signs[..., 1]
-        everyone = signs.sum(axis=(-2, -1), dtype=np.int64)
-        shape = sums.shape
-        for bit in range(self.row_bits):
-            pairs = sums.reshape(*shape[:-1], -1, 2, 1 << bit)
-            one, two = pairs[..., 0, :], pairs[..., 1, :]
-            sums = np.stack((one + two, one - two), axis=-2).reshape(shape)
-        counts: Counts = (everyone[..., np.newaxis] + sums[..., : self.values]) // 2
-        return counts
-
-    def pointing(
-        self, counts: Sequence[int] | Counts, n: int
-    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The counts, and what they leave of n."""
-        plus = tuple(check_each_count(counts, n, self.values))
-        return plus, tuple(n - count for count in plus)
-
-    def value_variance(self) -> Fraction:
-        """C^2 - 1/d: the square of its mean, 1, is less by where the user is."""
-        return Fraction(1, self.sign_gap * self.sign_gap) - Fraction(1, self.values)
-
-
-@lru_cache(maxsize=256, typed=True)
-def hadamard_sign(values: int, nano: int) -> HadamardSign:
-    """The Hadamard sign that spends a budget: the greatest threshold whose loss fits.
-
-    Args:
-        values: 1..32767.
-        nano: > 0, nano-nats.
-
-    Raises:
-        InvalidParameter: values or nano is out of range, or 64-bit coins cannot express nano.
-    """
-    check_values(values)
-    return HadamardSign(values, randomized_response(nano).table[0][0])

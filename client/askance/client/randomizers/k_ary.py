@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-import numpy as np
-
-from askance.client.accounting import ratio_within
 from askance.client.errors import InvalidParameter
 from askance.client.randomizers.coins import COIN_SPACE
-from askance.client.randomizers.fitting import check_expressible, check_positive, least
-from askance.client.randomizers.inclusion import InclusionRates
 from askance.client.randomizers.loss import PrivacyLoss
 from askance.client.randomizers.randomizer import (
     MISSING_BYTE,
-    Counts,
     Randomizer,
-    Reports,
-    check_counts,
     check_integer,
 )
 
@@ -93,11 +85,6 @@ class KaryResponse(Randomizer):
         """Cells and other."""
         return (self.cells, self.other)
 
-    @property
-    def rates(self) -> InclusionRates:
-        """The two probabilities."""
-        return InclusionRates(Fraction(self.own, COIN_SPACE), Fraction(self.other, COIN_SPACE))
-
     def randomize(self, level: int, coins: Sequence[int]) -> bytes:
         """The own cell if U < P, else the ((U - P) // other)-th of the others."""
         level, (coin,) = self.check_draw(level, coins)
@@ -115,10 +102,6 @@ class KaryResponse(Randomizer):
             and int.from_bytes(report, "big") < self.cells
         )
 
-    def alphabet(self) -> Iterator[bytes]:
-        """The cells in order."""
-        return (cell.to_bytes(self.width, "big") for cell in range(self.cells))
-
     def probability(self, level: int, report: bytes) -> Fraction:
         """P / 2^64 for the own cell, other / 2^64 for another."""
         self.check_level(level)
@@ -126,52 +109,6 @@ class KaryResponse(Randomizer):
             return Fraction()
         coins = self.own if int.from_bytes(report, "big") == level else self.other
         return Fraction(coins, COIN_SPACE)
-
-    def tally(self, reports: Reports) -> Counts:
-        """How many reports there are of each cell."""
-        self.check_reports(reports)
-        cells = reports[:, 0].astype(np.int64)
-        for byte in range(1, self.width):
-            cells = (cells << 8) | reports[:, byte]
-        counts = np.bincount(cells, minlength=self.cells).astype(np.int64)
-        if len(counts) > self.cells:
-            raise InvalidParameter(
-                f"reports are cells in 0..{self.cells - 1}, "
-                f"found {counts[self.cells :].sum()} others"
-            )
-        return counts
-
-    def frequencies(self, counts: Sequence[int] | Counts, n: int) -> tuple[Fraction, ...]:
-        """(c_v / n - q) / (p - q), with p and q the two probabilities."""
-        return self.rates.frequencies(check_counts(counts, n, self.cells, n), n)
-
-    def frequency_variance(self) -> Fraction:
-        """n x conditional variance averaged over cells; the same for every truth."""
-        return self.rates.variance(self.cells)
-
-
-def k_ary_response(cells: int, nano: int) -> KaryResponse:
-    """The k-ary response that spends a budget: the least `other` whose loss fits.
-
-    Args:
-        cells: 2..65535.
-        nano: > 0, nano-nats.
-
-    Raises:
-        InvalidParameter: cells or nano is out of range, or 64-bit coins cannot express nano.
-    """
-    check_cells(cells)
-    check_positive(nano)
-    other = least(
-        1,
-        COIN_SPACE // cells,
-        lambda other: ratio_within(COIN_SPACE - (cells - 1) * other, other, nano),
-    )
-    if other is None:
-        raise InvalidParameter(f"no response over {cells} cells is as even as {nano} nano-nats ask")
-    response = KaryResponse(cells, other)
-    check_expressible(response.loss, nano, other == 1)
-    return response
 
 
 def check_cells(cells: int) -> None:

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import ClassVar
 
-import numpy as np
-
-from askance.client.accounting import NANO_NATS_PER_NAT, exp_bounds
 from askance.client.errors import InvalidParameter
 from askance.client.randomizers.coins import COIN_BITS, COIN_SPACE
-from askance.client.randomizers.fitting import check_positive
-from askance.client.randomizers.hash_supports import digits_of, power, sums_taken, supports
-from askance.client.randomizers.inclusion import InclusionRates
-from askance.client.randomizers.k_ary import k_ary_response
+from askance.client.randomizers.digits import digits_of, power
 from askance.client.randomizers.loss import PrivacyLoss
 from askance.client.randomizers.randomizer import (
-    Counts,
     Randomizer,
-    Reports,
-    check_each_count,
     check_integer,
 )
 
@@ -80,7 +70,7 @@ class LinearHashing(Randomizer):
             raise InvalidParameter(
                 f"linear hashing has {MIN_HASHED}..{MAX_HASHED} cells, found {self.cells}"
             )
-        if not (2 <= self.modulus <= MAX_MODULUS and _is_prime(self.modulus)):
+        if not (2 <= self.modulus <= MAX_MODULUS and is_prime(self.modulus)):
             raise InvalidParameter(
                 f"a modulus is a prime in 2..{MAX_MODULUS}, found {self.modulus}"
             )
@@ -129,17 +119,6 @@ class LinearHashing(Randomizer):
         """Cells, modulus and other."""
         return (self.cells, self.modulus, self.other)
 
-    @property
-    def collisions(self) -> Fraction:
-        """P[two given cells have the same hash value], with an even draw of the hash."""
-        return Fraction(self.vectors // self.modulus - 1, self.vectors - 1)
-
-    @property
-    def rates(self) -> InclusionRates:
-        """How often a report supports the own cell and any other, with an even draw of the hash."""
-        own, other = Fraction(self.own, COIN_SPACE), Fraction(self.other, COIN_SPACE)
-        return InclusionRates(own, self.collisions * own + (1 - self.collisions) * other)
-
     def hash_value(self, hashing: int, cell: int) -> int:
         """a.x mod q."""
         total = 0
@@ -165,11 +144,6 @@ class LinearHashing(Randomizer):
             return False
         return self.modulus <= int.from_bytes(report, "big") < self.vectors * self.modulus
 
-    def alphabet(self) -> Iterator[bytes]:
-        """The hashes in order, each with all values."""
-        for code in range(self.modulus, self.vectors * self.modulus):
-            yield code.to_bytes(self.width, "big")
-
     def probability(self, level: int, report: bytes) -> Fraction:
         """The probability with an even draw of the hash.
 
@@ -182,70 +156,9 @@ class LinearHashing(Randomizer):
         coins = self.own if self.hash_value(hashing, level) == value else self.other
         return Fraction(coins, COIN_SPACE * (self.vectors - 1))
 
-    def tally(self, reports: Reports) -> Counts:
-        """How many reports support each cell."""
-        self.check_reports(reports)
-        codes = np.zeros(len(reports), dtype=np.int64)
-        for byte in range(self.width):
-            codes = (codes << 8) | reports[:, byte]
-        wrong = (codes < self.modulus) | (codes >= self.vectors * self.modulus)
-        if wrong.any():
-            raise InvalidParameter(
-                f"reports are codes in {self.modulus}..{self.vectors * self.modulus - 1}, "
-                f"found {np.count_nonzero(wrong)} others"
-            )
-        return supports(codes, self.cells, self.modulus)
 
-    def frequencies(self, counts: Sequence[int] | Counts, n: int) -> tuple[Fraction, ...]:
-        """(c_v / n - q) / (p - q), with p and q the rates of own and other cells."""
-        return self.rates.frequencies(check_each_count(counts, n, self.cells), n)
-
-    def frequency_variance(self) -> Fraction:
-        """n x conditional variance averaged over cells; the same for every truth."""
-        return self.rates.variance(self.cells)
-
-
-def linear_hashing(cells: int, nano: int) -> LinearHashing:
-    """The linear hashing that spends a budget with the least variance.
-
-    Of the primes next to e^eps + 1, two on either side of those whose tally is not too long, the
-    one with the least conditional variance wins, and the smaller a tie.
-
-    Args:
-        cells: 3..65536.
-        nano: > 0, nano-nats.
-
-    Raises:
-        InvalidParameter: cells or nano is out of range, or 64-bit coins cannot express nano.
-    """
-    check_integer("cells", cells)
-    if not MIN_HASHED <= cells <= MAX_HASHED:
-        raise InvalidParameter(
-            f"linear hashing has {MIN_HASHED}..{MAX_HASHED} cells, found {cells}"
-        )
-    check_positive(nano)
-    exponential, _ = exp_bounds(min(nano, 64 * NANO_NATS_PER_NAT), COIN_BITS)
-    middle = (exponential >> COIN_BITS) + 1
-    moduli = _moduli(cells)
-    below = [q for q in moduli if q <= middle][-_MODULI_ASIDE:]
-    above = [q for q in moduli if q > middle][:_MODULI_ASIDE]
-    candidates = [LinearHashing(cells, q, k_ary_response(q, nano).other) for q in below + above]
-    return min(
-        candidates, key=lambda candidate: (candidate.frequency_variance(), candidate.modulus)
-    )
-
-
-@lru_cache(maxsize=64)
-def _moduli(cells: int) -> tuple[int, ...]:
-    """The primes that a tally of so many cells is not too long for."""
-    return tuple(
-        q
-        for q in range(2, min(cells - 1, MAX_MODULUS) + 1)
-        if _is_prime(q) and sums_taken(cells, q) <= _MAX_SUMS
-    )
-
-
-def _is_prime(number: int) -> bool:
+def is_prime(number: int) -> bool:
+    """Return whether a number below 4096 is prime."""
     return number == 2 or (
         number % 2 == 1 and all(number % d for d in range(3, 64, 2) if d < number)
     )

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import combinations
 from math import comb
 from typing import ClassVar
 
-import numpy as np
-
-from askance.client.accounting import NANO_NATS_PER_NAT, exp_bounds, ratio_within
 from askance.client.errors import InvalidParameter
-from askance.client.randomizers.coins import COIN_BITS, COIN_SPACE
-from askance.client.randomizers.fitting import check_expressible, check_positive, greatest
+from askance.client.randomizers.coins import COIN_SPACE
 from askance.client.randomizers.floyd import certified_ratio, draw_members
-from askance.client.randomizers.inclusion import InclusionRates
 from askance.client.randomizers.k_ary import check_cells
 from askance.client.randomizers.loss import PrivacyLoss
 from askance.client.randomizers.randomizer import (
-    Counts,
     Randomizer,
-    Reports,
-    check_counts,
     check_integer,
 )
 
@@ -104,17 +95,11 @@ class SubsetSelection(Randomizer):
         """Cells, size and threshold."""
         return (self.cells, self.size, self.threshold)
 
-    @property
-    def rates(self) -> InclusionRates:
-        """How often the own cell and any other cell are in the report, with uniform draws."""
-        own = Fraction(self.threshold, COIN_SPACE)
-        return InclusionRates(own, Fraction(self.size - own, self.cells - 1))
-
     def randomize(self, level: int, coins: Sequence[int]) -> bytes:
         """Draws the set and serialises it as its bitmap."""
         level, words = self.check_draw(level, coins)
         members = draw_members(self.cells, self.size, self.threshold, level, words)
-        return self._bitmap(members)
+        return self.bitmap(members)
 
     def valid(self, report: bytes) -> bool:
         """`width` bytes with exactly `size` bits set, none of them trailing."""
@@ -124,93 +109,21 @@ class SubsetSelection(Randomizer):
         trailing = (1 << (8 * self.width - self.cells)) - 1
         return not bits & trailing and bits.bit_count() == self.size
 
-    def alphabet(self) -> Iterator[bytes]:
-        """All C(cells, size) sets."""
-        for chosen in combinations(range(self.cells), self.size):
-            yield self._bitmap(sum(1 << (self.cells - 1 - cell) for cell in chosen))
-
     def probability(self, level: int, report: bytes) -> Fraction:
         """The probability with uniform draws; the device's differs by a factor within the bias."""
         self.check_level(level)
         if not self.valid(report):
             return Fraction()
         if report[level // 8] >> (7 - level % 8) & 1:
-            return Fraction(self.threshold, COIN_SPACE * comb(self.cells - 1, self.size - 1))
-        return Fraction(COIN_SPACE - self.threshold, COIN_SPACE * comb(self.cells - 1, self.size))
+            return Fraction(
+                self.threshold,
+                COIN_SPACE * comb(self.cells - 1, self.size - 1),
+            )
+        return Fraction(
+            COIN_SPACE - self.threshold,
+            COIN_SPACE * comb(self.cells - 1, self.size),
+        )
 
-    def tally(self, reports: Reports) -> Counts:
-        """How many reports contain each cell."""
-        self.check_reports(reports)
-        counts = np.zeros(self.cells, dtype=np.int64)
-        for start in range(0, len(reports), _TALLY_ROWS):
-            bits = np.unpackbits(reports[start : start + _TALLY_ROWS], axis=1)
-            wrong = bits.sum(axis=1, dtype=np.int64) != self.size
-            wrong |= bits[:, self.cells :].any(axis=1)
-            if wrong.any():
-                raise InvalidParameter(
-                    f"reports are bitmaps of {self.size} of {self.cells} cells, "
-                    f"found {np.count_nonzero(wrong)} others from row {start} on"
-                )
-            counts += bits[:, : self.cells].sum(axis=0, dtype=np.int64)
-        return counts
-
-    def frequencies(self, counts: Sequence[int] | Counts, n: int) -> tuple[Fraction, ...]:
-        """(c_v / n - q) / (p - q), with p and q the rates of own and other cells."""
-        return self.rates.frequencies(check_counts(counts, n, self.cells, n * self.size), n)
-
-    def frequency_variance(self) -> Fraction:
-        """n x conditional variance averaged over cells; the same for every truth."""
-        return self.rates.variance(self.cells)
-
-    def _bitmap(self, members: int) -> bytes:
+    def bitmap(self, members: int) -> bytes:
+        """Serialise a set given as bits with cell 0 the highest."""
         return (members << (8 * self.width - self.cells)).to_bytes(self.width, "big")
-
-
-def subset_selection(cells: int, nano: int) -> SubsetSelection:
-    """The subset selection that spends a budget with the least variance.
-
-    The greatest threshold that fits, bias included, is found for the sizes around
-    cells / (e^eps + 1), as far as a set may be that large; of those the least conditional variance
-    wins, and the smaller size a tie.
-
-    Args:
-        cells: 2..65535.
-        nano: > 0, nano-nats.
-
-    Raises:
-        InvalidParameter: cells or nano is out of range, or 64-bit coins cannot express nano.
-    """
-    check_cells(cells)
-    check_positive(nano)
-    middle = _size_of_least_variance(cells, nano)
-    most = min(cells - 1, MAX_MEMBERS)
-    first = min(max(1, middle - _SIZES_ASIDE), most)
-    sizes = range(first, min(most, middle + 1 + _SIZES_ASIDE) + 1)
-    best = min(
-        (_fitting(cells, size, nano) for size in sizes),
-        key=lambda candidate: (candidate.frequency_variance(), candidate.size),
-    )
-    check_expressible(best.loss, nano, best.threshold == COIN_SPACE - 1)
-    return best
-
-
-def _size_of_least_variance(cells: int, nano: int) -> int:
-    """About floor(cells / (e^eps + 1)), which lies in 0..cells // 2 and is 0 from 64 nats on."""
-    exponential, _ = exp_bounds(min(nano, 64 * NANO_NATS_PER_NAT), COIN_BITS)
-    return (cells << COIN_BITS) // (exponential + COIN_SPACE)
-
-
-def _fitting(cells: int, size: int, nano: int) -> SubsetSelection:
-    def fits(threshold: int) -> bool:
-        inside = threshold * (cells - size) * COIN_SPACE
-        bias = size * (2 * cells - size - 1)
-        return ratio_within(inside, (COIN_SPACE - threshold) * size * (COIN_SPACE - bias), nano)
-
-    threshold = greatest(1, COIN_SPACE - 1, fits)
-    if threshold is not None:
-        candidate = SubsetSelection(cells, size, threshold)
-        if candidate.loss.fits(nano):
-            return candidate
-    raise InvalidParameter(
-        f"no subset selection of {size} in {cells} cells is as even as {nano} nano-nats ask"
-    )

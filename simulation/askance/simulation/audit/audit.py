@@ -10,11 +10,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from askance.aggregator.families import randomized_response
 from askance.aggregator.study import Epsilon
 from askance.client.accounting import NANO_NATS_PER_NAT, parse_epsilon
 from askance.client.device import Device
 from askance.client.errors import InvalidParameter
-from askance.client.randomizers import Coins, SystemCoins, randomized_response
+from askance.client.randomizers import Coins, SystemCoins
 from askance.simulation.audit.bench import Bench, Case, Maker, Subject, of_a_number, subject_of
 from askance.simulation.audit.events import Event
 from askance.simulation.audit.ledgers import FileLedgers, Ledgers, MemoryLedgers

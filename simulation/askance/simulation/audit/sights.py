@@ -14,6 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from askance.aggregator.families import HashingFamily, HypercubeFamily, SubsetFamily
 from askance.client.randomizers import (
     COIN_SPACE,
     HypercubeResponse,
@@ -62,7 +63,7 @@ def of_many(randomizer: Randomizer, law: Law) -> Statements:
 
 
 def _subset(randomizer: SubsetSelection, law: Law) -> Statements:
-    rates = randomizer.rates
+    rates = SubsetFamily(randomizer).rates
     shares = [
         rates.other + law.get(cell, Fraction()) * (rates.own - rates.other)
         for cell in range(randomizer.cells)
@@ -90,7 +91,8 @@ def _bitmap(shares: Sequence[Fraction], size: int, width: int, what: str) -> Sta
 
 
 def _pattern(randomizer: HypercubeResponse, law: Law) -> Statements:
-    components, width, rates = randomizer.components, randomizer.width, randomizer.rates
+    components, width = randomizer.components, randomizer.width
+    rates = HypercubeFamily(randomizer).rates
     spare = 8 * width - components
     shares = np.zeros(8 * width)
     for component in range(components):
@@ -127,7 +129,7 @@ def _signed_subset(randomizer: SignedSubsetSelection, law: Law) -> Statements:
 
 def _hashed(randomizer: LinearHashing, law: Law) -> Statements:
     cells = sorted({0, randomizer.cells - 1, *law})
-    rates = randomizer.rates
+    rates = HashingFamily(randomizer).rates
     shares = [float(rates.other + law.get(c, 0) * (rates.own - rates.other)) for c in cells]
 
     def count(symbols: Sequence[bytes]) -> NDArray[np.int64]:

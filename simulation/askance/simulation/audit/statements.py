@@ -12,6 +12,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from askance.aggregator.families import family_of
 from askance.client.randomizers import Randomizer
 from askance.simulation.audit.bounds import improbable
 from askance.simulation.audit.sights import Law, Statements, of_many
@@ -68,7 +69,10 @@ def stated(randomizer: Randomizer, law: Law) -> Statements:
         return counts
 
     shares = [
-        sum((p * randomizer.probability(level, symbol) for level, p in law.items()), Fraction())
+        sum(
+            (p * randomizer.probability(level, symbol) for level, p in law.items()),
+            Fraction(),
+        )
         for symbol in alphabet
     ]
     return Statements(
@@ -81,7 +85,7 @@ def stated(randomizer: Randomizer, law: Law) -> Statements:
 @lru_cache(maxsize=4)
 def _listed(randomizer: Randomizer) -> tuple[bytes, ...]:
     """All symbols, or none where there are too many."""
-    found = tuple(islice(randomizer.alphabet(), _LISTED + 1))
+    found = tuple(islice(family_of(randomizer).alphabet(), _LISTED + 1))
     return found if len(found) <= _LISTED else ()
 
 

@@ -18,9 +18,9 @@ from itertools import islice
 
 import numpy as np
 
+from askance.aggregator.families import family_of
 from askance.client.randomizers import (
     COIN_BITS,
-    Channel,
     HypercubeResponse,
     KaryResponse,
     LinearHashing,
@@ -142,7 +142,7 @@ def uniform(randomizer: Randomizer, words: Sequence[int]) -> bytes:
 @lru_cache(maxsize=64)
 def _reports(randomizer: Randomizer) -> tuple[bytes, ...] | None:
     """The whole alphabet, unless it is large."""
-    found = tuple(islice(randomizer.alphabet(), _FEW + 1))
+    found = tuple(islice(family_of(randomizer).alphabet(), _FEW + 1))
     return None if len(found) > _FEW else found
 
 
@@ -152,7 +152,7 @@ def _best(randomizer: Randomizer, weights: Weights) -> tuple[bytes, ...] | None:
     reports = _reports(randomizer)
     if reports is None:
         return None
-    measure = _gain if isinstance(randomizer, Channel) else _likelihood
+    measure = _gain if family_of(randomizer).table is not None else _likelihood
     gains = [measure(randomizer, weights, report) for report in reports]
     most = max(gains)
     return tuple(report for report, gain in zip(reports, gains, strict=True) if gain == most)
@@ -160,15 +160,16 @@ def _best(randomizer: Randomizer, weights: Weights) -> tuple[bytes, ...] | None:
 
 def _gain(randomizer: Randomizer, weights: Weights, report: bytes) -> Fraction:
     """What one report alone is decoded to."""
-    counts = randomizer.tally(np.frombuffer(report, np.uint8).reshape(1, -1))
-    shares = randomizer.frequencies(counts, 1)
+    counts = family_of(randomizer).tally(np.frombuffer(report, np.uint8).reshape(1, -1))
+    shares = family_of(randomizer).frequencies(counts, 1)
     return sum((weight * shares[level] for level, weight in weights), Fraction())
 
 
 def _likelihood(randomizer: Randomizer, weights: Weights, report: bytes) -> Fraction:
     """As good as decoding, for a family that treats all levels alike."""
     return sum(
-        (weight * randomizer.probability(level, report) for level, weight in weights), Fraction()
+        (weight * randomizer.probability(level, report) for level, weight in weights),
+        Fraction(),
     )
 
 

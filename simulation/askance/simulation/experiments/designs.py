@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from askance.aggregator.families import best_for, k_ary_response, linear_hashing, subset_selection
 from askance.aggregator.planning import Design
 from askance.client.errors import InvalidParameter
-from askance.client.randomizers import (
-    best_for,
-    k_ary_response,
-    linear_hashing,
-    subset_selection,
-)
 
 BEST = "best"
 DESIGNS: Mapping[str, Design] = MappingProxyType(

@@ -15,11 +15,8 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from askance.aggregator.study import Epsilon
-from askance.client.accounting import parse_epsilon, ratio_within
-from askance.client.errors import InvalidParameter
-from askance.client.randomizers import (
-    Randomizer,
+from askance.aggregator.families import (
+    family_of,
     hadamard_sign,
     hypercube_response,
     k_ary_response,
@@ -28,6 +25,10 @@ from askance.client.randomizers import (
     signed_subset_selection,
     subset_selection,
 )
+from askance.aggregator.study import Epsilon
+from askance.client.accounting import parse_epsilon, ratio_within
+from askance.client.errors import InvalidParameter
+from askance.client.randomizers import Randomizer
 
 DEFAULT_EPSILONS = ("0.01", "0.1", "0.5", "1", "2", "4", "8", "16", "20")
 _LISTED = 2048  # alphabets up to this size are gone through report by report
@@ -110,7 +111,7 @@ def _recount(randomizer: Randomizer) -> Fraction | None:
     Raises:
       AssertionError: a level's probabilities do not sum to one: the randomizer is broken.
     """
-    reports = list(islice(randomizer.alphabet(), _LISTED + 1))
+    reports = list(islice(family_of(randomizer).alphabet(), _LISTED + 1))
     if len(reports) > _LISTED or len(reports) * randomizer.levels > 64 * _LISTED:
         return None
     sums = [Fraction(0)] * randomizer.levels

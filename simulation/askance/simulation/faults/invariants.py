@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from askance.aggregator.families import family_of
 from askance.aggregator.session import Outcome, Session, Tally, Transcript
 from askance.aggregator.session.transcript import Asked, AskedGroup, Closed
 from askance.aggregator.store import Store
@@ -155,7 +156,7 @@ def events(store: Store, study: bytes) -> tuple[dict[int, Asked], dict[int, Clos
 def tallied(randomizer: Randomizer, symbols: list[bytes]) -> tuple[int, ...]:
     """The tally of these symbols."""
     sheet = np.frombuffer(b"".join(symbols), np.uint8).reshape(len(symbols), randomizer.width)
-    return tuple(int(count) for count in randomizer.tally(sheet))
+    return tuple(int(count) for count in family_of(randomizer).tally(sheet))
 
 
 def _broken(where: str, expected: str, found: Any) -> BrokenInvariant:

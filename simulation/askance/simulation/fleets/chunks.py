@@ -17,6 +17,7 @@ from threading import local
 import numpy as np
 from numpy.typing import NDArray
 
+from askance.aggregator.families import family_of
 from askance.aggregator.session.tallies import CHUNK, Packed, leaf, packed_what, packed_who
 from askance.client.messages import rounding_coins
 from askance.client.queries import EncodedColumns, QueryKind
@@ -198,7 +199,9 @@ class _GroupOfShard:
 
     def _tally(self) -> None:
         held, self._held, self._reports = self._held, [], 0
-        counts = self.randomizer.tally(held[0] if len(held) == 1 else np.concatenate(held))
+        counts = family_of(self.randomizer).tally(
+            held[0] if len(held) == 1 else np.concatenate(held)
+        )
         self._counts = counts if self._counts is None else self._counts + counts
 
 

@@ -13,6 +13,7 @@ from collections import Counter
 
 import numpy as np
 
+from askance.aggregator.families import family_of
 from askance.aggregator.session import Accounts, Cohort, Group, Round, Tally
 from askance.aggregator.session.tallies import MerkleTree
 from askance.client.device import ExaminedRequest, ExaminedStudy, Examiner
@@ -161,7 +162,7 @@ class _Folded:
         answered = reasons.pop(None, 0)
         randomizer, counts = self._group.randomizer, self._counts
         if counts is None:  # nobody was asked
-            counts = randomizer.tally(np.zeros((0, randomizer.width), np.uint8))
+            counts = family_of(randomizer).tally(np.zeros((0, randomizer.width), np.uint8))
         return Tally(
             counts=tuple(counts.tolist()),
             answered=answered,

@@ -8,11 +8,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from askance.aggregator.families import family_of
 from askance.aggregator.learners import Answer, Answers, Batch, Question
 from askance.aggregator.oracles import Oracle
 from askance.aggregator.planning import RoundPlan
 from askance.client.queries import Query, QueryKind
-from askance.client.randomizers import Randomizer, SignedRandomizer
+from askance.client.randomizers import Randomizer
 from askance.simulation.counts import sample_levels, sample_tally
 from askance.simulation.seeds import Seed
 
@@ -69,9 +70,10 @@ def round_answers(
 def _values(
     question: Question, randomizer: Randomizer, tally: NDArray[np.int64], users: int
 ) -> Sequence[Fraction]:
-    if isinstance(randomizer, SignedRandomizer):
-        return randomizer.signed_values(tally, users)
-    shares, kind = randomizer.frequencies(tally, users), question.query.kind
+    family = family_of(randomizer)
+    if family.signed is not None:
+        return family.signed.signed_values(tally, users)
+    shares, kind = family.frequencies(tally, users), question.query.kind
     if kind is QueryKind.CATEGORY:
         return shares
     if kind is QueryKind.SIGNED:

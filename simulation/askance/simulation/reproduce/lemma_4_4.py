@@ -14,9 +14,9 @@ from askance.aggregator.equivalence import (
     simulated_law_in_one_round,
     total_variation,
 )
+from askance.aggregator.families import k_ary_response, randomized_response
 from askance.aggregator.oracles import learn
 from askance.client.accounting import parse_epsilon
-from askance.client.randomizers import k_ary_response, randomized_response
 from askance.simulation.reproduce.counting import ALPHA, AskedOnce
 from askance.simulation.reproduce.reproduction import Reproduction, Row, Setting
 from askance.simulation.reproduce.transcripts import (

@@ -20,10 +20,10 @@ from askance.aggregator.equivalence import (
     total_variation,
 )
 from askance.aggregator.equivalence.laws import Law
+from askance.aggregator.families import randomized_response
 from askance.aggregator.oracles import learn
 from askance.client.accounting import parse_epsilon
 from askance.client.queries import predicate
-from askance.client.randomizers import randomized_response
 from askance.simulation.reproduce.counting import AskedOnce, generator
 from askance.simulation.reproduce.reproduction import Reproduction, Row, Setting
 from askance.simulation.reproduce.transcripts import (

@@ -1,18 +1,19 @@
-"""Which randomizer to use for a histogram, and which to choose from for signed values."""
+"""Choice of the randomizer for a histogram, and of the candidates for signed values."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
 
-from askance.client.randomizers.hadamard_sign import hadamard_sign
-from askance.client.randomizers.k_ary import MAX_CELLS, k_ary_response
-from askance.client.randomizers.linear_hashing import MAX_HASHED, linear_hashing
-from askance.client.randomizers.randomized_response import randomized_response
-from askance.client.randomizers.randomizer import Randomizer
-from askance.client.randomizers.signed_randomizer import SignedRandomizer
-from askance.client.randomizers.signed_subset_selection import signed_subset_selection
-from askance.client.randomizers.subset_selection import SubsetSelection, subset_selection
+from askance.aggregator.families.channel import randomized_response
+from askance.aggregator.families.family import family_of
+from askance.aggregator.families.hadamard_sign import hadamard_sign
+from askance.aggregator.families.k_ary import k_ary_response
+from askance.aggregator.families.linear_hashing import linear_hashing
+from askance.aggregator.families.signed_subset_selection import signed_subset_selection
+from askance.aggregator.families.subset_selection import subset_selection
+from askance.client.randomizers import MAX_CELLS, Randomizer, SubsetSelection
+from askance.client.randomizers.linear_hashing import MAX_HASHED
 
 SET_CELLS = 256  # up to here a set's bitmap is small and its coins are few, whatever eps
 SET_MEMBERS = 64  # beyond: a set of no more, and only for a gain that is worth its bitmap
@@ -47,18 +48,18 @@ def best_for(levels: int, nano: int) -> Randomizer:
     subset = subset_selection(levels, nano)
     if levels > SET_CELLS:
         return _best_of_many(response, subset, linear_hashing(levels, nano))
-    if subset.size == 1 or response.frequency_variance() <= subset.frequency_variance():
+    if subset.size == 1 or _variance(response) <= _variance(subset):
         return response
     return subset
 
 
 def _best_of_many(response: Randomizer, subset: SubsetSelection, hashed: Randomizer) -> Randomizer:
-    small = min(response, hashed, key=lambda one: one.frequency_variance())
-    worth = subset.frequency_variance() * SET_GAIN < small.frequency_variance()
+    small = min(response, hashed, key=_variance)
+    worth = _variance(subset) * SET_GAIN < _variance(small)
     return subset if worth and 1 < subset.size <= SET_MEMBERS else small
 
 
-def signed_for(values: int, nano: int) -> tuple[SignedRandomizer, ...]:
+def signed_for(values: int, nano: int) -> tuple[Randomizer, ...]:
     """The randomizers made for disjoint signed values, beside `best_for` of their cells.
 
     Which is best depends on eps, on how many values there are and on how many users are at none:
@@ -73,3 +74,7 @@ def signed_for(values: int, nano: int) -> tuple[SignedRandomizer, ...]:
     """
     sign = hadamard_sign(values, nano)
     return (sign, signed_subset_selection(values, nano)) if values <= SIGNED_SET_VALUES else (sign,)
+
+
+def _variance(randomizer: Randomizer) -> Fraction:
+    return family_of(randomizer).frequency_variance()

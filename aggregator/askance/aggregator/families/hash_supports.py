@@ -1,29 +1,17 @@
-"""How many hashed reports support each cell, by integer sums over one digit after another."""
+"""Support counts of hashed reports, by integer sums over one digit after another."""
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from askance.client.randomizers.digits import digits_of, power
+
 Numbers = NDArray[np.int64]
 
 _DENSE = 8  # entries a report up to which a table of all reports there can be is the faster
-
-
-def power(base: int, exponent: int) -> int:
-    """A whole power of a whole number."""
-    return prod([base] * exponent)
-
-
-def digits_of(cells: int, modulus: int) -> int:
-    """t: the least number of digits to base q that tell so many cells apart."""
-    digits = 1
-    while power(modulus, digits) < cells:
-        digits += 1
-    return digits
 
 
 def sums_taken(cells: int, modulus: int) -> int:

@@ -1,17 +1,18 @@
-"""De-biasing for families that emit a user's own cell at one rate and every other at another."""
+"""Rates: probabilities of inclusion in a report, and estimates from counts of inclusion."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 from askance.client.errors import InvalidParameter
 
 
 @dataclass(frozen=True, slots=True)
 class InclusionRates:
-    """Pr[cell v is in the report | cell x]: `own` for v = x, `other` for v != x.
+    """Probabilities that cell v is in the report of cell x: `own` for v = x, `other` for v != x.
 
     Utility: share_v = (c_v / n - other) / (own - other) is unbiased, for
     E[c_v / n] = other + share_v (own - other).
@@ -37,5 +38,23 @@ class InclusionRates:
 
     def _gap(self) -> Fraction:
         if self.own == self.other:
-            raise InvalidParameter("a cell is reported equally often by all: shares are not told")
+            raise InvalidParameter(
+                "a cell is reported equally often by all: shares cannot be estimated"
+            )
         return self.own - self.other
+
+
+class SignRates(NamedTuple):
+    """Probabilities that a report points to + at a given value.
+
+    By symmetry also P[it points to -], with + and - exchanged for the user.
+
+    Args:
+        hit: the user is at + of that value.
+        miss: the user is at - of it.
+        stray: the user is elsewhere; where that is two chances, the greater one.
+    """
+
+    hit: Fraction
+    miss: Fraction
+    stray: Fraction

@@ -20,6 +20,7 @@ from askance.aggregator.learners import (
     Question,
     frequency,
 )
+from askance.aggregator.planning import plan_batch
 from askance.aggregator.session import (
     Accounts,
     MemoryLog,

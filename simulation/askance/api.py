@@ -120,12 +120,7 @@ from askance.simulation.populations import CHANGES, POPULATIONS, Population, mas
 from askance.simulation.seeds import Seed
 
 if TYPE_CHECKING:
-    from askance.aggregator.analyst import (
-        Aggregator,
-        AnalystKey,
-        StudyDefinition,
-        Verification,
-    )
+    from askance.aggregator.analyst import Aggregator, AnalystKey, StudyDefinition, Verification
     from askance.simulation.audit import Audit, Refused
     from askance.simulation.curation import Told
     from askance.simulation.reproduce import Reproduction

@@ -77,7 +77,7 @@ class Mutant:
     @property
     def file(self) -> Path:
         """The module's file."""
-        return ROOT / CONFIGURATION["trusted"] / self.path
+        return Path(ROOT, CONFIGURATION["trusted"], self.path)
 
     def source(self) -> str:
         """Return the module's source with the defect."""
@@ -209,13 +209,13 @@ def nodes_of(source: str) -> list[Any]:
         for child in getattr(node, "children", ()):
             walk(child)
 
-    walk(parso.parse(source))
+    walk(parso.parse(source))  # type: ignore[no-untyped-call]  # parso has no types
     return found
 
 
 def unmutated(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     """Find the spans of annotations and f-strings, whose mutation decides nothing."""
-    spans = []
+    spans: list[tuple[tuple[int, int], tuple[int, int]]] = []
     for node in nodes_of(source):
         parts = []
         if node.type == "fstring":

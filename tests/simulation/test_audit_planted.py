@@ -5,7 +5,6 @@ All by seeds, at alpha = 10^-6 for each audit. n is the number of reports of eac
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

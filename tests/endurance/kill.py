@@ -210,7 +210,7 @@ def running(place: Place, address: str, seed: int) -> Iterator[tuple[Victim, Vic
 def copied(file: Path) -> Iterator[Path]:
     """A copy of the database of a process that was killed."""
     with tempfile.TemporaryDirectory(prefix="askance-") as folder:
-        for suffix in ("", "-wal"):
+        for suffix in ("", "-wal", ".mark"):
             part = file.with_name(file.name + suffix)
             if part.exists():
                 shutil.copy(part, folder)

@@ -165,7 +165,7 @@ def test_a_refusal_settles_a_member(
 
     (tally,) = run(scenario())
     assert (tally.asked, tally.answered) == (3, 2)
-    assert [(reason.name, count) for reason, count in tally.refusals] == [("OVER_STUDY_BUDGET", 1)]
+    assert [(reason.name, count) for reason, count in tally.refusals] == [("OVER_LIFE_BUDGET", 1)]
 
 
 def test_only_members_are_asked(

@@ -84,7 +84,17 @@ def disk(file: LedgerFile, delay_s: float, *, marked: bool) -> Iterator[None]:
 
 def signed_study() -> SignedStudy:
     """A study with a budget that no round uses up."""
-    terms = StudyTerms(bytes(16), "bench", 1, (), SCHEMA, 10**12, NOW_S + 10**6, "measured")
+    terms = StudyTerms(
+        bytes(16),
+        "bench",
+        1,
+        (),
+        SCHEMA,
+        10**12,
+        NOW_S + 10**6,
+        "measured",
+        fields=tuple(SCHEMA.fields),
+    )
     return sign_study(terms, KEY)
 
 

@@ -32,7 +32,18 @@ HALF = parse_epsilon("0.5")
 LIFE = parse_epsilon("8")
 PURPOSE = "to learn \x1b[2Jwho smokes"
 STUDY = sign_study(
-    StudyTerms(bytes(16), "frequency", 1, (), SCHEMA, LIFE, NOW + 10**9, PURPOSE), KEY
+    StudyTerms(
+        bytes(16),
+        "frequency",
+        1,
+        (),
+        SCHEMA,
+        LIFE,
+        NOW + 10**9,
+        PURPOSE,
+        fields=tuple(SCHEMA.fields),
+    ),
+    KEY,
 )
 ASKED: tuple[tuple[Query, Randomizer], ...] = (
     (predicate(SCHEMA.smoker == 1), randomized_response(HALF)),
@@ -230,7 +241,7 @@ class TestAcceptLoss:
         code, _, err = run("accept-loss", str(folder), "--yes", "--device-id", "00ff")
         assert code == 2
         assert "--device-id: expected the device id of a member, got 00ff" in err
-        mine = DeviceHome(folder).identity().device_id.hex()
+        mine = DeviceHome(folder).secret().device().device_id.hex()
         assert run("accept-loss", str(folder), "--yes", "--device-id", mine)[0] == 0
         assert run("status", str(folder))[1]["spent_nano_nats"] == LIFE
 

@@ -36,7 +36,17 @@ Join = Callable[[Expression, Expression], Expression]
 
 
 def study() -> ExaminedStudy:
-    terms = StudyTerms(bytes(16), "test", 1, (), SCHEMA, 10**12, 2_000_000_000, "to be measured")
+    terms = StudyTerms(
+        bytes(16),
+        "test",
+        1,
+        (),
+        SCHEMA,
+        10**12,
+        2_000_000_000,
+        "to be measured",
+        fields=tuple(SCHEMA.fields),
+    )
     return ExaminedStudy(bytes(32), terms, bytes(32), b"")
 
 

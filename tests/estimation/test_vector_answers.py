@@ -24,9 +24,7 @@ def test_the_values_are_unbiased_exactly() -> None:
     randomizer = hypercube_response(2, NAT)
     expected = [Fraction(0), Fraction(0)]
     for reports in product(family_of(randomizer).alphabet(), repeat=2):
-        weight = randomizer.probability(0b10, reports[0]) * 
-            randomizer
-        .probability(0b11, reports[1])
+        weight = randomizer.probability(0b10, reports[0]) * randomizer.probability(0b11, reports[1])
         counts = family_of(randomizer).tally(
             np.array([list(report) for report in reports], dtype=np.uint8)
         )

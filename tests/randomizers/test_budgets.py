@@ -226,7 +226,7 @@ def test_no_signed_set_is_better_than_the_chosen_one(values: int, epsilon: str) 
 
     def moment(candidate: SignedSubsetSelection) -> Fraction:
         family = SignedSubsetFamily(candidate)
-        return 2 * family_of(family).sign_rates.stray / family_of(family).sign_gap ** 2
+        return 2 * family.sign_rates.stray / family.sign_gap**2
 
     for size in range(1, values + 1):
         # the threshold t with t (2d - w) / ((2^64 - t) w) = the ratio that the chosen one attains

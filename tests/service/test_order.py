@@ -23,13 +23,15 @@ from askance.client.service import (
     MAX_ENROLMENTS,
     Gateway,
     Member,
+    Metadata,
     Response,
     Secret,
-    decode_check_in,
+    accepted_metadata,
     decode_enrol,
     encode_enrolled,
     encode_response,
     enrol,
+    read_credentials,
 )
 
 PEOPLE = 1000
@@ -52,8 +54,8 @@ class Recorder:
         self.connections += 1
         return _Channel(self, self.connections - 1)
 
-    def arrived(self, connection: int, data: bytes) -> None:
-        self.calls.append((connection, decode_check_in(data).device_id))
+    def arrived(self, connection: int, metadata: Metadata) -> None:
+        self.calls.append((connection, read_credentials(metadata).device_id))
 
     @property
     def ranks(self) -> list[int]:
@@ -68,18 +70,18 @@ class _Channel:
         self._number = number
 
     def unary_unary(self, path: str) -> Any:
-        async def call(data: bytes, **_: Any) -> bytes:
+        async def call(data: bytes, metadata: Metadata = (), **_: Any) -> bytes:
             if path.endswith("/Enrol"):
                 devices = [device_id for device_id, _ in decode_enrol(data).devices]
                 self._recorder.enrolments.append(devices)
                 return encode_enrolled(len(devices), 0)
-            self._recorder.arrived(self._number, data)
+            self._recorder.arrived(self._number, metadata)
             return encode_response(Response())
 
         return call
 
     def stream_stream(self, _: str) -> Any:
-        return lambda **_: _Stream(self._recorder, self._number)
+        return lambda metadata=(), **_: _Stream(self._recorder, self._number, metadata)
 
     def get_state(self) -> grpc.ChannelConnectivity:
         return grpc.ChannelConnectivity.SHUTDOWN
@@ -91,12 +93,14 @@ class _Channel:
 class _Stream:
     """A stream that stays open and silent."""
 
-    def __init__(self, recorder: Recorder, number: int) -> None:
-        self._recorder = recorder
-        self._number = number
+    def __init__(self, recorder: Recorder, number: int, metadata: Metadata) -> None:
+        recorder.arrived(number, metadata)
+
+    async def initial_metadata(self) -> Metadata:
+        return accepted_metadata()
 
     async def write(self, data: bytes) -> None:
-        self._recorder.arrived(self._number, data)
+        pass
 
     async def read(self) -> bytes:
         await asyncio.Event().wait()
@@ -110,6 +114,9 @@ class Silent:
     """A watcher that keeps nothing."""
 
     def answered(self, _: Any) -> None:
+        pass
+
+    def refused(self, _: Any) -> None:
         pass
 
     def failed(self, failure: str) -> None:

@@ -130,7 +130,7 @@ class TableFamily(Family[Channel]):
         return self.second_moment(level, values) - mean * mean
 
     def _mean(self, level: int, values: Sequence[Fraction | int]) -> Fraction:
-        self.check_level(level)
+        self.randomizer.check_level(level)
         if len(values) != self.randomizer.symbols:
             raise InvalidParameter(
                 f"there are {self.randomizer.symbols} decode values, found {len(values)}"

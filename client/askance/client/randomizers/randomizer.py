@@ -1,4 +1,4 @@
-"""Interface of every randomizer: its law, a draw from coins, and the certified loss of that draw."""
+"""Interface of every randomizer: its law, a draw from coins, and the certified loss."""
 
 from __future__ import annotations
 

@@ -100,6 +100,7 @@ class DeviceRunner:
         on_default: Callable[[str], None] | None = None,
     ) -> None:
         self._device = device
+        self._identity = identity
         self._metadata = device_metadata(identity)
         # Without serializers: messages are bytes here, so that they are bounded before parsing.
         self._check_in: aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(

@@ -123,7 +123,7 @@ def test_exhausted_descriptors_are_logged_and_counted_and_connected_devices_go_o
         host, _, port = served.address.rpartition(":")
         for _ in range(64):
             held.enter_context(socket.create_connection((host, int(port))))
-        _until(lambda: any("descriptors" in str(event) for event in served.events()))
+        _until(lambda: any("descriptors: failing" in str(event) for event in served.events()))
         call(b"", metadata=device_metadata(INSIDER), timeout=60)
         held.close()
         resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE, limit)

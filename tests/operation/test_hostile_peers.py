@@ -118,13 +118,15 @@ def test_exhausted_descriptors_are_logged_and_counted_and_connected_devices_go_o
         page = served.ready["metrics"]
         assert _counted(page, "askance_descriptors_exhausted_total") == 0
         open_now = len(os.listdir(f"/proc/{served.process.pid}/fd"))
-        resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE, (open_now + 4, open_now + 4))
+        limit = resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE, (open_now, limit[1]))
         host, _, port = served.address.rpartition(":")
-        for _ in range(8):
+        for _ in range(64):
             held.enter_context(socket.create_connection((host, int(port))))
-        _until(lambda: any("descriptors" in str(event) for event in served.events()))
+        _until(lambda: any("descriptors: failing" in str(event) for event in served.events()))
         call(b"", metadata=device_metadata(INSIDER), timeout=60)
         held.close()
+        resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE, limit)
         _until(lambda: _counted(page, "askance_descriptors_exhausted_total") > 0)
 
 

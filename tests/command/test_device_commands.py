@@ -82,10 +82,17 @@ def test_status_and_history_tell_what_was_spent(
     _, history, _ = run(capsys, "history", str(tmp_path))
     assert history["entries"] == [
         {
+            "sequence": 1,
+            "kind": "answer",
+            "time": "2024-10-04T00:00:00Z",
             "day": 20_000,
+            "nano_nats": 500_000_000,
             "study": (b"s" * 32).hex(),
             "request": (b"r" * 32).hex(),
-            "nano_nats": 500_000_000,
+            "purpose": None,
+            "learner": None,
+            "question": "not kept (answered before payloads were kept)",
+            "answer": "01",
         }
     ]
     assert main(["history", str(tmp_path)]) == 0

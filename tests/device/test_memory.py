@@ -94,7 +94,12 @@ def hostile() -> Iterator[tuple[str, bytes]]:
         "a long name": [Node(op=2, name="x" * most)],
         "fields": [Node(op=2, name="small")] * 4_096,
     }.items():
-        yield name, payload(query_pb2.Query(kind=1, high=1, nodes=nodes), response)
+        yield (
+            name,
+            payload(
+                query_pb2.Query(kind=query_pb2.QUERY_KIND_PREDICATE, high=1, nodes=nodes), response
+            ),
+        )
     for name, table in {
         "entries": Table(levels=64, symbols=64, entries=[0] * most),
         "a full table": Table(levels=64, symbols=64, entries=[1] * 4_096),
@@ -138,7 +143,7 @@ def measured(data: bytes) -> tuple[int, int]:
     return kept, peak
 
 
-@pytest.mark.parametrize(("name", "data"), hostile(), ids=lambda item: str(item)[:40])
+@pytest.mark.parametrize(("name", "data"), list(hostile()), ids=lambda item: str(item)[:40])
 def test_examining_takes_no_more_than_the_stated_multiple_of_its_size(
     name: str, data: bytes
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -284,11 +284,12 @@ class TestBudgets:
         """Life before day before study: what is over for good is not reported as passing."""
         study = bench.study(budget=HALF, expires=bench.now_s + 10 * DAY)
         first, second, _ = self.queries(bench, study)
-        for limits, reason in (
+        cases: list[tuple[dict[str, Any], Reason]] = [
             ({"life_nano_nats": HALF, "day_nano_nats": HALF}, Reason.OVER_LIFE_BUDGET),
             ({"day_nano_nats": HALF}, Reason.OVER_DAY_BUDGET),
             ({}, Reason.OVER_STUDY_BUDGET),
-        ):
+        ]
+        for limits, reason in cases:
             device = bench.device(studies=[study], **limits)
             bench.answer(device, first)
             assert bench.refusal(device, second).reason is reason

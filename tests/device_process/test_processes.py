@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from askance.client.command.home import DeviceHome
-from askance.client.ledger import Answer
+from askance.client.ledger import Posting
 
 PEOPLE = 5
 WAIT_S = 60
+SOUND = {"checked": PEOPLE, "violations": [], "unverifiable": 0, "accepted_breaks": 0}
 DIES_BEFORE_SENDING = """
 import os, signal, sys
 from askance.client.command.device import main
@@ -22,7 +23,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def answers(folder: Any) -> list[Answer]:
+def answers(folder: Any) -> list[Posting]:
     file = DeviceHome(folder.path).ledgers()
     try:
         return list(file.answers())
@@ -71,9 +72,14 @@ def test_each_member_answers_for_itself_in_one_check_in(aggregator: Any, folder:
     assert sorted(answer.member for answer in kept) == ["a", "b", "c", "d", "e"]
     stored = dict(aggregator.store.reports(round_.groups[0].digest))
     assert sorted(stored.values()) == sorted(answer.report for answer in kept)
-    assert folder.run("verify")[:2] == (0, {"checked": PEOPLE, "violations": []})
+    assert folder.run("verify")[:2] == (0, SOUND)
     assert folder.run("status")[1]["spent_nano_nats"] == 10**9
-    assert {entry["member"] for entry in folder.run("history")[1]["entries"]} == set("abcde")
+    entries = folder.run("history")[1]["entries"]
+    assert {entry["member"] for entry in entries} == set("abcde")
+    assert {(entry["question"], entry["purpose"], entry["learner"]) for entry in entries} == {
+        ("yes or no: (smokes == 1)", "to be tested", "test")
+    }
+    assert {entry["answer"] for entry in entries} <= {"yes (randomized)", "no (randomized)"}
 
 
 def test_nobody_enrolled_is_a_failure_of_each_in_one_line(aggregator: Any, folder: Any) -> None:
@@ -95,8 +101,8 @@ def test_it_runs_until_it_is_told_and_hangs_up_in_order(aggregator: Any, folder:
         assert (process.returncode, out) == (0, "")
         assert "connected connection=0" in err
         assert "answered count=5" in err
-    # The second round asked the same question: frozen, so it cost nobody anything.
-    assert [answer.charge.nano_nats for answer in answers(folder)] == [10**9] * 5 + [0] * 5
+    # The second round asked the same question: frozen, no charge and no row.
+    assert [answer.charge.nano_nats for answer in answers(folder)] == [10**9] * 5
 
 
 def test_killed_between_the_commit_and_the_sending_it_sends_the_same_bytes(
@@ -117,7 +123,7 @@ def test_killed_between_the_commit_and_the_sending_it_sends_the_same_bytes(
     after = answers(folder)
     assert after[: len(before)] == before
     assert sorted(answer.member for answer in after) == ["a", "b", "c", "d", "e"]
-    assert folder.run("verify")[1] == {"checked": PEOPLE, "violations": []}
+    assert folder.run("verify")[1] == SOUND
     delivered = [report for _, report in aggregator.store.reports(round_.groups[0].digest)]
     assert sorted(delivered) == sorted(answer.report for answer in after)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -306,7 +306,7 @@ def test_a_crash_while_the_first_mark_is_made_is_gone_on_from(path: Path) -> Non
 
 class TestAcceptLoss:
     @pytest.fixture
-    def behind(self, path: Path) -> Iterator[Path]:
+    def behind(self, path: Path) -> Path:
         """A ledger of a and b that has lost all of b and some of a."""
         file = LedgerFile.create(path)
         for number in range(5):
@@ -366,6 +366,22 @@ class TestAcceptLoss:
         refused(behind, "expected its own mark, found another ledger's")
         accept_loss(behind, [("a", b"id of a")], LIFE, NOW, everyone=True)
         assert life(behind, "a") == LIFE
+
+    def test_a_ledger_that_was_lost_whole_is_made_anew_and_charged(self, path: Path) -> None:
+        filled(path)
+        path.unlink()
+        assert accept_loss(path, [("", b"id of ")], LIFE, NOW, everyone=True) == 1
+        assert life(path) == LIFE
+
+    def test_a_log_that_was_lost_is_accepted(self, path: Path) -> None:
+        file = LedgerFile.create(path)
+        spend(file, 1)
+        lost = path.parent / "lost"
+        copied(path, lost)
+        file.close()
+        (lost / f"{path.name}-wal").unlink()
+        accept_loss(lost / path.name, [("", b"id of ")], LIFE, NOW, everyone=True)
+        assert life(lost / path.name) == LIFE
 
 
 class TestRepairClock:

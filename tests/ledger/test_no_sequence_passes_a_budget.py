@@ -1,10 +1,11 @@
-"""Any sequence of charges, repetitions, restarts, crashes and failing disks stays in the budget.
+"""Any sequence of charges, restarts, failing disks, lost rows and restored copies keeps the budget.
 
 The model keeps what the ledger said and nothing else; both ledgers are run against it.
 """
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import tempfile
 from pathlib import Path
@@ -12,13 +13,14 @@ from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from askance.client.errors import StoreError
 from askance.client.ledger import (
     SECONDS_PER_DAY,
     Charge,
     Ledger,
+    LedgerBehind,
     Limits,
     MemoryLedger,
     Overrun,
@@ -132,6 +134,8 @@ class Spending(RuleBasedStateMachine):
 class DurableSpending(Spending):
     """The same on a disk, with restarts and failures."""
 
+    backup: tuple[bytes, int] | None = None
+
     def make(self) -> Ledger:
         self.folder = tempfile.TemporaryDirectory()
         self.path = Path(self.folder.name) / "ledger"
@@ -157,6 +161,65 @@ class DurableSpending(Spending):
             pass
         finally:
             self.ledger._file.file.connection = connection
+
+    @rule()
+    def back_up(self) -> None:
+        self.ledger.close()
+        self.backup = self.path.read_bytes(), len(self.entries)
+        self.ledger = SqliteLedger.open(self.path)
+
+    @precondition(lambda self: self.backup is not None)
+    @rule()
+    def restore(self) -> None:
+        """A copy without all of the charges is refused; a whole one is the ledger itself."""
+        assert self.backup is not None
+        copy, charges = self.backup
+        self.ledger.close()
+        now = self.path.read_bytes()
+        self.path.write_bytes(copy)
+        if charges < len(self.entries):
+            self.refused()
+            self.path.write_bytes(now)
+        self.ledger = SqliteLedger.open(self.path)
+
+    @precondition(lambda self: self.entries)
+    @rule(first=st.integers(0, 40), count=st.integers(1, 40))
+    def lose_rows(self, first: int, count: int) -> None:
+        """A ledger that lost any of its rows is refused."""
+        first = first % len(self.entries) + 1
+        self.ledger.close()
+        now = self.path.read_bytes()
+        connection = sqlite3.connect(self.path)
+        with connection:
+            connection.execute(
+                "DELETE FROM postings WHERE place BETWEEN ? AND ?", (first, first + count - 1)
+            )
+        connection.close()
+        self.refused()
+        self.path.write_bytes(now)
+        self.ledger = SqliteLedger.open(self.path)
+
+    @precondition(lambda self: self.entries)
+    @rule()
+    def lose_the_log(self) -> None:
+        """A killed process leaves the log; without it, charges are missing unless it was folded."""
+        with tempfile.TemporaryDirectory() as folder:
+            killed = Path(folder) / "ledger"
+            for suffix in ("", ".mark"):
+                shutil.copy(f"{self.path}{suffix}", f"{killed}{suffix}")
+            try:
+                ledger = SqliteLedger.open(killed)
+            except LedgerBehind:
+                return
+            assert len(list(ledger.history())) == len(self.entries)
+            ledger.close()
+
+    def refused(self) -> None:
+        try:
+            SqliteLedger.open(self.path)
+        except LedgerBehind:
+            return
+        raise AssertionError("expected a ledger that lost charges to be refused")
 
     def teardown(self) -> None:
         if hasattr(self, "folder"):

@@ -231,7 +231,7 @@ def describe_report(value: Report) -> dict[str, Any]:
         "spent_nano_nats": str(value.spent_nano_nats),
     }
     if isinstance(value.outcome, Refusal):
-        refusal = {"reason": int(value.outcome.reason), "message": value.outcome.message}
+        refusal = {"reason": int(value.outcome.reason)}
         return {**said, "refusal": refusal}
     return {**said, "symbol": value.outcome.hex()}
 

@@ -249,9 +249,12 @@ class TestEvaluation:
     def test_one_that_hangs_leaves_room_for_others(self, run: Run) -> None:
         time, stuck, done = Time(), threading.Event(), list[int]()
 
+        def hang() -> None:
+            stuck.wait(30)
+
         async def scenario() -> None:
             timed = TimedEvaluation(LIMIT_MS, sleep=time.sleep, at_once=1)
-            hanging = [asyncio.ensure_future(timed(lambda: stuck.wait(30))) for _ in range(3)]
+            hanging = [asyncio.ensure_future(timed(hang)) for _ in range(3)]
             last = asyncio.ensure_future(timed(lambda: done.append(1)))
             await settle()
             await time.reach(3 * LIMIT_MS)

@@ -54,7 +54,7 @@ def test_a_refusal_is_no_answer(world: World) -> None:
         world.run(world.devices(owners), log, study=world.study(least_answers=least))
     (tally,) = closed(log)[0].tallies
     assert tally.answered < least == tally.asked
-    assert tally.refusals == ((Reason.OVER_STUDY_BUDGET, least - tally.answered),)
+    assert tally.refusals == ((Reason.OVER_LIFE_BUDGET, least - tally.answered),)
 
 
 def test_a_later_round_ends_it_too(world: World) -> None:

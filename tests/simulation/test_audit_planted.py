@@ -5,7 +5,6 @@ All by seeds, at alpha = 10^-6 for each audit. n is the number of reports of eac
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -239,10 +238,9 @@ def test_a_hash_that_tells_its_values_coin_is_found(randomizer: Randomizer, seed
 class DefaultByRecord(Device):
     """Who has no answer is taken for what another field of theirs says."""
 
-    def _level(self, request: Request, digest: bytes) -> Any:
-        level, coins = super()._level(request, digest)
-        absent = not self._record.present["answer"]
-        return (self._record.values["other"] if absent else level), coins
+    def _value(self, request: Request) -> Value:
+        record = self._record.load()
+        return super()._value(request) if record.present["answer"] else record.values["other"]
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -275,7 +273,7 @@ class ChargesByRecord(Device):
 
     def answer(self, payload: bytes) -> bytes:
         report = decode_report(super().answer(payload))
-        less = self._record.values["answer"]
+        less = self._record.load().values["answer"]
         assert isinstance(less, int)
         charged = max(0, report.charged_nano_nats - less)
         return encode_report(replace(report, charged_nano_nats=charged))
@@ -285,7 +283,7 @@ class SaysMore(Device):
     """A field that this version does not know, after all others."""
 
     def answer(self, payload: bytes) -> bytes:
-        value = self._record.values["answer"]
+        value = self._record.load().values["answer"]
         assert isinstance(value, int)
         return super().answer(payload) + bytes([15 << 3, value])
 
@@ -294,7 +292,7 @@ class RefusesOne(Device):
     """A refusal that depends on the record."""
 
     def answer(self, payload: bytes) -> bytes:
-        if self._record.values["answer"] == 0:
+        if self._record.load().values["answer"] == 0:
             return super().answer(payload)
         report = decode_report(super().answer(payload))
         return encode_report(replace(report, outcome=Refusal(1, "no")))  # type: ignore[arg-type]

@@ -152,7 +152,7 @@ def test_the_sequences_meet_what_they_are_for() -> None:
         ({"fields": frozenset(("kind",))}, Reason.FIELD_NOT_ALLOWED),
         ({"study_nano_nats": 5}, Reason.OVER_STUDY_BUDGET),
         ({"day_nano_nats": 5}, Reason.OVER_DAY_BUDGET),
-        ({"life_nano_nats": 5}, Reason.OVER_STUDY_BUDGET),
+        ({"life_nano_nats": 5}, Reason.OVER_LIFE_BUDGET),
     ],
 )
 def test_what_every_owner_refuses(changes: dict[str, object], reason: Reason) -> None:

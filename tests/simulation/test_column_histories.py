@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from askance.aggregator.learners import mean
 from askance.aggregator.session import Accounts, Cohort, Group, Permutation, Round
 from askance.aggregator.study import Study
 from askance.client.codec import digest_of, encode_request
-from askance.client.device import Policy
+from askance.client.device import Policy, settling
 from askance.client.errors import InvalidParameter
 from askance.client.messages import Request
 from askance.client.queries import Category, Integer, Query, Schema, category, predicate, real
@@ -25,7 +26,15 @@ from askance.client.randomizers import Randomizer, best_for
 from askance.simulation.behaviour import PRESENT_AND_HONEST, Behaviour
 from askance.simulation.coins import SeededCoins
 from askance.simulation.experiments import simulate
-from askance.simulation.fleets import ColumnFleet, Devices, ObjectFleet, Threads, chunks, classes
+from askance.simulation.fleets import (
+    ColumnFleet,
+    Devices,
+    ObjectFleet,
+    Threads,
+    chunks,
+    classes,
+    histories,
+)
 from askance.simulation.populations import Population
 from askance.simulation.populations import population as population_module
 from askance.simulation.seeds import Seed
@@ -155,6 +164,23 @@ def test_any_sequence_of_rounds(
     made = [round_of(number, asked) for number, asked in enumerate(rounds)]
     for round_ in [*made, *made] if again else made:
         assert asked_by(columns, round_) == asked_by(objects, round_)
+
+
+def test_past_the_limit_of_refusals_no_report_comes_from_either(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in (settling, histories):
+        monkeypatch.setattr(module, "MAX_REFUSALS", 2)
+    objects, columns = both(people(0), 1, PRESENT_AND_HONEST)
+    asked = Asked(study=0, seed=0, cuts=(0, USERS), questions=(0, 1, 2))
+    answered = []
+    for number in range(3):
+        round_ = round_of(number, asked)
+        found = asked_by(columns, round_)
+        assert found == asked_by(objects, round_)
+        tallies: Any = found[0]
+        answered.append([tally.answered + sum(n for _, n in tally.refusals) for tally in tallies])
+    assert answered == [[USERS] * 3, [USERS, 0, 0], [USERS, 0, 0]]
 
 
 def test_the_behaviour_is_worth_its_test() -> None:

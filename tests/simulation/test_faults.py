@@ -205,7 +205,7 @@ def test_a_device_that_pays_twice_is_found_out() -> None:
 
 
 def test_an_overdrawn_budget_and_a_second_charge_are_found_out() -> None:
-    one, two = (Entry(bytes([n]) * 32, b"s" * 32, 0, 3) for n in (1, 2))
+    one, two = (Entry(bytes([n]) * 32, b"s" * 32, 0, 3, n) for n in (1, 2))
     check_charges(0, [one, two], {b"s" * 32: 6})
     with pytest.raises(BrokenInvariant, match="at most 5 nano-nats, found 6"):
         check_charges(0, [one, two], {b"s" * 32: 5})

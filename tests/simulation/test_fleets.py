@@ -198,7 +198,7 @@ def analyst(seed: Seed) -> bytes:
     ("changes", "reason"),
     [
         ({"fields": frozenset({"x"})}, Reason.FIELD_NOT_ALLOWED),
-        ({"life_nano_nats": 10**9}, Reason.OVER_STUDY_BUDGET),
+        ({"life_nano_nats": 10**9}, Reason.OVER_LIFE_BUDGET),
         ({"day_nano_nats": 10**9}, Reason.OVER_DAY_BUDGET),
         ({"analysts": frozenset({bytes(32)})}, Reason.UNKNOWN_STUDY),
     ],

@@ -389,9 +389,9 @@ def _device_report(payload: bytes, request: Request, record: Mapping[str, Any]) 
 
 def reports() -> Cases:
     told = Report(bytes(range(32)), b"\x01", ONE, 2 * ONE)
-    refusal = Report(bytes(range(32)), Refusal(Reason.EXPIRED, "expected a study"), 0, ONE)
+    refusal = Report(bytes(range(32)), Refusal(Reason.EXPIRED), 0, 0)
     charges = {"charged_nano_nats": "1000000000", "spent_nano_nats": "2000000000"}
-    free = {"charged_nano_nats": "0", "spent_nano_nats": "1000000000"}
+    free = {"charged_nano_nats": "0", "spent_nano_nats": "0"}
     name = "request_digest"
     digest = bytes(range(32)).hex()
     return [
@@ -405,7 +405,7 @@ def reports() -> Cases:
             "hex": encode_report(refusal).hex(),
             "fields": {
                 name: digest,
-                "refusal": {"reason": 5, "message": "expected a study"},
+                "refusal": {"reason": 5},
                 **free,
             },
         },

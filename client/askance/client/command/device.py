@@ -73,6 +73,20 @@ def _verify(arguments: argparse.Namespace) -> int:
     return 1 if result["violations"] else 0
 
 
+def _accept_loss(arguments: argparse.Namespace) -> int:
+    _silence_grpc()
+    from askance.client.command.repairing import accept, tell_accept
+
+    return _show(arguments, accept(*_place(arguments), arguments), tell_accept)
+
+
+def _repair_clock(arguments: argparse.Namespace) -> int:
+    _silence_grpc()
+    from askance.client.command.repairing import repair, tell_repair
+
+    return _show(arguments, repair(*_place(arguments), arguments), tell_repair)
+
+
 def _add_init(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, help="the device's folder; made if need be")
     for option, read, metavar, what in (
@@ -120,13 +134,35 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_repair(parser: argparse.ArgumentParser) -> None:
+    _add_place(parser)
+    parser.add_argument("--yes", action="store_true", help="the risk was read; go on")
+
+
+def _add_accept_loss(parser: argparse.ArgumentParser) -> None:
+    _add_repair(parser)
+    parser.add_argument(
+        "--device-id",
+        type=_device_id,
+        metavar="HEX",
+        help="charge this member only, as named in the log; default: all members",
+    )
+
+
 COMMANDS = (
     Command("init", "make a device's identity, ledger and configuration", _add_init, _init),
     Command("enroll", "make its people known to the aggregator", _add_enroll, _enroll),
     Command("run", "answer the aggregator's questions until a signal", _add_run, _run),
     Command("status", "what the device has spent in its life", _add_place, _status),
-    Command("history", "every answer given, and its cost", _add_place, _history),
-    Command("verify", "add everything up anew, against the budgets", _add_place, _verify),
+    Command("history", "every question and answer in plain words", _add_place, _history),
+    Command("verify", "check the ledger and recompute every charge", _add_place, _verify),
+    Command(
+        "accept-loss",
+        "go on with a ledger that lost charges: spends the life budget",
+        _add_accept_loss,
+        _accept_loss,
+    ),
+    Command("repair-clock", "believe the clock after it was far ahead", _add_repair, _repair_clock),
 )
 
 
@@ -247,3 +283,10 @@ def _row(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 9:
         raise argparse.ArgumentTypeError("expected a row's number of 0 or more")
     return int(text)
+
+
+def _device_id(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError("expected a device id in hexadecimal") from None

@@ -24,7 +24,8 @@ class DeviceHome:
 
     Args:
       folder: holds `identity.json` (its id and its secret token), `ledger.sqlite` (its own ledger,
-        or all of a gateway's members') and `device.toml`.
+        or all of a gateway's members'), `ledger.sqlite.mark` (its high-water mark) and
+        `device.toml`.
     """
 
     folder: Path
@@ -45,7 +46,7 @@ class DeviceHome:
         for file in (home._identity, home.configuration):
             if file.exists():
                 raise StoreError(f"device {folder}: expected no {file.name} there yet, found one")
-        LedgerFile.create(home._ledger).close()
+        LedgerFile.create(home.ledger_path).close()
         fresh = {"device_id": os.urandom(_ID_BYTES).hex(), "token": os.urandom(_TOKEN_BYTES).hex()}
         home._write(home._identity, json.dumps(fresh))
         home._write(home.configuration, configuration)
@@ -81,7 +82,7 @@ class DeviceHome:
         Raises:
           StoreError: missing, damaged, newer or in use (see `LedgerFile.open`).
         """
-        return LedgerFile.open(self._ledger)
+        return LedgerFile.open(self.ledger_path)
 
     @property
     def configuration(self) -> Path:
@@ -93,5 +94,6 @@ class DeviceHome:
         return self.folder / _IDENTITY
 
     @property
-    def _ledger(self) -> Path:
+    def ledger_path(self) -> Path:
+        """The path of the ledger file; its mark is beside it."""
         return self.folder / _LEDGER

@@ -47,7 +47,7 @@ def enroll(home: DeviceHome, path: Path, arguments: argparse.Namespace) -> dict[
     """Makes all members known to the aggregator; again is no harm."""
     configuration, token = read_configuration(path), _token(arguments)
     people = read_people(configuration)
-    identities = list(_identities(home.identity(), people.names))
+    identities = list(identities_of(home.identity(), people.names))
     try:
         new, known = asyncio.run(_enrol(configuration, token, identities))
     except (aio.AioRpcError, RemoteProtocolError) as error:
@@ -151,13 +151,13 @@ def _gateway(home: DeviceHome, configuration: Configuration, journal: Journal) -
 
 
 def _members(root: Identity, people: People, file: LedgerFile) -> Iterator[Member]:
-    identities = _identities(root, people.names)
+    identities = identities_of(root, people.names)
     for place, (name, identity) in enumerate(zip(people.names, identities, strict=True)):
         ledger = file.ledger(name, identity.device_id)
         yield Member(name, identity, people.record(place), ledger)
 
 
-def _identities(root: Identity, names: Sequence[str]) -> Iterator[Identity]:
+def identities_of(root: Identity, names: Sequence[str]) -> Iterator[Identity]:
     """A single device's is the folder's own; a gateway's members' are derived from it."""
     for name in names:
         yield root if name == ALONE else member_identity(root, name)

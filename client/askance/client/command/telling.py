@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from askance.client.accounting import format_nats
 from askance.client.command.configuration import read_configuration
+from askance.client.command.explaining import explain
 from askance.client.command.home import DeviceHome
 from askance.client.device import Audit
+from askance.client.ledger import Kind
+from askance.client.printable import printable
 
 
 def status(home: DeviceHome, _: Path) -> dict[str, Any]:
-    """Sums; `members` counts who has answered anything, `spent_nano_nats` is the most of one."""
+    """Return sums; `members` counts members with a row, `spent_nano_nats` is the most of one."""
     file = home.ledgers()
     spent: Counter[str] = Counter()
     studies: set[bytes] = set()
     answers = 0
     try:
         identity = home.identity()
-        for answer in file.answers():
-            spent[answer.member] += answer.charge.nano_nats
-            studies.add(answer.charge.study_digest)
-            answers += 1
+        for posting in file.postings():
+            spent[posting.member] += posting.charge.nano_nats
+            if posting.kind is Kind.ANSWER:
+                studies.add(posting.charge.study_digest)
+                answers += 1
     finally:
         file.close()
     return {
@@ -47,55 +52,66 @@ def tell_status(result: dict[str, Any]) -> str:
 
 
 def history(home: DeviceHome, _: Path) -> dict[str, Any]:
-    """Every answer; of a gateway's with the member's name."""
+    """Return every row in plain words; a gateway's with the member's name."""
     file = home.ledgers()
     try:
-        return {
-            "entries": [
-                {
-                    **({"member": answer.member} if answer.member else {}),
-                    "day": answer.charge.day,
-                    "study": answer.charge.study_digest.hex(),
-                    "request": answer.charge.request_digest.hex(),
-                    "nano_nats": answer.charge.nano_nats,
-                }
-                for answer in file.answers()
-            ]
-        }
+        return {"entries": [explain(posting) for posting in file.postings()]}
     finally:
         file.close()
 
 
 def tell_history(result: dict[str, Any]) -> str:
-    """A table; the members' names stand last, since they may be long."""
-    lines = ["day      study              request            nats"]
-    lines += [
-        f"{entry['day']:<8} {entry['study'][:16]:<18} {entry['request'][:16]:<18} "
-        f"{format_nats(entry['nano_nats']):<12} {entry.get('member', '')}".rstrip()
-        for entry in result["entries"]
-    ]
-    return "\n".join(lines)
+    """Print a paragraph per row: time, cost and study, then the question and the answer."""
+    return "\n".join(line for entry in result["entries"] for line in _paragraph(entry))
+
+
+def _paragraph(entry: dict[str, Any]) -> Iterator[str]:
+    member = f"  {printable(entry['member'])}" if "member" in entry else ""
+    cost = f"{format_nats(entry['nano_nats'])} nats"
+    if "event" in entry:
+        yield f"{entry['time']}  {cost}{member}"
+        yield f"  {entry['event']}"
+        return
+    why = f": {entry['purpose']} ({entry['learner']})" if entry["purpose"] is not None else ""
+    yield f"{entry['time']}  {cost}{member}"
+    yield f"  study     {entry['study'][:16]}{why}"
+    yield f"  asked     {entry['question']}"
+    yield f"  answered  {entry['answer']}"
 
 
 def verify(home: DeviceHome, configuration: Path) -> dict[str, Any]:
-    """Adds everything up anew and holds it against the configured budgets."""
-    audit = Audit(read_configuration(configuration).policy)
+    """Check the chain, and recompute every charge, against the configured budgets.
+
+    The mark was checked when the file was opened.
+    """
+    policy = read_configuration(configuration).policy
     checked, violations = 0, []
     file = home.ledgers()
     try:
-        for answer in file.answers():
-            checked += 1
-            whose = f"member {answer.member!r}: " if answer.member else ""
-            request = answer.charge.request_digest.hex()[:16]
-            violations += [f"{whose}request {request}: {what}" for what in audit.take(answer)]
+        audit = Audit(policy, file.accepted)
+        for posting in file.postings():
+            checked += posting.kind is Kind.ANSWER
+            whose = f"member {posting.member!r}: " if posting.member else ""
+            row = f"{whose}row {posting.place}"
+            violations += [f"{row}: {what}" for what in audit.take(posting)]
     finally:
         file.close()
-    return {"checked": checked, "violations": violations}
+    return {
+        "checked": checked,
+        "violations": violations,
+        "unverifiable": audit.unverifiable,
+        "accepted_breaks": audit.accepted_breaks,
+    }
 
 
 def tell_verify(result: dict[str, Any]) -> str:
-    """The violations, and how many answers were gone over."""
-    count = len(result["violations"])
-    return "\n".join(
-        [*result["violations"], f"{result['checked']} answers checked, {count} violations"]
-    )
+    """Print the violations and the counts."""
+    lines = [*result["violations"]]
+    lines.append(f"{result['checked']} answers checked, {len(result['violations'])} violations")
+    if result["unverifiable"]:
+        lines.append(
+            f"{result['unverifiable']} charges cannot be recomputed: their requests were not kept"
+        )
+    if result["accepted_breaks"]:
+        lines.append(f"{result['accepted_breaks']} breaks of the chain in a loss that was accepted")
+    return "\n".join(lines)

@@ -53,6 +53,8 @@ def accept_loss(
         StoreError: no file, damaged, in use, or the disk refuses; or the file is older than its
             mark and not everyone is to be charged. Nothing was charged then.
     """
+    if everyone and mark_path(path).exists() and not path.exists():
+        SqliteFile.create(path, KIND).close()  # all of it was lost, and only the mark is left
     try:
         marked = MarkedFile.open(path)
     except LedgerBehind:

@@ -7,6 +7,7 @@ alone leads to the same result again.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
@@ -53,7 +54,7 @@ def check_store(
         for number, end in closed.items():
             for group, tally in zip(asked[number].groups, end.tallies, strict=True):
                 check_counted(store, group, tally, terms.schema)
-                for ordinal, no in check_same_bytes(store, group, ledger).items():
+                for ordinal, no in check_same_bytes(store, group, ledger, terms.schema).items():
                     refused.setdefault(ordinal, set()).update([digest_of(group.payload)] * no)
     for ordinal in sorted(refused):
         check_charges(ordinal, ledger(ordinal).history(), budgets, refused[ordinal])
@@ -115,19 +116,28 @@ def check_counted(store: Store, group: AskedGroup, tally: Tally, schema: Schema)
 
 
 def check_same_bytes(
-    store: Store, group: AskedGroup, ledger: Callable[[int], Ledger]
+    store: Store, group: AskedGroup, ledger: Callable[[int], Ledger], schema: Schema
 ) -> dict[int, bool]:
-    """A stored answer is the one that its device's ledger holds.
+    """Check that a stored answer is the one that its device's ledger holds.
+
+    A reused answer has no row: it costs nothing, and its symbol is the one that was frozen.
 
     Returns:
       Whose report is stored, and whether it is a refusal.
     """
     digest = digest_of(group.payload)
+    request = decode_request(group.payload, schema)
+    named = request.query.digest(schema) + request.randomizer.canonical
+    question = hashlib.sha256(named).digest()
     found: dict[int, bool] = {}
     for ordinal, data in store.reports(digest):
         report: Report = decode_report(data)
         found[ordinal] = isinstance(report.outcome, Refusal)  # which the ledger does not keep
-        if not found[ordinal] and ledger(ordinal).stored(digest) != data:
+        if found[ordinal]:
+            continue
+        held = ledger(ordinal).standing(digest, question, request.study_digest, 0)
+        reused = Report(digest, held.frozen or b"", 0, 0, 0)
+        if data != held.report and report != reused:
             raise _broken(f"device {ordinal}", "the bytes that its ledger holds", "others")
     return found
 

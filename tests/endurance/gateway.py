@@ -112,8 +112,8 @@ def note_acknowledgements(file: TextIO) -> None:
         file.flush()
         acknowledge(outbox, request_digest, status)
 
-    DeviceRunner.__init__ = begun  # type: ignore[assignment, method-assign]
-    Outbox.acknowledge = noted  # type: ignore[assignment, method-assign]
+    DeviceRunner.__init__ = begun  # type: ignore[method-assign, assignment]  # observed, not replaced
+    Outbox.acknowledge = noted  # type: ignore[method-assign, assignment]  # observed, not replaced
 
 
 def main(argv: Sequence[str]) -> int:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from askance.aggregator.store.contract import (
-    MAX_EVIDENCE,
     AskedRequest,
     Conclusion,
     Deadline,
@@ -28,13 +27,13 @@ from askance.aggregator.store.contract import (
     unknown_study,
 )
 from askance.aggregator.store.migrations import KIND
+from askance.aggregator.store.report_rows import accept_one, all_new, note_sequences
 from askance.aggregator.store.watch import UNWATCHED, StoreWatch
 from askance.client.errors import StoreError, StoreFailed
 from askance.client.messages import AckStatus, SignedStudy
 from askance.client.sqlite_file import SqliteFile
 
 _PAGE = 4096  # rows read at a time, so that a reader of millions holds neither them nor the lock
-_ROWS = 1024  # reports that one statement stores
 _PROBE_BYTES = 64 * 1024  # some commits of reports
 Row = tuple[Any, ...]  # what SQLite gives back is typed by its STRICT tables, not by Python
 
@@ -295,14 +294,14 @@ class SqliteStore:
                 digest: _request_number(connection, digest)
                 for digest in {arrival.request_digest for arrival in arrivals}
             }
-            if _all_new(connection, numbers, arrivals):
+            if all_new(connection, numbers, arrivals):
                 statuses = [AckStatus.ACCEPTED] * len(arrivals)
             else:
                 statuses = [
-                    _accept_one(connection, numbers[arrival.request_digest], arrival)
+                    accept_one(connection, numbers[arrival.request_digest], arrival)
                     for arrival in arrivals
                 ]
-            _note_sequences(connection, arrivals, statuses)
+            note_sequences(connection, arrivals, statuses)
             return statuses
 
     def acknowledged_sequence(self, ordinal: int) -> int:
@@ -456,71 +455,3 @@ def _request_number(connection: sqlite3.Connection, digest: bytes) -> int:
         return int(row[0])
     added = connection.execute("INSERT INTO requests (digest) VALUES (?)", (digest,))
     return int(added.lastrowid or 0)
-
-
-def _all_new(
-    connection: sqlite3.Connection, numbers: dict[bytes, int], arrivals: Sequence[StoredReport]
-) -> bool:
-    """Stores all of them at once where none was stored before, as is usual; else none."""
-    connection.execute("SAVEPOINT all_new")
-    new = True
-    for start in range(0, len(arrivals), _ROWS):
-        part = arrivals[start : start + _ROWS]
-        added = connection.execute(
-            # Many rows a statement: each statement lets go of the interpreter and has to get it
-            # back from an event loop that is busy.
-            f"INSERT INTO reports VALUES {', '.join(['(?, ?, ?)'] * len(part))}"
-            " ON CONFLICT DO NOTHING",
-            [
-                value
-                for arrival in part
-                for value in (numbers[arrival.request_digest], arrival.ordinal, arrival.data)
-            ],
-        )
-        new = new and added.rowcount == len(part)
-    if not new:
-        connection.execute("ROLLBACK TO all_new")
-    connection.execute("RELEASE all_new")
-    return new
-
-
-def _note_sequences(
-    connection: sqlite3.Connection, arrivals: Sequence[StoredReport], statuses: list[AckStatus]
-) -> None:
-    """Raise the highest sequence number of every user whose report is new."""
-    highest: dict[int, int] = {}
-    for arrival, status in zip(arrivals, statuses, strict=True):
-        if status is AckStatus.ACCEPTED and arrival.sequence > highest.get(arrival.ordinal, 0):
-            highest[arrival.ordinal] = arrival.sequence
-    pairs = list(highest.items())
-    for start in range(0, len(pairs), _ROWS):
-        part = pairs[start : start + _ROWS]
-        connection.execute(
-            "UPDATE devices SET acknowledged_sequence = new.column2 FROM"
-            f" (VALUES {', '.join(['(?, ?)'] * len(part))}) AS new"
-            " WHERE ordinal = new.column1 AND acknowledged_sequence < new.column2",
-            [value for pair in part for value in pair],
-        )
-
-
-def _accept_one(connection: sqlite3.Connection, request: int, arrival: StoredReport) -> AckStatus:
-    added = connection.execute(
-        "INSERT INTO reports VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-        (request, arrival.ordinal, arrival.data),
-    )
-    if added.rowcount:
-        return AckStatus.ACCEPTED
-    place = (request, arrival.ordinal)
-    (first,) = connection.execute(
-        "SELECT data FROM reports WHERE request = ? AND ordinal = ?", place
-    ).fetchone()
-    if first == arrival.data:
-        return AckStatus.DUPLICATE
-    kept = connection.execute(
-        "SELECT data FROM evidence WHERE request = ? AND ordinal = ?", place
-    ).fetchall()
-    if (arrival.data,) not in kept and len(kept) < MAX_EVIDENCE:
-        connection.execute(
-            "INSERT INTO evidence VALUES (?, ?, ?, ?)", (*place, len(kept), arrival.data)
-        )
-    return AckStatus.CONFLICT

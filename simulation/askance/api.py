@@ -233,7 +233,7 @@ _WRITERS = {".parquet": "pyarrow", ".png": "matplotlib", ".svg": "matplotlib"}
 def audit(
     epsilons: Iterable[Epsilon] = (), *, reports: int | None = None
 ) -> Iterator[Audit | Refused]:
-    """Asks real devices and looks, in the bytes of their reports, for what tells too much.
+    """Audit real devices by searching the bytes of their reports for a privacy loss above the charge.
 
     Ledgers of devices that are restarted are files in a temporary folder; coins are the operating
     system's. An absence of alarms is no proof: `verify` is.
@@ -259,16 +259,16 @@ def demo(
     progress: Callable[[int], None] | None = None,
     watch: Callable[[int, RoundPlan], None] | None = None,
 ) -> Trial:
-    """The two-round MASKED-PARITY study on `devices` devices over real gRPC, on this machine.
+    """Run the two-round MASKED-PARITY study on `devices` devices over real gRPC on this machine.
 
     Privacy: pure eps-LDP for every device, by its own ledger.
     Args:
         devices: how many; d: bits of the mask, a power of two; epsilon: each user's budget.
         seed: of the population, the coins and the cohorts.
-        progress: told how many more reports have come in; watch: of each round as it opens.
+        progress: called with the number of new reports; watch: called with each round as it opens.
 
     Raises:
-        PlanRefused: too few devices for this d and epsilon; nobody was asked.
+        PlanRefused: too few devices for this d and epsilon; no user was asked.
     """
     root = Seed.of(seed) / "trial" / 0
     population = masked_parity(devices, root / "population", d)
@@ -290,7 +290,9 @@ def plan(
     randomizer: str = "best",
     waves: int = 1,
 ) -> StudyPlan:
-    """How many users a learner needs, by its name; without a population, on its own schema.
+    """Compute the number of users that a learner needs, by its name.
+
+    Without a population, the plan is for the learner's own schema.
 
     Raises:
         InvalidParameter: a name or setting that there is none of.
@@ -357,7 +359,7 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
 def connect(
     address: str, *, key: AnalystKey, ca: Path | str | None = None, plaintext: bool = False
 ) -> Aggregator:
-    """An aggregator, for one analyst; to be used in a `with`.
+    """Connect one analyst to an aggregator, for use in a `with` statement.
 
         with ask.connect("127.0.0.1:7443", key="analyst.pem", ca="ca.pem") as aggregator:
             handle = aggregator.submit(study)
@@ -369,7 +371,7 @@ def connect(
         key: the analyst's Ed25519 key: itself, its file, or the file's bytes.
         ca: the authority that the aggregator's certificate is from; None: one that the system
             trusts, or, on this machine, plain text.
-        plaintext: without TLS, whoever may listen.
+        plaintext: without TLS, readable by the network.
 
     Raises:
         InvalidParameter: no such file, no key in it, or no such address. Nothing is called yet.
@@ -402,10 +404,10 @@ def study_from_toml(path: Path | str) -> StudyDefinition:
 
 
 def verify_export(path: Path, analysts: Collection[bytes] | None = None) -> Verification:
-    """Replays a study's exported transcript; nobody is asked.
+    """Replay a study's exported transcript, without asking any user.
 
     Args:
-        analysts: public keys, one of which must have signed the study; None: anybody's.
+        analysts: public keys, one of which must have signed the study; None: any.
 
     Raises:
         InvalidRecord: the file is no export. AskanceError: it does not hold together.
@@ -424,7 +426,7 @@ def reproduce(
     plot: Path | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Reproduction:
-    """A theorem, table or figure of the papers beside what is measured here.
+    """Reproduce a theorem, table or figure of the papers, and compare it with the printed values.
 
     Args:
         name: see `askance reproduce --list`.
@@ -433,7 +435,7 @@ def reproduce(
         data: a folder with `adult.csv` and `pima_indians_diabetes.csv`; what needs a file that is
             not there is left out, and the result says so.
         plot: where a picture goes, *.png or *.svg.
-        progress: told of each part, in a few words.
+        progress: called with a short text per part.
 
     Raises:
         InvalidParameter: a name that there is none of, or a file that cannot be written.

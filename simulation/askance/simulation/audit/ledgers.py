@@ -59,7 +59,7 @@ class FileLedgers:
         """A new file's.
 
         Raises:
-          StoreError: the disk says no.
+          StoreError: the disk fails.
         """
         self._close()
         self._path = next(self._paths)

@@ -32,7 +32,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """Result for the two cases of a pair.
+    """Audit result for the two cases of a pair.
 
     Args:
       pair: which.
@@ -41,7 +41,7 @@ class Exposure:
       events: how many were tested, each with its share of alpha.
       counts: how often the event was seen under the likelier case and under the other.
       tested: in how many reports of each.
-      detectable: the least loss that would have been told from what is charged, in an event as
+      detectable: the least loss that would have been distinguished from what is charged, in an event as
         frequent as this one, with a chance of 9 in 10; inf for none.
     """
 

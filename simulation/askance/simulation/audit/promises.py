@@ -46,7 +46,7 @@ def repeats(bench: Bench, cases: Iterable[Case], n: int, ledgers: Ledgers) -> li
     """Ask n devices of each case the same question in every way that must change nothing.
 
     Args:
-      bench: makes the devices, with fresh coins at every call.
+      bench: factory of the devices, with fresh coins at every call.
       cases: whose records.
       n: devices a case. One that draws anew is missed by a device with the chance that two draws
         agree, which is high where epsilon is large.

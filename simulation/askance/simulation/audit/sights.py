@@ -47,7 +47,7 @@ def of_many(randomizer: Randomizer, law: Law) -> Statements:
 
     Of a set cell by cell, and that it has its size; of signed values likewise; of a sign pattern
     component by component; of a hashed cell, whether it is one that agrees with the record's or
-    with the first or last. Of another family nothing, and the number of statements tells so.
+    with the first or last. Of another family nothing, and the number of statements shows it.
     """
     match randomizer:
         case SubsetSelection():

@@ -1,4 +1,4 @@
-"""What liars send: strategies that were published, and the one that attains the influence bound.
+"""Strategies of lying devices: published ones, and the one that attains the influence bound.
 
 Each is a pure function of one occasion; every report is of the alphabet, so that no check can tell
 it from an honest one. How far m of them move an answer is bounded by m x `estimation.influence`.

@@ -20,7 +20,7 @@ _CHUNK_BITS = 16  # ordinals further apart than this are looked up apart
 
 
 def threshold(chance: Fraction) -> int:
-    """How many of the 2^64 words are below it: the chance to within 2^-64, from below."""
+    """Return the number of the 2^64 words below the chance: it within 2^-64, from below."""
     return chance.numerator * COIN_SPACE // chance.denominator
 
 
@@ -51,7 +51,7 @@ def words(seed: Seed, ordinals: Ordinals) -> Words:
 
 
 def _is_run(ordinals: Ordinals) -> bool:
-    """Whether they are all from a first to a last one, in order."""
+    """Return whether the ordinals are consecutive and ascending."""
     if not len(ordinals) or ordinals[-1] - ordinals[0] != len(ordinals) - 1:
         return False
     return bool((ordinals[1:] > ordinals[:-1]).all())

@@ -104,7 +104,7 @@ def _(randomizer: SignedSubsetSelection, weights: Weights, draw: Draw) -> bytes:
 
 @favour.register
 def _(randomizer: LinearHashing, weights: Weights, draw: Draw) -> bytes:
-    """Of 64 hashes the one that puts the most weight on one value, and that value."""
+    """Choose, out of 64 hashes, the one that puts the most weight on one value, and that value."""
     q, best = randomizer.modulus, (-1, b"")
     for word in draw(_TRIES):
         hashing = 1 + index([word], randomizer.vectors - 1)
@@ -159,14 +159,14 @@ def _best(randomizer: Randomizer, weights: Weights) -> tuple[bytes, ...] | None:
 
 
 def _gain(randomizer: Randomizer, weights: Weights, report: bytes) -> Fraction:
-    """What one report alone is decoded to."""
+    """Compute the decoded value of one report alone."""
     counts = randomizer.tally(np.frombuffer(report, np.uint8).reshape(1, -1))
     shares = randomizer.frequencies(counts, 1)
     return sum((weight * shares[level] for level, weight in weights), Fraction())
 
 
 def _likelihood(randomizer: Randomizer, weights: Weights, report: bytes) -> Fraction:
-    """As good as decoding, for a family that treats all levels alike."""
+    """Compute the likelihood gain: equivalent to decoding if a family treats all levels alike."""
     return sum(
         (weight * randomizer.probability(level, report) for level, weight in weights), Fraction()
     )
@@ -182,7 +182,10 @@ def index(words: Sequence[int], size: int) -> int:
 
 
 def words_below(size: int) -> int:
-    """How many words `index` takes: a few places share 64 bits, all sign patterns need more."""
+    """Return the number of words that `index` consumes.
+
+    A small number of cells needs 64 bits; all sign patterns need more.
+    """
     return 1 + (size.bit_length() - 1) // COIN_BITS
 
 

@@ -21,7 +21,7 @@ from askance.simulation.seeds import Seed
 
 @dataclass(frozen=True, slots=True)
 class Misbehaviour:
-    """How many devices stay away or lie; called with a seed, which ones.
+    """Chances of absence and lying; called with a seed, the behaviour of each device.
 
     Every choice is independent of every other and of the users' records. Chances are exact to
     within 2^-64; a float stands for the decimal that Python prints for it.
@@ -74,12 +74,12 @@ class Misbehaving:
 
     @property
     def absences(self) -> bool:
-        """Whether anybody may stay away."""
+        """True if a device may be absent."""
         return any((self.spec.absent, self.spec.dropout, self.spec.offline))
 
     @property
     def lies(self) -> bool:
-        """Whether anybody may lie."""
+        """True if a device may lie."""
         return bool(self.spec.liars)
 
     def absent(self, study: bytes, round_number: int, ordinals: Ordinals) -> Which:
@@ -97,7 +97,7 @@ class Misbehaving:
         return away
 
     def lying(self, ordinals: Ordinals) -> Which:
-        """Who lies, always."""
+        """Return which devices lie in every answer."""
         if not self.spec.liars:
             return np.zeros(len(ordinals), np.bool_)
         return below(words(self.seed / "liars", ordinals), _bound(self.spec.liars))
@@ -105,7 +105,7 @@ class Misbehaving:
     def lie(
         self, request: bytes, ordinal: int, query: Query, randomizer: Randomizer, level: int
     ) -> bytes:
-        """What the attack says; none of these looks at the true level."""
+        """Return the attack's report; no attack depends on the true level."""
         targets = tuple(target for target in self.spec.targets if target < randomizer.levels)
         key = self.seed.key + request + ordinal.to_bytes(8, "big")
         return ATTACKS[self.spec.attack](Occasion(query, randomizer, targets, key))

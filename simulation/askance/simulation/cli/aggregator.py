@@ -24,7 +24,7 @@ _LISTEN = "127.0.0.1:7443"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The operator's commands."""
+    """Add the operator's commands."""
     commands = parser.add_subparsers(dest="aggregator_command", metavar="COMMAND", required=True)
     init = commands.add_parser("init", help="make an aggregator's folder", description=_MAKES)
     init.add_argument("folder", type=Path, metavar="DIR", help="new, or empty")

@@ -1,4 +1,4 @@
-"""What people read of the bounds of answers."""
+"""Text of answers' bounds, for the terminal."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The learner, its data and its budget."""
+    """Add the options of the learner, its data and its budget."""
     parser.add_argument("learner", nargs="?", help="a learner's name (see --list)")
     parser.add_argument("--list", action="store_true", help="list learners, with parameters")
     parser.add_argument(

@@ -10,7 +10,7 @@ DESCRIPTION = "The commands of a device's owner; `python -m askance.client` has 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The device's commands."""
+    """Add the device's commands."""
     from askance.client.command.device import add_commands
 
     add_commands(parser)

@@ -1,4 +1,4 @@
-"""How a hypothesis is shown to people."""
+"""Presentation of hypotheses in the terminal."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+    """Build the parser of the whole command line."""
     top = _Parser(
         prog="askance",
         description="Learn from people's data without anybody having to hand it over.",
@@ -84,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             code: int = arguments.run(arguments)
             sys.stdout.flush()
     except BrokenPipeError:
-        sys.stderr.close()  # whoever read stdout has gone; nothing more can be said to them
+        sys.stderr.close()  # the reader of stdout has gone: no message can reach it
         return 1
     except KeyboardInterrupt:
         return fail(Failure(130, "interrupted", "interrupted"), as_json=as_json)

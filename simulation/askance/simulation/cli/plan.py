@@ -18,7 +18,7 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The learner, its budget and its failure chance."""
+    """Add the options of the learner, its budget and its failure chance."""
     add_learner(parser)
 
 

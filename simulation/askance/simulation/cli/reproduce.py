@@ -119,7 +119,7 @@ def _shown(value: Any) -> str:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str], None]]:
-    """What is being done, on stderr, if a person is watching."""
+    """Show the current part on stderr, if it is a terminal."""
     from rich.console import Console
 
     watched = Console(stderr=True)

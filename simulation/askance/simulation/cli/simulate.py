@@ -21,7 +21,7 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The learner and its users, the fleet, the seed, what to write."""
+    """Add the options of the learner and its users, the fleet, the seed and the output."""
     add_learner(parser, nargs="?")
     parser.add_argument(
         "--list", action="store_true", help="list learners and populations, with parameters"
@@ -167,7 +167,7 @@ def _tell(result: dict[str, Any]) -> None:
 
 
 def _successes(result: dict[str, Any]) -> str:
-    """A concept is right or wrong; of estimates, intervals hold the truth or do not."""
+    """Format the successes: a concept is right or wrong; intervals contain the truth or do not."""
     if result["successes"] is None:
         return ""
     what = "all intervals hold the truth" if result["truth"] else "right"

@@ -26,7 +26,7 @@ _KEY_BYTES = 32
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The analyst's commands."""
+    """Add the analyst's commands."""
     commands = parser.add_subparsers(dest="study_command", metavar="COMMAND", required=True)
 
     def add(name: str, summary: str, run_command: Callable[..., int]) -> argparse.ArgumentParser:
@@ -123,7 +123,7 @@ def _submit(arguments: argparse.Namespace) -> int:
     with _connected(arguments) as aggregator:
         handle = aggregator.submit(study, days=definition.days)
         if arguments.wait:
-            # At once: whoever stops waiting wants to know what to ask for later.
+            # At once: a caller who stops waiting needs the study's name to ask for it later.
             print(f"study {handle.id} is open", file=sys.stderr, flush=True)
             return _ended(_followed(handle), as_json=arguments.json)
     submitted = {
@@ -231,16 +231,16 @@ def _key(arguments: argparse.Namespace) -> int:
 
 
 def _followed(handle: StudyHandle) -> StudyResult:
-    """A study's result, once it has ended; who watches sees it come."""
+    """Print a study's result once it has ended, with its events if they are watched."""
     with progress() as bar:
         for event in handle.watch():
-            if event.asked:  # between rounds, and after the last one, nobody is
+            if event.asked:  # no user is asked between rounds and after the last one
                 bar.round_stands(event.round, event.asked, event.answered)
         return handle.result()
 
 
 def _ended(result: StudyResult, *, as_json: bool) -> int:
-    """Prints a result; what has failed is said on stderr and by the exit code too."""
+    """Prints a result; a failure is also reported on stderr and by the exit code."""
     content, failure = result.to_json(), None
     if result.state.name != "DONE":
         code = 3 if result.reason == "plan-refused" else 1

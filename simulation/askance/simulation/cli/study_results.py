@@ -1,4 +1,4 @@
-"""What people read about a study that has ended."""
+"""Text of an ended study's results, for the terminal."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The grid, whom it asks, how often, and what to write."""
+    """Add the options of the grid, its users, its trials and its output."""
     parser.add_argument(
         "learner", type=values, metavar="LEARNER", help="a learner's name, or several: A,B"
     )

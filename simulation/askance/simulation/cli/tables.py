@@ -15,9 +15,9 @@ _ROOMY = 120
 
 
 def table(heads: Sequence[str], *, left: Collection[str] = (), long: Collection[str] = ()) -> Table:
-    """An empty table, to which rows of cells with markup are added.
+    """Build an empty table, to which rows of cells with markup are added.
 
-    Values are never broken nor cut off while there is room at all: on a narrow screen the heads
+    Values are never broken nor cut off while there is space at all: on a narrow screen the heads
     take two lines, and the long columns as many as they need.
 
     Args:

@@ -37,7 +37,7 @@ class Request:
     """A learner's data, budget and randomness.
 
     Args:
-      sheet: the data.
+      sheet: columns of the data set.
       epsilon: the whole budget, in nats.
       settings: text by name, the defaults filled in.
       words: where chance comes from.

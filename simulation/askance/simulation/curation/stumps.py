@@ -1,4 +1,4 @@
-"""Decision stumps over a sheet's features, and their text."""
+"""Decision stumps over a data set's features, and their text."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ DESIGNS: Mapping[str, Design] = MappingProxyType(
 
 
 def design(name: str) -> Design:
-    """The design of that name.
+    """Return the design of that name.
 
     Raises:
       InvalidParameter: there is none.

@@ -1,4 +1,4 @@
-"""Who stayed away, who lied and what went wrong: a result must say so."""
+"""Disturbances of a run: absences, lies and faults, which a result must report."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def check_disturbed(fleet: str | FleetMaker, faults: MakeFates | None) -> None:
 def disturbed(
     fleet: str | FleetMaker, faults: MakeFates | None, seed: Seed, witness: Witness
 ) -> FleetMaker:
-    """The fleet, with what goes wrong in it.
+    """Return the fleet, with what goes wrong in it.
 
     Raises:
       InvalidParameter: see `check_disturbed`.
@@ -55,7 +55,7 @@ def disturbed(
 
 
 def stayed_away(outcome: Outcome[object]) -> tuple[str, ...]:
-    """A line for each round that somebody was not there for."""
+    """List, per round, the users that were absent."""
     notes = []
     for number, tallies in enumerate(outcome.tallies):
         asked = sum(tally.asked for tally in tallies)
@@ -69,7 +69,7 @@ def stayed_away(outcome: Outcome[object]) -> tuple[str, ...]:
 
 
 def lied(behaviour: Behaviour, population: Population) -> tuple[str, ...]:
-    """How many users lie, if any may: then no interval and no error bound holds."""
+    """Report the number of lying users; if any may lie, no interval and no error bound holds."""
     if not behaviour.lies:
         return ()
     liars = 0
@@ -84,7 +84,7 @@ def lied(behaviour: Behaviour, population: Population) -> tuple[str, ...]:
 
 
 def went_wrong(faults: MakeFates | None, witness: Witness) -> tuple[str, ...]:
-    """What went wrong, and that it did no harm."""
+    """Report the faults that took effect, and that they changed no result."""
     if faults is None:
         return ()
     return (f"faults: {witness.told()}; each report was counted once, and a replay agrees",)

@@ -1,6 +1,6 @@
-"""How right a hypothesis is: against the law that made the population, or the people in it.
+"""Verdicts on a hypothesis: against the population's law, or against the users in it.
 
-What predicts is judged by rows of which nobody was asked, where the population has such.
+What predicts is judged by rows whose users were not asked, where the population has such.
 """
 
 from __future__ import annotations
@@ -51,8 +51,11 @@ _UNSEEN = 1 << 16  # rows to judge by: a share of them is off by 0.002 at most, 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether the hypothesis is the target (for estimates: all intervals cover the truth), its
-    error (see the learner's entry for what that measures), and the truth, where it is a number."""
+    """Verdict on a hypothesis: right or wrong, its error, and the truth if it is a number.
+
+    It is right if it is the target; for estimates, if all intervals cover the truth. The
+    learner's entry says what its error measures.
+    """
 
     success: bool | None
     error: float | None
@@ -122,7 +125,10 @@ def _(hypothesis: MeanEstimate, learner: Learner[Any], population: Population) -
 
 @judge.register
 def _(hypothesis: MeanVector, learner: Learner[Any], population: Population) -> Verdict:
-    """Of l2 the length of the error, right if within the radius; else the greatest error."""
+    """Judge an l2 mean by the length of its error, right if within the radius.
+
+    Else by the greatest.
+    """
     query = vector([population.schema[name] for name in hypothesis.fields])
     total = sum(query.evaluate_vector(columns).sum(axis=0) for columns in _chunks(population))
     truth = tuple((np.ldexp(total, -query.frac) / population.size).tolist())
@@ -183,7 +189,7 @@ def _(hypothesis: Marginals, learner: Learner[Any], population: Population) -> V
 
 @judge.register
 def _(hypothesis: Quantiles, learner: Learner[Any], population: Population) -> Verdict:
-    """How far each level is from the ranks of its cell's ends; right if within tau."""
+    """Judge each level by its distance to the ranks of its cell's ends; right if within tau."""
     found = hypothesis.quantiles
     below, up_to = np.zeros(len(found)), np.zeros(len(found))
     kind = population.schema.fields[hypothesis.column]
@@ -221,7 +227,7 @@ def _(hypothesis: Ranges, learner: Learner[Any], population: Population) -> Verd
 
 @judge.register
 def _(hypothesis: HeavyHitters, learner: Learner[Any], population: Population) -> Verdict:
-    """How far a share is on the wrong side of the threshold; right if by less than tau."""
+    """Judge shares by their distance on the wrong side of the threshold; right if below tau."""
     shares = census(hypothesis.column, population)
     found = {item.value for item in hypothesis.found}
     threshold = hypothesis.threshold
@@ -266,7 +272,7 @@ def judge_sample(
 
 
 def census(column: str, population: Population) -> dict[str | int, Fraction]:
-    """The share of every value that somebody has, as `heavy_hitters` names values."""
+    """Compute the share of every value that occurs, under `heavy_hitters`'s names."""
     domain = Domain(population.schema, column)
     counts: Counter[str | int] = Counter()
     for columns in _chunks(population):
@@ -324,7 +330,7 @@ def _query(learner: Learner[Any], *kinds: QueryKind) -> Query | None:
 
 
 def _values(query: Query, population: Population) -> Iterator[NDArray[np.int64]]:
-    """What every user's exact answer would be, chunk by chunk."""
+    """Generate every user's exact answer, chunk by chunk."""
     for columns in _chunks(population):
         yield np.asarray(query.evaluate(columns))
 

@@ -38,7 +38,7 @@ class RoundTaken:
 def rounds_taken(
     plans: Sequence[RoundPlan], tallies: Sequence[Sequence[Tally]]
 ) -> tuple[RoundTaken, ...]:
-    """What became of each round's plan."""
+    """Summarize the outcome of each round's plan."""
     return tuple(
         RoundTaken(
             plan.queries,
@@ -87,7 +87,7 @@ def estimates(hypothesis: Any, name: str) -> dict[str, Any] | None:
 
 
 def _is_estimate(item: Any) -> bool:
-    """Told by its number: a cell may be called "estimate", too."""
+    """Return whether an item is an estimate, by its number; a cell may be named "estimate", too."""
     return isinstance(item, dict) and isinstance(item.get("estimate"), float)
 
 

@@ -51,10 +51,10 @@ FAMILIES: dict[str, Maker] = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One randomizer at one epsilon.
+    """Check of one randomizer at one epsilon.
 
     `holds`: its exact loss is at most epsilon, and no more than it charges. `tight`: and within one
-    part in 10^9 of epsilon. `refused`: it says it cannot be made at this epsilon.
+    part in 10^9 of epsilon. `refused`: it cannot be made at this epsilon.
     """
 
     randomizer: str
@@ -66,7 +66,7 @@ class Check:
     refused: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As the command line prints it."""
+        """Return the check as JSON, as the command line prints it."""
         return {
             "randomizer": self.randomizer,
             "epsilon": self.nano_budget / 10**9,
@@ -105,7 +105,7 @@ def _check(name: str, make: Maker, nano: int) -> Check:
 
 
 def _recount(randomizer: Randomizer) -> Fraction | None:
-    """The loss's ratio from the probabilities of all reports; None for too many to list.
+    """Compute the loss's ratio from all reports' probabilities; None if they are too many.
 
     Raises:
       AssertionError: a level's probabilities do not sum to one: the randomizer is broken.

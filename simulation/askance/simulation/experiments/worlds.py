@@ -102,7 +102,7 @@ class World:
         return lambda count: self.rows.take(rng.integers(0, len(self.rows), count))
 
     def exact(self) -> ExactOracle:
-        """The expectations over its rows."""
+        """Compute the expectations over its rows."""
         return ExactOracle(self.people.schema, self.rows)
 
     @property
@@ -115,7 +115,7 @@ class World:
 
 @cache
 def world(name: str) -> World:
-    """The world of the learner of that name."""
+    """Return the world of the learner of that name."""
     made = named(name, epsilon=1, users=ROWS, settings=SETTINGS.get(name, {}))
     people = made.people(Seed.of(3))
     rows = people.columns(0, ROWS)
@@ -140,7 +140,7 @@ def _noisy(of: World) -> Oracle:
 
 
 def _local(fleet: str) -> Opened:
-    """As many devices as the plan needs."""
+    """Make a fleet with as many devices as the plan needs."""
 
     @contextmanager
     def opened(of: World) -> Iterator[Oracle]:

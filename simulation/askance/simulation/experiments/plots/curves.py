@@ -22,7 +22,7 @@ _LOWEST = 0.3  # of the least mean error: where a band that reaches 0 ends on a 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What is drawn for one value of the other axes."""
+    """Plotted values of one combination of the other axes."""
 
     label: str
     level: object
@@ -73,7 +73,7 @@ def numbers_on(summary: Summary, x: str) -> None:
 def grouped(
     summary: Summary, names: Sequence[str], cells: Sequence[CellSummary]
 ) -> dict[tuple[Any, ...], list[CellSummary]]:
-    """Cells by their values of these names, in order; no more than can be told apart."""
+    """Group cells by their values of these names, in order, up to the number of distinct marks."""
     groups: defaultdict[tuple[Any, ...], list[CellSummary]] = defaultdict(list)
     for cell in cells:
         groups[tuple(cell.at[name] for name in names)].append(cell)
@@ -130,7 +130,7 @@ def _scale(axes: Any, lines: Sequence[Line], places: Sequence[float], y: str) ->
     if not ink.wide(values):
         highest = max(band.high or band.value for line in lines for _, band in line.points)
         top = 1.08 * highest or 0.1
-        axes.set_ylim(-top / 40, top)  # room for the points on zero
+        axes.set_ylim(-top / 40, top)  # space for the points on zero
         return
     axes.set_yscale("log")
     axes.set_ylim(bottom=_LOWEST * min(values))
@@ -158,7 +158,7 @@ def _reference(axes: Any, lines: Sequence[Line]) -> None:
 
 
 def slope(points: Sequence[tuple[float, Band]]) -> float:
-    """Of the straight line that is nearest on logarithmic axes, by least squares."""
+    """Compute the slope of the nearest straight line on logarithmic axes, by least squares."""
     across = [log(place) for place, _ in points]
     up = [log(band.value) for _, band in points]
     middle, height = sum(across) / len(across), sum(up) / len(up)
@@ -168,7 +168,7 @@ def slope(points: Sequence[tuple[float, Band]]) -> float:
 
 
 def title(summary: Summary, x: str) -> str:
-    """What does not vary."""
+    """Return a title from the settings that do not vary."""
     at = summary.cells[0].at
     fixed = [name for name in ("epsilon", "users") if name not in (x, *summary.axes)]
     told = [f"{'ε' if name == 'epsilon' else name} = {shown(at[name])}" for name in fixed]

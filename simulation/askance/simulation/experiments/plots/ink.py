@@ -17,7 +17,7 @@ _MOST_TICKS = 8
 
 
 def colours(values: Sequence[object]) -> list[Any]:
-    """One a value: along a scale for numbers, as different as can be for names."""
+    """Assign a colour per value: along a scale for numbers, maximally different for names."""
     numbers = all(isinstance(value, int | float) for value in values)
     if not numbers or len(values) < 3:
         return list(_NAMES[: len(values)])
@@ -29,7 +29,7 @@ def colours(values: Sequence[object]) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How one line of several is told from the others.
+    """Marker and colour that distinguish one line of several.
 
     Args:
       colour, marker: its own.
@@ -59,7 +59,7 @@ def plain(axes: Any, *, title: str, across: str, up: str) -> None:
 
 
 def wide(values: Sequence[float]) -> bool:
-    """Whether an axis with these values is to be logarithmic."""
+    """Return whether an axis with these values is to be logarithmic."""
     return min(values) > 0 and max(values) >= _WIDE * min(values)
 
 

@@ -1,4 +1,4 @@
-"""What the trials of a cell come to, with bands of a stated confidence.
+"""Summaries of a cell's trials, with bands of a stated confidence.
 
 Bands are a cell's own, not joint over cells. That of a mean error is Student's t over its trials:
 approximate, exact where errors are normal, and cut at 0, below which no error is. Where all trials
@@ -29,7 +29,7 @@ class Band:
     high: float | None
 
     def to_json(self) -> dict[str, float | None]:
-        """As the command line prints it."""
+        """Return the band as JSON, as the command line prints it."""
         return {"value": self.value, "low": self.low, "high": self.high}
 
 
@@ -60,7 +60,7 @@ class CellSummary:
     seconds: float | None
 
     def to_json(self) -> dict[str, Any]:
-        """As the command line prints it."""
+        """Return the summary as JSON, as the command line prints it."""
         return {
             **self.at,
             "trials": self.trials,

@@ -27,7 +27,7 @@ _SEED_BYTES = 8  # less the top bit, so that tables of 64-bit numbers can hold i
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """Whom all cells ask, unless a learner brings its own (see `named`).
+    """Population of all cells, unless a learner brings its own (see `named`).
 
     Args:
       digest: of the files' names and bytes, so that a sweep is the same in whichever folder they
@@ -65,7 +65,7 @@ class People:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One point of a grid.
+    """Cell of a grid: one combination of its settings.
 
     Args:
       learner: its name.

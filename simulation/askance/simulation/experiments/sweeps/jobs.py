@@ -1,4 +1,4 @@
-"""One trial of one cell, as a value that another process can run."""
+"""Trial of a cell as a value that another process can run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RESULTS = (
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What is known of a cell before anybody is asked.
+    """Plan of a cell, known before any user is asked.
 
     Args:
       users: how many there are.
@@ -39,7 +39,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One trial of a cell that has not been run.
+    """Trial of a cell that has not been run.
 
     `workers` are the fleet's own, as of `simulate`.
     """

@@ -49,7 +49,7 @@ class Summary:
         )
 
     def table(self) -> list[list[str]]:
-        """Its lines as people read them, the heads first."""
+        """Return the lines as text, the heads first."""
         band = f"{self.confidence:.0%}"
         heads = [*self.axes, "trials", "error", band, "success", band, "asked", "s"]
         return [heads, *(_line(cell, self.axes) for cell in self.cells)]
@@ -142,7 +142,7 @@ class Sweep:
         return Summary(tuple(summaries), confidence, self.axes)
 
     def picture(self, x: str | None = None, y: str = "error", confidence: float = 0.95) -> Picture:
-        """One measure against one axis, a line for every value of the others.
+        """Draw one measure against one axis, with a line per value of the others.
 
         Args:
           x: an axis with numbers; None: users if they vary, else epsilon, else a setting that does.
@@ -194,7 +194,7 @@ class Sweep:
 
 
 def level(value: object) -> Level:
-    """A number, if it can be read as one; else text."""
+    """Parse a number, if the text is one; else return the text."""
     if value is None:
         return None
     try:
@@ -227,7 +227,7 @@ def _line(cell: CellSummary, axes: tuple[str, ...]) -> list[str]:
 
 
 def shown(value: Level) -> str:
-    """A level as people read it."""
+    """Format a confidence level."""
     if value is None:
         return "-"
     if isinstance(value, str):

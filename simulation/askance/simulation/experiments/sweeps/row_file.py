@@ -33,10 +33,10 @@ class RowFile:
         os.ftruncate(descriptor, whole)  # what a crash has torn off the last line
 
     def append(self, row: Row) -> None:
-        """Writes a row; durable when this returns.
+        """Write a row; it is durable when this returns.
 
         Raises:
-          OSError: it cannot be, for want of room perhaps; the rows before it stay as they are.
+          OSError: it cannot be, for want of disk space perhaps; the rows before it stay as they are.
         """
         line = (json.dumps(row, allow_nan=False) + "\n").encode()
         try:
@@ -49,7 +49,7 @@ class RowFile:
 
 @contextmanager
 def opened(path: Path) -> Iterator[RowFile]:
-    """The file, made if there is none.
+    """Open the file, made if there is none.
 
     Raises:
       InvalidParameter: a file of something else, or one that another process is writing.
@@ -64,7 +64,7 @@ def opened(path: Path) -> Iterator[RowFile]:
 
 
 def _locked(path: Path) -> int:
-    """The file's descriptor; whoever has not got the lock leaves the file as it is."""
+    """Open and lock the file; a process without the lock leaves the file as it is."""
     while True:
         new = not path.exists()
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
@@ -84,7 +84,7 @@ def _locked(path: Path) -> int:
 
 
 def _is_at(path: Path, descriptor: int) -> bool:
-    """Whether a path still leads to the open file."""
+    """Return whether a path still leads to the open file."""
     try:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:
@@ -92,7 +92,7 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The whole rows of a file, which somebody may be writing.
+    """Read the whole rows of a file, which may be written at the same time.
 
     Raises:
       InvalidParameter: no such file, or one of something else.
@@ -103,7 +103,7 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def is_of_a_sweep(path: Path) -> bool:
-    """Whether there is a file with rows of a sweep, which nobody else should write over."""
+    """Return whether the file has rows of a sweep, which no other sweep may overwrite."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -137,7 +137,8 @@ def _row(line: bytes) -> Row | None:
 
 
 def _names_a_trial(row: Row) -> bool:
-    """What a row is known by; who has written these has written the others."""
+    """Return whether a row has the fields that identify a trial; its writer has written all others.
+    """
     return isinstance(row.get("cell"), str) and isinstance(row.get("trial"), int)
 
 

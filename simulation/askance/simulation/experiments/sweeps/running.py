@@ -28,7 +28,7 @@ from askance.simulation.seeds import Seed
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """How far a sweep has come.
+    """Progress of a sweep.
 
     `done` of `trials` trials have a row, some perhaps from an earlier run; `work` of `all_work`
     users have been met in this run; `answers` are the reports of this run.
@@ -57,7 +57,7 @@ def sweep(
     label: str | None = None,
     progress: Callable[[Advance], None] | None = None,
 ) -> Sweep:
-    """Runs every cell of a grid so many times; called again with the same file, what is missing.
+    """Run each cell of a grid `trials` times; with the same file, run only what is missing.
 
     Privacy: as of `simulate`, which runs every trial.
     Args:
@@ -74,7 +74,7 @@ def sweep(
         its name has to guard its start (`if __name__ == "__main__":`). On the fleet "ray" trials
         are run one after another, and workers and cluster are as of `simulate`.
       population, data, schema, label: whom all cells ask, as of `named`.
-      progress: told after each trial.
+      progress: called after each trial.
 
     Raises:
       InvalidParameter: a name or value that there is none of, or a file with rows of another
@@ -122,7 +122,7 @@ def _rows_path(out: Path) -> Path:
 
 
 def _makings(learner: str | Making | Sequence[str | Making]) -> dict[str, Making]:
-    """How each learner's studies are made, by its name."""
+    """Return the maker of each learner's studies, by the learner's name."""
     given = [learner] if isinstance(learner, str) or callable(learner) else learner
     found: dict[str, Making] = {}
     for one in given:
@@ -158,7 +158,7 @@ def _jobs(
     workers: int | None,
     seed: int,
 ) -> list[Job]:
-    """The trials to be run; every cell is planned first, so that bad input is found at once."""
+    """List the trials to be run, after planning every cell, so that bad input is found at once."""
     needed: dict[Cell, Planned] = {}
     jobs = []
     for (_, trial), cell in missing:
@@ -170,7 +170,7 @@ def _jobs(
 
 
 class _Counted:
-    """Tells of every row as it comes."""
+    """Sink that reports every row to the progress callback."""
 
     def __init__(
         self,

@@ -233,7 +233,7 @@ _WRITERS = {".parquet": "pyarrow", ".png": "matplotlib", ".svg": "matplotlib"}
 def audit(
     epsilons: Iterable[Epsilon] = (), *, reports: int | None = None
 ) -> Iterator[Audit | Refused]:
-    """Audit real devices by searching the bytes of their reports for a privacy loss above the charge.
+    """Audit real devices: search their reports' bytes for a privacy loss above the charge.
 
     Ledgers of devices that are restarted are files in a temporary folder; coins are the operating
     system's. An absence of alarms is no proof: `verify` is.
@@ -241,6 +241,7 @@ def audit(
     Args:
         epsilons: nats; none: 1 and 4. reports: of each record asked, 2 or more; None: enough to be
             done within a minute.
+        reports: number of reports per case.
 
     Raises:
         InvalidParameter: an epsilon that is none, or too few reports.
@@ -262,10 +263,17 @@ def demo(
     """Run the two-round MASKED-PARITY study on `devices` devices over real gRPC on this machine.
 
     Privacy: pure eps-LDP for every device, by its own ledger.
+
     Args:
-        devices: how many; d: bits of the mask, a power of two; epsilon: each user's budget.
+        devices: number of devices.
+        d: bits of the mask, a power of two.
+        epsilon: each user's budget, nats.
+        d: number of bits of a record.
+        epsilon: nats per user.
         seed: of the population, the coins and the cohorts.
-        progress: called with the number of new reports; watch: called with each round as it opens.
+        progress: called with the number of new reports.
+        watch: called with each round as it opens.
+        watch: called with each round as it opens.
 
     Raises:
         PlanRefused: too few devices for this d and epsilon; no user was asked.
@@ -320,7 +328,7 @@ def plan(
 
 
 def catalogue() -> dict[str, list[dict[str, Any]]]:
-    """The learners, the generated populations and their changes by name, with their parameters."""
+    """Return the learners, generated populations and their changes by name, with parameters."""
     return {
         "learners": [
             {
@@ -382,7 +390,7 @@ def connect(
 
 
 def new_analyst_key(path: Path) -> str:
-    """Makes an analyst's key in a file that only its owner reads; the public half in hexadecimal.
+    """Make an analyst's key in a file that only its owner reads; the public half in hexadecimal.
 
     Raises:
         InvalidParameter: something is there already, or no file can be made.
@@ -393,7 +401,7 @@ def new_analyst_key(path: Path) -> str:
 
 
 def study_from_toml(path: Path | str) -> StudyDefinition:
-    """A study as it is written down in a TOML file.
+    """Return a study as it is written down in a TOML file.
 
     Raises:
         InvalidParameter, InvalidRecord: not a study; the place is named.
@@ -407,6 +415,7 @@ def verify_export(path: Path, analysts: Collection[bytes] | None = None) -> Veri
     """Replay a study's exported transcript, without asking any user.
 
     Args:
+        path: the exported file.
         analysts: public keys, one of which must have signed the study; None: any.
 
     Raises:
@@ -466,6 +475,7 @@ def curate(
 
     Args:
         learner: see `askance curate --list`.
+        data: path of the data file, or its columns.
         epsilon: nats, for everything that is released.
         label: the column to be predicted.
         schema: a TOML file with bounds and labels.

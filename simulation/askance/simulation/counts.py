@@ -176,7 +176,7 @@ def _checked(level_counts: ArrayLike, levels: int, trials: int) -> Counts:
 
 
 def _table(channel: Channel, counts: Counts, rng: np.random.Generator) -> Counts:
-    """The users at a level are multinomial over the symbols."""
+    """Return the users at a level are multinomial over the symbols."""
     tally = np.zeros((len(counts), channel.symbols), dtype=np.int64)
     for level, row in enumerate(channel.table):
         tally += rng.multinomial(counts[:, level], [entry / COIN_SPACE for entry in row])
@@ -201,7 +201,7 @@ def _signs(randomizer: HadamardSign, counts: Counts, rng: np.random.Generator) -
 def _signed_sets(
     randomizer: SignedSubsetSelection, counts: Counts, rng: np.random.Generator
 ) -> Counts:
-    """A fair coin for each sign that is not the own."""
+    """Return a fair coin for each sign that is not the own."""
     bound, strays = _bound_and_strays(randomizer, counts, rng)
     plus = rng.binomial(strays, 0.5)
     signed: Counts = np.stack((plus, strays - plus), axis=2).reshape(len(counts), -1)
@@ -211,7 +211,7 @@ def _signed_sets(
 def _bound_and_strays(
     randomizer: SignedSubsetSelection, counts: Counts, rng: np.random.Generator
 ) -> tuple[Counts, Counts]:
-    """A sweep for the values."""
+    """Return a sweep for the values."""
     values, size = randomizer.values, randomizer.size
     own, even = Fraction(randomizer.threshold, COIN_SPACE), Fraction(size, 2 * values)
     bound = counts[:, :-1] - rng.binomial(counts[:, :-1], float((1 - own) / (1 - even)))
@@ -234,7 +234,7 @@ def _by_users(
 
 
 def _sets(cells: int, size: int, own: Fraction, counts: Counts, rng: np.random.Generator) -> Counts:
-    """The sweep of the module's docstring, after its first step."""
+    """Return the sweep of the module's docstring, after its first step."""
     even = Fraction(size, cells)
     favoured = own >= even
     uniform = (1 - own) / (1 - even) if favoured else own / even
@@ -286,7 +286,7 @@ def _moved(pool: Counts, taking: Counts) -> Counts:
 
 
 def _uniform_part(pool: Counts, wanted: Counts, rng: np.random.Generator) -> Counts:
-    """A uniform sample of `wanted` users of each row's pool, by state."""
+    """Return a uniform sample of `wanted` users of each row's pool, by state."""
     part = np.zeros_like(pool)
     rest, missing = pool.sum(axis=1), wanted.copy()
     for state in range(pool.shape[1]):

@@ -133,6 +133,7 @@ def audit(
     Privacy: finds losses; proves none absent.
     Utility: an alarm is false with a chance of at most alpha, half of it for losses and half for
       shares; frames are compared exactly.
+
     Args:
       name: of what is audited.
       answer: (case, n) -> the bytes of n fresh devices, all asked the same.
@@ -179,7 +180,8 @@ def audit_devices(
       coins: fresh at every call.
       ledgers: where some of those that are asked again keep what they answered.
       make: makes a device.
-      reports, alpha: see `audit`.
+      reports: see `audit`.
+      alpha: see `audit`.
     """
     bench = Bench(subject, coins, make)
     found = audit(

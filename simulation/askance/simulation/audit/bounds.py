@@ -24,6 +24,8 @@ def losses_at_least(first: Counted, second: Counted, n: tuple[int, int], alpha: 
 
     Args:
       first: how many of n[0] reports showed each event; second: of n[1].
+      second: counts of the events under the second case.
+      n: number of reports of each case.
       alpha: the chance that one bound is above the truth.
 
     Returns:

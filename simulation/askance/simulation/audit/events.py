@@ -125,10 +125,11 @@ Kind = Callable[[Symbols, Symbols], tuple[Counts, Counts, Make]]
 
 
 def candidates(first: Symbols, second: Symbols) -> list[Event]:
-    """The events that are likelier under the first than under the second, by these reports.
+    """Return the events that are likelier under the first than under the second, by these reports.
 
     Args:
       first: reports of one record, to learn from; second: of another, as wide.
+      second: reports of the second case.
 
     Returns:
       At most two of each kind.

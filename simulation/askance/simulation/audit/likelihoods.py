@@ -54,13 +54,13 @@ class OverSymbols:
         return "symbols"
 
     def of(self, symbols: Symbols) -> Scores:
-        """Looked up."""
+        """Look up the scores."""
         return np.array([self.scores.get(symbol, 0.0) for symbol in symbols.raw])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OverBits:
-    """A sum of what each bit says by itself; weights of shape (8 width, 2), for 0 and for 1."""
+    """Sum of the bits' own log-ratios; weights of shape (8 width, 2), for 0 and for 1."""
 
     weights: NDArray[np.float64]
 
@@ -70,7 +70,7 @@ class OverBits:
         return "bits"
 
     def of(self, symbols: Symbols) -> Scores:
-        """Added up."""
+        """Add up the scores of the bits."""
         gain = self.weights[:, 1] - self.weights[:, 0]
         told = np.flatnonzero(gain)
         base = float(self.weights[told, 0].sum())
@@ -96,7 +96,7 @@ class Likelier:
 
 
 def learned(first: Symbols, second: Symbols) -> list[Likelier]:
-    """The best thresholds of the ratio of the first record's reports to the second's."""
+    """Return the best thresholds of the ratio of the first record's reports to the second's."""
     score = _score(first, second)
     here, there = np.sort(score.of(first)), np.sort(score.of(second))
     levels = np.unique(here)

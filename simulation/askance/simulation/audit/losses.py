@@ -41,8 +41,8 @@ class Exposure:
       events: how many were tested, each with its share of alpha.
       counts: how often the event was seen under the likelier case and under the other.
       tested: in how many reports of each.
-      detectable: the least loss that would have been distinguished from what is charged, in an event as
-        frequent as this one, with a chance of 9 in 10; inf for none.
+      detectable: the least loss that would have been distinguished from what is charged, in an
+        event as frequent as this one, with a chance of 9 in 10; inf for none.
     """
 
     pair: Pair

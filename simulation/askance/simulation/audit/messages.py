@@ -42,7 +42,7 @@ class Message:
 
     @classmethod
     def of(cls, data: bytes) -> Message:
-        """Takes a message apart; one that has no symbol, or is none, is all frame."""
+        """Take a message apart; one that has no symbol, or is none, is all frame."""
         try:
             for number, kind, start, stop in _fields(data):
                 if (number, kind) == (_SYMBOL, _BYTES):
@@ -66,7 +66,7 @@ def _head(data: bytes, start: int, length: int) -> int:
 
 
 def _fields(data: bytes) -> Iterable[tuple[int, int, int, int]]:
-    """Number, wire type, and where the content starts and stops, field by field."""
+    """Return number, wire type, and where the content starts and stops, field by field."""
     place = 0
     while place < len(data):
         tag, start = _varint(data, place)

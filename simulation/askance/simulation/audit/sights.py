@@ -1,6 +1,6 @@
 """Stated probabilities of events in alphabets too large to enumerate.
 
-Of each family the chances of a few sights that add up to what a report says: which cells, signs or
+Of each family the chances of a few events that add up to a report's content: which cells, signs or
 components it holds, and that it has the form it should have.
 """
 
@@ -29,12 +29,12 @@ Law = Mapping[int, Fraction]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Statements:
-    """Sights of a symbol, each with the probability that is stated for it.
+    """Events of a symbol, each with the probability that is stated for it.
 
     Args:
       shares: the probabilities.
-      count: how many symbols show each sight.
-      name: of a sight, for people.
+      count: the number of symbols that show each event.
+      name: text of an event, for readers.
     """
 
     shares: NDArray[np.float64]

@@ -23,7 +23,7 @@ class Behaviour(Protocol):
 
     @property
     def absences(self) -> bool:
-        """True if a device may be absent from a round; a fleet without absences asks for less."""
+        """True if a device may be absent; a fleet without absences does less work."""
         ...
 
     @property
@@ -55,7 +55,7 @@ class Behaviour(Protocol):
         question by another request, the device repeats its first report. `level` is its
         true one.
 
-        A report of the alphabet, or nobody would count it. The liar's ledger is charged as if it
+        A report of the alphabet, or it would not be counted. The liar's ledger is charged as if it
         had told the truth, and keeps the lie: asked the same question by another request, it says
         again what it said to the first. `level` is its true one.
         """

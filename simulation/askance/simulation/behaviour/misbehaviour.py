@@ -61,7 +61,7 @@ class Misbehaviour:
         object.__setattr__(self, "targets", _levels(self.targets))
 
     def __call__(self, seed: Seed) -> Misbehaving:
-        """The behaviour: who, and when."""
+        """Return the behaviour: who, and when."""
         return Misbehaving(self, seed)
 
 

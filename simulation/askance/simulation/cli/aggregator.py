@@ -74,7 +74,7 @@ _ASKS = "Asks a running aggregator how it is; where none runs, reads the store i
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs one of them."""
+    """Run one of them."""
     code: int = arguments.run_command(arguments)
     return code
 

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs it and prints the story."""
+    """Run it and prints the story."""
     import askance.api as ask
 
     with progress() as bar:

@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs one of them."""
+    """Run one of them."""
     from askance.client.command.device import run_command
 
     return run_command(arguments)

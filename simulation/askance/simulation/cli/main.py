@@ -44,8 +44,10 @@ _EPILOG = "Every command has its own --help. Start with: askance demo"
 
 
 class _Parser(argparse.ArgumentParser):
-    """Raises its complaints, so that they can be printed as JSON too; takes no abbreviations, which
-    a later option could make ambiguous."""
+    """Parser that raises its errors, so that they can be printed as JSON too.
+
+    It accepts no abbreviations, which a later option could make ambiguous.
+    """
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, **settings)
@@ -75,7 +77,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command and returns its exit code."""
+    """Run a command and returns its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     as_json, debug = "--json" in words, "--debug" in words
     try:

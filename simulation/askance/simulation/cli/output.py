@@ -55,7 +55,7 @@ class Failure(Exception):
 
 
 def fail(failure: Failure, *, as_json: bool) -> int:
-    """Prints a failure and returns its exit code."""
+    """Print a failure and returns its exit code."""
     if as_json:
         print_json({"failure": {"reason": failure.reason, "message": failure.message}})
     print(f"askance: {printable(failure.message)}", file=sys.stderr)
@@ -93,7 +93,7 @@ class Bar:
         self._expected = 0
 
     def round_opened(self, number: int, plan: RoundPlan) -> None:
-        """Reports of one more round are on their way; later trials will take about as many."""
+        """Report of one more round are on their way; later trials will take about as many."""
         if number == 0:
             self._trial += 1
         self._expected += sum(group.users for group in plan.groups)

@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs it and prints the result."""
+    """Run it and prints the result."""
     import askance.api as ask
 
     if arguments.list:

@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs one of them."""
+    """Run one of them."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what fails comes back with the call, once
     from askance.aggregator.analyst import CallRefused, VerificationFailed
 
@@ -240,7 +240,7 @@ def _followed(handle: StudyHandle) -> StudyResult:
 
 
 def _ended(result: StudyResult, *, as_json: bool) -> int:
-    """Prints a result; a failure is also reported on stderr and by the exit code."""
+    """Print a result; a failure is also reported on stderr and by the exit code."""
     content, failure = result.to_json(), None
     if result.state.name != "DONE":
         code = 3 if result.reason == "plan-refused" else 1

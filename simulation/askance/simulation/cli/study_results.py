@@ -15,7 +15,7 @@ _MAX_INFLUENCES = 8  # of more questions, the one that is moved the furthest sta
 
 
 def tell_result(console: Console, result: dict[str, Any]) -> None:
-    """Prints a study's result: what it found, what it cost, how far it can be led astray."""
+    """Print a study's result: what it found, what it cost, how far it can be led astray."""
     head = f"{result['learner']}, {result['state']}: study {result['study']}"
     console.print(head, markup=False, soft_wrap=True)
     if result["hypothesis"] is not None:
@@ -43,7 +43,7 @@ def tell_result(console: Console, result: dict[str, Any]) -> None:
 
 
 def tell_verification(console: Console, found: dict[str, Any]) -> None:
-    """Prints what was verified of a study, and what has to be believed."""
+    """Print what was verified of a study, and what has to be believed."""
     console.print(
         f"study {found['study']} ({found['state']}) holds together", markup=False, soft_wrap=True
     )

@@ -88,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs what is missing and prints a line a cell."""
+    """Run what is missing and prints a line a cell."""
     import askance.api as ask
 
     required(arguments, "epsilon")

@@ -23,6 +23,8 @@ def table(heads: Sequence[str], *, left: Collection[str] = (), long: Collection[
     Args:
       heads: of the columns, as text; left: those that are not aligned on the right; long: those
         whose values may take several lines.
+      left: heads of columns that are aligned to the left.
+      long: heads of columns whose cells may be folded.
     """
     from rich.markup import escape
     from rich.table import Table

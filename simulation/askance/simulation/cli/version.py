@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints it."""
+    """Print it."""
     from importlib.metadata import version
 
     from askance.client import __version__

@@ -27,7 +27,7 @@ class Entry:
     parameters: tuple[Parameter, ...]
 
     def curate(self, request: Request) -> Curated:
-        """Runs it."""
+        """Run it."""
         module = import_module(f"askance.simulation.curation.{self.module}")
         found: Curated = module.curate(request)
         return found
@@ -102,7 +102,7 @@ LEARNERS: Mapping[str, Entry] = MappingProxyType({one.name: one for one in _ENTR
 
 
 def find(name: str) -> Entry:
-    """The learner of this name.
+    """Return the learner of this name.
 
     Raises:
       InvalidParameter: there is none.

@@ -15,7 +15,7 @@ from askance.simulation.curation.sheet import Sheet
 
 
 def shown(value: float) -> str:
-    """A number in a line for people: two cuts, bins or budgets that differ look different."""
+    """Format a number for a line of text: two cuts, bins or budgets that differ look different."""
     return f"{value:.12g}"
 
 
@@ -49,7 +49,7 @@ class Request:
     words: Words
 
     def text(self, name: str) -> str:
-        """A setting.
+        """Return a setting.
 
         Raises:
           InvalidParameter: it has to be given, and was not.
@@ -59,14 +59,14 @@ class Request:
         return self.settings[name]
 
     def names(self, name: str) -> tuple[str, ...]:
-        """A setting that lists columns, commas between them."""
+        """Return a setting that lists columns, commas between them."""
         found = tuple(part.strip() for part in self.text(name).split(",") if part.strip())
         if not found or len(set(found)) != len(found):
             raise InvalidParameter(f"{name}: expected one or more different columns, found others")
         return found
 
     def whole(self, name: str, most: int) -> int:
-        """A whole number from 1.
+        """Return a whole number from 1.
 
         Raises:
           InvalidParameter: it is not in 1 .. most.

@@ -31,10 +31,11 @@ def curate(
     settings: Mapping[str, str] | None = None,
     seed: int | None = None,
 ) -> Told:
-    """Runs a curator's learner on a CSV or Parquet file.
+    """Run a curator's learner on a CSV or Parquet file.
 
     Args:
       learner: a name of `LEARNERS`.
+      data: path of the data file, or its columns.
       epsilon: nats, for everything that is released.
       label: the column to be predicted.
       schema: a TOML file with bounds and labels.

@@ -80,7 +80,7 @@ class Sheet:
         return len(self.people.rows)
 
     def numeric(self, name: str) -> Numeric:
-        """The bounds of a column of numbers.
+        """Return the bounds of a column of numbers.
 
         Raises:
           InvalidParameter: none were stated for it.
@@ -91,7 +91,7 @@ class Sheet:
         return kind
 
     def numbers(self, name: str) -> NDArray[np.float64]:
-        """A column of numbers within its bounds, shape (n,).
+        """Return a column of numbers within its bounds, shape (n,).
 
         Raises:
           InvalidParameter: no bounds were stated for it.
@@ -120,7 +120,7 @@ class Sheet:
         return values
 
     def codes(self, name: str) -> NDArray[np.int64]:
-        """A column of labels as their numbers, shape (n,).
+        """Return a column of labels as their numbers, shape (n,).
 
         Raises:
           InvalidParameter: no labels were stated for it.
@@ -176,7 +176,7 @@ class Sheet:
         return tuple(names), tuple(bounds), np.stack(found, axis=1)
 
     def classes(self) -> tuple[str, str]:
-        """The label's two values, the second the positive one.
+        """Return the label's two values, the second the positive one.
 
         Raises:
           InvalidParameter: no label was named, or it has not two values.
@@ -213,7 +213,7 @@ class Sheet:
 
 
 def _float(cell: object) -> float:
-    """The number in a cell, infinite where a float cannot be so large; NaN where there is none."""
+    """Parse a cell's number: infinite if a float cannot be so large; NaN if there is none."""
     ratio = exact_ratio(cell)
     if ratio is None:
         return nan

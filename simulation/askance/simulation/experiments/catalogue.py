@@ -70,6 +70,9 @@ def named(
     """Make the study of a learner by its name.
 
     Args:
+      learner: the learner's name.
+      epsilon: nats per user.
+      beta: failure probability.
       delta: at which charges are composed, for the result; None: they are summed only.
       users: how many; None with `data`: one a row. A learner whose error is measured on rows of
         which no user was asked leaves a fifth of the rows out.
@@ -78,6 +81,8 @@ def named(
       population: a generated population's name; None: the learner's own.
       data: a CSV or Parquet file instead, its schema from the TOML file `schema` or inferred,
         `label` what is to be predicted.
+      schema: schema of the records.
+      label: field to be predicted; None: the only label.
       randomizer: which one answers, by its name in `DESIGNS`.
       waves: in how many parts the users of a round are asked, see `Study`.
 

@@ -64,7 +64,7 @@ class Verdict:
 
 @singledispatch
 def judge(hypothesis: object, learner: Learner[Any], population: Population) -> Verdict:
-    """The verdict on a hypothesis; one without a rule of its own is compared with the target.
+    """Judge a hypothesis; one without a rule of its own is compared with the target.
 
     A classifier's error is the share of rows that it gets wrong; it is the target, written in this
     way or another, if it gets none wrong.
@@ -82,7 +82,7 @@ def judge(hypothesis: object, learner: Learner[Any], population: Population) -> 
 
 @judge.register
 def _(hypothesis: MaskedParity, learner: Learner[Any], population: Population) -> Verdict:
-    """The share of the uniform domain that is labelled wrongly, exactly."""
+    """Return the share of the uniform domain that is labelled wrongly, exactly."""
     target = population.target
     if not isinstance(target, MaskedParity):
         return Verdict(None, None)
@@ -94,7 +94,7 @@ def _(hypothesis: MaskedParity, learner: Learner[Any], population: Population) -
 
 @judge.register
 def _(hypothesis: Conjunction, learner: Learner[Any], population: Population) -> Verdict:
-    """The share of uniform rows on which two conjunctions differ, exactly."""
+    """Return the share of uniform rows on which two conjunctions differ, exactly."""
     target = population.target
     if not isinstance(target, Conjunction):
         return Verdict(None, None)
@@ -141,7 +141,7 @@ def _(hypothesis: MeanVector, learner: Learner[Any], population: Population) -> 
 
 @judge.register
 def _(hypothesis: LinearModel, learner: Learner[Any], population: Population) -> Verdict:
-    """The mean squared error, as a part of the outcome's variance: 1 - R^2."""
+    """Return the mean squared error, as a part of the outcome's variance: 1 - R^2."""
     if population.unseen is None:
         return Verdict(None, None)
     rows = population.unseen(_UNSEEN)
@@ -156,7 +156,7 @@ def _(hypothesis: LinearModel, learner: Learner[Any], population: Population) ->
 
 @judge.register
 def _(hypothesis: PrincipalComponents, learner: Learner[Any], population: Population) -> Verdict:
-    """The variance that as many best directions hold beyond these, as a part of all."""
+    """Return the variance that as many best directions hold beyond these, as a part of all."""
     count = len(hypothesis.columns)
     sums, products = np.zeros(count), np.zeros((count, count))
     for columns in _chunks(population):
@@ -242,7 +242,7 @@ def _(hypothesis: HeavyHitters, learner: Learner[Any], population: Population) -
 def _(
     hypothesis: Clusters | GaussianMixture, learner: Learner[Any], population: Population
 ) -> Verdict:
-    """The mean squared distance of a row to the centre it is given, over that to the mean row."""
+    """Compute the mean squared distance of rows to their centres, over that to the mean row."""
     if population.unseen is None:
         return Verdict(None, None)
     rows = population.unseen(_UNSEEN)
@@ -255,9 +255,12 @@ def _(
 def judge_sample(
     hypothesis: MeanEstimate, learner: Learner[Any], population: Population, cohort: Cohort
 ) -> Verdict:
-    """The verdict on an estimate of a sample's mean: against those who were asked.
+    """Return the verdict on an estimate of a sample's mean: against those who were asked.
 
     Args:
+        hypothesis: estimate.
+        learner: learner.
+        population: users and their records.
         cohort: they, if all of them answered.
     """
     query = _query(learner, QueryKind.REAL)
@@ -287,7 +290,7 @@ def census(column: str, population: Population) -> dict[str | int, Fraction]:
 def _wrong_share(
     hypothesis: Classifier, population: Population, rows: EncodedColumns
 ) -> float | None:
-    """The part of the rows with a label that get another one; None where no row has one."""
+    """Return the part of the rows with a label that get another one; None where no row has one."""
     kind = population.schema.fields[hypothesis.label]
     labels, present = np.asarray(rows.values[hypothesis.label]), rows.present[hypothesis.label]
     classes: Sequence[Any] = hypothesis.classes_.tolist()
@@ -322,7 +325,7 @@ def _covers(
 
 
 def _query(learner: Learner[Any], *kinds: QueryKind) -> Query | None:
-    """The one question that an estimate answers; None where it was reached in another way."""
+    """Return the question that an estimate answers; None if it was reached in another way."""
     if not isinstance(learner, NonAdaptive) or len(learner.batch.questions) != 1:
         return None
     query = learner.batch.questions[0].query

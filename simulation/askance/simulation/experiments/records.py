@@ -52,7 +52,7 @@ def rounds_taken(
 
 
 def rows_of(simulation: Simulation) -> list[dict[str, Any]]:
-    """A row a trial: what was found, how right it is, what it took."""
+    """Return a row per trial: its hypothesis, error and costs."""
     return [
         {
             "trial": number,
@@ -78,7 +78,7 @@ def rows_of(simulation: Simulation) -> list[dict[str, Any]]:
 
 
 def estimates(hypothesis: Any, name: str) -> dict[str, Any] | None:
-    """The estimates in a hypothesis's JSON, by cell; a lone one is called `name`; None: no such."""
+    """Return a hypothesis's estimates by cell; a lone one is named `name`; None: none."""
     means = hypothesis.get("means") if isinstance(hypothesis, dict) else None
     for cells in ({name: hypothesis}, hypothesis, means):  # a number's, shares, a vector's
         if isinstance(cells, dict) and all(map(_is_estimate, cells.values())):
@@ -92,7 +92,7 @@ def _is_estimate(item: Any) -> bool:
 
 
 def write_rows(rows: Sequence[dict[str, Any]], path: Path) -> None:
-    """Writes rows to a .jsonl or .parquet file, whole or not at all.
+    """Write rows to a .jsonl or .parquet file, whole or not at all.
 
     Raises:
       InvalidParameter: another suffix.

@@ -154,29 +154,29 @@ class Simulation:
         return None if None in verdicts else sum(bool(verdict) for verdict in verdicts)
 
     def write(self, path: str | Path) -> None:
-        """Writes a row a trial to a .jsonl or .parquet file."""
+        """Write a row a trial to a .jsonl or .parquet file."""
         write_rows(rows_of(self), Path(path))
 
     def to_arrow(self) -> Any:
-        """A `pyarrow.Table`, a row a trial."""
+        """Return a `pyarrow.Table`, a row a trial."""
         return to_arrow(rows_of(self))
 
     def to_pandas(self) -> Any:
-        """A `pandas.DataFrame`, a row a trial."""
+        """Return a `pandas.DataFrame`, a row a trial."""
         return to_pandas(rows_of(self))
 
     def picture(self, kind: str = "result") -> Picture:
-        """The "result", the users' "spending", or the study's "rounds" (see `plots.picture`)."""
+        """Draw the "result", the users' "spending", or the "rounds" (see `plots.picture`)."""
         from askance.simulation.experiments.plots import picture
 
         return picture(self, kind)
 
     def plot(self, path: str | Path, kind: str = "result") -> None:
-        """Writes `picture` to a .png or .svg file."""
+        """Write `picture` to a .png or .svg file."""
         self.picture(kind).save(path)
 
     def to_json(self) -> dict[str, Any]:
-        """The result as the command line prints it; counts and details are trial 0's."""
+        """Return the result as the command line prints it; counts and details are trial 0's."""
         first = self.trials[0].outcome
         errors = [t.verdict.error for t in self.trials if t.verdict.error is not None]
         users = self.trials[0].population.size
@@ -230,6 +230,7 @@ def simulate(
 
     Privacy: each device spends at most the study's epsilon, by its own ledger; the only difference
       to deployment is where coins come from.
+
     Args:
       study: the study, or how to make it for a population.
       people: the users; or how to make them from a seed, anew for each trial.
@@ -337,7 +338,8 @@ def local_oracle(
     Args:
       study: questions and their users; the oracle's rounds follow its plan.
       population: the users, each with a device.
-      fleet, seed: as of `run_trial`.
+      fleet: as of `run_trial`.
+      seed: as of `run_trial`.
 
     Raises:
       PlanRefused: too few users or too little epsilon; no user was asked.

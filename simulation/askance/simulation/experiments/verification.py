@@ -79,7 +79,7 @@ class Check:
 
 
 def verify(epsilons: Iterable[Epsilon] = DEFAULT_EPSILONS) -> Iterator[Check]:
-    """Checks every family at every epsilon."""
+    """Check every family at every epsilon."""
     for epsilon in epsilons:
         nano = parse_epsilon(epsilon if not isinstance(epsilon, float) else str(epsilon))
         for name, make in FAMILIES.items():
@@ -125,6 +125,6 @@ def _recount(randomizer: Randomizer) -> Fraction | None:
 
 
 def _log(ratio: Fraction) -> float:
-    """ln to the nearest float, for people; by way of enough digits, so that it is not above eps."""
+    """Compute ln to the nearest float, from enough digits that it is not above eps."""
     with localcontext(prec=_DIGITS):
         return float((Decimal(ratio.numerator) / Decimal(ratio.denominator)).ln())

@@ -1,4 +1,4 @@
-"""What goes wrong between devices and their aggregator, by rates and a seed, or one by one."""
+"""Faults between devices and their aggregator, drawn by rates and a seed, or chosen one by one."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from askance.simulation.coins import keystream
 from askance.simulation.seeds import Seed
 
 _LEAST_PASSING = Fraction(1, 10)
-_PER_DEVICE = 1 << 20  # exchanges whose fates are drawn apart from the next device's
+_PER_DEVICE = 1 << 20  # exchanges per device: each device draws its faults from its own words
 
 
 class Fault(Enum):
-    """What becomes of one exchange: something that a device says, and what it hears next."""
+    """Outcome of one exchange: a device's message and the aggregator's reply."""
 
     NONE = "passes"
     LOST_REQUEST = "lost on the way there"
@@ -32,20 +32,20 @@ class Fault(Enum):
 
 
 class Fates(Protocol):
-    """What becomes of each exchange of each device."""
+    """Schedule of faults: the fault of each exchange of each device."""
 
     def fate(self, ordinal: int, exchange: int) -> Fault:
-        """Of the device's exchange of this number, over all its lives; a pure function."""
+        """Return the fault of the device's exchange of this number, over all its lives; pure."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """How much goes wrong; called with a seed, what.
+    """Rates of faults; called with a seed, the fault of each exchange.
 
     An exchange has at most one fault. A lost one is lost on either way, a crash falls before the
-    commit, after it, or after the report was sent, each alike often. Everybody comes back and tries
-    again until it is acknowledged, so that faults change no transcript.
+    commit, after it, or after the report was sent, each alike often. Every device comes back and
+    tries again until it is acknowledged, so that faults change no transcript.
 
     Args:
       lost, duplicate, reorder, slow, crash: chances an exchange.
@@ -77,7 +77,7 @@ class Faults:
             )
 
     def __call__(self, seed: Seed) -> Fates:
-        """What becomes of which exchange."""
+        """Return the schedule of faults that the seed gives."""
         return _Drawn(self._shares(), seed)
 
     def _shares(self) -> tuple[tuple[Fault, Fraction], ...]:
@@ -111,7 +111,7 @@ class Faults:
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """Fates by chance: a word an exchange, by random access."""
+    """Schedule of random faults: one word per exchange, by random access."""
 
     shares: tuple[tuple[Fault, Fraction], ...]
     seed: Seed
@@ -137,5 +137,5 @@ class Script:
         return self
 
     def fate(self, ordinal: int, exchange: int) -> Fault:
-        """As chosen."""
+        """Return the chosen fault."""
         return self.faults.get((ordinal, exchange), Fault.NONE)

@@ -1,7 +1,7 @@
 """The randomizers' draws for columns of users: the same reports from the same coins, all at once.
 
-Each function says of a column what `Randomizer.randomize` says of one level and its coins; a test
-compares them report by report.
+Each function computes for a column what `Randomizer.randomize` computes for one level and its
+coins; a test compares them report by report.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LOW = np.uint64((1 << 32) - 1)
 
 @singledispatch
 def draw(randomizer: Randomizer, levels: Levels | Truths, coins: Coins) -> Reports:
-    """Reports of users with these levels.
+    """Report of users with these levels.
 
     Args:
       randomizer: one of the wire's.
@@ -209,7 +209,7 @@ def _patterns(randomizer: HypercubeResponse, patterns: Levels, coins: Coins) -> 
 
 
 def _distances(randomizer: HypercubeResponse, coins: Coins) -> Levels:
-    """How many signs of each differ (see `randomizers.hypercube_draws.draw_flips`)."""
+    """Compute the number of differing signs (see `randomizers.hypercube_draws.draw_flips`)."""
     near = coins[:, 0] < np.uint64(randomizer.threshold)
     words, within = rank_words(randomizer.components), patterns_within(randomizer.components)
     if not words:
@@ -220,7 +220,7 @@ def _distances(randomizer: HypercubeResponse, coins: Coins) -> Levels:
     distances = np.zeros(len(coins), np.int64)
     for side, edges, least in ((near, near_edges, 0), (~near, far_edges, first)):
         rows = np.flatnonzero(side)
-        # An edge with the same first word is not told from the coins by that word alone.
+        # An edge with the same first word cannot be ordered against the coins by that word alone.
         heads = np.array([edge >> (64 * words - 64) for edge in edges], dtype=np.uint64)
         below = heads.searchsorted(coins[rows, 1], side="left")
         undecided = np.flatnonzero(heads.searchsorted(coins[rows, 1], side="right") > below)
@@ -231,11 +231,12 @@ def _distances(randomizer: HypercubeResponse, coins: Coins) -> Levels:
 
 
 def _edges(within: Sequence[int], before: int, words: int) -> list[int]:
-    """The least joined coins of every next distance: (U R) >> bits reaches t at ceil(t 2^bits / R).
+    """Compute the least joined coins per next distance: (U R) >> bits >= t from ceil(t 2^bits / R).
 
     Args:
       within: how many patterns there are up to each distance of one side.
       before: how many there are before this side.
+      words: number of coins that are joined, 64 bits each.
     """
     patterns = within[-1] - before
     return [-(-((reached - before) << (64 * words)) // patterns) for reached in within[:-1]]
@@ -256,7 +257,7 @@ def _scaled(coins: Coins, outcomes: int) -> Levels:
 
 
 def _big_endian(codes: Levels, width: int) -> Reports:
-    """Each number as `width` bytes."""
+    """Encode each number as `width` bytes, big-endian."""
     if width == 1:
         return codes.astype(np.uint8)[:, np.newaxis]
     if width == 2:

@@ -53,7 +53,7 @@ class Shards:
         self._task = self._ray.remote(num_cpus=1, max_retries=_RETRIES)(compute)
 
     def run(self, work: ChunkWork) -> Iterator[ShardResult]:
-        """The results of all chunks of this work, in order."""
+        """Generate the results of all chunks of this work, in order."""
         sent = [self._sent(work.population), self._ray.put(_rest(work))]
         out: dict[Remote, range] = {}
         done: dict[int, tuple[int, ShardResult]] = {}  # by the first chunk: how many, and what
@@ -92,10 +92,11 @@ class Shards:
         return where
 
     def _result(self, task: Remote, shard: range) -> tuple[ShardResult, float]:
-        """What a task returned.
+        """Return a task's result.
 
         Raises:
-          LostShard: nothing. AskanceError, MemoryError: what the worker raised."""
+          LostShard: nothing. AskanceError, MemoryError: what the worker raised.
+        """
         errors = self._ray.exceptions
         try:
             found: tuple[ShardResult, float] = self._ray.get(task)
@@ -115,7 +116,7 @@ def forget() -> None:
 
 
 def compute(sent: list[Remote], shard: range, version: str) -> tuple[ShardResult, float]:
-    """A shard's result, and the seconds it took; for a worker.
+    """Compute a shard's result, and the seconds it took; for a worker.
 
     Args:
       sent: where the population and the rest of the round's work are.
@@ -136,7 +137,7 @@ def compute(sent: list[Remote], shard: range, version: str) -> tuple[ShardResult
 
 @lru_cache(maxsize=1)
 def _work(population: Remote, rest: Remote) -> ChunkWork:
-    """A round's work; a worker keeps it, and what it remembers, for the round's next shard."""
+    """Return a round's work; a worker keeps it, and its memory, for the round's next shard."""
     return ChunkWork(_people(population), *import_ray().get(rest))
 
 
@@ -152,7 +153,7 @@ def _rest(work: ChunkWork) -> tuple[object, ...]:
 
 
 def _next_size(chunks: int, seconds: float) -> int:
-    """How many chunks the next shard has, when one of so many took so long."""
+    """Choose the number of chunks of the next shard from the time that one took."""
     wanted = int(chunks * _SHARD_S / max(seconds, 1e-6))
     return max(1, min(wanted, 4 * chunks, _LARGEST))
 

@@ -44,14 +44,16 @@ CHANGES = (LABEL_NOISE, DRIFT)
 def label_noise(
     population: Population, rate: Rational, seed: Seed, *, label: str | None = None
 ) -> Population:
-    """The same users, each with another label in place of its own with chance `rate`.
+    """Return the same users, each with another label in place of its own with chance `rate`.
 
     Which one is uniform over the others. What the population's target is stays, and so do the
     `unseen` records, by which a hypothesis is judged; a label that is missing stays missing. Whose
     label is wrong is the same in every round. The chance is exact to 2^-64.
 
     Args:
+      population: users and their records.
       rate: in [0, 1].
+      seed: root of all randomness.
       label: a field of type Label, Category or Bit; None: the only Label.
 
     Raises:
@@ -92,8 +94,10 @@ def moving(population: Population, other: Population, rate: Rational, seed: Seed
     `unseen` records are the first population's, and a hypothesis is judged by those.
 
     Args:
+      population: users and their records.
       other: of the same schema, with as many users or more.
       rate: the chance to move before a round, in [0, 1].
+      seed: root of all randomness.
 
     Raises:
       InvalidParameter: a rate out of range, or a population that does not fit.
@@ -132,9 +136,10 @@ def changed(
     seed: Seed,
     sibling: Callable[[Seed], Population] | None,
 ) -> Population:
-    """A population with the changes that were asked for by name.
+    """Return a population with the changes that were asked for by name.
 
     Args:
+      population: users and their records.
       settings: a rate by the name of a change.
       seed: the population's.
       sibling: makes the same population from another seed; None: it can have none.
@@ -164,7 +169,7 @@ def _chance(rate: Rational, name: str) -> Fraction:
 
 
 def _label(schema: Schema, name: str | None) -> str:
-    """The label to be changed, with two values or more."""
+    """Return the label to be changed, with two values or more."""
     if name is None:
         found = [key for key, kind in schema.fields.items() if isinstance(kind, Label)]
         if len(found) != 1:

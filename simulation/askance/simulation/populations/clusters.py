@@ -23,6 +23,8 @@ def clusters(size: int, seed: Seed, clumps: int = 3, d: int = 2) -> Population:
     A number is its centre's plus the mean of three uniform ones on [-1/5, 1/5].
 
     Args:
+      size: number of users.
+      seed: root of all randomness.
       clumps: how many, 1 .. 16.
       d: how many numbers, 1 .. 16.
     """

@@ -16,6 +16,8 @@ def conjunctions(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Popula
     """`size` users with x uniform on d bits, y the AND of `relevant` of them, drawn by the seed.
 
     Args:
+      size: number of users.
+      seed: root of all randomness.
       d: how many bits, 1 .. 4096.
       relevant: how many of them matter, 0 .. d (few: a fraction 2^-relevant is positive).
     """

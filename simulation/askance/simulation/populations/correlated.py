@@ -25,6 +25,8 @@ def correlated_bits(
     a 0, c the correlation of neighbours. Probabilities are exact to 2^-64.
 
     Args:
+      size: number of users.
+      seed: root of all randomness.
       d: how many bits, 1 .. 64.
       correlation: of neighbours, in hundredths, -99 .. 99; what is below 0 must be one that bits of
         such a bias can have, c >= -min(p/(1-p), (1-p)/p).
@@ -67,6 +69,8 @@ def latent_classes(
     Probabilities are exact to 2^-64.
 
     Args:
+      size: number of users.
+      seed: root of all randomness.
       d: how many bits, 1 .. 64.
       agreement: in hundredths, 0 .. 100.
       second: the share of the second class, in hundredths, 1 .. 99.

@@ -15,7 +15,7 @@ PARQUET = ".parquet"
 
 
 def read_file(path: Path) -> Table:
-    """The people in a file: .parquet for a Parquet file, else CSV.
+    """Return the people in a file: .parquet for a Parquet file, else CSV.
 
     Raises:
       InvalidRecord: see `read_csv` and `read_parquet`.
@@ -24,7 +24,7 @@ def read_file(path: Path) -> Table:
 
 
 def read_parquet(path: Path) -> Table:
-    """The people in a Parquet file, one a row; a cell is the text that a CSV file has for it.
+    """Read the users of a Parquet file, one per row; a cell has the text of a CSV file's.
 
     A number is its shortest decimal, so that 0.1 is the same from either file; what is null, NaN or
     infinite is missing; of a dictionary its value is taken. A truth value stays one.
@@ -59,7 +59,7 @@ def read_parquet(path: Path) -> Table:
 
 
 def _cells(path: Path, name: str, column: pyarrow.ChunkedArray) -> list[str | bool | None]:
-    """A column's cells: texts without spaces around them, or truth values; None where missing."""
+    """Return a column's cells: stripped texts or truth values; None where missing."""
     from pyarrow import compute, string, types
 
     if types.is_dictionary(column.type):

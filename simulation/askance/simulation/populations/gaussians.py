@@ -26,6 +26,8 @@ def gaussian_mixture(
     nowhere clipped by the bounds -1 and 1.
 
     Args:
+      size: number of users.
+      seed: root of all randomness.
       clumps: how many, 1 .. 16.
       d: how many numbers, 1 .. 16.
       spread: the standard deviation in 512ths, 1 .. 32.

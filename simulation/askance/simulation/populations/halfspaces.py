@@ -22,6 +22,8 @@ def halfspaces(size: int, seed: Seed, d: int = 3, gap: int = 10) -> Population:
     plane's, sign(y) w.(1, x) >= gap/100 sqrt(1 + d) for all users.
 
     Args:
+      size: number of users.
+      seed: root of all randomness.
       d: how many numbers, 1 .. 32.
       gap: the margin, in hundredths of the greatest length of (1, x), 0 .. 20.
     """

@@ -27,6 +27,8 @@ def literal_conjunctions(size: int, seed: Seed, d: int = 8, relevant: int = 2) -
     """`size` users with x uniform on d bits, y the AND of `relevant` random literals.
 
     Args:
+      size: number of users.
+      seed: root of all randomness.
       d: how many bits, 1 .. 4096.
       relevant: how many of them matter, 0 .. d.
     """
@@ -41,6 +43,8 @@ def disjunctions(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Popula
     """`size` users with x uniform on d bits, y the OR of `relevant` random literals.
 
     Args:
+      size: number of users.
+      seed: root of all randomness.
       d: how many bits, 1 .. 4096.
       relevant: how many of them matter, 0 .. d.
     """
@@ -55,6 +59,8 @@ def decision_lists(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Popu
     Labels alternate along the list, so that no shorter list says the same.
 
     Args:
+      size: number of users.
+      seed: root of all randomness.
       d: how many bits, 1 .. 4096.
       relevant: how many rules, 0 .. d.
     """
@@ -82,7 +88,7 @@ def _drawn(
 def _split(
     variables: tuple[int, ...], coins: NDArray[np.uint64]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The variables as they are and those to be negated, by a fair coin each."""
+    """Return the variables as they are and those to be negated, by a fair coin each."""
     pairs = list(zip(variables, coins, strict=False))
     return (
         tuple(sorted(variable for variable, coin in pairs if int(coin) & 1)),

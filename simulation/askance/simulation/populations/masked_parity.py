@@ -22,6 +22,8 @@ def masked_parity(size: int, seed: Seed, d: int = 8) -> Population:
     The concept (r, a) is uniform and drawn from the seed too.
 
     Args:
+      size: number of users.
+      seed: root of all randomness.
       d: a power of two, 2 .. 1024.
     """
     schema = masked_parity_schema(d)

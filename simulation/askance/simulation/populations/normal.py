@@ -37,7 +37,7 @@ def _edges() -> NDArray[np.uint64]:
 
 
 def _centre_to(numerator: int, denominator: int) -> int:
-    """The Gaussian's probability between 0 and a quotient, in units of 2^-64.
+    """Return the Gaussian's probability between 0 and a quotient, in units of 2^-64.
 
     The Taylor series of Phi - 1/2, sum of (-1)^n x^(2n+1) / (2^n n! (2n+1)) over sqrt(2 pi).
     """

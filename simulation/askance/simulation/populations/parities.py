@@ -27,6 +27,8 @@ def parities(size: int, seed: Seed, d: int = 8) -> Population:
     wrong with some chance are `changes.label_noise`.
 
     Args:
+      size: number of users.
+      seed: root of all randomness.
       d: how many bits, 1 .. 4096.
     """
     if not 1 <= d <= _MAX_BITS:

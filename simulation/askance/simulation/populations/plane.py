@@ -20,6 +20,8 @@ def plane(size: int, seed: Seed, d: int = 3) -> Population:
     So one direction holds more of the variance than any other.
 
     Args:
+      size: number of users.
+      seed: root of all randomness.
       d: how many features, 1 .. 32.
     """
     schema = plane_schema(d)

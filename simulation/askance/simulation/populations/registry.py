@@ -132,7 +132,7 @@ POPULATIONS = {
 
 
 def entry(name: str) -> PopulationEntry:
-    """The generated population of that name.
+    """Return the generated population of that name.
 
     Raises:
       InvalidParameter: there is none.

@@ -22,6 +22,8 @@ def unit_vectors(size: int, seed: Seed, d: int = 8, lean: int = 50) -> Populatio
     the vector is then divided by its length, rounded up, towards zero: never longer than 1.
 
     Args:
+      size: number of users.
+      seed: root of all randomness.
       d: how many numbers, 1 .. 1024.
       lean: hundredths, 0 .. 1000.
     """
@@ -43,7 +45,7 @@ def unit_vectors(size: int, seed: Seed, d: int = 8, lean: int = 50) -> Populatio
 
 
 def _root_above(squares: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The least whole number whose square is not below, for numbers below 2^52."""
+    """Return the least whole number whose square is not below, for numbers below 2^52."""
     roots = np.sqrt(squares.astype(np.float64)).astype(np.int64)
     roots += roots * roots < squares
     return roots

@@ -163,7 +163,7 @@ def in_order(name: str, errors: Mapping[str, float], place: int) -> bool:
 
 
 def data(universe: Universe, n: int, seed: Seed) -> Histogram:
-    """Records of a mixture of three product distributions, themselves drawn."""
+    """Record of a mixture of three product distributions, themselves drawn."""
     rng = np.random.default_rng(int.from_bytes(seed.key, "big"))
     shares = rng.beta(0.5, 0.5, (3, len(universe.sizes)))
     parts = rng.integers(0, len(shares), n)
@@ -179,7 +179,7 @@ class ExactAnswers:
         self._shares = truth / n
 
     def answers(self, chosen: NDArray[np.int64], words: Words) -> NDArray[np.float64]:
-        """The data's own."""
+        """Return the data's own."""
         return np.asarray(self._shares[chosen])
 
 

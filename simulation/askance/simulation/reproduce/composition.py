@@ -29,7 +29,7 @@ _INK, _ACCENT, _QUIET, _BAD = "#222222", "#0b6e99", "#b0b0b0", "#c0392b"
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """Computes the table; FULL has more numbers of releases."""
+    """Compute the table; FULL has more numbers of releases."""
     counts = TABLE if setting.quick else (*TABLE, 1, 2, 5, 20, 50, 200, 500, 2000)
     rows = []
     for count in sorted(counts):
@@ -91,7 +91,7 @@ def printed_bound(count: int) -> float:
 
 
 def exact_optimum(count: int) -> float:
-    """The least epsilon of `count` randomized responses, of which all pure releases are made.
+    """Compute the least epsilon of `count` randomized responses, which dominate pure releases.
 
     Of the 2^k answers those with i lies have e^((k - i) eps) parts in (1 + e^eps)^k of probability,
     and e^(i eps) under the neighbour. The delta of an epsilon is a sum over i; it falls in epsilon.

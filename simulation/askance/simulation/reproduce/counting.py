@@ -93,7 +93,7 @@ class AskedOnce:
         self.asked = 0
 
     def answer(self, batch: Batch) -> Answers:
-        """The remembered answers."""
+        """Return the remembered answers."""
         self.asked += len(batch.questions)
         new = {q.query: q for q in batch.questions if q.query not in self._known}
         if new:

@@ -18,7 +18,7 @@ TAUS, SIZES = (0.1, 0.3, 1.0), (10, 30, 100, 300, 1000)
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """The exact tail beside the bounds, and a simulation beside the exact tail."""
+    """Return the exact tail beside the bounds, and a simulation beside the exact tail."""
     trials = 20_000 if setting.quick else 1_000_000
     rows: list[Row] = []
     for tau in TAUS:

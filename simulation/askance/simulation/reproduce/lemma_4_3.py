@@ -106,7 +106,7 @@ def printed_users(epsilon: float, queries: int) -> int:
 
 
 def laplace_users(epsilon: float, queries: int) -> int:
-    """The least for which sample and noise are each within tau/2, at half of beta/t each."""
+    """Return the least for which sample and noise are each within tau/2, at half of beta/t each."""
     needed = log(4 * queries / BETA)
     tau = TAU / 2 / (2 / epsilon)
     t = best_t(tau)

@@ -38,7 +38,7 @@ LARGE = 100  # calls of the algorithm whose law is compared by chance
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """Enumerates the laws of small algorithms, and samples that of a larger one."""
+    """Enumerate the laws of small algorithms, and samples that of a larger one."""
     rows: list[Row] = []
     for epsilon in ("0.5", "1") if setting.quick else ("0.5", "1", "2"):
         for calls in (1, 3) if setting.quick else (1, 2, 4, 6):
@@ -106,7 +106,7 @@ def bits(epsilon: str, calls: int) -> NonInteractive[int]:
 
 
 def enumerated(epsilon: str, calls: int, beta: Fraction, oracle: str) -> Row:
-    """The exact distance."""
+    """Return the exact distance."""
     algorithm = asking(epsilon, calls)
     real = local_law(algorithm, PEOPLE, WEIGHTS)
     law = simulated_law_in_one_round(algorithm, beta, ORACLES[oracle])

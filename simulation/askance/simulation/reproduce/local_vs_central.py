@@ -26,7 +26,7 @@ TAU = float(ACCURACY / (2 * D))
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """The same learner, tolerance and failure in both models."""
+    """Return the same learner, tolerance and failure in both models."""
     trials = 10 if setting.quick else 300
     rows: list[Row] = []
     for epsilon in EPSILONS:
@@ -75,7 +75,7 @@ def local(epsilon: str, trials: int, seed: Seed) -> Row:
 
 
 def central(epsilon: str, trials: int, seed: Seed) -> Row:
-    """A curator with disjoint parts."""
+    """Return a curator with disjoint parts."""
     share = float(BETA) / D
     users = sum(central_rows(q, Fraction(epsilon), share) for q in LEARNER.batch.questions)
     words, people = SeededWords(seed / "words"), _Examples(seed)

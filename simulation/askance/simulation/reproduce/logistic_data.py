@@ -42,7 +42,7 @@ Split = tuple[Examples, Examples]
 
 
 def problems(setting: Setting) -> tuple[tuple[Problem, ...], tuple[str, ...]]:
-    """The paper's four, and a note on each that cannot be had."""
+    """Return the paper's four, and a note on each that cannot be had."""
     found, notes = [_uniform("0.1", "0.01"), _uniform("0.05", "0.001")], []
     file = None if setting.data is None else setting.data / PIMA
     if file is not None and file.is_file():

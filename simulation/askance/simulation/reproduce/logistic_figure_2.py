@@ -190,7 +190,7 @@ def _delta(algorithm: Algorithm, dimension: int) -> float | None:
 
 
 def _draw(figure: Any, rows: Sequence[Row], found: Sequence[Problem]) -> None:
-    """A panel a data set: our means with two standard errors, the paper's with its deviation."""
+    """Draw one panel per data set: our means +- 2 standard errors, the paper's +- deviation."""
     figure.set_size_inches(12, 3.4 * -(-len(found) // 2) + 0.6)
     panels = np.atleast_1d(figure.subplots(-(-len(found) // 2), 2)).ravel()
     for axes in panels[len(found) :]:

@@ -50,7 +50,7 @@ _STEP = 1.05  # a search ends when its bracket's ends are this factor apart
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """Searches the least users of round 1 for both variants, and runs whole studies."""
+    """Search the least users of round 1 for both variants, and runs whole studies."""
     trials = 500 if setting.quick else 1000
     cases = [("1", 8), ("4", 8)] if setting.quick else list(KNOWN)
     rows: list[Row] = []
@@ -150,7 +150,7 @@ def failures(
 
 
 def mask_read(questions: Sequence[Question], answers: Answers) -> list[int]:
-    """The mask as both variants read it: by signs, or by what is above tau.
+    """Return the mask as both variants read it: by signs, or by what is above tau.
 
     (The learner's own rule, without building its second round for every trial.)
     """

@@ -66,7 +66,7 @@ REPRODUCTIONS: Mapping[str, Entry] = MappingProxyType({one.name: one for one in 
 
 
 def find(name: str) -> Entry:
-    """The reproduction of this name.
+    """Return the reproduction of this name.
 
     Raises:
       InvalidParameter: there is none.

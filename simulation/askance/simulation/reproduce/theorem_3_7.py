@@ -134,7 +134,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def instances(setting: Setting) -> list[Instance]:
-    """Some where privacy asks for the examples (6 / (eps alpha)), some where sampling does."""
+    """Return cases whose size privacy decides (6 / (eps alpha)), and cases that sampling does."""
     asked = [(4, "0.2", "0.5")]
     if not setting.quick:
         asked = [(4, "0.2", "0.1"), (4, "0.2", "1"), (8, "0.1", "0.1"), (8, "0.1", "1")]
@@ -152,7 +152,7 @@ def measured(
     trials: int,
     seed: Seed,
 ) -> Curve:
-    """Runs the learner's own steps on counts of examples, drawn exactly in law."""
+    """Run the learner's own steps on counts of examples, drawn exactly in law."""
     place = seed / name / f"{instance.d} {instance.alpha} {instance.epsilon} {instance.labels}"
     n = sample_size(instance.family.size, alpha=instance.alpha, beta=BETA, epsilon=instance.epsilon)
     mechanism = kind.of(instance.epsilon)
@@ -168,7 +168,7 @@ def measured(
 
 
 def printed_size(instance: Instance) -> int:
-    """The sample size as printed: (ln |H| + ln(2/beta)) max{4/(eps alpha), 2/alpha^2}."""
+    """Return the sample size as printed: (ln |H| + ln(2/beta)) max{4/(eps alpha), 2/alpha^2}."""
     rate = max(4 / (instance.epsilon * instance.alpha), 2 / instance.alpha**2)
     logarithm = (Decimal(instance.family.size) * 2 * BETA.denominator / BETA.numerator).ln()
     found = logarithm * rate.numerator / rate.denominator
@@ -191,7 +191,7 @@ def _fails(
 
 
 def enumerated_loss(kind: type[Exponential] | type[PermuteAndFlip], epsilon: Fraction) -> float:
-    """The greatest log-ratio over all data sets of three labelled bits, and their neighbours."""
+    """Compute the greatest log-ratio over all data sets of three labelled bits and neighbours."""
     mechanism, family = kind.of(epsilon), Parities(1)
     records = list(product((0, 1), repeat=2))
     law = {}
@@ -209,7 +209,7 @@ def enumerated_loss(kind: type[Exponential] | type[PermuteAndFlip], epsilon: Fra
 
 
 def row(curve: Curve) -> Row:
-    """A line of the table."""
+    """Return a line of the table."""
     from scipy import stats
 
     instance = curve.instance
@@ -237,7 +237,7 @@ def row(curve: Curve) -> Row:
 
 
 def _cube(d: int) -> NDArray[np.int64]:
-    """The 2^d points, in the order of their numbers; shape (2^d, d)."""
+    """Return the 2^d points, in the order of their numbers; shape (2^d, d)."""
     return np.arange(1 << d)[:, None] >> np.arange(d)[::-1] & 1
 
 

@@ -101,7 +101,7 @@ def journeys(quick: bool) -> list[Journey]:
 
 
 def travelled(journey: Journey, trials: int, seed: Seed) -> list[Row]:
-    """The three ways to the target."""
+    """Return the three ways to the target."""
     direct = learn(journey.learner, journey.oracle) == journey.target
     users = journey.there.calls_at_most
     devices = back = 0

@@ -33,7 +33,7 @@ ETAS = tuple(Fraction(k, 10) for k in range(5))
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """Counts failures by rate: corrected, not corrected, and with the rate unknown."""
+    """Count failures by rate: corrected, not corrected, and with the rate unknown."""
     trials, searches = (40, 2) if setting.quick else (500, 30)
     rows: list[Row] = []
     for eta in ETAS:
@@ -86,7 +86,7 @@ class Flipped:
 
 
 def known(eta: Fraction, trials: int, seed: Seed) -> Row:
-    """The correction at the true rate."""
+    """Return the correction at the true rate."""
     rows = Flipped(eta, seed)
     failed = _failures(
         lambda: ClassificationNoiseOracle(rows, SCHEMA, "y", eta, DELTA, values=D), trials
@@ -137,7 +137,7 @@ def error_of(hypothesis: Conjunction) -> float:
 
 
 def printed_rows(eta: Fraction) -> int:
-    """A query's examples as the proof has them: two samples at tau/2, Hoeffding's constants."""
+    """Compute a query's examples as in the proof: two samples at tau/2, Hoeffding's constants."""
     half, left = float(TAU) / 2, float(1 - 2 * eta)
     scale = log(4 * D / float(DELTA)) / (2 * half * half)
     return ceil(scale) + ceil(scale / left**2)

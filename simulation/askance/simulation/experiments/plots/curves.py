@@ -30,9 +30,10 @@ class Line:
 
 
 def curves(summary: Summary, x: str, y: str = "error") -> Picture:
-    """A measure with its bands.
+    """Return a measure with its bands.
 
     Args:
+      summary: summary of a sweep.
       x: an axis with numbers, as `users` or `epsilon`.
       y: "error" (the mean over a cell's trials) or "success" (the part that was right).
 
@@ -57,7 +58,7 @@ _UP = {"error": "mean error", "success": "part of the trials that is right"}
 
 
 def other_axes(summary: Summary, x: str) -> tuple[str, ...]:
-    """The names in which lines differ."""
+    """Return the names in which lines differ."""
     return tuple(name for name in summary.axes if name != x)
 
 
@@ -139,7 +140,7 @@ def _scale(axes: Any, lines: Sequence[Line], places: Sequence[float], y: str) ->
 
 
 def _reference(axes: Any, lines: Sequence[Line]) -> None:
-    """n to the -1/2, below the lines, if that is how they fall."""
+    """Draw n^(-1/2) below the lines, if they fall at that rate."""
     if axes.get_xscale() != "log" or axes.get_xlabel() != NAMES["users"]:
         return
     slopes = [slope(line.points) for line in lines if len(line.points) > 1]

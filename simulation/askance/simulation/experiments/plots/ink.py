@@ -42,7 +42,7 @@ class Mark:
 
     @classmethod
     def of(cls, place: int, values: Sequence[object]) -> Mark:
-        """The mark of the line at this place, of as many as there are values."""
+        """Return the mark of the line at this place, of as many as there are values."""
         shift = 1 + _APART * (place - (len(values) - 1) / 2)
         return cls(colours(values)[place], MARKERS[place], shift)
 

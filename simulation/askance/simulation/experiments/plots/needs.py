@@ -25,6 +25,7 @@ def needs(summary: Summary, x: str) -> Picture:
     were right; where there is nothing to be right about, where its plan was carried out.
 
     Args:
+      summary: summary of a sweep.
       x: an axis with numbers, as `d` or `epsilon`.
 
     Raises:

@@ -19,7 +19,7 @@ class Picture:
     figure: Any
 
     def save(self, path: Path | str) -> None:
-        """Writes a .png or .svg file, the same bytes for the same picture.
+        """Write a .png or .svg file, the same bytes for the same picture.
 
         Raises:
           InvalidParameter: another suffix.

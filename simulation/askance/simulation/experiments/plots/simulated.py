@@ -21,6 +21,7 @@ def picture(simulation: Simulation, kind: str) -> Picture:
     """Trial 0 in a picture.
 
     Args:
+      simulation: result of `simulate`.
       kind: "result" (estimates beside the truth, or every trial's error), "spending" (how many
         users were asked for how much of their epsilon) or "rounds" (users, answers, tolerance).
 

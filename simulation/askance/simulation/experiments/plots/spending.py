@@ -22,6 +22,7 @@ def spending(transcript: Transcript, budget: float, title: str) -> Picture:
 
     Args:
       transcript: of the study; budget: each user's, in nats.
+      budget: nats per user that the study may spend.
       title: above the picture.
     """
     figure = new_figure(height=3.6)

@@ -78,7 +78,7 @@ class CellSummary:
 
 
 def summarise(at: Mapping[str, Any], rows: Sequence[Row], confidence: float) -> CellSummary:
-    """The summary of one cell's rows."""
+    """Return the summary of one cell's rows."""
     ended = [row for row in rows if row["refused"] is None]
     errors = [row["error"] for row in ended if row["error"] is not None]
     verdicts = [row["success"] for row in ended if row["success"] is not None]
@@ -100,7 +100,7 @@ def summarise(at: Mapping[str, Any], rows: Sequence[Row], confidence: float) -> 
 
 
 def mean_band(values: Sequence[float], confidence: float) -> Band:
-    """A mean of numbers that are never negative, by Student's t."""
+    """Return a mean of numbers that are never negative, by Student's t."""
     count = len(values)
     mean = sum(values) / count
     if len(set(values)) == 1:
@@ -113,7 +113,7 @@ def mean_band(values: Sequence[float], confidence: float) -> Band:
 
 
 def rate_band(hits: int, count: int, confidence: float) -> Band:
-    """A success rate, by Clopper-Pearson."""
+    """Return a success rate, by Clopper-Pearson."""
     low, high = clopper_pearson(np.array([hits]), count, 1 - confidence)
     return Band(hits / count, float(low[0]), float(high[0]))
 

@@ -102,7 +102,7 @@ class Cell:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def seed(self, sweep: int, trial: int) -> int:
-        """The seed with which `simulate` runs this trial of this cell, as its trial 0."""
+        """Return the seed with which `simulate` runs this trial of this cell, as its trial 0."""
         text = f"askance sweep v1 {sweep} {self.digest} {trial}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:_SEED_BYTES], "big") >> 1
 
@@ -119,7 +119,7 @@ is imported anew, so it has to stand at the top of a module."""
 
 
 def by_name(cell: Cell) -> Named:
-    """The study of a cell whose learner is in the catalogue."""
+    """Return the study of a cell whose learner is in the catalogue."""
     return named(
         cell.learner,
         epsilon=cell.epsilon,
@@ -135,7 +135,7 @@ def by_name(cell: Cell) -> Named:
 
 
 def cells_of(learners: Iterable[str], grid: Grid, people: People) -> tuple[Cell, ...]:
-    """The product over learners and all of a grid's names, each cell once.
+    """Return the product over learners and all of a grid's names, each cell once.
 
     Raises:
       InvalidParameter: no epsilon, a name with no value, or a value that is none.

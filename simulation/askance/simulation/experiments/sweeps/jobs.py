@@ -54,7 +54,7 @@ class Job:
 
 
 def planned(cell: Cell, making: Making) -> Planned:
-    """A cell's plan, on some population of its law.
+    """Return a cell's plan, on some population of its law.
 
     Raises:
       InvalidParameter: a name or value that there is none of; the cell is named.
@@ -74,7 +74,7 @@ def planned(cell: Cell, making: Making) -> Planned:
 
 
 def run_job(job: Job) -> Row:
-    """The row of one trial; of a refused plan, with the reason and no result."""
+    """Return the row of one trial; of a refused plan, with the reason and no result."""
     began = time.perf_counter()
     made = job.making(job.cell)
     row = _asked_for(job)

@@ -40,7 +40,7 @@ class Summary:
         return len(self.cells)
 
     def __str__(self) -> str:
-        """A table in plain text."""
+        """Return a table in plain text."""
         shown = self.table()
         widths = [max(len(line[place]) for line in shown) for place in range(len(shown[0]))]
         return "\n".join(
@@ -55,15 +55,15 @@ class Summary:
         return [heads, *(_line(cell, self.axes) for cell in self.cells)]
 
     def to_json(self) -> list[dict[str, Any]]:
-        """A dictionary a cell."""
+        """Return a dictionary a cell."""
         return [cell.to_json() for cell in self.cells]
 
     def to_arrow(self) -> Any:
-        """A `pyarrow.Table`, a row a cell."""
+        """Return a `pyarrow.Table`, a row a cell."""
         return frames.to_arrow(self.to_json())
 
     def to_pandas(self) -> Any:
-        """A `pandas.DataFrame`, a row a cell."""
+        """Return a `pandas.DataFrame`, a row a cell."""
         return frames.to_pandas(self.to_json())
 
 
@@ -106,7 +106,7 @@ class Sweep:
         )
 
     def where(self, **at: object) -> Sweep:
-        """The part of it with these values, as `sweep.where(epsilon=1, d=8)`.
+        """Return the part of it with these values, as `sweep.where(epsilon=1, d=8)`.
 
         Raises:
           InvalidParameter: a name that it does not have, or nothing there.
@@ -127,7 +127,7 @@ class Sweep:
         return Sweep(tuple(found))
 
     def summary(self, confidence: float = 0.95) -> Summary:
-        """A line a cell: mean error and success rate with their bands (see `bands`)."""
+        """Return a line a cell: mean error and success rate with their bands (see `bands`)."""
         if not 0 < confidence < 1:
             raise InvalidParameter(
                 f"confidence: expected a number between 0 and 1, found {confidence}"
@@ -160,7 +160,7 @@ class Sweep:
         return curves(summary, x or self._first_axis(("users", "epsilon")), y)
 
     def plot(self, path: Path | str, x: str | None = None, y: str = "error") -> None:
-        """Writes `picture` to a .png or .svg file."""
+        """Write `picture` to a .png or .svg file."""
         self.picture(x, y).save(path)
 
     def _first_axis(self, wanted: tuple[str, ...], besides: str | None = None) -> str:
@@ -175,15 +175,15 @@ class Sweep:
         return next((name for name in wanted if name in numbers), numbers[0])
 
     def flat(self) -> list[Row]:
-        """The rows as a table has them (see `frames.flat`)."""
+        """Return the rows as a table has them (see `frames.flat`)."""
         return frames.flat(self._rows)
 
     def to_arrow(self) -> Any:
-        """A `pyarrow.Table`, a row a trial."""
+        """Return a `pyarrow.Table`, a row a trial."""
         return frames.to_arrow(self._rows)
 
     def to_pandas(self) -> Any:
-        """A `pandas.DataFrame`, a row a trial."""
+        """Return a `pandas.DataFrame`, a row a trial."""
         return frames.to_pandas(self._rows)
 
     def _point(self, row: Row) -> tuple[Level, ...]:

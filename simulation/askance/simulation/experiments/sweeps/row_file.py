@@ -36,7 +36,7 @@ class RowFile:
         """Write a row; it is durable when this returns.
 
         Raises:
-          OSError: it cannot be, for want of disk space perhaps; the rows before it stay as they are.
+          OSError: the row cannot be written, as on a full disk; earlier rows stay as they are.
         """
         line = (json.dumps(row, allow_nan=False) + "\n").encode()
         try:
@@ -111,7 +111,7 @@ def is_of_a_sweep(path: Path) -> bool:
 
 
 def _parsed(path: Path) -> tuple[list[Row], int]:
-    """The rows, and the bytes that they take; after them there may be a torn one."""
+    """Return the rows, and the bytes that they take; after them there may be a torn one."""
     data = path.read_bytes()
     rows, whole = [], 0
     for number, line in enumerate(data.splitlines(keepends=True), start=1):

@@ -60,6 +60,7 @@ def sweep(
     """Run each cell of a grid `trials` times; with the same file, run only what is missing.
 
     Privacy: as of `simulate`, which runs every trial.
+
     Args:
       learner: a name, or what makes the study of a cell; or several.
       grid: by name, a value or several: `epsilon`, `users`, `beta`, `randomizer`, and every other
@@ -73,7 +74,11 @@ def sweep(
       workers: processes, each with a trial at a time; None: one. A program that is not imported by
         its name has to guard its start (`if __name__ == "__main__":`). On the fleet "ray" trials
         are run one after another, and workers and cluster are as of `simulate`.
-      population, data, schema, label: whom all cells ask, as of `named`.
+      cluster: address of a Ray; None: a local one.
+      population: whom all cells ask, as of `named`.
+      data: whom all cells ask, as of `named`.
+      schema: whom all cells ask, as of `named`.
+      label: whom all cells ask, as of `named`.
       progress: called after each trial.
 
     Raises:

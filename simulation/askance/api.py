@@ -239,9 +239,8 @@ def audit(
     system's. An absence of alarms is no proof: `verify` is.
 
     Args:
-        epsilons: nats; none: 1 and 4. reports: of each record asked, 2 or more; None: enough to be
-            done within a minute.
-        reports: number of reports per case.
+        epsilons: nats; none: 1 and 4.
+        reports: of each record asked, 2 or more; None: enough to be done within a minute.
 
     Raises:
         InvalidParameter: an epsilon that is none, or too few reports.

@@ -128,8 +128,8 @@ def candidates(first: Symbols, second: Symbols) -> list[Event]:
     """Return the events that are likelier under the first than under the second, by these reports.
 
     Args:
-      first: reports of one record, to learn from; second: of another, as wide.
-      second: reports of the second case.
+      first: reports of one record, to learn from.
+      second: of another, as wide.
 
     Returns:
       At most two of each kind.

@@ -21,10 +21,9 @@ def table(heads: Sequence[str], *, left: Collection[str] = (), long: Collection[
     take two lines, and the long columns as many as they need.
 
     Args:
-      heads: of the columns, as text; left: those that are not aligned on the right; long: those
-        whose values may take several lines.
-      left: heads of columns that are aligned to the left.
-      long: heads of columns whose cells may be folded.
+      heads: of the columns, as text.
+      left: those that are not aligned on the right.
+      long: those whose values may take several lines.
     """
     from rich.markup import escape
     from rich.table import Table

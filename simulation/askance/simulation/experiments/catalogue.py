@@ -79,10 +79,9 @@ def named(
       settings: text by name, for the learner and for a generated population; a rate by the name of
         one of `CHANGES`, for any population.
       population: a generated population's name; None: the learner's own.
-      data: a CSV or Parquet file instead, its schema from the TOML file `schema` or inferred,
-        `label` what is to be predicted.
-      schema: schema of the records.
-      label: field to be predicted; None: the only label.
+      data: a CSV or Parquet file instead.
+      schema: a TOML file with the schema of `data`; None: inferred.
+      label: the column of `data` that is to be predicted; None: the schema's.
       randomizer: which one answers, by its name in `DESIGNS`.
       waves: in how many parts the users of a round are asked, see `Study`.
 

@@ -22,7 +22,8 @@ class RoundTaken:
     """A round as it was carried out.
 
     Args:
-      queries: how many questions it had; users: who were asked.
+      queries: how many questions it had.
+      users: who were asked.
       answers: the reports that came, one a user and question asked of that user.
       tau: the least tolerance among its questions.
       nano_nats: what it charged a user at most.

@@ -183,7 +183,9 @@ class Unlucky:
     """Device that runs under faults and restarts after each death.
 
     Args:
-      line: its connection; boot: makes its device on a ledger; ledger: what outlives it.
+      line: its connection.
+      boot: makes its device on a ledger.
+      ledger: what outlives it.
     """
 
     def __init__(self, line: Line, identity: Identity, boot: Boot, ledger: Ledger) -> None:

@@ -114,7 +114,7 @@ def legend_below(figure: Any, axes: Any) -> None:
 
 
 def title(axes: Any, text: str) -> None:
-    """Label a panel's axes."""
+    """Set a panel's title."""
     axes.set_title(text, loc="left", fontsize=11, color=_INK)
 
 

@@ -21,8 +21,8 @@ def spending(transcript: Transcript, budget: float, title: str) -> Picture:
     had answered the same before.
 
     Args:
-      transcript: of the study; budget: each user's, in nats.
-      budget: nats per user that the study may spend.
+      transcript: of the study.
+      budget: each user's, in nats.
       title: above the picture.
     """
     figure = new_figure(height=3.6)

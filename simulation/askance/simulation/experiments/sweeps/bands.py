@@ -39,7 +39,8 @@ class CellSummary:
 
     Args:
       at: what it is, by name: learner, epsilon, users and the rest; settings by their own names.
-      trials: that have ended; refused: of these, how many whose plan was refused, and why.
+      trials: that have ended.
+      refused: of these, how many whose plan was refused, and why.
       error: the mean error; None where nothing could be judged.
       success: the part of trials that were right; None where there is nothing to be right about.
       users_needed, hoeffding_users, lower_bound: by the plan.

@@ -69,7 +69,8 @@ class Cell:
 
     Args:
       learner: its name.
-      epsilon: each user's budget in nats, as a decimal in lowest terms; beta: the same.
+      epsilon: each user's budget in nats, as a decimal in lowest terms.
+      beta: the same.
       users: how many; None: as many as the data have rows.
       randomizer: by its name in `DESIGNS`.
       settings: text by name, sorted, for the learner and a generated population.

@@ -27,8 +27,8 @@ class Planned:
     Args:
       users: how many there are.
       users_needed: how many its plan takes.
-      hoeffding_users: how many by the paper's bound; lower_bound: how many any randomizers take at
-        least (see `RoundPlan`).
+      hoeffding_users: how many by the paper's bound.
+      lower_bound: how many any randomizers take at least (see `RoundPlan`).
     """
 
     users: int

@@ -23,7 +23,8 @@ class RowFile:
     """Rows in JSON, one a line, appended only; one process at a time has it open.
 
     Args:
-      path: the file; descriptor: of it, open and locked.
+      path: the file.
+      descriptor: of it, open and locked.
     """
 
     def __init__(self, path: Path, descriptor: int) -> None:
@@ -137,8 +138,7 @@ def _row(line: bytes) -> Row | None:
 
 
 def _names_a_trial(row: Row) -> bool:
-    """Return whether a row has the fields that identify a trial; its writer has written all others.
-    """
+    """Return whether a row has the fields that identify a trial; its writer has written all others."""
     return isinstance(row.get("cell"), str) and isinstance(row.get("trial"), int)
 
 

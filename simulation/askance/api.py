@@ -470,11 +470,11 @@ def curate(
     settings: Mapping[str, str] | None = None,
     seed: int | None = None,
 ) -> Told:
-    """Releases what a trusted curator's learner makes of a CSV file.
+    """Release what a trusted curator's learner makes of a CSV file.
 
     Args:
         learner: see `askance curate --list`.
-        data: path of the data file, or its columns.
+        data: path of a CSV or Parquet file.
         epsilon: nats, for everything that is released.
         label: the column to be predicted.
         schema: a TOML file with bounds and labels.
@@ -492,7 +492,7 @@ def curate(
 
 
 def check_output(path: Path | None, suffixes: tuple[str, ...]) -> None:
-    """Refuses a file to be written before the work is done that should go into it.
+    """Refuse a file to be written before the work is done that should go into it.
 
     Raises:
         InvalidParameter: another suffix, no such folder, a folder in its place, or nothing

@@ -97,7 +97,7 @@ class Keystream:
 
 
 def keystream(key: bytes, first: int, count: int) -> NDArray[np.uint64]:
-    """Words first .. first+count-1 of the AES-128-CTR keystream under `key`."""
+    """Return words first .. first+count-1 of the AES-128-CTR keystream under `key`."""
     skip = first % 2
     words = np.empty(skip + count, "<u8")
     Keystream(key, first).fill(words)

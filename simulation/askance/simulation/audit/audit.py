@@ -173,7 +173,7 @@ def audit_devices(
     reports: int = DEFAULT_REPORTS,
     alpha: float = DEFAULT_ALPHA,
 ) -> Audit:
-    """Audits devices: fresh ones' reports, and what one device answers when it is asked again.
+    """Audit devices: fresh ones' reports, and what one device answers when it is asked again.
 
     Args:
       subject: what they are asked.
@@ -221,7 +221,7 @@ def audit_families(
     reports: int = DEFAULT_REPORTS,
     coins: Coins | None = None,
 ) -> Iterator[Audit | Refused]:
-    """Audits the device as it is built, on every family at every epsilon.
+    """Audit the device as it is built, on every family at every epsilon.
 
     A false alarm has at most the chance 10^-6 for each family and epsilon.
 

@@ -42,11 +42,11 @@ class Answerer(Protocol):
     """Interface of a device in an audit."""
 
     def introduce(self, signed: SignedStudy) -> Refusal | None:
-        """Meets a study."""
+        """Meet a study."""
         ...
 
     def answer(self, payload: bytes) -> bytes:
-        """Answers a request with a report."""
+        """Answer a request with a report."""
         ...
 
 
@@ -232,7 +232,7 @@ class Bench:
         return device
 
     def introduce_other(self, device: Answerer) -> None:
-        """Lets a device meet the second study, which `other_study` is a request of."""
+        """Let a device meet the second study, which `other_study` is a request of."""
         self._introduce(device, self._studies[1])
 
     @staticmethod

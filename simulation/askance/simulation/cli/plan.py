@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Plans and prints."""
+    """Plan and prints."""
     import askance.api as ask
 
     required(arguments, "epsilon")

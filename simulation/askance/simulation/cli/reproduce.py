@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measures and prints."""
+    """Measure and prints."""
     import askance.api as ask
 
     if arguments.list:

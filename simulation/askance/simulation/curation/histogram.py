@@ -16,7 +16,7 @@ _MAX_BINS = 10_000
 
 
 def curate(request: Request) -> Curated:
-    """Releases the counts of a column's labels, or of bins between its bounds.
+    """Release the counts of a column's labels, or of bins between its bounds.
 
     Privacy: epsilon-DP: replacing a person moves two counts by one each.
 

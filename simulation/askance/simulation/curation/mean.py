@@ -19,7 +19,7 @@ CLIPPED = (
 
 
 def curate(request: Request) -> Curated:
-    """Releases the average of each column, each by the Laplace mechanism at epsilon / columns.
+    """Release the average of each column, each by the Laplace mechanism at epsilon / columns.
 
     Privacy: epsilon-DP: the releases' budgets add up.
 

@@ -35,7 +35,7 @@ def curate(
 
     Args:
       learner: a name of `LEARNERS`.
-      data: path of the data file, or its columns.
+      data: path of a CSV or Parquet file.
       epsilon: nats, for everything that is released.
       label: the column to be predicted.
       schema: a TOML file with bounds and labels.

@@ -10,7 +10,7 @@ from askance.client.errors import InvalidParameter
 
 
 def flat(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows with the same names in the same order; `settings` becomes `settings.NAME`.
+    """Return rows with the same names in the same order; `settings` becomes `settings.NAME`.
 
     Text that is a number in every row that has it becomes one.
     """

@@ -126,7 +126,7 @@ def world(name: str) -> World:
 
 
 def _noisy(of: World) -> Oracle:
-    """Rows of which one in ten has the other label."""
+    """Return rows of which one in ten has the other label."""
     label, draw, rng = of.label, of.drawn(5), np.random.default_rng(6)
     if label is None:
         raise InvalidParameter(f"{of.learner.name}: expected a label of two values, found none")

@@ -80,7 +80,7 @@ class Runners:
         return asyncio.run_coroutine_threadsafe(attending, self._server.loop)
 
     def stop(self) -> None:
-        """Hangs up."""
+        """Hang up."""
         self._serving.cancel()
         with suppress(CancelledError):
             self._serving.result(_STOP_S)

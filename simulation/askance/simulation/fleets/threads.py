@@ -70,7 +70,7 @@ class Threads:
 
 
 def check_workers(workers: int | None) -> None:
-    """Refuses a number of workers that cannot be.
+    """Refuse a number of workers that cannot be.
 
     Raises:
       InvalidParameter: less than one.

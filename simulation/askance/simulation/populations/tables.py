@@ -58,7 +58,7 @@ def people_of(
     Args:
       people: columns of texts, one row per user.
       seed: root of all randomness.
-      schema: schema of the records.
+      schema: schema of the records; None: inferred.
       label: field to be predicted; None: the only label.
       size: how many users; fewer than rows: a seeded sample without replacement; more: resampled
         with replacement, by random access, and noted as such. None: one user per row that is not

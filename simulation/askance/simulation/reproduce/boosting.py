@@ -67,7 +67,7 @@ Method = Callable[[Histogram, Marginals, Words], Answered]
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """Measures every method; QUICK at the first two n, once each."""
+    """Measure every method; QUICK at the first two n, once each."""
     family = Marginals(Universe.of_bits(BITS), WAY)
     rows: list[Row] = []
     for n in SIZES[:2] if setting.quick else SIZES:

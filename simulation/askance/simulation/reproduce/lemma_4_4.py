@@ -77,7 +77,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def asking(epsilon: str, calls: int) -> NonInteractive[int]:
-    """Asks one user after another for the bit and for the number; concludes how many ones."""
+    """Ask one user after another for the bit and for the number; concludes how many ones."""
     nano = parse_epsilon(epsilon)
     bit, number = randomized_response(nano), k_ary_response(3, nano)
     return NonInteractive(
@@ -93,7 +93,7 @@ def asking(epsilon: str, calls: int) -> NonInteractive[int]:
 
 
 def bits(epsilon: str, calls: int) -> NonInteractive[int]:
-    """Asks every user for the bit."""
+    """Ask every user for the bit."""
     nano = parse_epsilon(epsilon)
     response = randomized_response(nano)
     return NonInteractive(

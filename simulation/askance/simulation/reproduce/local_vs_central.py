@@ -61,7 +61,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def local(epsilon: str, trials: int, seed: Seed) -> Row:
-    """Devices, a fresh group a question."""
+    """Return devices, a fresh group a question."""
     batch = Batch(LEARNER.batch.questions, allocation=Allocation.FRESH)
     planned = plan_batch(batch, parse_epsilon(epsilon), float(BETA) / D)
     truth = [0.0] + [0.25] * (D - 1)  # the target is x_0

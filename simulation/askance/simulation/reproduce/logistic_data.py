@@ -116,5 +116,5 @@ def _breast(_: Seed) -> Examples:
 
 
 def _table(rows: NDArray[np.float64], positive: NDArray[np.bool_]) -> Examples:
-    """Rows clipped to norm 1, in their own units: all medical ones are longer."""
+    """Return rows clipped to norm 1, in their own units: all medical ones are longer."""
     return Examples.of(rows, np.where(positive, 1, -1), longer=LongRows.CLIP)

@@ -25,7 +25,7 @@ class Entry:
     summary: str
 
     def reproduce(self, setting: Setting) -> Reproduction:
-        """Measures it."""
+        """Measure it."""
         module = import_module(f"askance.simulation.reproduce.{self.module}")
         found: Reproduction = module.reproduce(setting)
         return found

@@ -98,7 +98,7 @@ class Curve:
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """Measures; FULL takes more classes, more budgets and more trials."""
+    """Measure; FULL takes more classes, more budgets and more trials."""
     trials = 100 if setting.quick else 1000
     curves = []
     for instance in instances(setting):

@@ -95,7 +95,7 @@ def known(eta: Fraction, trials: int, seed: Seed) -> Row:
 
 
 def uncorrected(eta: Fraction, trials: int, seed: Seed) -> Row:
-    """Labels as they are seen, from a sample of Theorem 6."""
+    """Return labels as they are seen, from a sample of Theorem 6."""
     rows = Flipped(eta, seed)
     failed = _failures(lambda: EmpiricalOracle(rows, DELTA, values=D), trials)
     return _row("not corrected", eta, rows.drawn // (trials * D), failed, trials, ACCURACY)
@@ -122,7 +122,7 @@ def unknown(eta: Fraction, trials: int, seed: Seed) -> Row:
 
 
 def disagrees(hypothesis: Conjunction, rows: EncodedColumns) -> NDArray[np.bool_]:
-    """Rows whose label is another than the hypothesis'."""
+    """Return rows whose label is another than the hypothesis'."""
     word = np.asarray(rows.values["x"][0])
     said = np.ones(rows.rows, dtype=np.int64)
     for variable in hypothesis.variables:

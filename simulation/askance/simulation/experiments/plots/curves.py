@@ -63,7 +63,7 @@ def other_axes(summary: Summary, x: str) -> tuple[str, ...]:
 
 
 def numbers_on(summary: Summary, x: str) -> None:
-    """Refuses an axis that has no numbers."""
+    """Refuse an axis that has no numbers."""
     known = tuple(summary.cells[0].at)
     if x not in known:
         raise InvalidParameter(f"plot: expected an axis of {', '.join(known)}, found {x!r}")

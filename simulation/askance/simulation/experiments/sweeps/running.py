@@ -141,7 +141,7 @@ def _makings(learner: str | Making | Sequence[str | Making]) -> dict[str, Making
 def _check_own(
     rows: Sequence[Row], expected: dict[tuple[str, int], Cell], seed: int, path: Path | None
 ) -> None:
-    """Refuses rows that this sweep would not have written; those of a part of it are its own."""
+    """Refuse rows that this sweep would not have written; those of a part of it are its own."""
     for row in rows:
         cell = expected.get((row["cell"], row["trial"]))
         if cell is None or row["seed"] != cell.seed(seed, row["trial"]):

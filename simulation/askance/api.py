@@ -470,7 +470,7 @@ def curate(
     settings: Mapping[str, str] | None = None,
     seed: int | None = None,
 ) -> Told:
-    """Release what a trusted curator's learner makes of a CSV file.
+    """Release the result of a trusted curator's learner on a CSV or Parquet file.
 
     Args:
         learner: see `askance curate --list`.
@@ -492,7 +492,7 @@ def curate(
 
 
 def check_output(path: Path | None, suffixes: tuple[str, ...]) -> None:
-    """Refuse a file to be written before the work is done that should go into it.
+    """Refuse an output file that cannot be written, before the work for it starts.
 
     Raises:
         InvalidParameter: another suffix, no such folder, a folder in its place, or nothing

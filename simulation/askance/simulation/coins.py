@@ -97,7 +97,7 @@ class Keystream:
 
 
 def keystream(key: bytes, first: int, count: int) -> NDArray[np.uint64]:
-    """Return words first .. first+count-1 of the AES-128-CTR keystream under `key`."""
+    """Return the words first .. first+count-1 of the AES-128-CTR keystream under `key`."""
     skip = first % 2
     words = np.empty(skip + count, "<u8")
     Keystream(key, first).fill(words)
@@ -105,7 +105,7 @@ def keystream(key: bytes, first: int, count: int) -> NDArray[np.uint64]:
 
 
 def keystream_at(key: bytes, places: NDArray[np.int64], count: int) -> NDArray[np.uint64]:
-    """Words place * count .. place * count + count-1 for each of these places, shape (n, count).
+    """Return the words place * count .. place * count + count-1 per place, shape (n, count).
 
     The same words as of `keystream`, for places that are far between.
     """

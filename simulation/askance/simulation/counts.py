@@ -272,7 +272,7 @@ def _swept(
 
 
 def _pool(users: Counts, members_left: int, size: int) -> Counts:
-    """Users by how many members they have left to place; at first all have the same number."""
+    """Count users by the members they have left to place; at first all have the same number."""
     pool = np.zeros((len(users), size + 1), dtype=np.int64)
     pool[:, members_left] = users
     return pool

@@ -173,7 +173,7 @@ def audit_devices(
     reports: int = DEFAULT_REPORTS,
     alpha: float = DEFAULT_ALPHA,
 ) -> Audit:
-    """Audit devices: fresh ones' reports, and what one device answers when it is asked again.
+    """Audit fresh devices' reports, and one device's answers when it is asked again.
 
     Args:
       subject: what they are asked.

@@ -42,7 +42,7 @@ class Answerer(Protocol):
     """Interface of a device in an audit."""
 
     def introduce(self, signed: SignedStudy) -> Refusal | None:
-        """Meet a study."""
+        """Introduce a study."""
         ...
 
     def answer(self, payload: bytes) -> bytes:
@@ -232,7 +232,7 @@ class Bench:
         return device
 
     def introduce_other(self, device: Answerer) -> None:
-        """Let a device meet the second study, which `other_study` is a request of."""
+        """Introduce the second study, of which `other_study` is a request."""
         self._introduce(device, self._studies[1])
 
     @staticmethod

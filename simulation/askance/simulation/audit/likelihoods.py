@@ -50,7 +50,7 @@ class OverSymbols:
 
     @property
     def kind(self) -> str:
-        """Symbols."""
+        """Return "symbols"."""
         return "symbols"
 
     def of(self, symbols: Symbols) -> Scores:
@@ -66,7 +66,7 @@ class OverBits:
 
     @property
     def kind(self) -> str:
-        """Bits."""
+        """Return "bits"."""
         return "bits"
 
     def of(self, symbols: Symbols) -> Scores:

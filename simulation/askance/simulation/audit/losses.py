@@ -81,7 +81,7 @@ def exposures(
     events: Sequence[Event],
     alpha: float,
 ) -> list[Exposure]:
-    """Bounds the loss of every pair from below; all bounds together miss with at most alpha.
+    """Bound the loss of every pair from below; all bounds together miss with at most alpha.
 
     Args:
       reports: by case; fresh devices', so that they are independent.

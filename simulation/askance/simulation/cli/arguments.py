@@ -131,7 +131,7 @@ def setting(text: str) -> tuple[str, str]:
 
 
 def required(arguments: argparse.Namespace, *names: str) -> None:
-    """Complains about the first of these that was not given."""
+    """Refuse the command if one of these is missing, by the name of the first."""
     for name in names:
         if getattr(arguments, name) is None:
             what = name if name in _BY_PLACE else f"--{name}"

@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Learn and prints."""
+    """Learn and print."""
     if arguments.list:
         return _list(as_json=arguments.json)
     required(arguments, "learner", "data", "epsilon")

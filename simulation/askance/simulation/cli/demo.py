@@ -21,7 +21,7 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Devices, mask, budget, seed."""
+    """Add the options of the devices, mask, budget and seed."""
     parser.add_argument("--devices", type=count, default=10_000, metavar="N", help="default 10000")
     parser.add_argument(
         "--d", type=count, default=8, help="bits of the mask, a power of two; default 8"

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Plan and prints."""
+    """Plan and print."""
     import askance.api as ask
 
     required(arguments, "epsilon")

@@ -11,7 +11,7 @@ from askance.simulation.curation.request import Curated, Request
 
 
 def curate(request: Request) -> Curated:
-    """Release r where the label is <r, x> mod 2 of the other columns, or that none was found.
+    """Release r such that the label is <r, x> mod 2 of the other columns, or its absence.
 
     Privacy: epsilon-DP on every data set (`PrivateParity`).
 

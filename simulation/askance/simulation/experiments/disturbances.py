@@ -26,7 +26,7 @@ _MOST = 5  # rounds that have a line each
 
 
 def check_disturbed(fleet: str | FleetMaker, faults: MakeFates | None) -> None:
-    """Refuse faults where there is no way for them to happen.
+    """Refuse faults on a fleet without a network.
 
     Raises:
       InvalidParameter: another fleet than the one over gRPC.

@@ -192,7 +192,7 @@ def _(randomizer: HypercubeResponse, levels: Levels, coins: Coins) -> Reports:
 
 
 def _patterns(randomizer: HypercubeResponse, patterns: Levels, coins: Coins) -> Reports:
-    """Return signs that differ: so many by a rank, those by Floyd's algorithm, a draw at a time."""
+    """Draw differing signs: their number by a rank, themselves by Floyd's algorithm."""
     components, half = randomizer.components, randomizer.components // 2
     distances = _distances(randomizer, coins)
     more = distances > components - distances  # of these the kept ones are drawn

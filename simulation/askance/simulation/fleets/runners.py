@@ -38,9 +38,9 @@ class Runners:
 
     Args:
       make: makes a device's runtime, once.
-      server: what they dial in to.
+      server: what they connect to.
       connections: over how many connections their streams are spread.
-      order: of ordinals, in which they dial in.
+      order: of ordinals, in which they connect.
 
     No device connects before `attend` sets which ones are present.
     """
@@ -80,7 +80,7 @@ class Runners:
         return asyncio.run_coroutine_threadsafe(attending, self._server.loop)
 
     def stop(self) -> None:
-        """Hang up."""
+        """Disconnect all devices."""
         self._serving.cancel()
         with suppress(CancelledError):
             self._serving.result(_STOP_S)

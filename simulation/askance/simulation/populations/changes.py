@@ -87,7 +87,7 @@ def label_noise(
 
 
 def moving(population: Population, other: Population, rate: Rational, seed: Seed) -> Population:
-    """Users who become, one by one and for good, those of the same ordinal in another population.
+    """Make users who become, for good, those of the same ordinal in another population.
 
     In round r, the first being 0, a user has moved with probability 1 - (1 - rate)^r, exact to
     2^-64. Each user's round is drawn once, so that who has moved stays so. The target and the

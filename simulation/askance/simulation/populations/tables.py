@@ -191,7 +191,7 @@ def _infer_field(distinct: Sequence[str]) -> Field | None:
 
 
 def _ends(ratios: Sequence[tuple[int, int]]) -> tuple[Fraction, Fraction]:
-    """The least and the greatest, exactly: floats, which keep their order, tell who they may be."""
+    """Find the least and the greatest exactly; floats, which keep the order, select candidates."""
     near = [numerator / denominator for numerator, denominator in ratios]
     lows, highs = (
         [Fraction(*ratio) for ratio, place in zip(ratios, near, strict=True) if place == end]
@@ -201,7 +201,7 @@ def _ends(ratios: Sequence[tuple[int, int]]) -> tuple[Fraction, Fraction]:
 
 
 def _real(low: Fraction, high: Fraction) -> Real:
-    """A number on a grid that is fine enough to show it and coarse enough to be asked about."""
+    """Choose a grid that is fine enough for the numbers and coarse enough for questions."""
     frac = _FRAC_BITS
     while frac < MAX_FRAC and (high - low) * (1 << frac) < _MIN_STEPS:
         frac += 1

@@ -205,7 +205,7 @@ def without_noise(family: Marginals, n: int, seed: Seed) -> Row:
 
 
 def _draw(figure: Any, rows: Sequence[Row]) -> None:
-    """Errors over n; what was expected as hollow points."""
+    """Draw errors over n, and expected errors as hollow points."""
     figure.set_size_inches(6.5, 4.6)
     axes = figure.subplots()
     for side in ("top", "right"):

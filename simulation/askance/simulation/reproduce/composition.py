@@ -123,7 +123,7 @@ def exact_optimum(count: int) -> float:
 
 
 def _draw(figure: Any, rows: Sequence[Row]) -> None:
-    """Curves over the number of releases; the table's columns as points."""
+    """Draw curves over the number of releases, and the table's columns as points."""
     figure.set_size_inches(6.5, 4.2)
     axes = figure.subplots()
     for side in ("top", "right"):

@@ -77,7 +77,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def asking(epsilon: str, calls: int) -> NonInteractive[int]:
-    """Ask one user after another for the bit and for the number; concludes how many ones."""
+    """Ask one user after another for the bit and the number, and count the ones."""
     nano = parse_epsilon(epsilon)
     bit, number = randomized_response(nano), k_ary_response(3, nano)
     return NonInteractive(

@@ -61,7 +61,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def local(epsilon: str, trials: int, seed: Seed) -> Row:
-    """Return devices, a fresh group a question."""
+    """Return devices, with a fresh group per question."""
     batch = Batch(LEARNER.batch.questions, allocation=Allocation.FRESH)
     planned = plan_batch(batch, parse_epsilon(epsilon), float(BETA) / D)
     truth = [0.0] + [0.25] * (D - 1)  # the target is x_0

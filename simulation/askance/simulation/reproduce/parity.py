@@ -231,7 +231,7 @@ def _draw(figure: Any, rows: Sequence[Row]) -> None:
 
 
 def _draw_losses(axes: Any, rows: Sequence[Row]) -> None:
-    """Lines by the formulas for one run, points as enumerated."""
+    """Draw the formulas for one run as lines, and the enumerated values as points."""
     epsilons = np.linspace(0.02, 3.97, 200)
     axes.plot(epsilons, epsilons, color=_QUIET, linewidth=1, label="allowed: the loss is ε")
     printed = np.log((1 + epsilons / 4) / (1 - epsilons / 4))

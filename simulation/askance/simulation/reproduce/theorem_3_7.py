@@ -242,7 +242,7 @@ def _cube(d: int) -> NDArray[np.int64]:
 
 
 def _draw(figure: Any, curves: Sequence[Curve]) -> None:
-    """Failures over the part of n, a panel for each kind of labels."""
+    """Draw failures over the part of n, one panel per kind of labels."""
     figure.set_size_inches(9.5, 3.9)
     panels = figure.subplots(1, 2, sharey=True)
     for axes, labels in zip(panels, ("realizable", "noisy"), strict=True):

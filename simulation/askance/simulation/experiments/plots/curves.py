@@ -106,7 +106,7 @@ def _lines(summary: Summary, x: str, y: str) -> list[Line]:
 
 
 def _draw(axes: Any, line: Line, mark: ink.Mark, y: str) -> None:
-    """Errors in areas; success rates, which are often equal, in bars beside each other."""
+    """Draw errors as areas; success rates, which are often equal, as bars beside each other."""
     shift = mark.shift if y == "success" else 1.0
     places = [place * shift for place, _ in line.points]
     bands = [band for _, band in line.points]

@@ -48,7 +48,7 @@ class Mark:
 
 
 def plain(axes: Any, *, title: str, across: str, up: str) -> None:
-    """Axes without a frame, their title on the left."""
+    """Remove the axes' frame and put their title on the left."""
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     axes.grid(axis="y", color=QUIET, alpha=0.25)
@@ -64,7 +64,7 @@ def wide(values: Sequence[float]) -> bool:
 
 
 def across(axis: Any, values: Sequence[float]) -> None:
-    """Ticks at the values themselves, while there are few."""
+    """Put ticks at the values themselves, if there are few."""
     if len(values) <= _MOST_TICKS:
         axis.set_ticks(list(values), [short(value) for value in values])
         axis.set_minor_locator(_none())

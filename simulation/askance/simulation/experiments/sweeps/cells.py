@@ -164,7 +164,7 @@ def _values(name: str, values: Value | Iterable[Value]) -> list[Value]:
 
 
 def _cell(learner: str, at: Mapping[str, Value], people: People) -> Cell:
-    """Return numbers that are equal make the same cell, however they are written."""
+    """Normalize numbers: equal ones make the same cell, however they are written."""
     settings = {name: str(value) for name, value in at.items() if name not in _OWN}
     own = {name: read(at.get(name)) for name, read in _OWN.items()}
     return Cell(learner, settings=tuple(sorted(settings.items())), people=people, **own)

@@ -10,7 +10,7 @@ from askance.simulation.experiments.sweeps.row_file import Row
 
 
 def at_once(jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, Row]]:
-    """Rows in the order in which trials end. Processes are spawned: fleets may have threads.
+    """Generate rows as trials end. Processes are spawned, since fleets may have threads.
 
     Raises:
       AskanceError: a process was killed, for the memory it took perhaps.

@@ -121,7 +121,7 @@ class Row:
 
     @property
     def beats_the_majority(self) -> bool:
-        """Whether it is better, on the mean, than to say the same of everybody."""
+        """Return whether it is better, on the mean, than the constant majority label."""
         return self.local > self.majority
 
 
@@ -139,8 +139,11 @@ class EvenCurator:
         self._epsilon, self._words = Fraction(str(epsilon)), SeededWords(seed)
 
     def answer(self, batch: Batch) -> Answers:
-        """Each question by the next part; intervals are joint, and for the rows at hand, as those
-        of the local model are for the users at hand."""
+        """Answer each question by the next part.
+
+        Intervals are joint, and for the rows at hand, as those of the local model are for
+        its users.
+        """
         answers = []
         for question in batch.questions:
             part = self._rows.take(slice(self._used, self._used + self._size))
@@ -156,7 +159,7 @@ class EvenCurator:
 
 
 def adults(path: Path, users: int) -> Population:
-    """The users: all who are not held out, or so many drawn from them."""
+    """Return the users: all rows that are not held out, or a sample of them."""
     return people_of(read_file(path), SEED, schema=SCHEMA, size=users or None, held_out=HELD_OUT)
 
 
@@ -204,7 +207,8 @@ def measure(
     epsilons: Sequence[float],
     trials: int,
 ) -> Iterator[Row]:
-    """A row a population, learner and epsilon; trials of the people themselves, else one."""
+    """Generate a row per population, learner and epsilon, over trials of the users, or one trial.
+    """
     people = adults(path, 0)
     rows, unseen = people.columns(0, people.size), _unseen(people)
     label = np.asarray(unseen.values[LABEL])
@@ -349,7 +353,7 @@ def _show(table: Sequence[Row]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("data", type=Path, help="adult.csv, with a header line")
     parser.add_argument("--quick", action="store_true", help="the people, at epsilon 1 and 8, once")

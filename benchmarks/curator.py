@@ -1,4 +1,4 @@
-"""What the trusted curator's exact draws and choices cost, beside OpenDP where there is one.
+"""Cost of the trusted curator's exact draws and choices, beside OpenDP where it has them.
 
 OpenDP lives in an environment of its own, made beforehand:
 
@@ -32,7 +32,7 @@ PEER = Path(__file__).parent / "peers" / "opendp" / "laplace.py"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one kind of draw costs.
+    """Cost of one kind of draw.
 
     Args:
       what: the draw, and whose.
@@ -112,7 +112,7 @@ def _show(table: Sequence[Row]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="vectors of 1 and 1,000 only")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")

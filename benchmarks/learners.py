@@ -44,7 +44,7 @@ class Counting:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measures, prints, and writes where it is told to."""
+    """Measure, print, and write to the file that is given."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="two oracles only")
     parser.add_argument("--json", action="store_true")
@@ -82,7 +82,7 @@ def _error(of: World, hypothesis: Any) -> float | None:
 
 
 def table(rows: Sequence[dict[str, Any]], oracles: Sequence[str]) -> str:
-    """The rows in Markdown."""
+    """Return the rows in Markdown."""
     heads = ["learner", "rounds", "queries", *oracles]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     lines += [f"| {' | '.join(_shown(row[head]) for head in heads)} |" for row in rows]

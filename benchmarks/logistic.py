@@ -47,7 +47,7 @@ SEED = Seed.of(0)
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One fit.
+    """Fit to be run.
 
     Args:
       data: which training part, by its place.
@@ -63,11 +63,11 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """What came of the tasks of one data set and one epsilon.
+    """Results of the tasks of one data set and one epsilon.
 
     Args:
       milliseconds: a fit, the median.
-      gradient: the greatest norm of the objective's gradient at what is released; None: not told.
+      gradient: the greatest norm of the objective's gradient at what is released; None: not known.
     """
 
     whose: str
@@ -80,7 +80,8 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One data set and one epsilon; `off_by` is in standard errors of the difference."""
+    """Comparison on one data set at one epsilon; `off_by` is in standard errors of the difference.
+    """
 
     data: str
     epsilon: str
@@ -92,7 +93,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What diffprivlib's objective perturbation spends by its own formula's noise.
+    """Loss that diffprivlib's objective perturbation spends by its own formula's noise.
 
     Args:
       norm: the stated bound R of a row's norm.
@@ -198,7 +199,7 @@ def theirs(parts: Parts, epsilon: str, python: Path) -> Fitted:
 
 
 def compare(parts: Parts, epsilon: str, python: Path | None) -> Row:
-    """One data set and one epsilon."""
+    """Compare both libraries on one data set at one epsilon."""
     jmlr, joint = (ours(parts, epsilon, kind) for kind in ("jmlr", "joint"))
     peer = None if python is None else theirs(parts, epsilon, python)
     off_by = None
@@ -278,7 +279,7 @@ def _show(table: Sequence[Row]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="a few fits of the simulated data")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of the tables")

@@ -1,4 +1,4 @@
-"""How often round 1 of MASKED-PARITY misreads a mask, in law.
+"""Probability that round 1 of MASKED-PARITY misreads a mask, by its exact law.
 
 A failure is one trial's: a uniform mask, so many users of its concept, a tally, and a mask that is
 read from it. Each trial's chance of a failure is what is averaged, and of what can be integrated
@@ -48,7 +48,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How often a mask is misread.
+    """Estimate of the probability that a mask is misread.
 
     Args:
         rate: the chance, or its estimate.
@@ -68,14 +68,14 @@ class Scheme(Protocol):
 
     @property
     def groups(self) -> int:
-        """How many fresh groups of users there are, all of the same size."""
+        """Number of fresh groups of users, all of the same size."""
 
     @property
     def group_users(self) -> int:
         """The planner's size of one group."""
 
     def failure(self, users: int, batches: int) -> Failure:
-        """How often so many users a group misread the mask; of so many batches of trials."""
+        """Estimate the failure probability at that many users per group, over that many batches."""
 
 
 class Printed:
@@ -100,7 +100,7 @@ class Printed:
 
     @property
     def group_users(self) -> int:
-        """Of one question."""
+        """Number of users of one question."""
         return int(self.plan.groups[0].users)
 
     def most_for_zero(self, users: int) -> int:
@@ -118,7 +118,7 @@ class Printed:
 
 
 class Ours:
-    """One signed question, with the randomizer that the planner takes."""
+    """One signed question, with the randomizer that the planner chooses."""
 
     def __init__(self, d: int, epsilon: str) -> None:
         self.name = f"signed {d} {epsilon}"
@@ -130,12 +130,12 @@ class Ours:
 
     @property
     def randomizer_text(self) -> str:
-        """What the planner takes, in a few words."""
+        """Short text of the planner's choice."""
         return randomizer_text(self.randomizer)
 
     @property
     def groups(self) -> int:
-        """One."""
+        """Number of groups: one."""
         return len(self.plan.groups)
 
     @property
@@ -174,7 +174,7 @@ class Ours:
         return _of_points(tally[:, : 2 * self._d : 2] - tally[:, 1 : 2 * self._d : 2], masks)
 
     def law(self, masks: Masks) -> Floats:
-        """How users are distributed over levels, a row a mask."""
+        """Compute the distribution of users over levels, one row per mask."""
         onto = np.eye(self.randomizer.levels)[self._levels]
         law: Floats = record_weights(masks) @ onto
         return law
@@ -234,8 +234,11 @@ def _of_points(points: NDArray[np.int64], masks: Masks) -> Floats:
 
 
 def _of_sets(bound: NDArray[np.int64], strays: NDArray[np.int64], masks: Masks) -> Floats:
-    """Of signed sets: a bit is read as 1 if 2 X < N - b, with X the + of N strays, fair coins, and
-    b how many more of the bound are + than -."""
+    """Compute the law of signed sets.
+
+    A bit is read as 1 if 2 X < N - b, with X the number of + among N strays, fair coins, and b
+    the excess of + over - among the bound.
+    """
     from scipy.special import bdtr, bdtrc  # slow to import, and only needed here
 
     most = -((bound[:, 0::2] - bound[:, 1::2] - strays) // 2) - 1  # the greatest X read as 1

@@ -1,4 +1,4 @@
-"""Peers' scripts, each run in an environment of its own; who is absent is told, with the reason.
+"""Peers' scripts, each run in an environment of its own; absent ones are reported with a reason.
 
 Environments are made beforehand, all in one folder:
 
@@ -28,7 +28,7 @@ WITHIN_S = 900.0
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a peer's script told.
+    """Output of a peer's script.
 
     Args:
       peer: the folder under `benchmarks/peers`.
@@ -43,7 +43,7 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A peer that told nothing, and why."""
+    """Peer without a result, and the reason."""
 
     peer: str
     reason: str

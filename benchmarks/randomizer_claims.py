@@ -1,4 +1,4 @@
-"""What is claimed of the randomizers, held against what was measured."""
+"""Claims about the randomizers, compared with measurements."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Claim:
 
     @property
     def holds(self) -> bool:
-        """Whether it is within the bound."""
+        """True if the figure is within the bound."""
         return self.worst >= self.bound if self.least else self.worst <= self.bound
 
 
@@ -106,7 +106,7 @@ def of_frequencies(rows: Sequence[FrequencyRow], peers: Sequence[Accuracy]) -> I
 
 
 def of_signed(rows: Sequence[SignedRow]) -> Iterator[Claim]:
-    """What is measured is what is stated."""
+    """Compare the measured with the stated errors of signed values."""
     yield from _most(
         "signed: |measured - exact|, standard errors",
         (abs(row.n_mse - row.exact) / row.n_mse_se for row in rows),
@@ -115,7 +115,7 @@ def of_signed(rows: Sequence[SignedRow]) -> Iterator[Claim]:
 
 
 def of_users(rows: Sequence[parity.Row]) -> Iterator[Claim]:
-    """So many times fewer users than printed, and a plan that is not far from what is needed."""
+    """Compare users with the printed scheme's, and plans with the users that are needed."""
     for epsilon, part in parity.CLAIMS.items():
         mine = [row for row in rows if row.epsilon == epsilon]
         yield from _least(
@@ -147,7 +147,7 @@ def _objectives(rows: Sequence[MeanRow]) -> list[str]:
 
 
 def _most(of: str, figures: Iterable[float], bound: float) -> Iterator[Claim]:
-    """One claim of the greatest; none of nothing."""
+    """Make one claim about the greatest figure; none without figures."""
     every = list(figures)
     if every:
         yield Claim(of, max(every), bound)

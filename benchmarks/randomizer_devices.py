@@ -1,9 +1,9 @@
-"""What an answer costs a device, and how large its request is: every family at its largest.
+"""Cost of an answer for a device, and size of its request: every family at its largest.
 
 A device that is an object of this process decodes the request's bytes, examines it (the query, the
 table, its exact loss), evaluates the record, randomizes, charges its ledger in memory and encodes
 the report; nothing is waited for, so the processor's time is what it takes, whatever else the
-machine does. Three times are told, each the best of some: "new", a request that was not seen
+machine does. Three times are reported, each the best of some: "new", a request that was not seen
 before; "again", one that was, by a device that has not answered it; and "first", a new request to a
 process that was just started and has answered one other question, so that code that was never run
 and memory that was never used are in it too.
@@ -66,7 +66,7 @@ _LARGEST_SET = 1024  # bytes of a report: plans have no larger sets than 64 memb
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One question to one device.
+    """Question to one device.
 
     Args:
         name: of the question.
@@ -85,7 +85,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class DeviceRow:
-    """What one question costs a device; milliseconds."""
+    """Cost of one question for a device, in milliseconds."""
 
     question: str
     family: str
@@ -159,7 +159,7 @@ def _programs() -> Iterator[Case]:
 
 
 def device_rows(processes: int, answers: int) -> Iterator[DeviceRow]:
-    """Each case, in so many processes of its own.
+    """Measure each case, in that many processes of its own.
 
     Args:
         processes: how many.

@@ -1,4 +1,4 @@
-"""What `randomizers.py` prints, for people: a table a section, and the claims."""
+"""Terminal output of `randomizers.py`: one table per section, and the claims."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WIDTH = 160
 
 
 class Measured(Protocol):
-    """What there is to tell (`randomizers.Found`)."""
+    """Results to be printed (`randomizers.Found`)."""
 
     means: list[MeanRow]
     frequencies: list[FrequencyRow]

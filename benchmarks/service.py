@@ -1,4 +1,4 @@
-"""What durability costs: the aggregator's service beside bare gRPC with the same messages.
+"""Cost of durability: the aggregator's service beside bare gRPC with the same messages.
 
 Three parts, each durable and raw in turn, in one run, on the same machine and with the same load:
 

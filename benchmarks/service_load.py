@@ -69,7 +69,7 @@ class Answers:
         return self._reports[key]
 
     def message(self, ordinal: int, response: Response) -> bytes:
-        """What to say next; nothing where nothing was asked."""
+        """Return the next message; empty if nothing was asked."""
         if not response.requests:
             return b""
         key = (response.requests, ordinal % VARIANTS)

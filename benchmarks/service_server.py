@@ -1,4 +1,4 @@
-"""The server's process for `service.py`, durable or raw: a part, not a program.
+"""Server process of `service.py`, durable or raw: a part, not a program.
 
 Both serve the Devices service's two calls. The durable one is the aggregator's own service on a
 SQLite store; it asks whole rounds. The raw one reads and writes messages of the same bytes on the
@@ -7,7 +7,7 @@ same library and event loop, and looks at none of them: the ceiling.
     python benchmarks/service_server.py durable|raw DEVICES QUESTIONS
 
 It prints {"address": ...}, then obeys lines on standard input, answering each with a JSON line:
-"connected N" waits for so many streams, "rounds R" asks R rounds of everybody who is connected,
+"connected N" waits for so many streams, "rounds R" asks R rounds of all connected devices,
 "open" leaves a round open for check-ins, "quit" ends it.
 """
 
@@ -95,7 +95,10 @@ class Questions:
         return Round(number, self.study, self._digest, tuple(groups))
 
     def response(self, number: int) -> bytes:
-        """What a device is sent in a round, after one before it: acknowledgements, requests."""
+        """Return the response that a device gets in a round after another.
+
+        Acknowledgements, requests.
+        """
         payloads = tuple(group.payload for group in self.round(number, 1).groups)
         acks = tuple((digest_of(payload), AckStatus.ACCEPTED) for payload in payloads)
         studies = (self.study,) if number == 0 else ()
@@ -103,7 +106,7 @@ class Questions:
 
 
 class Server(Protocol):
-    """What both servers do."""
+    """Interface of both servers."""
 
     address: str
 
@@ -260,7 +263,7 @@ def obey(server: Server, members: int) -> None:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Serves until it is told to quit, or whoever started it has gone."""
+    """Serve until the command "quit", or until the parent process has ended."""
     kind, devices, questions = argv[0], int(argv[1]), Questions(int(argv[1]), int(argv[2]))
     with rare_collections(), tempfile.TemporaryDirectory(prefix="askance-") as folder:
         server: Server

@@ -1,4 +1,4 @@
-"""How many users a second are simulated: our fleets beside other simulators, on the same question.
+"""Users simulated per second: our fleets beside other simulators, on the same question.
 
 Two questions: one predicate, and the share of each of 1,024 cells; eps = 1, and the same people for
 everybody. Each figure is a whole question: randomized, aggregated and decoded; the best of three
@@ -48,7 +48,7 @@ USERS = {  # (fleet, question): how many
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How fast one simulator answered one question.
+    """Speed of one simulator on one question.
 
     Args:
       whose: "askance" or a folder under `benchmarks/peers`.
@@ -124,7 +124,7 @@ def _shares(hypothesis: Any) -> Any:
 
 
 def ratios(table: Sequence[Row]) -> list[Ratio]:
-    """Each of our rows over each peer's at the same question."""
+    """Compute the ratio of each of our rows to each peer's at the same question."""
     mine = [row for row in table if row.whose == "askance"]
     return [
         Ratio(
@@ -166,7 +166,7 @@ def _show(table: Sequence[Row], found: Sequence[Ratio]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="few users")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")

@@ -52,7 +52,7 @@ Values = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One norm, dimension, epsilon and size of blocks; errors as n x E||error||^2."""
+    """Errors at one norm, dimension, epsilon and block size, as n x E||error||^2."""
 
     norm: str
     d: int
@@ -66,7 +66,7 @@ class Row:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measures, prints, and draws where it is told to."""
+    """Measure, print, and draw to the file that is given."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="two dimensions and epsilons")
     parser.add_argument("--json", action="store_true")
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def compared(norm: str, d: int, eps: float, trials: int) -> list[Row]:
-    """The three sizes of blocks."""
+    """Return the three block sizes."""
     people = unit_vectors(POOL, Seed.of(d), d, 100 if norm == "l2" else 20)
     pool = people.columns(0, POOL)
     learner = mean_vector(people.schema, norm=norm)
@@ -224,7 +224,7 @@ def table(rows: Sequence[Row], devices: Sequence[dict[str, Any]]) -> str:
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """One panel a norm: error by epsilon, at the greatest dimension."""
+    """Draw one panel per norm: error by epsilon, at the greatest dimension."""
     import matplotlib as mpl  # slow, and only needed here
 
     mpl.use("Agg")

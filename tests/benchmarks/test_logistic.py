@@ -1,4 +1,4 @@
-"""What diffprivlib's formula spends is really spent; ours is measured without it too."""
+"""Loss by diffprivlib's formula is really spent; ours is measured without it too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is measured of peers: the same people, errors reckoned alike, and who is absent is told."""
+"""Measurements of peers: the same users, the same errors; absent peers are reported."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ def test_peers_stand_beside_ours(
 
 @pytest.mark.slow
 def test_devices_and_users_quickly(load: Load, capsys: pytest.CaptureFixture[str]) -> None:
-    """Times are told, not held against a bound: this machine has other work."""
+    """Times are reported without a bound, since the machine may be shared."""
     load("randomizers").main(["--quick", "--json", "--only", "devices", "users"])
     told = json.loads(capsys.readouterr().out)
     assert len(told["devices"]) == 17

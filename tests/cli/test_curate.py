@@ -337,7 +337,7 @@ def test_an_average_of_clipped_numbers_says_so(run: Run) -> None:
 
 
 class TestIntervals:
-    """They are those of the budget's share, and of all answers together."""
+    """Intervals of the budget's share, jointly for all answers."""
 
     def test_two_columns_share_the_budget_and_the_confidence(self, run: Run) -> None:
         words = ("--set", BOUNDS, "--set", "columns=age,hours")

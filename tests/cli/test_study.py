@@ -1,4 +1,4 @@
-"""`askance study`: its JSON, its exit codes, what people read; against a served desk."""
+"""`askance study`: its JSON, exit codes and terminal output, against a served aggregator."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def key(run: Run, tmp_path: Path) -> tuple[Path, str]:
 
 @pytest.fixture
 def where(key: tuple[Path, str]) -> Iterator[list[str]]:
-    """The options that reach a desk whose devices are all away."""
+    """Provide the options that reach a server whose devices are all away."""
     store = MemoryStore()
     store.enrol((b"device %d" % n, hashlib.sha256(b"%d" % n).digest()) for n in range(5_000))
     desks: list[Desk] = []
@@ -107,7 +107,7 @@ def test_a_study_that_fails_exits_with_1(run: Run, where: list[str], file: Path)
     assert (code, result["failure"]["reason"]) == (1, "too-few-respondents")
     assert result["hypothesis"] is None
     opened, failed = err.splitlines()
-    assert opened == f"study {result['study']} is open"  # told before it is waited for
+    assert opened == f"study {result['study']} is open"  # printed before it is waited for
     assert failed.startswith("askance: the study has failed: round 0: expected at least 1 answers")
 
 

@@ -1,4 +1,4 @@
-"""`askance sweep`: a grid on the command line, and what it tells, writes and draws."""
+"""`askance sweep`: a grid on the command line, its printed results, files and pictures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MEAN = ("sweep", "mean", "--epsilon", "1,2", "--users", "50,80", "--trials", "3"
 
 
 def parsed(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> dict[str, Any]:
-    """A command's one object; nobody watches the progress."""
+    """Return a command's one JSON object; stderr is no terminal."""
     assert main([*words, "--json"]) == code
     said = capsys.readouterr()
     assert (said.err == "") == (code == 0)

@@ -41,7 +41,7 @@ def exact_delta(each: Fraction, count: int, epsilon: float) -> Decimal:
 
 
 def gaussian_delta(rho: float, epsilon: float) -> float:
-    """Of the Gaussian mechanism that is rho-zCDP, exactly (Balle, Wang 2018)."""
+    """Compute the delta of the rho-zCDP Gaussian mechanism exactly (Balle, Wang 2018)."""
     mean = sqrt(2 * rho)
 
     def above(x: float) -> float:

@@ -1,4 +1,4 @@
-"""Designed tables: unbiased but for what is told; their intervals cover samples and populations.
+"""Designed tables: unbiased up to the stated bias; intervals cover samples and populations.
 
 By the exact law of tallies or of sums; nothing is drawn.
 """

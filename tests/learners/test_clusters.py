@@ -124,7 +124,7 @@ def test_a_centre_without_people_goes_to_where_most_are() -> None:
 
 
 def test_it_goes_half_of_the_way_in_a_round() -> None:
-    """Everybody is in one corner of the box, so one centre has them all."""
+    """All users are in one corner of the box, so one centre has them all."""
     columns = {"rooms": np.full(100, 20), "rent": np.full(100, 1000.0)}
     people = SCHEMA.encode_columns(columns)
     centres = spread_points(3, 2)

@@ -46,7 +46,7 @@ def climb(schema: Schema, steps: int = 2) -> Learning[int]:
 
 @non_adaptive("once")
 def once(schema: Schema, at: int) -> tuple[Batch, Callable[[Answers], float]]:
-    """One question."""
+    """Ask one question."""
     return Batch([Question(predicate(schema["n"] > at))]), lambda answers: answers[0].value
 
 

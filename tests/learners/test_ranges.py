@@ -88,7 +88,7 @@ class TestExactAnswers:
         assert real.quantile("99/100").high == 1
 
     def test_quantiles_are_those_of_the_search(self) -> None:
-        """One round, and the same cells as by binary search in six."""
+        """One round gives the same cells as binary search in six."""
         levels = ["1/10", "1/4", "1/2", "7/10"]
         searched = learn(quantiles(SCHEMA, "age", levels, 64), ORACLE).quantiles
         together = found(steps=64)
@@ -96,7 +96,7 @@ class TestExactAnswers:
         assert (
             together.quantile("9/10")
             == learn(quantiles(SCHEMA, "age", ["9/10"], 64), ORACLE).quantiles[0]
-        )  # nobody's: a fifth has no age, so it is the last cell
+        )  # outside the range: a fifth has no age, so it is the last cell
 
     def test_it_tells_its_quartiles(self) -> None:
         assert str(found(steps=74)).startswith("age in 74 cells; quantiles 1/4: 4")

@@ -143,7 +143,7 @@ QUESTIONS = (
 
 
 def asks(*batches: Batch) -> Adaptive[tuple[Answers, ...]]:
-    """A learner whose hypothesis is what it was told."""
+    """Make a learner whose hypothesis is the answers."""
 
     def run() -> Learning[tuple[Answers, ...]]:
         told = []

@@ -52,7 +52,7 @@ def test_splitting_beats_one_of_t_late_and_never_a_block(components: int, split:
 
 
 def test_one_of_64_wins_below_1_86_and_all_of_64_above() -> None:
-    """Of all at once, PrivUnit's cousin; pairs win earlier, and blocks of a few over it."""
+    """For blocks of all, PrivUnit's relative; pairs win earlier, and blocks of a few over it."""
     assert crossover(64, 1, 64) == pytest.approx(1.86, abs=0.02)
     assert crossover(64, 1, 2) == pytest.approx(1.35, abs=0.02)
 

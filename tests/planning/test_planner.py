@@ -1,4 +1,4 @@
-"""Plans: sizes, allocations, open tolerances, and refusals before anybody is asked."""
+"""Plans: sizes, allocations, open tolerances, and refusals before any user is asked."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ OPEN_MEAN = Question(real(SCHEMA["t"]))
 
 
 def asks(*batches: Batch) -> Learner[int]:
-    """A learner that asks these, whatever it is told."""
+    """Make a learner that asks these batches, whatever the answers are."""
 
     @adaptive("asks")
     def ask(schema: Schema) -> Learning[int]:
@@ -257,7 +257,7 @@ def test_a_plan_as_json_has_the_keys_of_the_command_line() -> None:
 
 
 def test_the_lower_bound_is_for_one_value_as_surely_as_the_whole_batch() -> None:
-    """Whoever gets all 5 values right but for .05 gets the hardest right but for .05."""
+    """A learner with all 5 values right but for .05 has the hardest right but for .05."""
     planned = plan_batch(Batch([YES, replace(OPEN, tau=Fraction(1, 100))]), NAT, 0.01)
     hardest = Question(OPEN.query, tau=Fraction(1, 100))
     assert planned.lower_bound == least_users(hardest, 0.01, 1.0, 0.05)

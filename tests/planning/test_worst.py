@@ -30,7 +30,7 @@ def test_what_is_above_somewhere_is_never_cleared(beta: float, low: float, lengt
 
 
 def test_a_saw_is_cleared_just_above_its_teeth() -> None:
-    """Its teeth are 2/3; the interval between has room enough to be divided."""
+    """The teeth of the saw are 2/3; the interval between is wide enough to be divided."""
     assert not exceeds(enclosed, 0.1, 0.9, 2 / 3 + 0.005)
     assert exceeds(enclosed, 0.1, 0.9, 2 / 3 - 0.005)
 

@@ -256,7 +256,7 @@ def test_the_bound_comes_near_a_loss_that_is_there() -> None:
 
 
 def test_events_are_not_tested_on_the_reports_they_were_chosen_from() -> None:
-    """In the first half two records are told apart by every byte, in the second by none."""
+    """In the first half every byte distinguishes two records, in the second none does."""
     telling = {who: [Message(bytes([who, who]), (b"", b""))] * 300 for who in (0, 1)}
     silent = [Message(bytes([byte % 2, 0]), (b"", b"")) for byte in range(300)]
     reports = {"a": telling[0] + silent, "b": telling[1] + silent}

@@ -62,7 +62,7 @@ class TrueItemFirst(Device):
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_true_item_that_comes_first_is_found(seed: int) -> None:
-    """n = 1000: the set itself is sound, its order tells more than e^eps in the first byte."""
+    """At n = 1000 the set itself is sound; its order reveals more than e^eps in the first byte."""
     subject = of_cells("sets", subset_selection(10, NAT))
     ends, alike, _ = found(subject, TrueItemFirst, seed=seed).exposures
     assert ends.alarm
@@ -111,7 +111,7 @@ def test_a_coin_that_flips_too_seldom_departs_from_what_is_stated() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_tenth_more_than_is_charged_is_a_proven_loss(seed: int) -> None:
-    """n = 30,000 at eps = 2: half of them prove more than 2 where 2.2 is told."""
+    """At n = 30,000 and eps = 2, half of them prove more than 2 where the loss is 2.2."""
     subject = of_cells("response", randomized_response(2 * NAT))
     ends = found(subject, another(randomized_response(22 * NAT // 10)), n=30_000, seed=seed)
     assert ends.exposures[0].alarm
@@ -241,7 +241,7 @@ def test_a_hash_that_tells_its_values_coin_is_found(randomizer: Randomizer, seed
 
 
 class DefaultByRecord(Device):
-    """Who has no answer is taken for what another field of theirs says."""
+    """Device whose missing answer defaults to another field of its record."""
 
     def _level(self, request: Request, digest: bytes) -> Any:
         level, coins = super()._level(request, digest)
@@ -251,14 +251,14 @@ class DefaultByRecord(Device):
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_default_that_depends_on_the_record_is_found(seed: int) -> None:
-    """n = 1000: within eps, but two records that nobody asked about may tell nothing at all."""
+    """At n = 1000, within eps; but two records without the asked field may differ in nothing."""
     ends, alike, _ = found(WARNER, DefaultByRecord, seed=seed).exposures
     assert not ends.alarm
     assert alike.alarm
 
 
 class LongerForTheLast(Device):
-    """One byte more for one cell."""
+    """Device with one byte more for one cell."""
 
     def _randomize(self, request: Request, digest: bytes) -> bytes:
         level, coins = self._level(request, digest)

@@ -1,4 +1,4 @@
-"""Who stays away and who lies: by the stated chances, for ever the same, in any order."""
+"""Absences and lies: by the stated chances, reproducible, in any order."""
 
 from __future__ import annotations
 

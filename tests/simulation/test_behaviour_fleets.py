@@ -1,4 +1,4 @@
-"""The same devices stay away and the same lies are told on every fleet: equal transcripts."""
+"""Absences and lies are the same on every fleet: equal transcripts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Whatever is lost, doubled, overtaken or killed: every report counts once, nobody pays twice, and
-the transcript is the one of a day on which nothing went wrong."""
+"""Faults of the network and the devices: each report counts once, no user pays twice.
+
+The transcript is the one of a run without faults.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +108,7 @@ History = dict[tuple[int, int], Fault]
 @STEADY
 @given(HISTORIES)
 def test_any_history_of_faults(history: History) -> None:
-    """What fails here is shrunk to the fewest faults that do it."""
+    """A failing example is shrunk to the fewest faults."""
     assert_same(trial("masked-parity", "grpc", faults=Script(history)), undisturbed())
 
 
@@ -190,7 +192,7 @@ class Forgetful(MemoryLedger):
 
 
 def test_a_device_that_pays_twice_is_found_out() -> None:
-    """It dies after its commit, and its ledger no longer knows that it has paid."""
+    """The device dies after its commit, and its ledger has lost the payment."""
 
     @contextmanager
     def broken(devices: Devices, progress: Progress | None) -> Iterator[OpenedFleet]:
@@ -278,7 +280,7 @@ def test_a_tally_that_is_not_that_of_the_stored_reports_is_found_out(
 
 
 def check_after(path: Path, devices: Devices) -> None:
-    """What holds of the files of a study that has ended."""
+    """Check the files of a study that has ended."""
     store = SqliteStore.open(path)
     try:
         check_store(store, lambda ordinal: devices[ordinal].ledger, {})
@@ -288,7 +290,7 @@ def check_after(path: Path, devices: Devices) -> None:
 
 def test_a_result_that_does_not_follow_from_its_transcript_is_found_out() -> None:
     class Wavering(Session[None]):
-        """Concludes what nobody answered."""
+        """Session that fails once in its conclusion."""
 
         def __init__(self) -> None:
             """Has nothing."""

@@ -1,4 +1,4 @@
-"""Same seed, same population, same study: every fleet has the same transcript, to the bit.
+"""Equality of fleets: same seed, population and study give the same transcript, to the bit.
 
 This is what makes a simulation evidence. It is held for every learner of the catalogue: a new one
 needs only its settings for a small population here.

@@ -1,4 +1,4 @@
-"""How right a hypothesis is: exact shares of a whole domain, and estimates against the people."""
+"""Errors of hypotheses: exact shares of a whole domain, and estimates against the users."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def shares(*found: tuple[float, float, float]) -> FrequencyEstimate:
 
 
 class TestFrequency:
-    """One user has no colour: it counts as the query's public default, as it would be answered."""
+    """One user has no colour, which counts as the query's public default."""
 
     QUERY = category(SCHEMA["colour"])
     LEARNER = frequency(QUERY)
@@ -138,7 +138,7 @@ class TestFrequency:
 
 
 class TestHeavyHitters:
-    """Of five people three are red, one is blue, and one has no colour."""
+    """Five users: three red, one blue, one without a colour."""
 
     LEARNER = heavy_hitters(SCHEMA, "colour", "3/10", tau="1/10")
 
@@ -167,7 +167,7 @@ class TestHeavyHitters:
 
 
 class TestRanges:
-    """Of five people four have a number: 1, 2, 3 and 9."""
+    """Five users, of whom four have a number: 1, 2, 3 and 9."""
 
     LEARNER = ranges(SCHEMA, "n", 2, 2)
 

@@ -1,4 +1,4 @@
-"""What pictures are made of; what they look like is for people to see."""
+"""Content of pictures; their look needs a human reader."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class TestCurves:
 
 class TestUsersNeeded:
     def test_enough_is_the_least_n_that_worked(self) -> None:
-        """Of d = 2: 10 is refused, 20 is wrong once in two trials, 40 is right."""
+        """At d = 2: 10 is refused, 20 is wrong once in two trials, 40 is right."""
         at: dict[str, Any] = {"settings": {"d": "2"}}
         refused: dict[str, Any] = {"refused": "too few", "success": None}
         rows = [

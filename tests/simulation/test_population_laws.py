@@ -275,7 +275,7 @@ class TestGaussians:
 @pytest.mark.parametrize("name", sorted(POPULATIONS))
 class TestAtScale:
     def test_chunks_of_any_size_have_the_same_people(self, name: str) -> None:
-        """What is added up in another order for another chunk would show in some record."""
+        """A sum in another order for another chunk would show in some record."""
         people = build(name, 1 << 17, SEED, {})
         whole = people.columns(0, 1 << 17)
         for size in (1, 7, 1 << 12, 100_003):

@@ -1,4 +1,4 @@
-"""Trials: each on seeds of its own, counted together, and refused before anybody is asked."""
+"""Trials: each on seeds of its own, counted together, and refused before any user is asked."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WHOLE = Schema("whole", 1, number=Integer(0, 79))
 
 @non_adaptive("eighty")
 def eighty() -> tuple[Batch, Callable[[Answers], int]]:
-    """80 questions, all of them of everybody."""
+    """Make a learner of 80 questions to all users."""
     asked = [Question(predicate(WHOLE.number == number)) for number in range(80)]
     return Batch(asked, Allocation.SPLIT), len
 

@@ -42,7 +42,7 @@ def design(levels: int, epsilon: str, objective: Objective) -> DesignedTable:
 
 
 def conditional_variance(table: DesignedTable, number: Fraction) -> Fraction:
-    """Of the decoded report of a number that was rounded at random onto the two levels beside it.
+    """Compute the variance of the decoded report of a number between two levels, rounded at random.
 
     Straight from the law of levels and symbols, in fractions.
     """

@@ -1,4 +1,4 @@
-"""How wrong diffprivlib's means are in the local model: JSON on stdout; argv is "full" or "quick".
+"""Errors of diffprivlib's means in the local model: JSON on stdout; argv is "full" or "quick".
 
 Run in an environment of its own as `peers.diffprivlib.accuracy` (see `peers.measuring`). It is made
 for a trusted curator. What one would use locally are its mechanisms for a number, one call for each

@@ -1,4 +1,4 @@
-"""How many users a second diffprivlib simulates: one JSON object on stdout; argv "full" or "quick".
+"""Users per second of diffprivlib: one JSON object on stdout; argv "full" or "quick".
 
 Run in an environment of its own as `peers.diffprivlib.speed` (see `peers.measuring`). It has a
 mechanism for one bit and none for a frequency; aggregating and decoding are left to the caller.

@@ -1,5 +1,4 @@
-"""How many client tasks a second Flower's simulation engine runs: JSON on stdout; argv "full" or
-"quick".
+"""Client tasks per second of Flower's simulation engine: JSON on stdout; argv "full" or "quick".
 
 Run in an environment of its own as `peers.flower.speed` (see `peers.measuring`). A task is one
 message to one client, who answers with one randomized bit. Clients run in Ray's actors, one a core.
@@ -27,14 +26,14 @@ WITHIN_S = 120.0  # of one round
 
 
 def main(effort: str) -> list[Speed]:
-    """One simulation a number of clients; falls where more of them cost more each."""
+    """Simulate at each number of clients; the speed falls where each of more clients costs more."""
     os.environ |= {"FLWR_TELEMETRY_ENABLED": "0", "RAY_USAGE_STATS_ENABLED": "0"}
     logging.disable(logging.WARNING)
     return [simulated(clients) for clients in CLIENTS[effort]]
 
 
 def simulated(clients: int) -> Speed:
-    """One simulation, and its rounds."""
+    """Time one simulation and its rounds."""
     flower: Any = importlib.import_module("flwr.simulation")
     serverapp: Any = importlib.import_module("flwr.serverapp")
     ray: Any = importlib.import_module("ray")

@@ -1,4 +1,4 @@
-"""How wrong multi-freq-ldpy's frequencies are: JSON on stdout; argv is "full" or "quick".
+"""Errors of multi-freq-ldpy's frequencies: JSON on stdout; argv is "full" or "quick".
 
 Run in an environment of its own as `peers.multi_freq_ldpy.accuracy` (see `peers.measuring`). Its
 estimators by matrix inversion clip at 0 and divide by the sum, always: those are the rows
@@ -30,7 +30,7 @@ class Listener:
         self.raw: Shares = np.zeros(0)
 
     def __call__(self, counts: Any, n: int, p: float, q: float) -> Any:
-        """As the peer calls it."""
+        """Return the shares, with the signature that the peer calls."""
         self.raw = (np.asarray(counts, float) / n - q) / (p - q)
         return self._inversion(counts, n, p, q)
 
@@ -86,7 +86,7 @@ def _size(name: str, k: int) -> Size:
 def _estimates(
     draw: Draw, decode: Decode, listener: Listener, values: Sequence[int], k: int, eps: float
 ) -> dict[str, Shares]:
-    """One repetition: the shares, by kind of estimate."""
+    """Run one repetition, and return the shares by kind of estimate."""
     reports = [draw(value, k, eps) for value in values]
     told = np.asarray(decode(reports, k, eps), float)
     return {"raw": listener.raw, "clipped, renormalised": told}

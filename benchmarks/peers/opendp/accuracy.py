@@ -1,4 +1,4 @@
-"""How wrong OpenDP's local mechanisms are: one JSON object on stdout; argv is "full" or "quick".
+"""Errors of OpenDP's local mechanisms: one JSON object on stdout; argv is "full" or "quick".
 
 Run in an environment of its own as `peers.opendp.accuracy` (see `peers.measuring`). OpenDP draws
 from the operating system, so the figures differ a little from run to run.
@@ -6,7 +6,7 @@ from the operating system, so the figures differ a little from run to run.
 Frequencies: k-ary randomized response, decoded here, and randomized response on bit vectors, with
 its own decoding. Means of numbers in [-1, 1]: the Laplace mechanism on each single number, of
 sensitivity 2, which is what it has for that; a vector's entries have draws of their own, so one
-call serves everybody.
+call serves all users.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def bit_vector(dp: Any, eps: float, k: int) -> Estimate:
 
 
 def mean(dp: Any, eps: float, size: Size) -> Accuracy:
-    """Laplace on everybody's single number."""
+    """Measure Laplace noise on every user's single number."""
     values = numbers(size.n)
     domain = dp.vector_domain(dp.atom_domain(T=float, nan=False))
     measurement = dp.m.make_laplace(domain, dp.l1_distance(T=float), scale=2 / eps)

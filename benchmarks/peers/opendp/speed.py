@@ -1,7 +1,7 @@
-"""How many users a second OpenDP simulates: one JSON object on stdout; argv is "full" or "quick".
+"""Users per second of OpenDP: one JSON object on stdout; argv is "full" or "quick".
 
 Run in an environment of its own as `peers.opendp.speed` (see `peers.measuring`). OpenDP randomizes
-one value a call and leaves aggregating and decoding to whoever calls, so that is done here.
+one value a call and leaves aggregating and decoding to the caller, so that is done here.
 """
 
 from __future__ import annotations

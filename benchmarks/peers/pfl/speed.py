@@ -1,4 +1,4 @@
-"""How many users a second pfl simulates: one JSON object on stdout; argv is "full" or "quick".
+"""Users per second of pfl: one JSON object on stdout; argv is "full" or "quick".
 
 Run in an environment of its own as `peers.pfl.speed` (see `peers.measuring`). pfl trains models;
 the least it can be asked is a round of one cohort in which each user returns one number, with numpy
@@ -22,7 +22,7 @@ USERS = {"full": 20_000, "quick": 200}
 
 
 def main(effort: str) -> list[Speed]:
-    """One round of each kind."""
+    """Measure one round of each kind."""
     values = bits(USERS[effort])
     rows = []
     for name, truthful, local in (
@@ -36,7 +36,7 @@ def main(effort: str) -> list[Speed]:
 
 
 class Cohort:
-    """One round of everybody.
+    """Cohort of all users, for one round.
 
     Args:
       truthful: how likely a user returns the own bit, and not the other one.

@@ -34,7 +34,7 @@ DRAWS = 200_000
 
 
 class Script:
-    """Words that somebody has chosen."""
+    """Source of chosen words."""
 
     def __init__(self, words: Sequence[int]) -> None:
         self.left = list(words)

@@ -67,7 +67,7 @@ class Released:
         return found
 
     def centre(self, data: Examples) -> Floats:
-        """What is released where there is no noise: the printed density has its pole there."""
+        """Compute the release without noise: the printed density has its pole there."""
         return minimise(data, self.strength)
 
 
@@ -124,6 +124,5 @@ def worst_loss() -> Callable[[Released, int, int, float], float]:
 
 @pytest.fixture(scope="session")
 def released() -> Callable[[float, bool, float, bool], Released]:
-    """What is released: the noise's scale, whether it is the printed one, the strength, and whether
-    it tilts."""
+    """Return the maker of releases: by the noise's scale, print, strength and tilt."""
     return lambda scale, printed, strength, tilts: Released(Noise(scale, printed), strength, tilts)

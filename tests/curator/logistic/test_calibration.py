@@ -1,4 +1,4 @@
-"""One factor is enough for the change of variables; what each calibration leaves for the noise."""
+"""Calibrations: one factor suffices for the change of variables; each one's rest for the noise."""
 
 from __future__ import annotations
 

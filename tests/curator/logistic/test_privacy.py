@@ -1,4 +1,4 @@
-"""What is released of neighbours has densities within e^epsilon; the printed algorithms fail this.
+"""Densities of neighbours' releases are within e^epsilon; the printed algorithms fail this.
 
 The same tests for all of them. A printed one is expected to fail, strictly: if it ever passed, the
 test would be worth nothing.
@@ -135,7 +135,7 @@ class TestTheRatioOfDensities:
     def test_what_is_compared_are_densities(
         self, name: str, dimension: int, reach: float, step: float, released: Any
     ) -> None:
-        """They integrate to 1: no factor of the change of variables is missing."""
+        """The densities integrate to 1: no factor of the change of variables is missing."""
         law = outcome(name, 2.0, 1.0, released)
         data = Examples(np.array([[1.0, 0.0], [0.6, 0.8], [0.0, -1.0], [0.5, 0.5]])[:, :dimension])
         axes = [np.arange(-reach, reach, step)] * dimension

@@ -32,7 +32,7 @@ VOTES = list(product(range(3), repeat=4))
 
 
 class Untouched:
-    """Words that nobody may draw."""
+    """Source of words that fails on use."""
 
     def take(self, count: int) -> NDArray[np.uint64]:
         raise AssertionError(f"expected nothing to be drawn, found {count} words asked for")
@@ -133,7 +133,7 @@ class TestTheLaw:
 
 
 class Line:
-    """A hundred and fifty thousand candidates, scored when somebody asks."""
+    """Sequence of a hundred and fifty thousand candidates, scored on demand."""
 
     size = 150_000
 
@@ -169,7 +169,7 @@ class Empty:
 
 
 class Crooked:
-    """Whose scores are fewer than asked for."""
+    """Scorer that returns fewer scores than requested."""
 
     size = 3
 

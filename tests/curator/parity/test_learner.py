@@ -1,4 +1,4 @@
-"""A* learns parities from so many examples, and is told of bad ones before it draws anything."""
+"""Learner A*: it learns parities from that many examples, and refuses bad ones before a draw."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class TestBudgets:
 
 
 class TestExamples:
-    """What is no data set is no `Examples`, so nothing of it reaches a coin."""
+    """Values that are no data set are no `Examples`, so none of them reaches a coin."""
 
     @pytest.mark.parametrize(
         ("x", "y", "error", "match"),

@@ -1,4 +1,4 @@
-"""What A and A* release, on every data set that is small enough, and what that costs."""
+"""Releases of A and A* on every data set that is small enough, and their privacy loss."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Law = Mapping[Parity | None, Fraction]
 
 
 class Script:
-    """Words that somebody has chosen; more are not there to be drawn."""
+    """Source of chosen words, which fails when they are used up."""
 
     def __init__(self, words: Sequence[int]) -> None:
         self.left = list(words)
@@ -122,7 +122,7 @@ class TestManyRuns:
 
 
 class TestTheLaw:
-    """That the law gone through is the mechanism's: every coin it may toss is tossed."""
+    """The enumerated law is the mechanism's: every coin it may toss is tossed."""
 
     @pytest.mark.parametrize(
         "data",

@@ -86,7 +86,7 @@ class TestWithoutNoise:
     def test_it_is_the_reweighting_that_does_it(
         self, words: Callable[[str], SeededWords], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """One query among 200 that the others say nothing of: uniform samples seldom hold it."""
+        """One query among 200 is independent of the others: uniform samples seldom contain it."""
         universe = Universe((201,))
         family = MatrixQueries(universe, np.eye(201, dtype=int)[:200])
         counts = np.zeros(201, dtype=np.int64)

@@ -50,7 +50,7 @@ class OverSymbols:
 
     @property
     def kind(self) -> str:
-        """Return "symbols"."""
+        """Kind of the score: symbols."""
         return "symbols"
 
     def of(self, symbols: Symbols) -> Scores:
@@ -66,7 +66,7 @@ class OverBits:
 
     @property
     def kind(self) -> str:
-        """Return "bits"."""
+        """Kind of the score: bits."""
         return "bits"
 
     def of(self, symbols: Symbols) -> Scores:

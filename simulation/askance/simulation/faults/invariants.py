@@ -95,7 +95,7 @@ def check_charges(
 
 
 def check_counted(store: Store, group: AskedGroup, tally: Tally, schema: Schema) -> None:
-    """Check that a closed round's tally is that of the stored reports, each once, without conflict."""
+    """Check that a closed round's tally counts the stored reports once, without conflict."""
     digest = digest_of(group.payload)
     where = f"request {digest.hex()[:8]}"
     if any(True for _ in store.evidence(digest)):

@@ -57,7 +57,7 @@ class _Memory(local):
         self._stream = Keystream(bytes(16), 0)
 
     def stream(self, key: bytes, first: int) -> Keystream:
-        """Return the keystream from this word on, kept from the chunk before if it follows on it."""
+        """Return the keystream from this word on, continued from the chunk before if possible."""
         if (self._stream.key, self._stream.next) != (key, first):
             self._stream = Keystream(key, first)
         return self._stream
@@ -237,7 +237,7 @@ class _Room:
     def said(
         self, randomizer: Randomizer, parts: Sequence[Part]
     ) -> list[tuple[Answerers, Symbols]]:
-        """Return which of a group's users answered, and their reports, in ordinal order per chunk."""
+        """Return a group's answering users and their reports, in ordinal order per chunk."""
         ((first, outcome), *others) = parts
         if not others and isinstance(outcome, Answered):
             symbols, rows = self._drawn(outcome.first, first), first.rows

@@ -76,7 +76,7 @@ class ColumnFleet:
         _confirm(round_, accounts, users)
 
     def _work(self, round_: Round) -> ChunkWork:
-        """Collect the round's chunks, with the earlier requests that its users may have received."""
+        """Collect the round's chunks and the earlier requests that its users may have had."""
         groups = len(round_.groups)
         asked = {group.cohort for group in round_.groups}
         before, now = self._asks[:-groups], self._asks[-groups:]
@@ -89,7 +89,7 @@ class ColumnFleet:
         )
 
     def _ask(self, round_: Round, group: Group, study: ExaminedStudy | Refusal) -> Ask:
-        """Compute the result that all devices reach on examining a request (see `Device.answer`)."""
+        """Compute the result of all devices' examination of a request (see `Device.answer`)."""
         question, nano_nats, limits = b"", 0, _NOTHING
         objection: Reason | None
         if isinstance(study, Refusal):  # whatever the reason: its requests are of no known study

@@ -138,7 +138,7 @@ def _row(line: bytes) -> Row | None:
 
 
 def _names_a_trial(row: Row) -> bool:
-    """Return whether a row has the fields that identify a trial; its writer has written all others."""
+    """Return whether a row identifies a trial; its writer has written all other fields."""
     return isinstance(row.get("cell"), str) and isinstance(row.get("trial"), int)
 
 

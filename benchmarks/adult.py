@@ -1,10 +1,10 @@
 """Adult (census income): three classifiers in the local model beside scikit-learn and a curator.
 
-A fifth of the people, the same in every run, are held out: they are nobody's users, and accuracy is
+A fifth of the people, the same in every run, are held out: they belong to no user, and accuracy is
 measured on them. All others are users; "resampled" populations draw them with replacement, to show
 where the local model catches up. Every learner has the same encodings everywhere: bins and scales
-follow from the schema below, which is public (the census's own categories, and bounds that anybody
-would give; more is clamped), and not from people's values. Settings (a depth, levels, a rate) were
+follow from the schema below, which is public (the census's own categories, and bounds from common
+knowledge; more is clamped), and not from users' values. Settings (a depth, levels, a rate) were
 chosen once, by exact answers and a few runs, and are the same for all epsilons. In the local model
 users are divided evenly over all questions of all rounds, so each answers once, at the whole
 epsilon. The curator asks the same questions, each of a part of the rows as large, and adds exact
@@ -90,7 +90,9 @@ class Row:
     """A learner on a population at an epsilon; accuracies are on the held-out people.
 
     Args:
-        learner: which; users: how many; epsilon: each user's whole budget.
+        learner: which.
+        users: how many.
+        epsilon: each user's whole budget.
         majority: of a hypothesis that knows the commoner class only.
         scikit_learn: not private, on the people, with the same encodings.
         exact: this learner with the people's exact answers.
@@ -164,13 +166,13 @@ def adults(path: Path, users: int) -> Population:
 
 
 def accuracy(hypothesis: Any, rows: EncodedColumns) -> float:
-    """The share of rows that are labelled rightly."""
+    """Return the share of rows that are labelled rightly."""
     truth = hypothesis.classes_[rows.values[LABEL]]
     return float((hypothesis.predict(rows) == truth).mean())
 
 
 def scikit_learn(name: str, people: EncodedColumns, unseen: EncodedColumns) -> float:
-    """The same kind of classifier, not private, on the same encodings."""
+    """Fit the same kind of classifier, not private, on the same encodings."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.naive_bayes import CategoricalNB
     from sklearn.tree import DecisionTreeClassifier
@@ -207,8 +209,7 @@ def measure(
     epsilons: Sequence[float],
     trials: int,
 ) -> Iterator[Row]:
-    """Generate a row per population, learner and epsilon, over trials of the users, or one trial.
-    """
+    """Generate a row per population, learner and epsilon, over all trials of the users."""
     people = adults(path, 0)
     rows, unseen = people.columns(0, people.size), _unseen(people)
     label = np.asarray(unseen.values[LABEL])

@@ -58,7 +58,9 @@ class Row:
     """Measurements of one case.
 
     Args:
-      cells: |X|; queries: |Q|; rounds: T.
+      cells: |X|.
+      queries: |Q|.
+      rounds: T.
       best_s, median_s: of the runs.
       error: the greatest maximal error of a run.
       peak_mib: the most memory the process ever held, so far.
@@ -83,7 +85,7 @@ class Row:
 
 
 def measure(case: Case) -> Row:
-    """Times a case's runs on one data set."""
+    """Time a case's runs on one data set."""
     rng = np.random.default_rng(case.bits)
     family = Marginals(Universe.of_bits(case.bits), case.way)
     table = rng.random((RECORDS, case.bits)) < rng.beta(0.5, 0.5, case.bits)

@@ -60,7 +60,7 @@ def parity(users: int) -> tuple[Study, Population]:
 
 
 def compared(study: Study, people: Population) -> dict[str, Any]:
-    """Seconds of a trial, by fleet, the best of those that were run in turn."""
+    """Measure the seconds of a trial, by fleet, the best of those that were run in turn."""
     taken: dict[str, list[float]] = {fleet: [] for fleet in FLEETS}
     transcripts = set()
     answers = 0

@@ -4,7 +4,7 @@ Three parts; ratios are within one run, since figures of a noisy machine mean li
 
 - predicate: every user answers one predicate about a column that is given. Beside it the ceiling:
   the same coins generated and compared into buffers made before, by as many threads, and nothing
-  else. Both in turn, the best of each; also by the processor's time, which excludes other processes.
+  else. Both in turn, the best of each; also by the processor's time, without other processes.
 - masked-parity: a trial with d = 64 at epsilon 1 and its planned size, all in all.
 - growth: the predicate again, from 10^4 to 10^9 users, each size in a process of its own, with the
   most memory that it held; the users' column repeats itself, so that none need be stored.
@@ -54,12 +54,12 @@ Took = tuple[float, float]  # seconds on the wall, seconds of the processor
 
 
 def given(users: int) -> Population:
-    """Users whose ages are an array in memory."""
+    """Return users whose ages are an array in memory."""
     return Population.from_columns(SCHEMA, {"age": np.arange(users) % 101})
 
 
 def repeating(users: int) -> Population:
-    """Users whose ages repeat themselves every 2^16."""
+    """Return users whose ages repeat themselves every 2^16."""
     together = 16  # chunks, more than are ever looked at at once
     people = SCHEMA.encode_columns({"age": np.arange(together * CHUNK) % CHUNK % 101})
 
@@ -114,7 +114,7 @@ def _timed(work: Callable[[], object]) -> Took:
 
 
 def predicate_speed(users: int, workers: int) -> dict[str, Any]:
-    """Answers a second and coins a second, in turn; the best of each."""
+    """Measure answers and coins per second, in turn; the best of each."""
     population = given(users)
     answers, coins = [], []
     for _ in range(REPEATS):
@@ -138,7 +138,7 @@ def masked_parity() -> dict[str, Any]:
 
 
 def growth(largest: int, workers: int) -> list[dict[str, Any]]:
-    """Seconds and memory at 10^4, 10^5, ... users."""
+    """Measure the seconds and memory at 10^4, 10^5, ... users."""
     rows = []
     for power in range(4, largest + 1):
         command = [sys.executable, __file__, "--one", str(10**power), "--workers", str(workers)]

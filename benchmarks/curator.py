@@ -48,7 +48,7 @@ class Row:
 
 
 def best(work: Callable[[], object], repeats: int) -> float:
-    """Seconds a call: the best of three rounds."""
+    """Measure the seconds per call: the best of three rounds."""
     found = float("inf")
     for _ in range(3):
         began = time.perf_counter()

@@ -64,7 +64,7 @@ class Phases:
         return self.answers / sum(self.rounds)
 
     def to_json(self) -> dict[str, Any]:
-        """Seconds by phase."""
+        """Measure the seconds by phase."""
         return {
             "make_s": self.make,
             "connect_s": self.connect,

@@ -37,7 +37,7 @@ class Counting:
         self.queries = 0
 
     def answer(self, batch: Batch) -> Answers:
-        """The oracle's answers."""
+        """Return the oracle's answers."""
         self.rounds += 1
         self.queries += len(batch.questions)
         return self._oracle.answer(batch)
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measured(name: str, oracles: Sequence[str]) -> dict[str, Any]:
-    """A learner's rounds and queries with exact answers, and its error under each oracle."""
+    """Compute a learner's rounds, queries and error under each oracle."""
     of = world(name)
     row: dict[str, Any] = {"learner": name}
     for oracle in oracles:
@@ -96,7 +96,7 @@ def _shown(value: object) -> str:
 
 
 def replace_table(path: Path, text: str) -> None:
-    """Puts the table between the document's marks."""
+    """Put the table between the document's marks."""
     before = path.read_text(encoding="utf-8")
     after, count = _TABLE.subn(lambda _: text, before)
     if count != 1:

@@ -80,8 +80,7 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Comparison on one data set at one epsilon; `off_by` is in standard errors of the difference.
-    """
+    """Comparison on one data set at one epsilon; `off_by` is in standard errors."""
 
     data: str
     epsilon: str
@@ -146,7 +145,7 @@ class Parts:
         seconds: Sequence[float],
         gradient: float | None = None,
     ) -> Fitted:
-        """Coefficients by their test errors."""
+        """Return the coefficients by their test errors."""
         errors = Errors(
             np.array(
                 [
@@ -160,7 +159,7 @@ class Parts:
 
 
 def ours(parts: Parts, epsilon: str, calibration: str) -> Fitted:
-    """The estimator's fits."""
+    """Return the estimator's fits."""
     tasks, found, seconds = parts.tasks(epsilon), [], []
     words = SeededWords(SEED / f"{parts.problem.name} {epsilon} {calibration}")
     for task in tasks:
@@ -175,7 +174,7 @@ def ours(parts: Parts, epsilon: str, calibration: str) -> Fitted:
 
 
 def theirs(parts: Parts, epsilon: str, python: Path) -> Fitted:
-    """diffprivlib's fits, in its own environment."""
+    """Return the fits of diffprivlib, in its own environment."""
     tasks = parts.tasks(epsilon)
     told = [asdict(task) | {"epsilon": float(epsilon)} for task in tasks]
     with tempfile.TemporaryDirectory() as folder:
@@ -210,7 +209,7 @@ def compare(parts: Parts, epsilon: str, python: Path | None) -> Row:
 
 
 def spent(norm: float, c: float, intercept: bool, epsilon: float) -> Spent:
-    """The loss of the noise and the regularisation that diffprivlib's formula gives.
+    """Return the loss of the noise and the regularisation that diffprivlib's formula gives.
 
     With eps' of noise and a strength of N in all (in units of the summed loss), neighbours of norm
     R come as near as one likes to the greatest value over 0 <= s <= 1 of

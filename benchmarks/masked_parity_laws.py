@@ -95,7 +95,7 @@ class Printed:
 
     @property
     def groups(self) -> int:
-        """d."""
+        """Number of groups of users: d."""
         return len(self.plan.groups)
 
     @property
@@ -118,7 +118,7 @@ class Printed:
 
 
 class Ours:
-    """One signed question, with the randomizer that the planner chooses."""
+    """Signed question, with the randomizer that the planner chooses."""
 
     def __init__(self, d: int, epsilon: str) -> None:
         self.name = f"signed {d} {epsilon}"
@@ -144,8 +144,10 @@ class Ours:
         return int(self.plan.groups[0].users)
 
     def failure(self, users: int, batches: int) -> Failure:
-        """Averaged over trials, at most so many batches of them: until it is clear whether the rate
-        is above BETA."""
+        """Average over trials, until it is clear whether the rate is above BETA.
+
+        At most that many batches of trials are run.
+        """
         seed = Seed.of(0) / self.name / users
         rng = np.random.default_rng(int.from_bytes(seed.key, "big"))
         seen: list[float] = []
@@ -163,7 +165,7 @@ class Ours:
         return 10 if isinstance(self.randomizer, SignedSubsetSelection) else 1000
 
     def misread(self, users: int, masks: Masks, rng: np.random.Generator) -> Floats:
-        """The chance of a failure for each mask, given what was drawn."""
+        """Return the chance of a failure for each mask, given what was drawn."""
         law, trials = self.law(masks), len(masks)
         if isinstance(self.randomizer, HadamardSign):
             return _of_points(2 * _plus_counts(self.randomizer, law, users, rng) - users, masks)
@@ -194,7 +196,7 @@ def record_weights(masks: Masks) -> Floats:
 
 
 def _levels_of_records(batch: Batch, d: int) -> NDArray[np.int64]:
-    """The level of every record (i, b, y); x is not asked for in round 1."""
+    """Return the level of every record (i, b, y); x is not asked for in round 1."""
     place = np.arange(4 * d)
     columns = masked_parity_schema(d).encode_columns(
         {
@@ -212,7 +214,7 @@ def _levels_of_records(batch: Batch, d: int) -> NDArray[np.int64]:
 def _plus_counts(
     randomizer: HadamardSign, law: Floats, users: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Tallies of Hadamard signs, all reports of a trial drawn at once.
+    """Tally of Hadamard signs, all reports of a trial drawn at once.
 
     In row r a user of level law has the sign + with probability (1 + gap sum_j g_j H[r, j]) / 2,
     with g_j the share of + at value j less that of -.
@@ -253,7 +255,7 @@ def _of_sets(bound: NDArray[np.int64], strays: NDArray[np.int64], masks: Masks) 
 
 
 def _asked(d: int, variant: str) -> Batch:
-    """The learner's first batch."""
+    """Return the learner's first batch."""
     run = masked_parity(masked_parity_schema(d), variant).run()
     batch = next(run)
     run.close()

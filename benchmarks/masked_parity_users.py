@@ -99,8 +99,7 @@ class Row:
 
     @property
     def claim(self) -> float | None:
-        """Least value that is claimed for the measured ratio; None: nothing is claimed at this eps.
-        """
+        """Least value claimed for the measured ratio; None: nothing is claimed at this eps."""
         return CLAIMS[self.epsilon] * self.d if self.epsilon in CLAIMS else None
 
     @property
@@ -133,7 +132,7 @@ class Fit:
 
 
 def least_users(scheme: Scheme, effort: Effort) -> Measured:
-    """Bisects, on the logarithm of the group's size, for a failure rate of at most BETA.
+    """Bisect, on the logarithm of the group's size, for a failure rate of at most BETA.
 
     The failure rate falls about as exp(-n I); its slope is taken from one more probe, at 9/10 of n.
     """

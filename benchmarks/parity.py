@@ -40,7 +40,9 @@ class Row:
     """Measurements at one d.
 
     Args:
-      d: unknowns; n: examples; kept: about how many a run solves.
+      d: unknowns.
+      n: examples.
+      kept: about how many a run solves.
       pack_ms: from a table of n d bytes to packed rows, once a data set.
       best_ms, median_ms: of the runs that pass their first coin.
       runs: how many were timed.
@@ -66,7 +68,7 @@ class Row:
 
 
 def measure(d: int, runs: int) -> Row:
-    """Times so many runs on one data set."""
+    """Time so many runs on one data set."""
     words = SystemWords()
     mechanism = PrivateParity.once(EPSILON, printed_keeping)
     n = examples_needed(d, mechanism.keep, ERROR, BETA)

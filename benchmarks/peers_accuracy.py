@@ -32,7 +32,9 @@ class Accuracy:
       question: "frequency", or "mean" of numbers in [-1, 1].
       protocol: the peer's own name of it.
       estimate: "raw", or what the peer does to it.
-      eps: nats a user; k: cells, None for a mean; n: users in each of the repetitions.
+      eps: nats a user.
+      k: cells, None for a mean.
+      n: users in each of the repetitions.
       n_mse: n times the mean squared error, averaged over cells; with its standard error.
       bias: the mean signed error of an empty cell, or of the mean; with its own.
     """
@@ -55,7 +57,7 @@ class Accuracy:
 def peers_accuracy(
     environments: Path | None, effort: str = "full"
 ) -> tuple[list[Accuracy], list[Skipped]]:
-    """The rows of all peers that are there, and who was left out.
+    """Return the rows of all installed peers, and the absent ones.
 
     Args:
       environments: the folder with an environment a peer; None: all are absent.

@@ -52,10 +52,11 @@ class Skipped:
 def run_peers(
     script: str, peers: Sequence[str], environments: Path | None, effort: str
 ) -> tuple[list[Ran], list[Skipped]]:
-    """Runs one script of each of the peers, one after the other.
+    """Run one script of each of the peers, one after the other.
 
     Args:
       script: "speed" or "accuracy".
+      peers: names of the peers.
       environments: the folder with an environment a peer; None: all are absent.
       effort: "full" or "quick".
     """
@@ -87,7 +88,7 @@ def _run(script: str, peer: str, environments: Path | None, effort: str) -> Ran 
 
 
 def _within_time(command: Sequence[str]) -> subprocess.CompletedProcess[str] | None:
-    """The finished command; None: it was ended, with all that it had started."""
+    """Return the finished command; None: it was ended, with all that it had started."""
     environment = {key: os.environ[key] for key in os.environ if not key.startswith("PYTHON")}
     with subprocess.Popen(
         command,

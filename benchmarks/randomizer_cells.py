@@ -2,8 +2,8 @@
 
 Variances are exact, of the integers that a device is sent, and of the raw estimates: about the
 people at hand, averaged over cells (or signed values), where they are the same for every truth.
-What is measured is n x the squared error of the same, from every user's own report (`column_draws`),
-counted and decoded as an aggregator does.
+Measured figures are n x the squared error of the same, from every user's own report
+(`column_draws`), counted and decoded as an aggregator does.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class SignedRow:
 
 
 def optimum(k: int, eps: float) -> float:
-    """n x variance of subset selection, averaged over cells, at the best whole size.
+    """Compute n x variance of subset selection, averaged over cells, at the best whole size.
 
     A set of s cells has the own one with chance p = s e / (s e + k - s), e = e^eps, and another one
     with chance q = (s - p) / (k - 1); n x variance is, averaged over cells,
@@ -117,6 +117,8 @@ def frequency_rows(
     """Measure each number of cells at each epsilon.
 
     Args:
+        epsilons: nats.
+        sizes: numbers of cells.
         repetitions: for 64 cells; fewer for more, which average more.
     """
     for k in sizes:

@@ -127,7 +127,7 @@ def of_users(rows: Sequence[parity.Row]) -> Iterator[Claim]:
 
 
 def of_speed(rows: Sequence[SpeedRow]) -> Iterator[Claim]:
-    """Users a second of our columns, where they are enough for a study's fixed costs."""
+    """Generate the users per second of our columns, at sizes beyond a study's fixed costs."""
     ours = [row for row in rows if row.whose == "askance" and row.users >= ENOUGH]
     for question, bound in SPEEDS.items():
         mine = [row for row in ours if row.question == question]
@@ -135,7 +135,7 @@ def of_speed(rows: Sequence[SpeedRow]) -> Iterator[Claim]:
 
 
 def of_devices(rows: Sequence[DeviceRow]) -> Iterator[Claim]:
-    """Milliseconds, of what plans ask, by a process that is warm; and bytes, of everything."""
+    """Make claims about a warm process's milliseconds for planned requests, and all bytes."""
     mine = [row for row in rows if not row.stranger]
     yield from _most("devices: ms, a new request", (row.new_ms for row in mine), MOST_MS)
     yield from _most("devices: ms, a known request", (row.again_ms for row in mine), MOST_MS)

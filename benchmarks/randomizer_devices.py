@@ -70,8 +70,10 @@ class Case:
 
     Args:
         name: of the question.
-        schema: of the device's record; values: the record.
-        query: what is asked; randomizer: by what.
+        schema: of the device's record.
+        values: the record.
+        query: what is asked.
+        randomizer: by what.
         stranger: no plan makes such a request, though a device answers it.
     """
 
@@ -136,7 +138,7 @@ def cases() -> Iterator[Case]:
 
 
 def _programs() -> Iterator[Case]:
-    """Questions whose programs are large."""
+    """Generate questions whose programs are large."""
     words = Schema("words", 1, word=Bits(_WORD_BITS))
     length = _WORD_BITS - 7  # 2^7 ways to go on: 2^15 cells
     prefixes = [place << (length - 8) | 5 for place in range(MAX_PREFIXES)]
@@ -187,7 +189,7 @@ def device_rows(processes: int, answers: int) -> Iterator[DeviceRow]:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A study and requests of it, one a round."""
+    """A study and requests of it, one per round."""
 
     study: SignedStudy
     payloads: tuple[bytes, ...]
@@ -212,7 +214,7 @@ def _in_a_new_process(work: Callable[..., Any], *given: object) -> Any:
 def _times(
     warming: _Asked, warming_values: Mapping[str, Any], asked: _Asked, values: Mapping[str, Any]
 ) -> dict[str, list[float]]:
-    """Milliseconds of answers: to requests that are new, the first first; and to known ones."""
+    """Measure the milliseconds of answers to new requests, in order, and to known ones."""
     _answered(_device(warming.study, warming_values, Examiner()), warming.payloads[0])
     fresh = [_device(asked.study, values, Examiner()) for _ in asked.payloads]
     new = [_answered(*pair) for pair in zip(fresh, asked.payloads, strict=True)]

@@ -96,7 +96,7 @@ class MeanRow:
 
 
 def skewed() -> People:
-    """The numbers that peers are asked of; the prior is made of other draws of their density."""
+    """Return the users' numbers; the prior is made of other draws of their density."""
     made_up = np.random.default_rng(1).beta(2, 5, _PRIOR_DRAWS) * 2 - 1
     return People("skewed", numbers(USERS), Prior(prior_of(made_up, LEVELS)))
 
@@ -178,7 +178,7 @@ def _once(
 
 
 def _theory(table: DesignedTable, values: Floats) -> float:
-    """The mean over these people of what a report varies about its own expectation.
+    """Return the mean over these users of a report's variance about its own expectation.
 
     Of a number between two levels the second moment is between theirs, in proportion.
     """

@@ -16,7 +16,7 @@ _GREY, _LIGHT = "#8a8a8a", "#c9b8d8"
 
 
 def of_means(rows: Sequence[MeanRow], peers: Sequence[Accuracy], path: Path) -> None:
-    """A panel a group of people: theory as lines, what was measured as points."""
+    """Draw one panel per group of users: theory as lines, measurements as points."""
     if not rows:
         return
     import matplotlib as mpl  # slow, and only needed here
@@ -56,7 +56,7 @@ def of_means(rows: Sequence[MeanRow], peers: Sequence[Accuracy], path: Path) -> 
 
 
 def of_frequencies(rows: Sequence[FrequencyRow], peers: Sequence[Accuracy], path: Path) -> None:
-    """A panel a number of cells."""
+    """Draw one panel per number of cells."""
     if not rows:
         return
     import matplotlib as mpl  # slow, and only needed here

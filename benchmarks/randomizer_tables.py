@@ -100,7 +100,7 @@ def _of_frequencies(rows: Sequence[FrequencyRow], peers: Sequence[Accuracy]) -> 
 
 
 def _of_biases(rows: Sequence[FrequencyRow], peers: Sequence[Accuracy]) -> Table:
-    """Ours, and of each peer the protocol with the greatest bias, a kind of estimate."""
+    """Return a table of ours, and of each peer's most biased protocol per kind of estimate."""
     table = _table("The mean error of a cell that nobody is in", ["whose", "protocol", "estimate"])
     for name in ("k", "eps", "n", "n x MSE", "bias", "in SE"):
         table.add_column(name, justify="right", no_wrap=True)

@@ -48,9 +48,13 @@ class Effort:
     Args:
         name: what peers' scripts know it by.
         epsilons: of means, frequencies and signed values.
-        cells: of frequencies; values: of signed values.
-        means: repetitions; frequencies: of 64 cells; signed: likewise.
-        dimensions: of MASKED-PARITY; parity: how closely its users are found.
+        cells: of frequencies.
+        values: of signed values.
+        means: repetitions.
+        frequencies: of 64 cells.
+        signed: likewise.
+        dimensions: of MASKED-PARITY.
+        parity: how closely its users are found.
         processes: that a device first answers in.
     """
 

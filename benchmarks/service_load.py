@@ -38,12 +38,12 @@ AT_WORK = 64  # unary calls at one time
 
 
 def token(ordinal: int) -> bytes:
-    """A device's token: load is no secret."""
+    """Return a device's token: load is no secret."""
     return hashlib.sha256(b"load %d" % ordinal).digest()
 
 
 def greeting(ordinal: int, reports: tuple[bytes, ...] = ()) -> bytes:
-    """A device's first message."""
+    """Return a device's first message."""
     device = b"load %d" % ordinal
     return encode_check_in(CheckIn(device_id=device, token=token(ordinal), reports=reports))
 
@@ -58,7 +58,7 @@ class Answers:
         self._messages: dict[tuple[tuple[bytes, ...], int], bytes] = {}
 
     def reports(self, ordinal: int, response: Response) -> tuple[bytes, ...]:
-        """A report to each request, a bit of the ordinal, at its whole charge."""
+        """Return a report per request: a bit of the ordinal, at its whole charge."""
         self._meet(response.studies)
         key = (response.requests, ordinal % VARIANTS)
         if key not in self._reports:
@@ -165,7 +165,7 @@ async def check_in(address: str, ordinals: range, deliver: bool) -> dict[str, fl
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs one kind of load and prints what became of it as JSON."""
+    """Run one kind of load and print its outcome as JSON."""
     kind, address, first, count = argv[0], argv[1], int(argv[2]), int(argv[3])
     ordinals = range(first, first + count)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -133,7 +133,7 @@ class Durable:
         self._executor = ThreadPoolExecutor(1)
 
     def wait_connected(self, count: int) -> float:
-        """Seconds until so many streams are open."""
+        """Measure the seconds until so many streams are open."""
         began = time.perf_counter()
         while self._server.hub.connected < count:
             _check_patience(began, count, self._server.hub.connected)
@@ -141,7 +141,7 @@ class Durable:
         return time.perf_counter() - began
 
     def rounds(self, first: int, count: int, members: int) -> float:
-        """Seconds for rounds `first` and on, made before."""
+        """Measure the seconds for rounds `first` and on, made before."""
         made = [self._questions.round(first + place, members) for place in range(count)]
         began = time.perf_counter()
         accounts = Accounts(self._devices, 1 << 62)
@@ -150,7 +150,7 @@ class Durable:
         return time.perf_counter() - began
 
     def open(self) -> None:
-        """Leaves a round open, for check-ins to answer."""
+        """Leave a round open, for check-ins to answer."""
         asked = self._questions.round(1 << 20, self._devices)
         accounts = Accounts(self._devices, 1 << 62)
         self._executor.submit(self._server.fleet.ask, asked, accounts)
@@ -158,7 +158,7 @@ class Durable:
             time.sleep(0.01)
 
     def stop(self) -> None:
-        """Ends it."""
+        """End it."""
         self._server.stop()
         self._executor.shutdown()
         self._store.close()
@@ -180,7 +180,7 @@ class Raw:
         self._started.wait()
 
     def wait_connected(self, count: int) -> float:
-        """Seconds until so many streams are open."""
+        """Measure the seconds until so many streams are open."""
         began = time.perf_counter()
         while len(self._streams) < count:
             _check_patience(began, count, len(self._streams))
@@ -188,14 +188,14 @@ class Raw:
         return time.perf_counter() - began
 
     def rounds(self, first: int, count: int, members: int) -> float:
-        """Seconds for as many exchanges on every stream."""
+        """Measure the seconds for as many exchanges on every stream."""
         return asyncio.run_coroutine_threadsafe(self._rounds(first, count), self._loop).result()
 
     def open(self) -> None:
         """Unary calls need nothing."""
 
     def stop(self) -> None:
-        """Ends it."""
+        """End it."""
         self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join()
 
@@ -245,7 +245,7 @@ def _check_patience(began: float, expected: int, found: int) -> None:
 
 
 def obey(server: Server, members: int) -> None:
-    """Does what standard input says, line by line."""
+    """Execute the commands of standard input, line by line."""
     asked = 0
     for line in sys.stdin:
         word, *numbers = line.split()

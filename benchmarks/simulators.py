@@ -87,7 +87,7 @@ class Ratio:
 
 
 def ours(fleet: str, question: str, users: int) -> Row:
-    """A whole study on one of our fleets, the best of three."""
+    """Run a whole study on one of our fleets, the best of three."""
     population, study, truth = _predicate(users) if question == "predicate" else _frequency(users)
     best = float("inf")
     for seed in range(ROUNDS):
@@ -116,7 +116,7 @@ def _frequency(users: int) -> tuple[ask.Population, ask.Study, Any]:
 
 
 def _shares(hypothesis: Any) -> Any:
-    """The raw estimates: one, or one a cell."""
+    """Return the raw estimates: one, or one per cell."""
     found = hypothesis.to_json()
     if "estimate" in found:
         return np.array([found["estimate"]])

@@ -136,7 +136,7 @@ def compared(norm: str, d: int, eps: float, trials: int) -> list[Row]:
 def once(
     question: Question, values: Values, size: int, nano: int, rng: np.random.Generator
 ) -> Floats:
-    """The answer of USERS users drawn from the pool, each in one block; values: the pool's."""
+    """Answer by USERS users drawn from the pool, each in one block; values: the pool's."""
     query, low, spread = question.query, float(question.bounds[0]), float(question.spread)
     places = list(laid_out(question.values, -(-question.values // size)))
     randomizers = {length: hypercube_response(length, nano) for _, length in places}
@@ -155,13 +155,13 @@ def once(
 
 
 def concluded(learner: NonAdaptive[MeanVector], values: Floats) -> Floats:
-    """The learner's estimates from an answer."""
+    """Return the learner's estimates from an answer."""
     told = tuple(values.tolist())
     return np.array(learner.conclude((Answer(told, told, told),)).estimates)
 
 
 def device_row(norm: str, d: int, size: int) -> dict[str, Any]:
-    """A request of so many components of d: its bytes, and what a device takes for an answer."""
+    """Measure a request of that many components: its bytes, and a device's time for an answer."""
     schema = vectors_schema(d)
     learner = mean_vector(schema, norm=norm)
     query = block_of(learner.batch.questions[0].query, 0, size)
@@ -198,7 +198,7 @@ def device_row(norm: str, d: int, size: int) -> dict[str, Any]:
 
 
 def table(rows: Sequence[Row], devices: Sequence[dict[str, Any]]) -> str:
-    """Errors by norm, dimension and epsilon; then devices."""
+    """Return the errors by norm, dimension and epsilon; then devices."""
     lines = [
         "n x E||error||^2 (variance; of l2 the squared bias of clipping is beside), unit bounds",
         f"{'norm':5}{'d':>5}{'eps':>5}  {'one':>21}  {'chosen (of)':>27}  {'all':>21}"

@@ -81,7 +81,7 @@ class Row:
 
 
 def cases() -> Iterator[Case]:
-    """A predicate and ten cells, at epsilons small and large."""
+    """Generate a predicate and ten cells, at epsilons small and large."""
     for epsilon, shares in (("1", (0.0, 0.5)), ("4", SHARES), ("8", SHARES)):
         for yes in shares:
             yield Case(f"predicate, {yes:g} at yes", epsilon, 2, (1 - yes, yes))
@@ -91,7 +91,7 @@ def cases() -> Iterator[Case]:
 
 
 def measured(case: Case, waves: int, trials: int) -> Row:
-    """Runs a case's rounds."""
+    """Run a case's rounds."""
     schema = Schema("waves", 1, n=Integer(0, max(case.cells - 1, 1)))
     query = predicate(schema["n"] == 1) if case.cells == 2 else category(schema["n"])
     batch = Batch([Question(query, tau=TAU)])

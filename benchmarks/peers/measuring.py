@@ -110,7 +110,7 @@ class Size:
 
 
 def shares(values: NDArray[np.int64], k: int) -> Shares:
-    """The truth: the share of each cell."""
+    """Return the truth: the share of each cell."""
     return np.bincount(values, minlength=k) / len(values)
 
 
@@ -142,7 +142,7 @@ def accuracy(
     k: int,
     estimates: Sequence[dict[str, Shares]],
 ) -> list[Accuracy]:
-    """The rows of one protocol: of each repetition, the shares by kind of estimate."""
+    """Return the rows of one protocol: of each repetition, the shares by kind of estimate."""
     truth = shares(values, k)
     found = []
     for kind in estimates[0]:
@@ -170,6 +170,6 @@ def _mean_and_se(each: Shares) -> tuple[float, float]:
 
 
 def tell(distribution: str, rows: Iterable[Speed | Accuracy]) -> None:
-    """Prints what a script found, with the version of the peer that is installed."""
+    """Print a script's result, with the version of the installed peer."""
     told: dict[str, Any] = {"version": version(distribution), "rows": [asdict(r) for r in rows]}
     print(json.dumps(told))

@@ -14,7 +14,7 @@ Run = Callable[..., tuple[int, dict[str, Any], str]]
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs a command with --json: its exit code, the one object it printed, and its stderr."""
+    """Run a command with --json: its exit code, the one object it printed, and its stderr."""
 
     def call(*words: str) -> tuple[int, dict[str, Any], str]:
         code = main([*words, "--json"])

@@ -53,7 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], folder: Path) -> Run:
-    """Runs `curate` with --json on people.csv: its exit code, its one object, and its stderr."""
+    """Run `curate` with --json on people.csv: its exit code, its one object, and its stderr."""
 
     def call(
         learner: str, *words: str, data: str = "people.csv", epsilon: str = "2"

@@ -1,5 +1,7 @@
-"""`askance simulate` with devices that stay away or lie, and messages that are lost: bad input is
-one clear line."""
+"""`askance simulate` with absent or lying devices and lost messages.
+
+Bad input is one clear line.
+"""
 
 import pytest
 

@@ -31,7 +31,7 @@ def parsed(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> di
 
 
 def cells_of(screen: str, name: str) -> list[str]:
-    """A table's row, by its first cell."""
+    """Return a table's row, by its first cell."""
     table = [line.split() for line in screen.splitlines() if line.startswith("  ")]
     (row,) = [cells for cells in table if cells[:1] == [name]]
     return row[1:]
@@ -182,7 +182,7 @@ def test_a_reader_who_has_gone_is_not_told_off() -> None:
 
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A person at a terminal of 80 columns."""
+    """Set up a terminal of 80 columns."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "80")
 

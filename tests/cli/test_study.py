@@ -34,7 +34,7 @@ least_answers = 0
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs a command with --json: its exit code, the one object it printed, and its stderr."""
+    """Run a command with --json: its exit code, the one object it printed, and its stderr."""
 
     def call(*words: str) -> tuple[int, dict[str, Any], str]:
         code = main(["study", *words, "--json"])
@@ -47,7 +47,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def key(run: Run, tmp_path: Path) -> tuple[Path, str]:
-    """An analyst's key and its public half."""
+    """Return an analyst's key and its public half."""
     path = tmp_path / "analyst.pem"
     code, made, _ = run("key", str(path))
     assert (code, made["file"]) == (0, str(path))

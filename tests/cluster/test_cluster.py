@@ -43,8 +43,7 @@ def digest(people: Population, fleet: str, **more: Any) -> str:
 
 
 def numbers(happens: Callable[[int], None] | None = None) -> Population:
-    """Make numbers; `happens` is called with the first user of each chunk that a worker computes.
-    """
+    """Make numbers; `happens` is called with the first user of each chunk computed by a worker."""
     people = Population.generated("numbers", MANY, seed=2)
     if happens is None:
         return people
@@ -208,7 +207,7 @@ def test_a_program_that_is_ended_ends_its_ray(how: signal.Signals) -> None:
 
 
 def marked(mark: str) -> list[str]:
-    """The command lines of the processes that have a mark in their environment."""
+    """Return the command lines of the processes that have a mark in their environment."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:

@@ -38,14 +38,14 @@ def trial(learner: str, users: int, seed: int, troubled: bool, fleet: str, worke
 
 
 def enough(learner: str) -> int:
-    """Users, no more than the learner needs: few are soon asked as device objects."""
+    """Return as few users as the learner needs: device objects are slow."""
     made = named(learner, epsilon="8", users=1, settings=SETTINGS.get(learner, {}))
     needed = made.study(made.people(Seed.of(0))).plan().users_needed
     return OPEN.get(learner, needed)
 
 
 def assert_same(one: Trial, other: Trial) -> None:
-    """The transcript and all that follows from it."""
+    """Compare the transcripts and all that follows from them."""
     assert one.outcome.transcript == other.outcome.transcript
     assert one.transcript.recorded == other.transcript.recorded
     assert one.outcome == other.outcome

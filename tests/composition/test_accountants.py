@@ -28,7 +28,7 @@ DELTA = Fraction(1, 10**6)
 
 
 def exact_delta(each: Fraction, count: int, epsilon: float) -> Decimal:
-    """The least delta of `count` randomized responses of this epsilon each, to 60 digits."""
+    """Return the least delta of `count` randomized responses of this epsilon each, to 60 digits."""
     with localcontext(prec=60):
         one = (Decimal(each.numerator) / each.denominator).exp()
         target = Decimal(epsilon).exp()

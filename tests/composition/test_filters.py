@@ -29,7 +29,7 @@ MENU = (1, 2, 4)
 
 
 def most_distinguishing(budget: Filter, epsilon: float) -> float:
-    """The delta of the best adversary, exactly but for floats.
+    """Return the delta of the best adversary, exactly but for floats.
 
     It asks randomized responses, the worst releases there are, of budgets from the menu, each
     chosen by all answers so far, as the filter lets it. What matters of those is the privacy loss

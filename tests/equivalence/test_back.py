@@ -228,7 +228,7 @@ class Remembers:
 
 
 def possible(seen: Counter[tuple[bytes, ...]], law: Law, runs: int) -> bool:
-    """A chi-square test at 1e-6."""
+    """Run a chi-square test at 1e-6."""
     from scipy.stats import chisquare
 
     keys = sorted(law)

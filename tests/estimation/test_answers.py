@@ -86,7 +86,7 @@ Shares = Sequence[Fraction]
 
 
 def truth(question: Question, shares: Shares) -> list[Fraction]:
-    """The values of the answer for a population with these shares of the randomizer's levels."""
+    """Return the answer's values for a population with these shares of the levels."""
     if question in (SIGNED, TWO_SIGNED):
         return [shares[2 * j] - shares[2 * j + 1] for j in range(question.values)]
     if question is REAL:  # levels are equally spaced

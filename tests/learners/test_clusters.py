@@ -36,7 +36,7 @@ CENTRES = np.array([[-0.5, -0.5], [0.5, -0.25], [0.25, 0.75], [0.5, 0.5]])
 
 
 def blobs(n: int = 3_000) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
-    """Homes of two kinds."""
+    """Make homes of two kinds."""
     kind = RNG.integers(0, 2, n)
     rooms = np.clip(np.rint(RNG.normal(np.array([4, 14])[kind], 1.0)), 0, 20)
     rent = np.clip(RNG.normal(np.array([250, 700])[kind], 50), 0, 1000)

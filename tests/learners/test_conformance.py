@@ -36,7 +36,7 @@ NAMES = [entry.name for entry in learners()]
 
 
 def wrong_share(of: World, hypothesis: Any) -> float:
-    """The part of the world's rows that get another label."""
+    """Return the part of the world's rows that get another label."""
     label = of.label
     assert label is not None
     kind = of.people.schema.fields[label]
@@ -47,7 +47,7 @@ def wrong_share(of: World, hypothesis: Any) -> float:
 
 
 def decoded(of: World) -> dict[str, Any]:
-    """The bits x of the world's rows, as a person has them."""
+    """Return the bits x of the world's rows, as a user has them."""
     words = of.rows.values["x"]
     assert isinstance(words, tuple)
     width = of.people.schema["x"].width

@@ -86,7 +86,7 @@ def test_tightened_intervals_hold_where_all_given_ones_do_and_are_no_longer(
 
 
 def test_what_parts_leave_possible_by_hand() -> None:
-    """Two cells and no user apart: the share of one determines the other's."""
+    """With two cells and no separate users, one cell's share determines the other's."""
     lows, highs = Hierarchy(2, 2).tightened([[0.3, 0.0, 0.0]], [[0.8, 0.4, 0.0]])
     assert lows[0] == pytest.approx([0.6, 0.2, 0.0])
     assert highs[0] == pytest.approx([0.8, 0.4, 0.0])

@@ -36,7 +36,7 @@ ANSWERS = (Answer((0.5,), (0.0,), (1.0,)),)
 
 @adaptive("climb", version=3)
 def climb(schema: Schema, steps: int = 2) -> Learning[int]:
-    """Asks one question a step, for as long as answers are above a half."""
+    """Ask one question a step, for as long as answers are above a half."""
     level = 0
     for step in range(steps):
         (answer,) = yield Batch([Question(predicate(schema["n"] > step))])

@@ -85,7 +85,7 @@ def valid(people: Population, adversary: str) -> Counting:
 
 
 def shares(people: Population, hypothesis: Any) -> dict[int, NDArray[np.float64]]:
-    """The true shares of classes in each leaf of a tree, of all users."""
+    """Return the true shares of classes in each leaf of a tree, of all users."""
     columns = people.columns(0, people.size)
     places, labels = hypothesis.apply(columns), columns.values[hypothesis.label]
     assert isinstance(labels, np.ndarray)
@@ -124,7 +124,7 @@ def test_a_tree_splits_nothing_where_the_tolerance_tells_nothing(adversary: str)
 
 
 def logistic_gradient(people: Population, model: LogisticModel, levels: int) -> NDArray[np.float64]:
-    """The exact gradient of the learner's loss, up to its sign."""
+    """Return the exact gradient of the learner's loss, up to its sign."""
     coordinates = coordinates_of(model.schema)
     likely = sigmoid(score(coordinates, np.array(model.weights)))
     positive = people.schema[model.label] == model.classes[1]

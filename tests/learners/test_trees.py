@@ -101,7 +101,7 @@ def test_a_planted_tree_is_found() -> None:
     assert (tree.predict(COLUMNS) == COLUMNS["kind"]).all()
     root = tree.nodes[0]
     assert root.split is not None
-    assert root.split.part == "spots[1]"  # it has the most information by itself: for two colours of three
+    assert root.split.part == "spots[1]"  # the best single one: for two colours of three
     assert tree.depth == 3
     assert str(tree).startswith("if spots[1] is ")
 

@@ -91,7 +91,7 @@ def test_no_adversary_is_accused(people: list[int], seed: int) -> None:
 
 @adaptive("suspicious")
 def suspicious() -> Learning[float]:
-    """Knows that the share is at least a half."""
+    """Oracle that knows the share to be at least a half."""
     yield Batch([NUMBER])
     (answer,) = yield Batch([SHARE])
     if answer.value < 0.4:

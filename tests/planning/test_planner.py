@@ -280,8 +280,11 @@ def test_conjunctions_of_many_variables_split_the_budget_when_it_is_large() -> N
 
 @pytest.mark.parametrize("everybody", [126, 127, 128, 129, 130])
 def test_users_who_answer_all_are_enough_for_each(everybody: int) -> None:
-    """An exact size holds at its number: for tau = .12 at 4 nats 126 users are enough, 128 and 129
-    are not. Of so many who answer another question too, fewer are asked."""
+    """An exact size holds at its number only.
+
+    For tau = .12 at 4 nats 126 users are enough, 128 and 129 are not. Of that many who answer
+    another question too, fewer are asked.
+    """
     closed = replace(YES, tau=Fraction(12, 100))
     planned = plan_batch(Batch([closed, OPEN], Allocation.SPLIT), 8 * NAT, 0.01, everybody)
     tail = tail_of(closed, planned.groups[0].randomizer)

@@ -47,7 +47,7 @@ def ternary_failure(n: int, up: float, down: float, shift: float) -> float:
 
 
 def worst_coin(n: int, tail: Binomial, shift: float) -> float:
-    """The greatest failure over p: each side jumps at the p where a threshold is a whole number."""
+    """Maximize the failure over p: each side jumps where a threshold is a whole number."""
     jumps = np.arange(n + 1) / n
     points = np.concatenate([jumps - shift, jumps + shift, np.linspace(tail.low, tail.high, 41)])
     allowed = points[(points >= tail.low) & (points <= tail.high)]
@@ -87,7 +87,7 @@ def test_the_sharp_bound_of_coins_is_above_their_tails_and_falls(
 
 
 def test_coins_of_ten_thousand_million_users_are_sized_by_the_normal_law() -> None:
-    """n = (z sd / x)^2 with z = 4.4172 for beta = 1e-5, sd = 1/2."""
+    """The size is n = (z sd / x)^2 with z = 4.4172 for beta = 1e-5, sd = 1/2."""
     users = Binomial(0.1, 0.9, 0.8).users(3e-5, 1e-5)
     assert users == pytest.approx((4.4172 / 2 / (0.8 * 3e-5)) ** 2, rel=1e-3)
     assert users > 8 * 10**9
@@ -146,7 +146,7 @@ def _sign_failures(n: int, tail: Ternary, tau: float) -> list[float]:
 def test_the_log_moment_is_the_worst_over_masses(
     s: float, part: float, plus: float, mass: float
 ) -> None:
-    """ln E[e^(s (W - E[W]))] of any population allowed is at most what the exponent uses."""
+    """For any allowed population ln E[e^(s (W - E[W]))] is at most the exponent's value."""
     hit, miss, stray = map(float, pair_rates(best_for(17, 2_000_000_000)))
     tail = Ternary(hit, miss, stray, mass)
     total = part * mass
@@ -308,7 +308,7 @@ def _points_to_plus(randomizer: SignedSubsetSelection, level: int) -> Fraction:
 
 
 def test_cells_of_strays_cost_next_to_nothing() -> None:
-    """d = 32 at eps = 2: against a tail whose users elsewhere are all neutral."""
+    """At d = 32 at eps = 2: against a tail whose users elsewhere are all neutral."""
     randomizer = signed_subset_selection(32, 2 * 10**9)
     hit, miss, stray = map(float, pair_rates(randomizer))
     least = float(randomizer.least_stray)
@@ -319,7 +319,7 @@ def test_cells_of_strays_cost_next_to_nothing() -> None:
 
 
 def test_the_sharp_bound_of_signs_costs_a_few_percent() -> None:
-    """d = 64 at eps = 4: against the normal law's size, z = 3.784 at beta = .01/65 two-sided."""
+    """At d = 64 at eps = 4: against the normal law's size, z = 3.784 at beta = .01/65 two-sided."""
     hit, miss, stray = map(float, pair_rates(best_for(129, 4 * 10**9)))
     tail = Ternary(hit, miss, stray, 1 / 128)
     tau = 1 / 128

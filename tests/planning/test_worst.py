@@ -12,7 +12,7 @@ STEEPEST = 7.0
 
 
 def saw(point: Reals) -> Reals:
-    """Rises with slope 2, falls to 0 at each multiple of 1/3."""
+    """Compute a saw that rises with slope 2 and falls to 0 at each multiple of 1/3."""
     return np.asarray(2 * (point - np.floor(3 * point - 1e-12) / 3))
 
 

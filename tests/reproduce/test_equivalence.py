@@ -95,8 +95,7 @@ class TestLemma45:
         assert lemma_4_5.forgetful("1")["distance"] > 0.01
 
         def first_only(asked: Product, relative: Fraction, oracle: object) -> Fraction:
-            """Answer by a product of expectations, which is right only if a user's reports are independent.
-            """
+            """Answer by a product of expectations, as if a user's reports were independent."""
             found = Fraction(1)
             for factor in asked.factors:
                 own = product_of((factor,))

@@ -53,7 +53,7 @@ SCHEMA = Schema(
 
 
 def three_levels() -> Channel:
-    """A table over 0, 1/2, 1 of loss ln 3: each symbol is likeliest from its own end."""
+    """Return a table over 0, 1/2, 1 of loss ln 3: each symbol is likeliest from its own end."""
     unit = COIN_SPACE // 12
     rows = ((6, 4, 2), (3, 6, 3), (2, 4, 6))
     return Channel(tuple((a * unit, b * unit, COIN_SPACE - (a + b) * unit) for a, b, _ in rows))
@@ -99,7 +99,7 @@ class Crowd:
         ]
 
     def answer(self, reports: list[bytes]) -> np.ndarray:
-        """The raw answer."""
+        """Return the raw answer."""
         randomizer = self.randomizer
         sheet = np.frombuffer(b"".join(reports), np.uint8).reshape(len(reports), randomizer.width)
         counts = randomizer.tally(sheet)
@@ -129,7 +129,7 @@ def test_m_liars_gain_at_most_m_times_the_influence(name: str, attack: str) -> N
 
 @pytest.mark.parametrize("name", [name for name in QUESTIONS if name != "many cells by hashing"])
 def test_the_extreme_message_attains_the_influence(name: str) -> None:
-    """The other users' values are the worst case for the value."""
+    """The lie is compared with the alphabet's worst report for each value."""
     crowd = Crowd(name, "extreme")
     query, randomizer = crowd.query, crowd.randomizer
     lie, *others = crowd.lies[0], *crowd.honest[1:20]

@@ -1,5 +1,8 @@
-"""Columns are device objects whatever was asked before: studies with cohorts of their own, rounds
-of several requests, devices that stay away or lie, records that change."""
+"""Columns equal device objects after any history.
+
+Histories have studies with cohorts of their own, rounds of several requests, absent and lying
+devices, and records that change.
+"""
 
 from __future__ import annotations
 

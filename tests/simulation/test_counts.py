@@ -72,7 +72,7 @@ class EveryBranch:
         self.weight = 1.0
 
     def next_run(self) -> bool:
-        """Moves to the next leaf; False after the last."""
+        """Move to the next leaf; False after the last."""
         while self.path and self.path[-1] + 1 == self.widths[-1]:
             self.path.pop()
             self.widths.pop()

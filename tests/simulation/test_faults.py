@@ -57,7 +57,7 @@ def undisturbed(learner: str = "masked-parity", d: str = "2") -> Trial:
 
 
 def trial(learner: str, fleet: str | FleetMaker, d: str = "2", **more: object) -> Trial:
-    """A trial with as few users as its plan allows."""
+    """Return a trial with as few users as its plan allows."""
     made = named(learner, epsilon="8", users=1, settings={"d": d})
     users = made.study(made.people(ROOT / "population")).plan().users_needed
     made = named(learner, epsilon="8", users=users, settings={"d": d})
@@ -269,7 +269,7 @@ def test_a_tally_that_is_not_that_of_the_stored_reports_is_found_out(
         stored = list(store.reports(digest_of(group.payload)))
         for name, found, message in (
             ("evidence", [b"another report"], "no two different reports of one device"),
-            ("reports", [*stored, stored[0]], "one report a device"),
+            ("reports", [*stored, stored[0]], "one report per device"),
         ):
             with monkeypatch.context() as planted:
                 planted.setattr(SqliteStore, name, lambda _, digest, found=found: iter(found))
@@ -290,10 +290,10 @@ def check_after(path: Path, devices: Devices) -> None:
 
 def test_a_result_that_does_not_follow_from_its_transcript_is_found_out() -> None:
     class Wavering(Session[None]):
-        """Session that fails once in its conclusion."""
+        """Session whose outcome does not follow from its transcript."""
 
         def __init__(self) -> None:
-            """Has nothing."""
+            """Make a session without a transcript of its own."""
 
         def run(self) -> Outcome[None]:
             return replace(undisturbed().outcome, answers=0)

@@ -55,7 +55,7 @@ NOTHING = Verdict(None, None)
 
 
 def labelled(world: Population, target: object) -> Population:
-    """The same people, said to be labelled by another concept."""
+    """Return the same users, with another concept as their target."""
     return Population(world.name, world.schema, world.size, world.columns, target=target)
 
 
@@ -109,13 +109,13 @@ class TestConjunction:
 
 
 def shares(*found: tuple[float, float, float]) -> FrequencyEstimate:
-    """An estimate of colours from (value, low, high) a cell."""
+    """Return an estimate of colours from (value, low, high) a cell."""
     values, lows, highs = zip(*found, strict=True)
     return FrequencyEstimate(("red", "green", "blue"), Answer(values, lows, highs))
 
 
 class TestFrequency:
-    """One user has no colour, which counts as the query's public default."""
+    """A user without a colour counts as the query's public default."""
 
     QUERY = category(SCHEMA["colour"])
     LEARNER = frequency(QUERY)
@@ -233,7 +233,7 @@ class TestMean:
 
 @adaptive("twice")
 def twice(schema: Schema) -> Learning[MeanEstimate]:
-    """Asks the same question twice and believes the second answer."""
+    """Ask the same question twice and conclude the second answer."""
     question = Question(predicate(schema["smokes"] == 1))
     yield Batch([question])
     (answer,) = yield Batch([question])
@@ -242,7 +242,7 @@ def twice(schema: Schema) -> Learning[MeanEstimate]:
 
 @non_adaptive("two")
 def two(schema: Schema) -> tuple[Batch, Callable[[Answers], MeanEstimate]]:
-    """Asks for two shares and returns their difference."""
+    """Ask for two shares and return their difference."""
     batch = Batch([Question(predicate(schema["n"] > n)) for n in (1, 5)])
     return batch, lambda a: MeanEstimate(a[0].value - a[1].value, -1.0, 1.0)
 

@@ -18,7 +18,7 @@ from askance.simulation.experiments.sweeps import Sweep, sweep
 
 
 def row(epsilon: float, users: int, error: float | None, **changes: Any) -> dict[str, Any]:
-    """A trial of a cell, as far as pictures look."""
+    """Return a trial of a cell, as far as pictures look."""
     return {
         "cell": f"{epsilon} {users} {changes}", "trial": 0, "seed": 1, "learner": "mean",
         "population": None, "epsilon": epsilon, "beta": 0.01, "users": users,

@@ -41,7 +41,7 @@ def column(people: Population, name: str) -> NDArray[np.int64]:
 
 
 def assert_share(which: NDArray[np.bool_], chance: Fraction) -> None:
-    """A two-sided exact binomial test: USERS = 40,000 show a share that is off by 0.013."""
+    """Run a two-sided exact binomial test; USERS = 40,000 detect an error of 0.013."""
     found, p = int(which.sum()), float(chance)
     assert binom.cdf(found, len(which), p) > ALPHA / 2
     assert binom.sf(found - 1, len(which), p) > ALPHA / 2

@@ -61,7 +61,7 @@ def assert_law(rows: NDArray[np.int64], law: Mapping[Row, Fraction]) -> None:
 
 
 def correlation_squared(law: Mapping[Row, Fraction], i: int, j: int) -> tuple[Fraction, int]:
-    """The square of the correlation of two bits under a law, and its sign."""
+    """Return the square of the correlation of two bits under a law, and its sign."""
     one, other, both = (
         sum((share for row, share in law.items() if all(row[k] for k in places)), Fraction(0))
         for places in ((i,), (j,), (i, j))
@@ -72,7 +72,7 @@ def correlation_squared(law: Mapping[Row, Fraction], i: int, j: int) -> tuple[Fr
 
 
 def chain(d: int, c: Fraction, p: Fraction) -> dict[Row, Fraction]:
-    """A stationary Markov chain: a bit repeats the one before with chance c, or is drawn anew."""
+    """Return a stationary Markov chain: a bit repeats the one before with chance c, or is new."""
     law = {}
     for row in product((0, 1), repeat=d):
         share = p if row[0] else 1 - p

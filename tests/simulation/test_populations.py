@@ -39,7 +39,7 @@ USERS = 40_000
 
 
 def rows(people: Population, start: int, stop: int) -> list[Mapping[str, Any]]:
-    """The encoded records of ordinals start .. stop-1."""
+    """Return the encoded records of ordinals start .. stop-1."""
     columns = people.columns(start, stop)
     return [columns.record(place).values for place in range(len(columns))]
 
@@ -56,7 +56,7 @@ def bit(people: Population, condition: Expression) -> NDArray[np.bool_]:
 
 
 def bits(people: Population) -> NDArray[np.bool_]:
-    """The bits x of every user, shape (n_users, d)."""
+    """Return the bits x of every user, shape (n_users, d)."""
     x = people.schema["x"]
     field = people.schema.fields["x"]
     assert isinstance(field, Bits)

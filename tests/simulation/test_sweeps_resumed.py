@@ -122,7 +122,7 @@ class TestGoingOn:
 
 
 def _unlocked(path: Path) -> None:
-    """Waits for the workers of a killed process to end; they do so by themselves."""
+    """Wait for the workers of a killed process to end; they do so by themselves."""
     deadline = time.monotonic() + 30
     while True:
         try:

@@ -15,7 +15,7 @@ from askance.simulation.reproduce import Reproduction
 
 
 def row(cell: str = "a", trial: int = 0, **changes: Any) -> dict[str, Any]:
-    """A row as `sweep` writes it."""
+    """Return a row as `sweep` writes it."""
     return {
         "cell": cell, "trial": trial, "seed": 1, "learner": "mean", "population": None,
         "data": None, "data_digest": None, "label": None, "epsilon": 1.0, "beta": 0.01,

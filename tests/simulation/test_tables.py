@@ -45,7 +45,7 @@ def rows(people: Population) -> list[Mapping[str, Any]]:
 
 @pytest.fixture
 def numbered(tmp_path: Path) -> Path:
-    """A file of ROWS people, each with a number of their own."""
+    """Return a file of ROWS people, each with a number of their own."""
     return written(tmp_path, "number\n" + "".join(f"{row}\n" for row in range(ROWS)))
 
 

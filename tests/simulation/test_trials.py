@@ -211,7 +211,7 @@ class TestRefusals:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_masked_parity_is_learned_by_ten_thousand_users_at_epsilon_2() -> None:
-    """d = 8, beta = 1/100: at least 99 of the seeds 0 .. 99 find r and a."""
+    """At d = 8, beta = 1/100: at least 99 of the seeds 0 .. 99 find r and a."""
     made = named("masked-parity", epsilon="2", users=10_000, settings={"d": "8"})
     right = 0
     for seed in range(100):

@@ -18,7 +18,7 @@ USERS = {"full": 200_000, "quick": 2_000}
 
 
 def main(effort: str) -> list[Speed]:
-    """The Binary mechanism, one object for all users, one call each."""
+    """Return the Binary mechanism, one object for all users, one call per user."""
     mechanisms: Any = importlib.import_module("diffprivlib.mechanisms")
     binary = mechanisms.Binary(epsilon=EPS, value0="no", value1="yes", random_state=SEED)
     truthful = math.exp(EPS) / (1 + math.exp(EPS))

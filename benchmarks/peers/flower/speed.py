@@ -1,7 +1,7 @@
 """Client tasks per second of Flower's simulation engine: JSON on stdout; argv "full" or "quick".
 
 Run in an environment of its own as `peers.flower.speed` (see `peers.measuring`). A task is one
-message to one client, who answers with one randomized bit. Clients run in Ray's actors, one a core.
+message to one client, who answers with one randomized bit. Clients run in Ray's actors, one per core.
 Starting Ray and a first round of all clients are not timed; a round is timed from the first message
 pushed to the last reply pulled, and replies are asked for more often than Flower's own loop does.
 """
@@ -65,7 +65,7 @@ def _truthful() -> float:
 
 
 def _client() -> Any:
-    """The client: a bit comes with the message, and goes back by Warner's response."""
+    """Return the client: a bit comes with the message, and goes back by Warner's response."""
     clientapp: Any = importlib.import_module("flwr.clientapp")
     app: Any = importlib.import_module("flwr.app")
     truthful = _truthful()
@@ -93,7 +93,7 @@ def _nodes(grid: Any, clients: int) -> list[int]:
 
 
 def _asked(grid: Any, nodes: list[int]) -> Callable[[list[int]], list[float]]:
-    """A round: a message to each, and all replies."""
+    """Run a round: a message to each client, and all replies."""
     app: Any = importlib.import_module("flwr.app")
     truthful = _truthful()
 

@@ -36,7 +36,7 @@ class Listener:
 
 
 def main(effort: str) -> Iterator[Accuracy]:
-    """Every protocol with one report a user, at every epsilon and number of cells."""
+    """Every protocol with one report per user, at every epsilon and number of cells."""
     listener = Listener(_module("estimators.Histogram_estimator").MI)
     for name in ORACLES:
         _oracle(name).MI = listener
@@ -54,7 +54,7 @@ def main(effort: str) -> Iterator[Accuracy]:
 
 
 def protocols() -> dict[str, tuple[Draw, Decode]]:
-    """The two sides of each, by the peer's name."""
+    """Return the two sides of each, by the peer's name."""
     grr, ue, ss, lh, he, adp = map(_oracle, (*ORACLES, "ADP"))
     return {
         "GRR": (grr.GRR_Client, grr.GRR_Aggregator_MI),
@@ -93,7 +93,7 @@ def _estimates(
 
 
 def _seed() -> None:
-    """The peer draws from numpy's and from numba's global generators."""
+    """Seed numpy's and numba's global generators, from which the peer draws."""
     numba: Any = importlib.import_module("numba")
     seed: Any = np.random.seed
     seed(SEED)

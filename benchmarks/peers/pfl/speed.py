@@ -55,7 +55,7 @@ class Cohort:
         self._algorithm = _one_number(truthful, np.random.default_rng(SEED))
 
     def answer(self, values: list[int]) -> list[float]:
-        """The share of ones, by one call of the simulated backend."""
+        """Return the share of ones, by one call of the simulated backend."""
         people = {user: [np.array([value], np.float64)] for user, value in enumerate(values)}
         sampler = self._sampling.MinimizeReuseUserSampler(list(people))
         data = self._data.FederatedDataset.from_slices(people, sampler)
@@ -84,7 +84,7 @@ def _context(users: int) -> Any:
 
 
 def _one_number(truthful: float, generator: np.random.Generator) -> Any:
-    """An algorithm in which a user returns one number and nothing is learned."""
+    """Return an algorithm in which a user returns one number and nothing is learned."""
     base: Any = importlib.import_module("pfl.algorithm.base")
     stats: Any = importlib.import_module("pfl.stats")
     metrics: Any = importlib.import_module("pfl.metrics")

@@ -1,7 +1,7 @@
 """Users per second of pure-ldp: one JSON object on stdout; argv is "full" or "quick".
 
 Run in an environment of its own as `peers.pure_ldp.speed` (see `peers.measuring`). The users are
-what its clients return, one call a user; there is no faster way through its public classes.
+what its clients return, one call per user; there is no faster way through its public classes.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ USERS = {"full": (1_000_000, 50_000), "quick": (20_000, 500)}
 
 
 def main(effort: str) -> list[Speed]:
-    """Measure one bit by direct encoding, and 1,024 cells by every protocol with a claim to speed.
-    """
+    """Measure one bit by direct encoding, and 1,024 cells by every fast protocol."""
     warnings.simplefilter("ignore")
     peer: Any = importlib.import_module("pure_ldp.frequency_oracles")
     one, many = (bits(USERS[effort][0]), cells(USERS[effort][1], CELLS))

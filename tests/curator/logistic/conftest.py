@@ -49,7 +49,7 @@ class Released:
     tilts: bool
 
     def tilt(self, data: Examples, points: Floats) -> Floats:
-        """The b of which each point, shape (m, d), is the minimiser."""
+        """Return the b of which each point, shape (m, d), is the minimiser."""
         pulls: Floats = expit(-points @ data.signed.T) @ data.signed
         return pulls - data.count * self.strength * points
 
@@ -72,7 +72,7 @@ class Released:
 
 
 def _neighbours(dimension: int, common: int) -> list[tuple[Examples, Examples]]:
-    """Pairs that differ in their last row; the others are zeros, or pull along the last axis.
+    """Return pairs that differ in their last row; others are zeros, or pull on the last axis.
 
     The tilts of two rows of opposite directions differ most where w misclassifies both; that takes
     rows that are not quite opposite. The determinants differ most where one row is zero.
@@ -115,7 +115,7 @@ def _worst_loss(released: Released, dimension: int, common: int, reach: float) -
 
 @pytest.fixture(scope="session")
 def worst_loss() -> Callable[[Released, int, int, float], float]:
-    """The greatest log-ratio of densities at a grid of outputs, over a grid of neighbours.
+    """Return the greatest log-ratio of densities at a grid of outputs, over a grid of neighbours.
 
     Its arguments: what is released, d (1 or 2), the rows in common, the greatest norm of an output.
     """

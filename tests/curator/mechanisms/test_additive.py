@@ -42,7 +42,7 @@ def laplace_tail(mechanism: Laplace, reach: int) -> Decimal:
 
 class TestLaplace:
     def test_the_loss_of_any_two_neighbours_is_at_most_epsilon_and_reaches_it(self) -> None:
-        """ln P[k - a] / P[k - b] over all outputs k, for all a, b at most 4 steps apart."""
+        """Loss ln P[k - a] / P[k - b] over all outputs k, for all a, b at most 4 steps apart."""
         mechanism = Laplace(Fraction(3, 2), 4)
         losses = {
             (abs(k - b) - abs(k - a)) / mechanism.scale

@@ -47,7 +47,7 @@ def neighbours(votes: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 
 def loss(probabilities: Callable[[NDArray[np.int64]], tuple[Decimal, ...]]) -> float:
-    """The greatest log-ratio over all candidates and neighbouring data sets."""
+    """Return the greatest log-ratio over all candidates and neighbouring data sets."""
     law = {votes: probabilities(tally(votes)) for votes in VOTES}
     return max(
         float((p / q).ln())

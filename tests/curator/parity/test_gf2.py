@@ -68,7 +68,7 @@ class TestSmallSystems:
 
 
 def built(d: int, rank: int, count: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """A table of this rank (with near certainty: it is a product of random ones), and a vector."""
+    """Return a table of this rank (almost surely: a product of random ones), and a vector."""
     rng = np.random.default_rng(seed)
     spanning = rng.integers(0, 2, (rank, d))
     spanning[:, :rank] = np.eye(rank, dtype=np.int64)

@@ -21,7 +21,7 @@ BUDGETS = [Fraction("0.01"), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(
 
 
 def stated_loss(p: float, runs: int) -> float:
-    """The weaker bound: any q from 1/2 to 1, and no relation to it but q' >= q / (1 + p)."""
+    """Return the weaker bound: any q from 1/2 to 1, and no relation to it but q' >= q / (1 + p)."""
 
     def passes(q: float) -> float:
         return sum(q**j for j in range(runs))

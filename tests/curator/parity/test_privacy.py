@@ -67,7 +67,7 @@ def laws(keep: Fraction, runs: int) -> Mapping[tuple[Example, ...], Law]:
 
 
 def worst_ratio(keep: Fraction, runs: int) -> Fraction:
-    """The largest likelihood ratio of an output, over all pairs of neighbours."""
+    """Return the largest likelihood ratio of an output, over all pairs of neighbours."""
     found = Fraction(0)
     table = laws(keep, runs)
     for data, mine in table.items():

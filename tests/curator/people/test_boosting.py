@@ -107,7 +107,7 @@ class TestWeights:
             assert boosting.mechanism.sensitivity == 65536 * cap
 
     def test_a_weight_is_never_rounded_up(self) -> None:
-        """edge = 1/4: e^(-2 vote) = 1/3, and 65536 / sqrt(3) is no whole number."""
+        """At edge = 1/4: e^(-2 vote) = 1/3, and 65536 / sqrt(3) is no whole number."""
         (found,) = Boosting.of(1, edge="0.25").weights(np.array([1])).tolist()
         assert found <= 65536 / sqrt(3) < found + 1
 

@@ -54,7 +54,7 @@ class TestConversions:
         assert epsilon_of_rho(rho, DELTA) == pytest.approx(float(epsilon), rel=1e-6)
 
     def test_it_beats_the_simple_conversion(self) -> None:
-        """rho + 2 sqrt(rho ln(1/delta)) (Bun, Steinke)."""
+        """Epsilon is rho + 2 sqrt(rho ln(1/delta)) (Bun, Steinke)."""
         rho = concentrated_within(Fraction(1), DELTA)
         simple = (sqrt(log(1 / DELTA) + 1) - sqrt(log(1 / DELTA))) ** 2
         assert float(rho) > 1.15 * simple

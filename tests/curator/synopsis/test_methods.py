@@ -153,8 +153,10 @@ class TestMWEMsChances:
     def test_a_query_is_chosen_with_the_exponential_mechanisms_probability(
         self, scale: int, words: Callable[[str], SeededWords]
     ) -> None:
-        """A column's share is off one half by 45 people of 100, or by 5; only the chosen column's
-        answer moves from one half."""
+        """Only the chosen column's answer moves from one half.
+
+        A column's share is off one half by 45 users of 100, or by 5.
+        """
         values = np.array([[0.0, 0, 1, 1], [0, 1, 0, 1]])
         if scale > 1:
             values = values * (1 - 1 / scale)  # no predicate any more, and all but the same

@@ -191,7 +191,7 @@ class StreamCoins:
 
 
 class Bench:
-    """Makes devices for a subject and asks them.
+    """Maker of devices for a subject, which asks them.
 
     Args:
       subject: what is asked of whom.

@@ -1,4 +1,4 @@
-"""Chances by random access: a word a user under each seed, held against an exact threshold."""
+"""Chances by random access: one word per user under each seed, held against an exact threshold."""
 
 from __future__ import annotations
 

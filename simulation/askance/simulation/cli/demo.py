@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run it and prints the story."""
+    """Run the demo and print its story."""
     import askance.api as ask
 
     with progress() as bar:

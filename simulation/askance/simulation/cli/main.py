@@ -77,7 +77,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and returns its exit code."""
+    """Run a command and return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     as_json, debug = "--json" in words, "--debug" in words
     try:

@@ -55,7 +55,7 @@ class Failure(Exception):
 
 
 def fail(failure: Failure, *, as_json: bool) -> int:
-    """Print a failure and returns its exit code."""
+    """Print a failure and return its exit code."""
     if as_json:
         print_json({"failure": {"reason": failure.reason, "message": failure.message}})
     print(f"askance: {printable(failure.message)}", file=sys.stderr)

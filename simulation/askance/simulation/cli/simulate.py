@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_workers(
         parser,
         "threads of --fleet columns, tasks at a time of --fleet ray; they change no transcript"
-        " (default: one a core)",
+        " (default: one per core)",
     )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="a picture: .png or .svg")
     parser.add_argument(
@@ -52,13 +52,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " spend, or users, answers and tolerance by round",
     )
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="a row a trial: .jsonl or .parquet"
+        "--out", type=Path, metavar="FILE", help="one row per trial: .jsonl or .parquet"
     )
     add_disturbances(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run it and prints the result."""
+    """Run the simulation and print the result."""
     import askance.api as ask
 
     if arguments.list:

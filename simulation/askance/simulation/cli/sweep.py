@@ -67,13 +67,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_workers(
         parser,
-        "trials at a time (default 1); of --fleet ray, tasks at a time (default: one a core)",
+        "trials at a time (default 1); of --fleet ray, tasks at a time (default: one per core)",
     )
     parser.add_argument(
         "--out",
         type=Path,
         metavar="FILE",
-        help="a row a trial: .jsonl; or .parquet, made at the end from the .jsonl beside it",
+        help="one row per trial: .jsonl; or .parquet, made at the end from the .jsonl beside it",
     )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="a picture: .png or .svg")
     parser.add_argument(
@@ -88,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run what is missing and prints a line a cell."""
+    """Run the missing trials and print one line per cell."""
     import askance.api as ask
 
     required(arguments, "epsilon")

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check or audits, and prints."""
+    """Check or audit, and print."""
     if arguments.audit:
         return _audit(arguments)
     if arguments.reports is not None:

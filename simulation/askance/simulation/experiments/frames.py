@@ -24,7 +24,7 @@ def flat(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def to_arrow(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """Return a `pyarrow.Table`, a column a name; values of several kinds in one column become text.
+    """Return a `pyarrow.Table`, one column per name; values of several kinds in one column become text.
 
     Raises:
       InvalidParameter: pyarrow is not installed.
@@ -38,7 +38,7 @@ def to_arrow(rows: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def to_pandas(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """Return a `pandas.DataFrame`, a column a name.
+    """Return a `pandas.DataFrame`, one column per name.
 
     Raises:
       InvalidParameter: pandas or pyarrow is not installed.

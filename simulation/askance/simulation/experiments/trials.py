@@ -154,15 +154,15 @@ class Simulation:
         return None if None in verdicts else sum(bool(verdict) for verdict in verdicts)
 
     def write(self, path: str | Path) -> None:
-        """Write a row a trial to a .jsonl or .parquet file."""
+        """Write one row per trial to a .jsonl or .parquet file."""
         write_rows(rows_of(self), Path(path))
 
     def to_arrow(self) -> Any:
-        """Return a `pyarrow.Table`, a row a trial."""
+        """Return a `pyarrow.Table`, one row per trial."""
         return to_arrow(rows_of(self))
 
     def to_pandas(self) -> Any:
-        """Return a `pandas.DataFrame`, a row a trial."""
+        """Return a `pandas.DataFrame`, one row per trial."""
         return to_pandas(rows_of(self))
 
     def picture(self, kind: str = "result") -> Picture:
@@ -237,7 +237,7 @@ def simulate(
       fleet: "objects", "grpc", "columns" or "ray"; transcripts are the same.
       seed: trial t runs on a seed derived from (seed, t).
       trials: how many.
-      workers: of the fleets "columns" (threads) and "ray" (tasks at a time); None: one a core. It
+      workers: of the fleets "columns" (threads) and "ray" (tasks at a time); None: one per core. It
         changes no transcript.
       cluster: the address of the Ray cluster that the fleet "ray" joins, as `ray.init` takes it;
         None: it starts a Ray of its own on this machine.

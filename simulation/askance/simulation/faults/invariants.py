@@ -103,7 +103,7 @@ def check_counted(store: Store, group: AskedGroup, tally: Tally, schema: Schema)
     randomizer = decode_request(group.payload, schema).randomizer
     stored = list(store.reports(digest))
     if len({ordinal for ordinal, _ in stored}) < len(stored):
-        raise _broken(where, "one report a device", "more")
+        raise _broken(where, "one report per device", "more")
     outcomes = [decode_report(data).outcome for _, data in stored]
     symbols = [outcome for outcome in outcomes if isinstance(outcome, bytes)]
     refusals = Counter(one.reason for one in outcomes if isinstance(one, Refusal))

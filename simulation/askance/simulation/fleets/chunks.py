@@ -78,7 +78,7 @@ class ShardResult:
 
     Args:
       counts: a group's tally of their answers; None where none of their users was asked.
-      leaves: a group's leaves of the Merkle tree, one a chunk.
+      leaves: a group's leaves of the Merkle tree, one per chunk.
       users: number of users by their responses to all that they were asked in the round; an absent
         user has none.
     """

@@ -39,7 +39,7 @@ def joined(workers: int | None = None, address: str | None = None) -> Iterator[i
     A Ray that this process is in already is used, and left alone afterwards.
 
     Args:
-      workers: how many tasks at a time; None: one a core, of this machine or the whole cluster.
+      workers: how many tasks at a time; None: one per core, of this machine or the whole cluster.
       address: of a Ray cluster, as `ray.init` takes it; None: one is started on this machine, that
         it is reachable by the loopback interface only, in a temporary folder.
 

@@ -35,7 +35,7 @@ class Threads:
     """Threads of this process: numpy, the cipher and the hash let go of the interpreter's lock.
 
     Args:
-      workers: how many; None: one a core. With one, the caller's own thread does everything.
+      workers: how many; None: one per core. With one, the caller's own thread does everything.
 
     Raises:
       InvalidParameter: less than one.

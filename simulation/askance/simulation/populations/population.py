@@ -185,7 +185,7 @@ def columns_of(
 def narrowed(schema: Schema, people: EncodedColumns) -> EncodedColumns:
     """Narrow columns that are kept in memory to the fewest bytes that each field's bounds allow.
 
-    Ages take one byte a user and not eight: less to hold, and less to read in every round. Fields
+    Ages take one byte per user and not eight: less to hold, and less to read in every round. Fields
     of bits stay as they are, 32 to a word. That all users have a field takes one byte in all.
     """
     values: dict[str, ColumnValue] = {}

@@ -134,7 +134,7 @@ def mean_errors(
 def one_round(
     schema: Schema, masks: Sequence[tuple[int, ...]], tau: Fraction
 ) -> NonAdaptive[MaskedParity]:
-    """Read the mask, and asks [b = 0, y != (-1)^<s,x>] of some masks s: one may be the right."""
+    """Read the mask, and ask [b = 0, y != (-1)^<s,x>] of some masks s: one may be the right."""
     batch = Batch([_shown(schema, tau), *(_hidden(schema, mask, tau) for mask in masks)])
 
     def conclude(answers: Answers) -> MaskedParity:

@@ -59,11 +59,11 @@ class Summary:
         return [cell.to_json() for cell in self.cells]
 
     def to_arrow(self) -> Any:
-        """Return a `pyarrow.Table`, a row a cell."""
+        """Return a `pyarrow.Table`, one row per cell."""
         return frames.to_arrow(self.to_json())
 
     def to_pandas(self) -> Any:
-        """Return a `pandas.DataFrame`, a row a cell."""
+        """Return a `pandas.DataFrame`, one row per cell."""
         return frames.to_pandas(self.to_json())
 
 
@@ -92,7 +92,7 @@ class Sweep:
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """All settings and results, a row a trial."""
+        """All settings and results, one row per trial."""
         return self._rows
 
     @property
@@ -127,7 +127,7 @@ class Sweep:
         return Sweep(tuple(found))
 
     def summary(self, confidence: float = 0.95) -> Summary:
-        """Return a line a cell: mean error and success rate with their bands (see `bands`)."""
+        """Return one line per cell: mean error and success rate with their bands (see `bands`)."""
         if not 0 < confidence < 1:
             raise InvalidParameter(
                 f"confidence: expected a number between 0 and 1, found {confidence}"
@@ -179,11 +179,11 @@ class Sweep:
         return frames.flat(self._rows)
 
     def to_arrow(self) -> Any:
-        """Return a `pyarrow.Table`, a row a trial."""
+        """Return a `pyarrow.Table`, one row per trial."""
         return frames.to_arrow(self._rows)
 
     def to_pandas(self) -> Any:
-        """Return a `pandas.DataFrame`, a row a trial."""
+        """Return a `pandas.DataFrame`, one row per trial."""
         return frames.to_pandas(self._rows)
 
     def _point(self, row: Row) -> tuple[Level, ...]:

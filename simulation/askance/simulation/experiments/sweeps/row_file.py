@@ -20,7 +20,7 @@ _OPENING = '{"cell": "'
 
 
 class RowFile:
-    """Rows in JSON, one a line, appended only; one process at a time has it open.
+    """Rows in JSON, one per line, appended only; one process at a time has it open.
 
     Args:
       path: the file.

@@ -121,7 +121,7 @@ def test_without_any_of_it_everybody_is_there_and_honest() -> None:
         ({"dropout": "-.1"}, "dropout: expected a chance from 0 to 1, found -0.1"),
         ({"offline": "often"}, "offline expects a finite number"),
         ({"liars": float("nan")}, "liars expects a finite number"),
-        ({"attack": "dos"}, "attack: expected one of rpa, ria, mga, extreme, found 'dos'"),
+        ({"attack": "dos"}, "attack: expected one of rpa, ria, mga, extreme, got 'dos'"),
         ({"targets": (-1,)}, "targets: expected levels"),
         ({"targets": (1, 1)}, "targets: expected each level once"),
         ({"targets": (True,)}, "targets: expected levels"),

@@ -145,7 +145,7 @@ def test_chances_are_kept_and_fates_are_fixed() -> None:
         ({"lost": 2}, "lost: expected a chance from 0 to 1, found 2"),
         ({"lost": ".5", "crash": ".45"}, "expected chances that sum to at most 1"),
         ({"duplicate": ".6", "slow": ".6"}, "expected chances that sum to at most 1"),
-        ({"loss": ".1"}, "expected one of lost, duplicate, reorder, slow, crash, found 'loss'"),
+        ({"loss": ".1"}, "expected one of lost, duplicate, reorder, slow, crash, got 'loss'"),
         ({"crash": "often"}, "crash expects a finite number"),
     ],
 )

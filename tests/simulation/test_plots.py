@@ -88,7 +88,7 @@ class TestCurves:
         [
             ("shoe", "error", "expected an axis of learner, .*, found 'shoe'"),
             ("learner", "error", "expected an axis of numbers, found 'learner'"),
-            ("users", "shoe", "expected one of error, success, found 'shoe'"),
+            ("users", "shoe", "expected one of error, success, got 'shoe'"),
         ],
     )
     def test_what_is_not_there_is_refused(self, x: str, y: str, complaint: str) -> None:

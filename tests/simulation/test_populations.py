@@ -107,7 +107,7 @@ class TestEveryPopulation:
 
 
 def test_a_population_that_there_is_none_of_is_refused_by_name() -> None:
-    with pytest.raises(InvalidParameter, match=r"expected one of categories, .*found 'martians'"):
+    with pytest.raises(InvalidParameter, match=r"expected one of categories, .*got 'martians'"):
         build("martians", 10, SEED, {})
 
 

@@ -203,7 +203,7 @@ class TestRefusals:
 
     def test_a_fleet_that_there_is_none_of(self) -> None:
         with pytest.raises(
-            InvalidParameter, match="expected one of objects, grpc, columns, ray, found 'ships'"
+            InvalidParameter, match="expected one of objects, grpc, columns, ray, got 'ships'"
         ):
             parity_trials(1, fleet="ships")
 

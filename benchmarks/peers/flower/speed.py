@@ -1,9 +1,10 @@
 """Client tasks per second of Flower's simulation engine: JSON on stdout; argv "full" or "quick".
 
 Run in an environment of its own as `peers.flower.speed` (see `peers.measuring`). A task is one
-message to one client, who answers with one randomized bit. Clients run in Ray's actors, one per core.
-Starting Ray and a first round of all clients are not timed; a round is timed from the first message
-pushed to the last reply pulled, and replies are asked for more often than Flower's own loop does.
+message to one client, who answers with one randomized bit. Clients run in Ray's actors (one per
+core). Starting Ray and a first round of all clients are not timed; a round is timed from the first
+message pushed to the last reply pulled, and replies are asked for more often than Flower's own loop
+does.
 """
 
 from __future__ import annotations

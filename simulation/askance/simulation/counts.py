@@ -86,10 +86,14 @@ def sample_levels(
     chances = np.asarray(law, dtype=np.float64)
     if chances.ndim not in (1, 2) or (chances.ndim == 2 and len(chances) != trials):
         raise InvalidParameter(
-            f"a law expects shape (m,) or (trials, m), found {chances.shape} for {trials} trials"
+            f"law: expected shape (m,) or (trials, m), got {chances.shape} for {trials} trials"
         )
-    if (chances < 0).any() or (np.abs(chances.sum(axis=-1) - 1) > 1e-9).any():
-        raise InvalidParameter("a law expects probabilities that sum to 1, found other numbers")
+    sums = chances.sum(axis=-1)
+    if (chances < 0).any() or (np.abs(sums - 1) > 1e-9).any():
+        raise InvalidParameter(
+            "law: expected probabilities that sum to 1, got a least one of"
+            f" {chances.min():g} and sums from {sums.min():g} to {sums.max():g}"
+        )
     if users < 0 or trials < 1:
         raise InvalidParameter(f"expected users >= 0 and trials >= 1, found {users} and {trials}")
     return rng.multinomial(users, chances, size=trials)
@@ -155,7 +159,8 @@ def sample_signed_sets(
     """
     if randomizer.threshold < randomizer.even:
         raise InvalidParameter(
-            "signed sets expect to favour the own sign, found that they avoid it"
+            "randomizer: expected signed sets that favour the own sign, got threshold"
+            f" {randomizer.threshold} below {randomizer.even}"
         )
     return _bound_and_strays(randomizer, _checked(level_counts, randomizer.levels, trials), rng)
 
@@ -171,7 +176,10 @@ def _checked(level_counts: ArrayLike, levels: int, trials: int) -> Counts:
         )
     counts = np.broadcast_to(counts.astype(np.int64), (trials, levels))
     if (counts < 0).any() or (counts.sum(axis=1) > MAX_GROUP).any():
-        raise InvalidParameter(f"a group has 0..{MAX_GROUP} users, found another number")
+        raise InvalidParameter(
+            f"level counts: expected 0 .. {MAX_GROUP} users per group, got a least count of"
+            f" {counts.min()} and groups of up to {counts.sum(axis=1).max()}"
+        )
     return counts
 
 

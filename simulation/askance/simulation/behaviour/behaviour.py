@@ -82,7 +82,7 @@ class _PresentAndHonest:
     def lie(
         self, request: bytes, ordinal: int, query: Query, randomizer: Randomizer, level: int
     ) -> bytes:
-        raise AssertionError("nobody lies")
+        raise AssertionError("no device lies")
 
 
 PRESENT_AND_HONEST: Behaviour = _PresentAndHonest()

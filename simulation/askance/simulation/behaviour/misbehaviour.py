@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from askance.aggregator.learners.rationals import Rational, rational
+from askance.aggregator.names import unknown_name
 from askance.client.errors import InvalidParameter
 from askance.client.queries import Query
 from askance.client.randomizers import Randomizer
@@ -55,9 +56,7 @@ class Misbehaviour:
                 )
             object.__setattr__(self, name, chance)
         if self.attack not in ATTACKS:
-            raise InvalidParameter(
-                f"attack: expected one of {', '.join(ATTACKS)}, found {self.attack!r}"
-            )
+            raise unknown_name("attack", self.attack, ATTACKS)
         object.__setattr__(self, "targets", _levels(self.targets))
 
     def __call__(self, seed: Seed) -> Misbehaving:
@@ -114,9 +113,11 @@ class Misbehaving:
 def _levels(targets: Sequence[int]) -> tuple[int, ...]:
     for target in targets:
         if isinstance(target, bool) or not isinstance(target, int) or target < 0:
-            raise InvalidParameter("targets: expected levels, whole numbers of 0 or more")
+            raise InvalidParameter(
+                f"targets: expected levels, whole numbers of 0 or more, got {target!r}"
+            )
     if len(set(targets)) < len(targets):
-        raise InvalidParameter("targets: expected each level once, found one twice")
+        raise InvalidParameter(f"targets: expected each level once, got {list(targets)}")
     return tuple(targets)
 
 

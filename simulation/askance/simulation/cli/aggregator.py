@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     token.add_argument(
         "--days", type=count, default=7, metavar="D", help="how long it is good for; default 7"
     )
-    status = commands.add_parser("status", help="what it is doing", description=_ASKS)
+    status = commands.add_parser("status", help="print its state", description=_ASKS)
     _add_configuration(status)
     _add_listen(status)
     for sub, run_command in ((init, _init), (serve, _serve), (token, _token), (status, _status)):
@@ -69,7 +69,7 @@ _SERVES = (
     "Serves devices and analysts until SIGTERM or Ctrl-C, then drains: what has arrived is"
     " committed, open studies go on at the next start. Logs go to stderr."
 )
-_PRINTS = "Prints a token with which devices may be enrolled. Whoever has it can use it."
+_PRINTS = "Prints a token with which devices may be enrolled. Every holder of the token can use it."
 _ASKS = "Asks a running aggregator how it is; where none runs, reads the store itself."
 
 

@@ -61,8 +61,8 @@ def add_people(parser: argparse.ArgumentParser) -> None:
         "--data",
         type=Path,
         metavar="FILE.csv|.parquet",
-        help="real users, one a row, in CSV (header line first) or Parquet; an empty value or ? is"
-        " a missing one",
+        help="real users, one per row, in CSV (header line first) or Parquet; an empty value or ?"
+        " is a missing one",
     )
     parser.add_argument(
         "--schema",

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--data",
         type=Path,
         metavar="FILE.csv|.parquet",
-        help="people, one a row, in CSV (header line first) or Parquet",
+        help="records, one per row, in CSV (header line first) or Parquet",
     )
     parser.add_argument("--epsilon", metavar="E", help="the budget of the release, in nats")
     parser.add_argument("--label", metavar="COLUMN", help="the column that is to be predicted")

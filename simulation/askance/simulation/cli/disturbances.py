@@ -23,7 +23,7 @@ def add_disturbances(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--dropout", metavar="P", help="the chance, after each round, that a device stays away"
     )
-    group.add_argument("--offline", metavar="P", help="the share of devices that are never there")
+    group.add_argument("--offline", metavar="P", help="the share of devices that never answer")
     group.add_argument("--liars", metavar="P", help="the share of devices that lie")
     group.add_argument(
         "--attack",

@@ -52,6 +52,13 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, **settings)
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        choices = action.choices
+        if choices is not None and value not in choices:
+            from askance.aggregator.names import unknown_text
+
+            raise argparse.ArgumentError(action, unknown_text(value, map(str, choices)))
+
     def error(self, message: str) -> NoReturn:
         raise Failure(2, "usage", f"{message} (see {self.prog} --help)")
 
@@ -60,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
     """Build the parser of the whole command line."""
     top = _Parser(
         prog="askance",
-        description="Learn from people's data without anybody having to hand it over.",
+        description="Learn from users' data while it stays on their devices.",
         epilog=_EPILOG,
     )
     top.add_argument("--version", action="version", version=f"askance {__version__}")

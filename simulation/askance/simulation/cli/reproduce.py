@@ -27,7 +27,7 @@ DESCRIPTION = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which, how thoroughly, and where a picture goes."""
     parser.add_argument("name", nargs="?", metavar="NAME", help="see --list")
-    parser.add_argument("--list", action="store_true", help="list what can be reproduced")
+    parser.add_argument("--list", action="store_true", help="list the reproductions")
     parser.add_argument(
         "--quick", action="store_true", help="seconds instead of minutes: fewer trials, less data"
     )
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--data",
         type=Path,
         metavar="FOLDER",
-        help="where adult.csv and pima_indians_diabetes.csv are, for what needs one of them",
+        help="folder of adult.csv and pima_indians_diabetes.csv, for reproductions that need one",
     )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="a picture: .png or .svg")
 

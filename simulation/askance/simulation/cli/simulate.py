@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--delta",
         metavar="D",
-        help="tell what the worst user's charges compose to at this delta, beside their sum",
+        help="report what the worst user's charges compose to at this delta, beside their sum",
     )
     parser.add_argument("--seed", type=seed, default=0, metavar="S", help="default 0")
     parser.add_argument("--trials", type=count, default=1, metavar="T", help="default 1")
@@ -48,8 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--picture",
         choices=("result", "spending", "rounds"),
-        help="what --plot draws of trial 0: what was found (default), what users were asked to"
-        " spend, or users, answers and tolerance by round",
+        help="the picture of trial 0 by --plot: its result (default), the epsilon users were asked"
+        " for, or users, answers and tolerance by round",
     )
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="one row per trial: .jsonl or .parquet"

@@ -42,23 +42,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         sub.set_defaults(run_command=run_command)
         return sub
 
-    submit = add("submit", "sign a study and hand it in", _submit)
+    submit = add("submit", "sign a study and submit it", _submit)
     submit.add_argument("file", type=Path, metavar="FILE.toml", help="the study's definition")
     _add_wait(submit)
-    listed = add("list", "your studies and where they stand", _list)
-    show = add("show", "where a study stands", _show)
+    listed = add("list", "list your studies and their states", _list)
+    show = add("show", "print a study's state", _show)
     watch = add("watch", "follow a study to its end, and print its result", _watch)
-    result = add("result", "what a study has found, and what it took", _result)
+    result = add("result", "print a study's result and its cost", _result)
     _add_wait(result)
     result.add_argument(
         "--out", type=Path, metavar="FILE", help="write the study's export, for study verify"
     )
-    cancel = add("cancel", "end a study; what was answered stays charged", _cancel)
+    cancel = add("cancel", "end a study; its answers stay charged", _cancel)
     for sub in (show, watch, result, cancel):
         sub.add_argument("id", metavar="ID", help="the study")
     for sub in (submit, listed, show, watch, result, cancel):
         _add_aggregator(sub)
-    verify = add("verify", "replay an export offline, and hold its result against it", _verify)
+    verify = add("verify", "replay an export offline, and compare its result", _verify)
     verify.add_argument("file", type=Path, metavar="FILE", help="from: study result --out FILE")
     verify.add_argument(
         "--analyst",
@@ -104,7 +104,7 @@ def _add_aggregator(parser: argparse.ArgumentParser) -> None:
         help="the authority of the aggregator's certificate (default: the system's; on this"
         " machine, plain text)",
     )
-    parser.add_argument("--plaintext", action="store_true", help="no TLS, whoever may listen")
+    parser.add_argument("--plaintext", action="store_true", help="no TLS: readable by the network")
 
 
 def _connected(arguments: argparse.Namespace) -> Aggregator:

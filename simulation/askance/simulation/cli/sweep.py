@@ -139,7 +139,7 @@ def _grid(arguments: argparse.Namespace) -> dict[str, Any]:
     for option, given in (("--set", arguments.set), ("--fix", arguments.fix)):
         for name, text in given:
             if name in grid:
-                raise Failure(2, "usage", f"{option}: expected {name} once, found it again")
+                raise Failure(2, "usage", f"{option}: expected {name} once, got {text!r:.80} again")
             try:
                 grid[name] = values(text) if option == "--set" else text
             except argparse.ArgumentTypeError as error:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
 
-from askance.client.errors import InvalidParameter
+from askance.aggregator.names import unknown_name
 from askance.simulation.curation.request import Curated, Parameter, Request
 
 
@@ -108,5 +108,5 @@ def find(name: str) -> Entry:
       InvalidParameter: there is none.
     """
     if name not in LEARNERS:
-        raise InvalidParameter(f"learner: expected one of {', '.join(LEARNERS)}, found {name!r}")
+        raise unknown_name("learner", name, LEARNERS)
     return LEARNERS[name]

@@ -10,6 +10,7 @@ from typing import Any
 from askance.aggregator.composition import Event
 from askance.aggregator.curator.budgets import read_number
 from askance.aggregator.curator.chance import Words
+from askance.aggregator.names import unknown_name
 from askance.client.errors import InvalidParameter
 from askance.simulation.curation.sheet import Sheet
 
@@ -62,7 +63,9 @@ class Request:
         """Return a setting that lists columns, commas between them."""
         found = tuple(part.strip() for part in self.text(name).split(",") if part.strip())
         if not found or len(set(found)) != len(found):
-            raise InvalidParameter(f"{name}: expected one or more different columns, found others")
+            raise InvalidParameter(
+                f"{name}: expected one or more different columns, got {self.text(name)!r:.80}"
+            )
         return found
 
     def whole(self, name: str, most: int) -> int:
@@ -73,7 +76,7 @@ class Request:
         """
         number = read_number(self.text(name), name)
         if number.denominator != 1 or not 1 <= number <= most:
-            raise InvalidParameter(f"{name}: expected a whole number 1 .. {most}, found another")
+            raise InvalidParameter(f"{name}: expected a whole number 1 .. {most}, got {number}")
         return int(number)
 
     def one_of(self, name: str, choices: Sequence[str]) -> str:
@@ -84,7 +87,7 @@ class Request:
         """
         found = self.text(name)
         if found not in choices:
-            raise InvalidParameter(f"{name}: expected one of {', '.join(choices)}, found {found!r}")
+            raise unknown_name(name, found, choices)
         return found
 
 

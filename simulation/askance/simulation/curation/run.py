@@ -9,6 +9,7 @@ from pathlib import Path
 from askance.aggregator.composition import ACCOUNTANTS, Totals
 from askance.aggregator.curator.budgets import read_epsilon, read_number
 from askance.aggregator.curator.chance import SystemWords, Words
+from askance.aggregator.names import unknown_name
 from askance.client.errors import InvalidParameter
 from askance.client.records import schema_from_toml
 from askance.simulation.curation.registry import find
@@ -76,7 +77,7 @@ def curate(
 def _settings(known: Mapping[str, Parameter], given: Mapping[str, str]) -> dict[str, str]:
     for name in given:
         if name not in known:
-            raise InvalidParameter(f"--set: expected one of {', '.join(known)}, found {name!r}")
+            raise unknown_name("--set", name, known)
     defaults = {one.name: one.default for one in known.values() if one.default is not None}
     return {**defaults, **given}
 
@@ -110,7 +111,7 @@ def _pairs(chosen: Mapping[str, str], name: str) -> list[tuple[str, str]]:
         column, separator, rest = part.strip().partition(":")
         if part.strip():
             if not separator or not column or not rest:
-                raise InvalidParameter(f"{name}: expected NAME:..., found another form")
+                raise InvalidParameter(f"{name}: expected NAME:..., got {part.strip()!r:.80}")
             found.append((column.strip(), rest))
     return found
 
@@ -118,7 +119,9 @@ def _pairs(chosen: Mapping[str, str], name: str) -> list[tuple[str, str]]:
 def _numeric(name: str, rest: str) -> Numeric:
     ends = rest.split(":")
     if len(ends) != 2:
-        raise InvalidParameter(f"bounds of {name!r}: expected NAME:LOW:HIGH, found another form")
+        raise InvalidParameter(
+            f"bounds of {name!r}: expected NAME:LOW:HIGH, got {f'{name}:{rest}'!r:.80}"
+        )
     low, high = (read_number(end, f"bounds of {name!r}") for end in ends)
     return Numeric(low, high)
 
@@ -130,7 +133,9 @@ def _check_spent(curated: Curated, budget: Fraction) -> None:
     if spent is None:
         spent = Fraction(ACCOUNTANTS["zcdp"].epsilon(totals, delta))
     if spent > budget:
-        raise RuntimeError("curate: expected a learner to stay within its budget, found more spent")
+        raise RuntimeError(
+            f"curate: expected a learner to stay within its budget, got {spent} spent of {budget}"
+        )
 
 
 def _guarantee(curated: Curated, epsilon: float, n: int) -> str:

@@ -32,7 +32,7 @@ class Numeric:
 
     def __post_init__(self) -> None:
         if not self.low < self.high:
-            raise InvalidParameter("bounds: expected low < high, found others")
+            raise InvalidParameter(f"bounds: expected low < high, got {self.low} and {self.high}")
 
     @property
     def is_bit(self) -> bool:
@@ -52,10 +52,17 @@ class Labelled:
 
     def __post_init__(self) -> None:
         if len(set(self.labels)) != len(self.labels) or len(self.labels) < 2:
-            raise InvalidParameter("labels: expected two or more different ones, found others")
+            raise InvalidParameter(
+                f"labels: expected two or more different ones, got {'|'.join(self.labels)!r:.80}"
+            )
 
 
 Column = Numeric | Labelled
+
+
+def _described(kind: Column) -> str:
+    # No value is shown: bounds and labels that are taken from the data are records' values.
+    return "bounds" if isinstance(kind, Numeric) else f"{len(kind.labels)} labels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +94,7 @@ class Sheet:
         """
         kind = self._kind(name)
         if not isinstance(kind, Numeric):
-            raise InvalidParameter(f"column {name!r}: expected bounds of a number, found labels")
+            raise InvalidParameter(f"column {name!r}: expected bounds of a number, got labels")
         return kind
 
     def numbers(self, name: str) -> NDArray[np.float64]:
@@ -128,7 +135,7 @@ class Sheet:
         """
         kind = self._kind(name)
         if not isinstance(kind, Labelled):
-            raise InvalidParameter(f"column {name!r}: expected labels, found bounds of a number")
+            raise InvalidParameter(f"column {name!r}: expected labels, got bounds of a number")
         return self._codes(name, kind)
 
     def _codes(self, name: str, kind: Labelled) -> NDArray[np.int64]:
@@ -189,7 +196,7 @@ class Sheet:
         if not isinstance(kind, Labelled) or len(kind.labels) != 2:
             raise InvalidParameter(
                 f"label {self.label!r}: expected two stated labels (--set labels=COLUMN:NO|YES),"
-                " found another number or bounds"
+                f" got {_described(kind)}"
             )
         return kind.labels[0], kind.labels[1]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from askance.aggregator.names import unknown_name
 from askance.aggregator.planning import Design
-from askance.client.errors import InvalidParameter
 from askance.client.randomizers import (
     best_for,
     k_ary_response,
@@ -23,7 +23,7 @@ DESIGNS: Mapping[str, Design] = MappingProxyType(
         "linear-hashing": linear_hashing,
     }
 )
-"""By name; "best" is what a study has when nobody says otherwise."""
+"""Designs by name; "best" is a study's default."""
 
 
 def design(name: str) -> Design:
@@ -33,5 +33,5 @@ def design(name: str) -> Design:
       InvalidParameter: there is none.
     """
     if name not in DESIGNS:
-        raise InvalidParameter(f"randomizer: expected one of {', '.join(DESIGNS)}, found {name!r}")
+        raise unknown_name("randomizer", name, DESIGNS)
     return DESIGNS[name]

@@ -24,7 +24,7 @@ def flat(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def to_arrow(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """Return a `pyarrow.Table`, one column per name; values of several kinds in one column become text.
+    """Return a `pyarrow.Table`, one column per name; a column of several kinds becomes text.
 
     Raises:
       InvalidParameter: pyarrow is not installed.

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from askance.aggregator.learners.rationals import Rational, rational
+from askance.aggregator.names import unknown_name
 from askance.client.errors import InvalidParameter
 from askance.simulation.coins import keystream
 from askance.simulation.seeds import Seed
@@ -103,9 +104,7 @@ class Faults:
         known = [one.name for one in fields(cls)]
         for name in chances:
             if name not in known:
-                raise InvalidParameter(
-                    f"faults: expected one of {', '.join(known)}, found {name!r}"
-                )
+                raise unknown_name("faults", name, known)
         return cls(**chances)
 
 

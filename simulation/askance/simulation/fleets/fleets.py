@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
+from askance.aggregator.names import unknown_name
 from askance.aggregator.session import MemoryLog
 from askance.client.errors import InvalidParameter
 from askance.simulation.fleets.columns import ColumnFleet
@@ -79,7 +80,7 @@ def fleet_by(name: str, workers: int | None) -> FleetMaker:
       InvalidParameter: there is no fleet of this name, or it has no workers to be counted.
     """
     if name not in FLEETS:
-        raise InvalidParameter(f"fleet: expected one of {', '.join(FLEETS)}, found {name!r}")
+        raise unknown_name("fleet", name, FLEETS)
     if workers is None:
         return FLEETS[name]
     if name not in WORKED:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance.aggregator.learners.rationals import Rational, rational
+from askance.aggregator.names import unknown_name
 from askance.client.errors import InvalidParameter
 from askance.client.queries import Bit, Category, EncodedColumns, Label, Schema
 from askance.client.queries.columns import ColumnValue
@@ -105,7 +106,8 @@ def moving(population: Population, other: Population, rate: Rational, seed: Seed
     chance = _chance(rate, DRIFT.name)
     if other.schema.digest != population.schema.digest:
         raise InvalidParameter(
-            f"{DRIFT.name}: expected a population of the same schema, found another"
+            f"{DRIFT.name}: expected a population of the schema {population.schema.name!r},"
+            f" got {other.schema.name!r} with other fields"
         )
     if other.size < population.size:
         raise InvalidParameter(
@@ -150,10 +152,12 @@ def changed(
     known = [change.name for change in CHANGES]
     for name in settings:
         if name not in known:
-            raise InvalidParameter(f"expected a change of {', '.join(known)}, found {name!r}")
+            raise unknown_name("--set", name, known)
     if DRIFT.name in settings:
         if sibling is None:
-            raise InvalidParameter(f"{DRIFT.name}: expected a generated population, found a file")
+            raise InvalidParameter(
+                f"{DRIFT.name}: expected a generated population, got a data file"
+            )
         other = sibling(seed / "other")
         population = moving(population, other, settings[DRIFT.name], seed / DRIFT.name)
     if LABEL_NOISE.name in settings:

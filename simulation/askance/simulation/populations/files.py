@@ -45,11 +45,12 @@ def read_parquet(path: Path) -> Table:
         reason = error.strerror or "it breaks off, or is damaged"  # pyarrow's own have none
         raise InvalidRecord(f"{path}: cannot be read: {reason}") from None
     except (ValueError, NotImplementedError):  # what pyarrow's ArrowInvalid and others are
-        raise InvalidRecord(f"{path}: expected a Parquet file, found another") from None
+        raise InvalidRecord(f"{path}: expected a Parquet file, got another format") from None
     written = tuple(people.column_names)
     names = tuple(field_name(name) for name in written)
     if len(set(names)) != len(names):
-        raise InvalidRecord(f"{path}: expected distinct column names, found one twice")
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidRecord(f"{path}: expected distinct column names, got {twice!r:.80} twice")
     if not people.num_rows or not names:
         raise InvalidRecord(f"{path}: expected at least one row, found none")
     columns = [

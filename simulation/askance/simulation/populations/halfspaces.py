@@ -39,7 +39,9 @@ def halfspaces(size: int, seed: Seed, d: int = 3, gap: int = 10) -> Population:
     length = float(normal @ normal)
     inner = 1 - least / length * float(np.abs(normal).max())  # who is moved stays in the box
     if inner <= 0.1:
-        raise InvalidParameter("halfspaces: expected a gap that leaves room, found a wider one")
+        raise InvalidParameter(
+            f"halfspaces: expected a gap that leaves space for users, got gap {gap} with d {d}"
+        )
     people = seed / "people"
 
     def columns(start: int, stop: int) -> EncodedColumns:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from askance.aggregator.names import unknown_name
 from askance.client.errors import InvalidParameter
 from askance.simulation.populations.categories import categories
 from askance.simulation.populations.clusters import clusters
@@ -138,8 +139,7 @@ def entry(name: str) -> PopulationEntry:
       InvalidParameter: there is none.
     """
     if name not in POPULATIONS:
-        known = ", ".join(sorted(POPULATIONS))
-        raise InvalidParameter(f"population: expected one of {known}, found {name!r}")
+        raise unknown_name("population", name, sorted(POPULATIONS))
     return POPULATIONS[name]
 
 

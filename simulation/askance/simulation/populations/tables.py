@@ -117,7 +117,7 @@ def _encoded(people: Table, schema: Schema) -> EncodedColumns:
 def _divided(rows: int, held_out: Fraction, seed: Seed) -> tuple[Rows, Rows]:
     """Return the rows that are held out, and all others in the file's order."""
     if not 0 <= held_out < 1:
-        raise InvalidParameter("held_out expects a part in [0, 1), found another number")
+        raise InvalidParameter(f"held_out: expected a part in [0, 1), got {held_out}")
     count = int(rows * held_out)
     if count == 0:
         return np.arange(0, dtype=np.int64), np.arange(rows, dtype=np.int64)

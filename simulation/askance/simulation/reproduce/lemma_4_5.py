@@ -84,7 +84,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def two_rounds(epsilon: str, users: int) -> Interactive[int]:
-    """Make an algorithm that asks all users twice and concludes the second round's number of ones."""
+    """Make an algorithm that asks all users twice and concludes the second round's ones."""
     nano = parse_epsilon(epsilon)
     response = randomized_response(nano // 2)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
 
-from askance.client.errors import InvalidParameter
+from askance.aggregator.names import unknown_name
 from askance.simulation.reproduce.reproduction import Reproduction, Setting
 
 
@@ -72,6 +72,5 @@ def find(name: str) -> Entry:
       InvalidParameter: there is none.
     """
     if name not in REPRODUCTIONS:
-        known = ", ".join(REPRODUCTIONS)
-        raise InvalidParameter(f"reproduction: expected one of {known}, found {name!r}")
+        raise unknown_name("reproduction", name, REPRODUCTIONS)
     return REPRODUCTIONS[name]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import log
 from typing import Any
 
+from askance.aggregator.names import unknown_name
 from askance.client.errors import InvalidParameter
 from askance.simulation.experiments.plots import ink
 from askance.simulation.experiments.plots.picture import Picture, new_figure
@@ -89,7 +90,7 @@ def grouped(
 def _lines(summary: Summary, x: str, y: str) -> list[Line]:
     numbers_on(summary, x)
     if y not in MEASURES:
-        raise InvalidParameter(f"plot: expected one of {', '.join(MEASURES)}, found {y!r}")
+        raise unknown_name("plot", y, MEASURES)
     cells = [cell for cell in summary if getattr(cell, y) is not None]
     if all(cell.refused == cell.trials for cell in summary):
         reason = summary.cells[0].reason

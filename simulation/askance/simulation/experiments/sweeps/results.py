@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from askance.aggregator.names import unknown_name
 from askance.client.errors import InvalidParameter
 from askance.simulation.experiments import frames
 from askance.simulation.experiments.sweeps.bands import CellSummary, summarise
@@ -113,9 +114,7 @@ class Sweep:
         """
         for name in at:
             if name not in self._names:
-                raise InvalidParameter(
-                    f"sweep: expected one of {', '.join(self._names)}, found {name!r}"
-                )
+                raise unknown_name("sweep", name, self._names)
         wanted = {self._names.index(name): level(value) for name, value in at.items()}
         found = [
             row

@@ -16,7 +16,7 @@ from askance.client.errors import InvalidParameter
 Row = dict[str, Any]
 
 _OPENING = '{"cell": "'
-"""What every row begins with, so that a torn one is told from somebody's own text."""
+"""What every row begins with, so that a torn row is distinguished from other text."""
 
 
 class RowFile:

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+from askance.aggregator.names import unknown_name
 from askance.client import __version__
 from askance.client.errors import InvalidParameter
 from askance.simulation.experiments.records import write_rows
@@ -86,7 +87,7 @@ def sweep(
         sweep; nothing was run.
     """
     if fleet not in FLEETS:
-        raise InvalidParameter(f"fleet: expected one of {', '.join(FLEETS)}, found {fleet!r}")
+        raise unknown_name("fleet", fleet, FLEETS)
     for name, number in (("trials", trials), ("workers", workers)):
         if number is not None and number < 1:
             raise InvalidParameter(f"{name}: expected 1 or more, found {number}")

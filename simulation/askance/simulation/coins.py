@@ -69,7 +69,7 @@ class DeviceCoins:
         self._ordinal = ordinal
 
     def words(self, request: bytes, count: int) -> tuple[int, ...]:
-        """`count` 64-bit words, the same for the same request every time."""
+        """Return `count` 64-bit words, the same for the same request every time."""
         return self._source.words(request, self._ordinal, count)
 
 

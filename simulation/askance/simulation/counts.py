@@ -102,7 +102,7 @@ def sample_levels(
 def sample_tally(
     randomizer: Randomizer, level_counts: ArrayLike, rng: np.random.Generator, trials: int
 ) -> Counts:
-    """`randomizer.tally` of the reports of a group, drawn exactly in law.
+    """Draw `randomizer.tally` of the reports of a group, exactly in law.
 
     Args:
         randomizer: a table, or a family of cells or of signed values.
@@ -192,7 +192,7 @@ def _table(channel: Channel, counts: Counts, rng: np.random.Generator) -> Counts
 
 
 def _signs(randomizer: HadamardSign, counts: Counts, rng: np.random.Generator) -> Counts:
-    """Free reports all at once, bound ones level by level."""
+    """Draw free reports all at once, bound ones level by level."""
     rows = 1 << randomizer.row_bits
     kept = float(max(randomizer.threshold, COIN_SPACE - randomizer.threshold) / COIN_SPACE)
     contrary = randomizer.threshold < COIN_SPACE // 2
@@ -231,7 +231,7 @@ def _bound_and_strays(
 def _by_users(
     randomizer: LinearHashing | SignedSubsetSelection, counts: Counts, rng: np.random.Generator
 ) -> Counts:
-    """Every user's own report, a block of users at a time."""
+    """Draw every user's own report, a block of users at a time."""
     tally = randomizer.tally(np.zeros((0, randomizer.width), np.uint8))
     ends = np.cumsum(counts)
     for start in range(0, int(ends[-1]), _USERS_AT_ONCE):

@@ -248,7 +248,7 @@ def audit_families(
 def audit_as_built(
     epsilons: Iterable[Epsilon] = (), reports: int | None = None
 ) -> Iterator[Audit | Refused]:
-    """`audit_families` with ledgers in files of a temporary folder, and the system's coins.
+    """Run `audit_families` with ledgers in files of a temporary folder, and the system's coins.
 
     Args:
       epsilons: in nats; `DEFAULT_EPSILONS` if there are none.

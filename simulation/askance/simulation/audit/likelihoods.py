@@ -38,7 +38,7 @@ class Score(Protocol):
         ...
 
     def of(self, symbols: Symbols) -> Scores:
-        """About ln of the likelihood ratio, one a symbol."""
+        """Compute about ln of the likelihood ratio, one per symbol."""
         ...
 
 
@@ -91,7 +91,7 @@ class Likelier:
         return f"likelihood by {self.score.kind} >= {self.threshold:.3g}"
 
     def count(self, symbols: Symbols) -> int:
-        """By their scores."""
+        """Count by their scores."""
         return int(np.count_nonzero(self.score.of(symbols) >= self.threshold))
 
 

@@ -54,12 +54,12 @@ class Message:
 
 
 def messages(reports: Iterable[bytes]) -> list[Message]:
-    """All of them taken apart."""
+    """Parse all frames."""
     return [Message.of(report) for report in reports]
 
 
 def _head(data: bytes, start: int, length: int) -> int:
-    """Where the frame before a symbol ends: before its tag and length, unless they are odd."""
+    """Find the end of the frame before a symbol: before its tag and length, unless they are odd."""
     shortest = bytes([_SYMBOL << 3 | _BYTES]) + _shortest(length)
     place = start - len(shortest)
     return place if place >= 0 and data[place:start] == shortest else start

@@ -112,7 +112,10 @@ def _pattern(randomizer: HypercubeResponse, law: Law) -> Statements:
 
 
 def _signed_subset(randomizer: SignedSubsetSelection, law: Law) -> Statements:
-    """Bit 2j is + at value j, bit 2j + 1 is -; what is not the own value is even."""
+    """Return the statements: bit 2j is + at value j, bit 2j + 1 is -.
+
+    All but the own value are even.
+    """
     items = 2 * randomizer.values
     exact = [Fraction()] * items
     for level, chance in law.items():

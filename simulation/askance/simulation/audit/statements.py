@@ -80,7 +80,7 @@ def stated(randomizer: Randomizer, law: Law) -> Statements:
 
 @lru_cache(maxsize=4)
 def _listed(randomizer: Randomizer) -> tuple[bytes, ...]:
-    """All symbols, or none where there are too many."""
+    """List all symbols, or none if there are too many."""
     found = tuple(islice(randomizer.alphabet(), _LISTED + 1))
     return found if len(found) <= _LISTED else ()
 
@@ -111,7 +111,7 @@ def compare(
 
 
 def _never(shares: NDArray[np.float64], n: int) -> NDArray[np.float64]:
-    """(1 - p)^n: the chance that an event of probability p is not seen in n reports."""
+    """Compute (1 - p)^n: the chance that an event of probability p is not seen in n reports."""
     with np.errstate(divide="ignore"):
         chances: NDArray[np.float64] = np.exp(n * np.log1p(-shares))
     return chances

@@ -27,7 +27,7 @@ class Symbols:
 
     @classmethod
     def of(cls, raw: Sequence[bytes], width: int) -> Symbols:
-        """Side by side in `width` bytes, at least 1 and the longest one's."""
+        """Put the symbols side by side in `width` bytes, at least 1 and the longest one's."""
         lengths = np.fromiter(map(len, raw), dtype=np.int64, count=len(raw))
         joined = b"".join(symbol.ljust(width, b"\0") for symbol in raw)
         return cls(raw, lengths, np.frombuffer(joined, np.uint8).reshape(len(raw), width))

@@ -59,7 +59,7 @@ Attack = Callable[[Occasion], bytes]
 
 
 def random_report(occasion: Occasion) -> bytes:
-    """Any report, all alike: no knowledge and no aim; it pulls every estimate towards the middle.
+    """Draw a uniform report: no knowledge and no aim; it pulls every estimate towards the middle.
 
     Source: Cao, Jia and Gong, arXiv:1911.02046, section 4.1 (RPA); the uniform message of Cheu,
       Smith and Ullman, arXiv:1909.09630.

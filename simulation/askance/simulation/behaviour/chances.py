@@ -25,14 +25,14 @@ def threshold(chance: Fraction) -> int:
 
 
 def below(words: Words, bound: int) -> Which:
-    """Which words are below a threshold; 2^64 itself is above them all."""
+    """Return which words are below a threshold; 2^64 itself is above them all."""
     if bound >= COIN_SPACE:
         return np.ones(len(words), np.bool_)
     return words < np.uint64(bound)
 
 
 def words(seed: Seed, ordinals: Ordinals) -> Words:
-    """Word o of the keystream under `seed`, for each ordinal o.
+    """Compute word o of the keystream under `seed`, for each ordinal o.
 
     Utility: neighbours are read in one run, whatever the order; a chunk of 65,536 in well under 2
     milliseconds.

@@ -33,7 +33,7 @@ Weights = tuple[tuple[int, int], ...]
 """(level, weight) in the order of levels; other levels weigh 0."""
 
 Draw = Callable[[int], Sequence[int]]
-"""So many uniform words."""
+"""Source of uniform words: `draw(count)`."""
 
 _FEW = 4096  # reports of an alphabet that is searched
 _TRIES = 64  # honest reports of which the best is taken, where the alphabet is larger
@@ -191,7 +191,7 @@ def words_below(size: int) -> int:
 
 
 def _some(items: Sequence[int], size: int, words: Sequence[int]) -> list[int]:
-    """`size` of the items, all choices alike: the beginning of a shuffle (Fisher and Yates)."""
+    """Choose `size` of the items uniformly: the beginning of a Fisher-Yates shuffle."""
     if size == len(items):
         return list(items)
     mixed, left = list(items), len(items)
@@ -202,7 +202,7 @@ def _some(items: Sequence[int], size: int, words: Sequence[int]) -> list[int]:
 
 
 def _heaviest(items: range, weights: Weights, size: int, words: Sequence[int]) -> list[int]:
-    """`size` of the items, the heaviest first; among equals all choices are alike."""
+    """Choose `size` of the items, the heaviest first; among equals all choices are alike."""
     found: list[int] = []
     for weight in sorted({0, *(weight for _, weight in weights)}, reverse=True):
         if len(found) == size:

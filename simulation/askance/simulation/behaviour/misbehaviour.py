@@ -60,7 +60,7 @@ class Misbehaviour:
         object.__setattr__(self, "targets", _levels(self.targets))
 
     def __call__(self, seed: Seed) -> Misbehaving:
-        """Return the behaviour: who, and when."""
+        """Make the behaviour from a seed."""
         return Misbehaving(self, seed)
 
 
@@ -82,7 +82,7 @@ class Misbehaving:
         return bool(self.spec.liars)
 
     def absent(self, study: bytes, round_number: int, ordinals: Ordinals) -> Which:
-        """Offline for good, dropped out of the study by now, or just not there this round."""
+        """Return which devices are offline for good, have dropped out, or miss only this round."""
         spec = self.spec
         away = np.zeros(len(ordinals), np.bool_)
         if spec.offline:

@@ -123,7 +123,7 @@ def seed(text: str) -> int:
 
 
 def setting(text: str) -> tuple[str, str]:
-    """NAME=VALUE."""
+    """Parse NAME=VALUE."""
     name, separator, value = text.partition("=")
     if not separator or not name:
         raise argparse.ArgumentTypeError(f"expected NAME=VALUE, found {text!r}")

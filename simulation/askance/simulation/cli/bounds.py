@@ -30,7 +30,7 @@ def tell_bounds(console: Console, rows: list[dict[str, Any]]) -> None:
 
 
 def _least(row: dict[str, Any]) -> str:
-    """Nothing where nothing is known, or where any number of users might do."""
+    """Format the lower bound; empty if it is unknown, or if any number of users may suffice."""
     if not row["least_users"]:
         return ""
     easier = " (this one is easier)" if row["least_users"] > row["answers"] else ""

@@ -85,7 +85,7 @@ def _level(text: str) -> int:
 
 
 def _chances(text: str) -> dict[str, str]:
-    """NAME=P,NAME=P."""
+    """Parse NAME=P,NAME=P."""
     found: dict[str, str] = {}
     for part in text.split(","):
         name, separator, chance = part.partition("=")

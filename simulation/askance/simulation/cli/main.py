@@ -106,7 +106,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _ended_in_order() -> Iterator[None]:
-    """SIGTERM ends a command as Ctrl-C does: temporary files are removed, calls are hung up."""
+    """Make SIGTERM end a command as Ctrl-C does: temporary files are removed, calls are ended."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -22,7 +22,7 @@ _TO_IES = ("ry", "dy")  # of query and study, but not of day
 
 
 class Failure(Exception):
-    """Why a command ended: its exit code, a word for programs, a line for people."""
+    """End of a command: its exit code, a word for programs, a line for readers."""
 
     def __init__(self, code: int, reason: str, message: str) -> None:
         super().__init__(message)
@@ -169,7 +169,7 @@ def _shown(*counts: ProgressColumn) -> Progress:
             return Text("" if not rate else f"{rate:,.0f} answers/s")
 
         def get_table_column(self) -> Column:
-            """In one line; it is the bar that is shorter on a narrow screen."""
+            """Return a column of one line; the bar is the shorter one on a narrow screen."""
             return Column(no_wrap=True)
 
     watched = Console(stderr=True)

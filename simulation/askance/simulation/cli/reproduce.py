@@ -25,7 +25,7 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which, how thoroughly, and where a picture goes."""
+    """Add the options of the reproduction, its effort and its picture."""
     parser.add_argument("name", nargs="?", metavar="NAME", help="see --list")
     parser.add_argument("--list", action="store_true", help="list the reproductions")
     parser.add_argument(

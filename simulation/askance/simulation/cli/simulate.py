@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
-    """Before the work is done that they should show."""
+    """Check the output files before the work for them starts."""
     import askance.api as ask
     from askance.simulation.experiments.sweeps.row_file import is_of_a_sweep
 

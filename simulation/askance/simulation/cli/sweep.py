@@ -124,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def values(text: str) -> list[str]:
-    """V,V,..."""
+    """Parse V,V,..."""
     found = [part.strip() for part in text.split(",")]
     if "" in found:
         raise argparse.ArgumentTypeError(f"expected values with commas between, found {text!r}")
@@ -148,7 +148,7 @@ def _grid(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _check_picture(grid: dict[str, Any], x: str | None) -> None:
-    """Before the work is done that it should show."""
+    """Check the picture's axes before the work for it starts."""
     axes = [name for name, given in grid.items() if isinstance(given, list) and len(given) > 1]
     if not axes or (x is not None and x not in axes):
         raise Failure(

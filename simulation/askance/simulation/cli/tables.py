@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _ROOMY = 120
-"""From this width on columns stand four apart, and heads in one line."""
+"""Least width, in characters, for columns four apart and heads in one line."""
 
 
 def table(heads: Sequence[str], *, left: Collection[str] = (), long: Collection[str] = ()) -> Table:

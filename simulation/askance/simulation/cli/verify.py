@@ -19,7 +19,7 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which epsilons; exactly, or by looking at reports."""
+    """Add the options of the epsilons, and of exact or statistical checks."""
     parser.add_argument(
         "--epsilon",
         action="append",

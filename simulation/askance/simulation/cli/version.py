@@ -13,7 +13,7 @@ DESCRIPTION = "Prints the version of askance and of what it runs on."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """No arguments of its own."""
+    """Add nothing: the command has no arguments of its own."""
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -135,7 +135,7 @@ class Told:
     notes: tuple[str, ...] = field(default=())
 
     def to_json(self) -> dict[str, Any]:
-        """{"learner", "n", "epsilon", "delta", "guarantee", "result", "notes"}."""
+        """Return {"learner", "n", "epsilon", "delta", "guarantee", "result", "notes"}."""
         return {
             "learner": self.learner,
             "n": self.n,

@@ -85,7 +85,7 @@ def _settings(known: Mapping[str, Parameter], given: Mapping[str, str]) -> dict[
 def _columns(
     data: Path, label: str | None, schema: Path | None, chosen: Mapping[str, str]
 ) -> dict[str, Column]:
-    """From the schema, and from settings over it; the label's column must be among them."""
+    """Return columns from the schema, and from settings over it; the label's column included."""
     found: dict[str, Column] = {}
     if schema is not None:
         found = columns_of(schema_from_toml(schema))
@@ -139,7 +139,7 @@ def _check_spent(curated: Curated, budget: Fraction) -> None:
 
 
 def _guarantee(curated: Curated, epsilon: float, n: int) -> str:
-    """In a sentence."""
+    """Format the guarantee as a sentence."""
     kind = shown(epsilon)
     if curated.delta is not None:
         kind = f"({kind}, {shown(curated.delta)})"

@@ -152,7 +152,7 @@ class Sheet:
         return np.array(found, dtype=np.int64)
 
     def features(self) -> tuple[tuple[str, ...], tuple[Numeric, ...], NDArray[np.float64]]:
-        """(names, bounds, x of shape (n, features)): all columns but the label.
+        """Return (names, bounds, x of shape (n, features)): all columns but the label.
 
         A column of labels becomes a feature of 0 or 1 for each label, "column=label".
 

@@ -32,7 +32,7 @@ def absences(transcript: Transcript, population: Population) -> tuple[str, ...]:
 
 
 def _asked(transcript: Transcript, population: Population) -> Iterator[Query]:
-    """Every question once, by the fields that it is about."""
+    """Generate every question once, by its fields."""
     seen: set[frozenset[str]] = set()
     for event in transcript.recorded:
         if not isinstance(event, Asked):

@@ -16,10 +16,10 @@ from askance.simulation.populations import Population
 from askance.simulation.seeds import Seed
 
 MakeBehaviour = Callable[[Seed], Behaviour]
-"""From a trial's seed, who stays away and who lies (see `Misbehaviour`)."""
+"""Maker of a trial's absences and lies, from its seed (see `Misbehaviour`)."""
 
 MakeFates = Callable[[Seed], Fates]
-"""From a trial's seed, what goes wrong on the way (see `Faults`)."""
+"""Maker of a trial's faults, from its seed (see `Faults`)."""
 
 _CHUNK = 1 << 16
 _MOST = 5  # rounds that have a line each

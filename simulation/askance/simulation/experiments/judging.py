@@ -212,7 +212,7 @@ def _(hypothesis: Quantiles, learner: Learner[Any], population: Population) -> V
 
 @judge.register
 def _(hypothesis: Ranges, learner: Learner[Any], population: Population) -> Verdict:
-    """All shares from the first cell up to another's end: of whole numbers, so that all is 1."""
+    """Judge shares from the first cell up to another's end: of whole numbers, so that all is 1."""
     if not isinstance(learner, NonAdaptive):
         return Verdict(None, None)
     cells = _counts(learner.batch.questions[-1].query, population)[:-1]
@@ -255,7 +255,7 @@ def _(
 def judge_sample(
     hypothesis: MeanEstimate, learner: Learner[Any], population: Population, cohort: Cohort
 ) -> Verdict:
-    """Return the verdict on an estimate of a sample's mean: against those who were asked.
+    """Judge an estimate of a sample's mean against the users who were asked.
 
     Args:
         hypothesis: estimate.

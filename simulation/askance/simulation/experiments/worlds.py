@@ -85,7 +85,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "ridge-regression": {"d": "1", "tau": "1/4"},
     }
 )
-"""What a learner and its people are given; others have their defaults."""
+"""Settings of learners and their populations; others have their defaults."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +97,7 @@ class World:
     rows: EncodedColumns
 
     def drawn(self, seed: int) -> Callable[[int], EncodedColumns]:
-        """Fresh rows of the distribution."""
+        """Return a sampler of fresh rows of the distribution."""
         rng = np.random.default_rng(seed)
         return lambda count: self.rows.take(rng.integers(0, len(self.rows), count))
 
@@ -179,4 +179,4 @@ ORACLES: Mapping[str, Opened] = MappingProxyType(
         "local, columns": _local("columns"),
     }
 )
-"""By name; "noisy labels" needs a world with a label of two values."""
+"""Oracles by name; "noisy labels" needs a world with a label of two values."""

@@ -96,7 +96,7 @@ class Faults:
 
     @classmethod
     def named(cls, chances: Mapping[str, Rational]) -> Faults:
-        """From chances by name, as a person gives them.
+        """Make faults from chances by name.
 
         Raises:
           InvalidParameter: a name that there is none of.
@@ -132,7 +132,7 @@ class Script:
     faults: Mapping[tuple[int, int], Fault] = field(default_factory=dict)
 
     def __call__(self, seed: Seed) -> Fates:
-        """Itself: nothing here is left to chance."""
+        """Return itself: no fault is left to chance."""
         return self
 
     def fate(self, ordinal: int, exchange: int) -> Fault:

@@ -35,7 +35,7 @@ Counts = NDArray[np.int64]
 Ordinals = NDArray[np.int64]
 Which = NDArray[np.bool_]
 Answerers = Which | int
-"""Who of those asked answered; a number: all of so many."""
+"""Mask of the asked users who answered; a number: all of that many users."""
 Part = tuple[UserClass, Outcome | None]
 
 _BLOCK = 1 << 16  # words of coins that are drawn from together: they stay in the cache

@@ -154,7 +154,7 @@ class Classes:
 
 
 def _listed(cohorts: Sequence[Cohort]) -> Ordinals | None:
-    """All who are in some of these cohorts, sorted; None where they are too many to list.
+    """List all users who are in some of these cohorts, sorted; None if they are too many to list.
 
     To tell who of a chunk is in a cohort takes a walk of the permutation for each of its users,
     which is the longer way to a few among very many.

@@ -79,7 +79,7 @@ def _own(folder: Path, workers: int | None) -> dict[str, Any]:
 
 
 def _at_once(ray: ModuleType, workers: int | None) -> int:
-    """Two a core, so that none waits for its next; fewer workers than there are wait a little."""
+    """Return two tasks per core, so that none waits for its next; with fewer workers some wait."""
     there = max(1, int(ray.cluster_resources().get("CPU", 1)))
     return workers if workers is not None and workers < there else 2 * there
 
@@ -109,7 +109,7 @@ def _check_listening(address: str) -> None:
 def _begun(
     ray: ModuleType, what: str, settings: dict[str, Any], beginning: AbstractContextManager[None]
 ) -> Iterator[None]:
-    """Ray's own shutdown at the end, whatever ends the block."""
+    """Run Ray's own shutdown at the end of the block, whatever ends it."""
     try:
         try:
             with _quiet(), beginning:

@@ -79,7 +79,7 @@ def _(randomizer: Channel, levels: Levels | Truths, coins: Coins) -> Reports:
 
 @lru_cache(maxsize=1024)
 def _table_edges(randomizer: Channel) -> Coins:
-    """Where each level's symbols end, shape (levels, symbols - 1)."""
+    """Compute the ends of each level's symbols, shape (levels, symbols - 1)."""
     return np.array([row[:-1] for row in randomizer.table], dtype=np.uint64).cumsum(axis=1)
 
 
@@ -92,7 +92,7 @@ def _(randomizer: KaryResponse, levels: Levels, coins: Coins) -> Reports:
 def _responses(
     randomizer: KaryResponse | LinearHashing, own: Levels, coin: NDArray[np.uint64]
 ) -> Levels:
-    """k-ary response about each user's own value."""
+    """Draw k-ary responses about each user's own value."""
     kept = np.uint64(randomizer.own)
     rank = ((coin - kept) // np.uint64(randomizer.other)).astype(np.int64)  # garbage where own
     return np.where(coin < kept, own, rank + (rank >= own))
@@ -144,7 +144,7 @@ def _(randomizer: SignedSubsetSelection, levels: Levels, coins: Coins) -> Report
 def _values_in(
     randomizer: SignedSubsetSelection, either: int, own: Levels, coins: Coins
 ) -> NDArray[np.bool_]:
-    """Which values are in each user's set: those of a subset selection, signs aside."""
+    """Return which values are in each user's set: those of a subset selection, signs aside."""
     values, size = randomizer.values, randomizer.size
     if size == values:
         return np.ones((len(own), values), np.bool_)
@@ -165,7 +165,7 @@ def _(randomizer: SubsetSelection, levels: Levels | Truths, coins: Coins) -> Rep
 
 
 def _sets(randomizer: SubsetSelection, levels: Levels, coins: Coins) -> Reports:
-    """Floyd's algorithm, a draw at a time for all rows (see `randomizers.floyd.draw_members`)."""
+    """Run Floyd's algorithm, draw by draw for all rows (see `randomizers.floyd.draw_members`)."""
     last = randomizer.cells - 1
     everyone = np.arange(len(levels))
     own_in = coins[:, 0] < np.uint64(randomizer.threshold)
@@ -250,7 +250,7 @@ def _joined(words: list[int]) -> int:
 
 
 def _scaled(coins: Coins, outcomes: int) -> Levels:
-    """floor(coin * outcomes / 2^64) for outcomes below 2^32, in two digits."""
+    """Compute floor(coin * outcomes / 2^64) for outcomes below 2^32, in two digits."""
     factor = np.uint64(outcomes)
     carried = ((coins & _LOW) * factor) >> _HALF
     return (((coins >> _HALF) * factor + carried) >> _HALF).astype(np.int64)

@@ -84,14 +84,17 @@ class Devices:
         return people.columns(start, min(start + _CHUNK, self.population.size))
 
     def _lies(self, ordinal: int) -> bool:
-        """Asked one by one, and rarely: a device is made once."""
+        """Return whether the device lies.
+
+        Asked one by one, and rarely, since a device is made once.
+        """
         if not self.behaviour.lies:
             return False
         return bool(self.behaviour.lying(np.array([ordinal], np.int64))[0])
 
 
 class _Unsteady(Device):
-    """A device that lies, or whose record changes between rounds; else like any other."""
+    """Device that lies, or whose record changes between rounds; else like any other."""
 
     __slots__ = ("_among", "_lying", "_ordinal")
 

@@ -13,7 +13,7 @@ _TABLE = 1 << 16  # entries of a table of products: small enough to stay near th
 
 
 def hash_values(modulus: int, vectors: int, hashes: Numbers, cells: Numbers) -> Numbers:
-    """a.x mod q of each user, several digits at a time.
+    """Compute a.x mod q of each user, several digits at a time.
 
     Args:
       modulus: q.

@@ -30,7 +30,7 @@ class Runtime(Protocol):
 
 
 MakeRuntime = Callable[[int, aio.Channel], Runtime]
-"""From an ordinal and a connection, which many share."""
+"""Maker of a runtime from an ordinal and a connection, which many share."""
 
 
 class Runners:

@@ -30,7 +30,7 @@ Remote = Any
 
 
 _SENT: WeakKeyDictionary[Population, tuple[object, Remote]] = WeakKeyDictionary()
-"""Where the populations are that were sent, and to which Ray."""
+"""References of the populations that were sent, and their Ray."""
 
 
 class LostShard(AskanceError):
@@ -82,7 +82,7 @@ class Shards:
         return len(out) < self._at_once and len(out) + len(done) < _AHEAD * self._at_once
 
     def _sent(self, population: Population) -> Remote:
-        """Where the population is: the same one for all rounds of a study, or of many studies."""
+        """Return the population's reference: the same one for all rounds of a study, or of many."""
         context = self._ray.get_runtime_context()
         ours = context.get_node_id(), context.get_job_id()  # another Ray would know nothing of it
         there, where = _SENT.get(population, (None, None))
@@ -111,7 +111,7 @@ class Shards:
 
 
 def forget() -> None:
-    """To be called when this process leaves a Ray: what was sent is gone with it."""
+    """Forget the populations that were sent, when this process leaves a Ray."""
     _SENT.clear()
 
 
@@ -148,7 +148,7 @@ def _people(population: Remote) -> Population:
 
 
 def _rest(work: ChunkWork) -> tuple[object, ...]:
-    """All of a round's work but the population, in the order of its fields."""
+    """Return all of a round's work but the population, in the order of its fields."""
     return work.behaviour, work.randomizers, work.classes
 
 
@@ -168,7 +168,7 @@ def _lost(shard: range, why: BaseException) -> LostShard:
 
 @lru_cache(maxsize=1)
 def import_ray() -> ModuleType:
-    """Ray.
+    """Import Ray.
 
     Raises:
       InvalidParameter: it is not installed.

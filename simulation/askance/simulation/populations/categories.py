@@ -17,7 +17,7 @@ from askance.simulation.seeds import Seed
 
 
 def categories(size: int, seed: Seed, cells: int = 16, turn: int = 0) -> Population:
-    """`size` users, each in one of `cells` cells, named "0" .. "cells-1", by Zipf's law.
+    """Make `size` users, each in one of `cells` cells, named "0" .. "cells-1", by Zipf's law.
 
     Args:
       size: number of users.

@@ -13,7 +13,7 @@ from askance.simulation.seeds import Seed
 
 
 def conjunctions(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Population:
-    """`size` users with x uniform on d bits, y the AND of `relevant` of them, drawn by the seed.
+    """Make `size` users with x uniform on d bits, y the AND of `relevant` of them, by the seed.
 
     Args:
       size: number of users.

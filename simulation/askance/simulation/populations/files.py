@@ -1,4 +1,4 @@
-"""Files of people as tables: CSV by the code that devices read it by, Parquet beside it."""
+"""Files of records as tables: CSV by the code that devices read it by, and Parquet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PARQUET = ".parquet"
 
 
 def read_file(path: Path) -> Table:
-    """Return the people in a file: .parquet for a Parquet file, else CSV.
+    """Read the records of a file: .parquet for a Parquet file, else CSV.
 
     Raises:
       InvalidRecord: see `read_csv` and `read_parquet`.

@@ -19,7 +19,7 @@ _UNIT = (1 << _BITS) // 512 // STEPS  # of the grid, to a step where the deviati
 def gaussian_mixture(
     size: int, seed: Seed, clumps: int = 3, d: int = 2, spread: int = 20
 ) -> Population:
-    """`size` users, each with d numbers that are Gaussian about one of `clumps` centres.
+    """Make `size` users, each with d numbers that are Gaussian about one of `clumps` centres.
 
     The centres, equally likely, come from the seed and lie well apart; all numbers have the same
     standard deviation s = spread/512, in integers (`normal.standard_steps`): rounded to s/128 and

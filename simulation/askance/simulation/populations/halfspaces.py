@@ -16,7 +16,7 @@ _SLACK = 1e-3  # for the grid
 
 
 def halfspaces(size: int, seed: Seed, d: int = 3, gap: int = 10) -> Population:
-    """`size` users with x in [-1, 1]^d and y = "yes" on one side of a plane from the seed.
+    """Make `size` users with x in [-1, 1]^d and y = "yes" on one side of a plane from the seed.
 
     Points that lie too near to the plane are moved away from it, so that for a unit vector w, the
     plane's, sign(y) w.(1, x) >= gap/100 sqrt(1 + d) for all users.

@@ -24,7 +24,7 @@ Concept = LiteralConjunction | Disjunction | DecisionList
 
 
 def literal_conjunctions(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Population:
-    """`size` users with x uniform on d bits, y the AND of `relevant` random literals.
+    """Make `size` users with x uniform on d bits, y the AND of `relevant` random literals.
 
     Args:
       size: number of users.
@@ -40,7 +40,7 @@ def literal_conjunctions(size: int, seed: Seed, d: int = 8, relevant: int = 2) -
 
 
 def disjunctions(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Population:
-    """`size` users with x uniform on d bits, y the OR of `relevant` random literals.
+    """Make `size` users with x uniform on d bits, y the OR of `relevant` random literals.
 
     Args:
       size: number of users.
@@ -54,7 +54,7 @@ def disjunctions(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Popula
 
 
 def decision_lists(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Population:
-    """`size` users with x uniform on d bits, y by a list of `relevant` random rules.
+    """Make `size` users with x uniform on d bits, y by a list of `relevant` random rules.
 
     Labels alternate along the list, so that no shorter list says the same.
 
@@ -77,7 +77,7 @@ def decision_lists(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Popu
 def _drawn(
     name: str, seed: Seed, d: int, relevant: int
 ) -> tuple[tuple[int, ...], NDArray[np.uint64]]:
-    """Which variables matter, in random order, and a word for each variable."""
+    """Draw the relevant variables, in random order, and a word for each variable."""
     if d < 1 or not 0 <= relevant <= d:
         raise InvalidParameter(f"{name}: expected 0 to {d} relevant bits, found {relevant}")
     words = keystream((seed / "concept").key[:16], 0, 2 * d)

@@ -17,7 +17,9 @@ from askance.simulation.seeds import Seed
 
 
 def masked_parity(size: int, seed: Seed, d: int = 8) -> Population:
-    """`size` users with x uniform on d bits, i uniform on 0..d-1, b a fair bit, y = c_{r,a}(x,i,b).
+    """Make `size` users of MASKED-PARITY.
+
+    x is uniform on d bits, i uniform on 0..d-1, b a fair bit, y = c_{r,a}(x,i,b).
 
     The concept (r, a) is uniform and drawn from the seed too.
 

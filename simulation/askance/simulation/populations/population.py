@@ -71,7 +71,7 @@ class Population:
         return users
 
     def stretches(self) -> Iterator[tuple[int, int]]:
-        """All users, a stretch after the other: the first ordinal of each and the one past it."""
+        """Generate the stretches of all users: the first ordinal of each and the one past it."""
         step = self.stretch()
         for start in range(0, self.size, step):
             yield start, min(start + step, self.size)
@@ -105,7 +105,7 @@ class Population:
     def from_columns(
         cls, schema: Schema, columns: Mapping[str, Any], *, name: str = "columns"
     ) -> Population:
-        """Return the people in columns of equal length (arrays, lists, a DataFrame), one a row.
+        """Make a population of equally long columns (arrays, lists, a DataFrame), one user per row.
 
         Raises:
           InvalidRecord: a column that the schema does not have, or of another shape.
@@ -123,7 +123,7 @@ class Population:
         users: int | None = None,
         seed: int = 0,
     ) -> Population:
-        """Return the people in a CSV file (see `tables.people_of`).
+        """Make a population of a CSV file (see `tables.people_of`).
 
         Raises:
           InvalidRecord, InvalidParameter: the file or an argument is not of that form.
@@ -157,7 +157,7 @@ class Population:
 
 
 def draws(seed: Seed, start: int, stop: int, words: int) -> NDArray[np.uint64]:
-    """Uniform words for users start .. stop-1, shape (stop - start, words), by random access."""
+    """Draw words for users start .. stop-1, shape (stop - start, words), by random access."""
     stream = keystream(seed.key[:16], start * words, (stop - start) * words)
     return stream.reshape(-1, words)
 
@@ -210,7 +210,7 @@ def _narrowest(kind: ValueType) -> np.dtype[np.signedinteger[Any]]:
 
 
 def words_of_bits(words: NDArray[np.uint64], width: int) -> tuple[NDArray[np.int64], ...]:
-    """`width` bits of each user, as the 32-bit words of a `Bits(width)` field.
+    """Pack `width` bits of each user as the 32-bit words of a `Bits(width)` field.
 
     `words` has shape (n, >= ceil(width / 64)); its bits are used from the lowest up.
     """
@@ -223,7 +223,7 @@ def words_of_bits(words: NDArray[np.uint64], width: int) -> tuple[NDArray[np.int
 
 
 def parity_of(words: tuple[NDArray[np.int64], ...], mask: NDArray[np.int64]) -> NDArray[np.int64]:
-    """<mask, x> mod 2 of each user, from the words of a `Bits` field and those of the mask."""
+    """Compute <mask, x> mod 2 of each user, from a `Bits` field's words and the mask's."""
     folded = np.zeros_like(words[0])
     for word, kept in zip(words, mask, strict=True):
         folded ^= word & kept

@@ -144,7 +144,7 @@ def entry(name: str) -> PopulationEntry:
 
 
 def build(name: str, users: int, seed: Seed, parameters: Mapping[str, int]) -> Population:
-    """`users` users of the population of that name.
+    """Make `users` users of the population of that name.
 
     Raises:
       InvalidParameter: no such population or parameter, or a parameter out of range.

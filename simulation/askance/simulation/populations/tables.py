@@ -1,4 +1,4 @@
-"""Real people: a table from a file, one a row."""
+"""Records of a file as a population, one user per row."""
 
 from __future__ import annotations
 

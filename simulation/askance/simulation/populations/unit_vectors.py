@@ -16,7 +16,7 @@ _BITS = 16
 
 
 def unit_vectors(size: int, seed: Seed, d: int = 8, lean: int = 50) -> Population:
-    """`size` users with x of length 1, downward by less than d grid steps of 2^-16.
+    """Make `size` users with x of length 1, downward by less than d grid steps of 2^-16.
 
     A number is uniform on [-1, 1], plus lean/100 times a sign of the component that the seed draws;
     the vector is then divided by its length, rounded up, towards zero: never longer than 1.

@@ -15,7 +15,7 @@ _MAX_WORDS = 65_536
 
 
 def words(size: int, seed: Seed, width: int = 16, words: int = 64) -> Population:
-    """`size` users, each with a `word` of `width` bits: the v-th word in proportion to 1 / (v + 1).
+    """Make `size` users, each with a `word` of `width` bits: the v-th in proportion to 1 / (v + 1).
 
     Args:
       size: number of users.

@@ -106,7 +106,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def measured(family: Marginals, n: int, trials: int, setting: Setting) -> Iterator[Row]:
-    """Every method at one number of records."""
+    """Generate the rows of every method at one number of records."""
     errors: dict[str, list[float]] = {method: [] for method in EXPECTED}
     spent: dict[str, float] = {}
     for trial in range(trials):
@@ -136,7 +136,7 @@ def measured(family: Marginals, n: int, trials: int, setting: Setting) -> Iterat
 
 
 def methods(family: Marginals, n: int) -> Mapping[str, Method]:
-    """Everything that is compared, by name."""
+    """Return all compared methods, by name."""
     queries = QuerySet.counting(family, n)
     printed = printed_plan(queries, EPSILON, DELTA, SAMPLES)
     tight = tight_plan(queries, EPSILON, DELTA, SAMPLES)
@@ -184,7 +184,10 @@ class ExactAnswers:
 
 
 def without_noise(family: Marginals, n: int, seed: Seed) -> Row:
-    """Figure 1 at a lambda and a mu that noise would not allow: every query is within their sum."""
+    """Run Figure 1 at a lambda and a mu that noise would not allow.
+
+    Every query is within their sum.
+    """
     truth = family.counts(data(family.universe, n, seed / "data"))
     accurate, slack = int(_LAMBDA * n), int(_MU * n)
     schedule = Schedule(rounds_for(family.size), SAMPLES, accurate, slack, Fraction(1, n))

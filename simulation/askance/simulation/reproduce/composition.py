@@ -62,7 +62,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def composed(count: int) -> Row:
-    """All bounds for so many releases."""
+    """Compute all bounds for that many releases."""
     totals = Totals({Pure(EACH): count})
     found = {name: each.epsilon(totals, DELTA) for name, each in ACCOUNTANTS.items()}
     basic, advanced = found[Sum().name], found[Advanced().name]
@@ -85,7 +85,7 @@ def composed(count: int) -> Row:
 
 
 def printed_bound(count: int) -> float:
-    """Theorem III.3 as it stands in the paper: true, and above the sum for few releases."""
+    """Compute Theorem III.3 as printed: true, and above the sum for few releases."""
     each = float(EACH)
     return sqrt(2 * count * log(1 / DELTA)) * each + count * each * (exp(each) - 1)
 

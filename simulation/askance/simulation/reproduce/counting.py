@@ -27,7 +27,7 @@ def exceeds(failed: int, trials: int, rate: float) -> bool:
 
 
 def generator(seed: Seed) -> np.random.Generator:
-    """Numpy's generator of a seed."""
+    """Make numpy's generator of a seed."""
     return np.random.default_rng(int.from_bytes(seed.key, "big"))
 
 

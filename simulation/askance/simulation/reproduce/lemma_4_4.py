@@ -145,7 +145,7 @@ def single_candidate(epsilon: str, calls: int) -> Row:
 
 
 def sampled(beta: Fraction, runs: int, seed: Seed) -> Row:
-    """Many calls: the distribution of the number of ones, beside the binomial one."""
+    """Compare the number of ones of many calls with the binomial distribution."""
     from scipy.stats import binom
 
     algorithm = bits("1", LARGE)

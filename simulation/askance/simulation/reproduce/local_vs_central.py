@@ -88,7 +88,7 @@ def central(epsilon: str, trials: int, seed: Seed) -> Row:
 
 
 def not_private() -> int:
-    """Theorem 6's examples."""
+    """Compute Theorem 6's examples."""
     return D * ceil(log(2 * D / float(BETA)) / (2 * TAU * TAU))
 
 

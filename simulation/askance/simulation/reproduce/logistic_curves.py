@@ -18,7 +18,10 @@ _STYLES = {"none": "-", "output": "--", "objective": "-"}
 
 
 def lines(epsilon: str, others: Sequence[str] = ()) -> tuple[Algorithm, ...]:
-    """Without privacy, printed and corrected at the paper's epsilon, corrected at others."""
+    """Return the algorithms.
+
+    Not private, as printed, corrected at the paper's and at other epsilons.
+    """
     corrected = [one for each in (epsilon, *others) for one in pair(Version.CORRECTED, each)]
     return (STANDARD, *pair(Version.PRINTED, epsilon), *corrected)
 

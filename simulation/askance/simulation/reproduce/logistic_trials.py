@@ -79,7 +79,7 @@ STANDARD = Algorithm(Version.STANDARD, "none", None)
 
 
 def pair(version: Version, epsilon: str) -> tuple[Algorithm, Algorithm]:
-    """Output and objective perturbation."""
+    """Return output and objective perturbation."""
     return Algorithm(version, "output", epsilon), Algorithm(version, "objective", epsilon)
 
 

@@ -111,7 +111,7 @@ def loss_row(case: LossCase) -> Row:
     """Compare the enumerated loss with the formula's, and both with their bounds."""
     p = case.keeping(case.epsilon, case.runs)
     measured = log(worst_ratio(p, case.runs))
-    # Of A the dearest is to answer, of A* (with as many runs as here) to give up k times.
+    # The costliest output of A is an answer, of A* (with this many runs) giving up k times.
     expected = log((1 + p) / (1 - p)) if case.runs == 1 else case.runs * log(1 + p)
     spends_all = case.keeping_name in ("tanh", "sharper")
     private = measured <= float(case.epsilon) + _CLOSE
@@ -210,7 +210,7 @@ def _errs(mechanism: PrivateParity, d: int, n: int, ones: int, words: Words) -> 
 
 
 def _bits(words: Words, count: int, d: int) -> NDArray[np.uint64]:
-    """Uniform bits, packed, shape (count, ceil(d / 64)), 0 beyond d."""
+    """Draw uniform bits, packed, shape (count, ceil(d / 64)), 0 beyond d."""
     wide = -(-d // 64)
     drawn = words.take(count * wide).reshape(count, wide)
     if d % 64:

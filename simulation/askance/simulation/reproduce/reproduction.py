@@ -12,7 +12,7 @@ from askance.simulation.experiments.frames import to_arrow, to_pandas
 from askance.simulation.seeds import Seed
 
 Row = Mapping[str, Any]
-"""One line of what was measured: column to value (text, numbers, booleans, None)."""
+"""Row of measurements: column to value (text, numbers, booleans, None)."""
 
 
 class Effort(Enum):

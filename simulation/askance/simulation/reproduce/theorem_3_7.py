@@ -62,7 +62,7 @@ class Instance:
         return Fraction(0) if self.labels == "realizable" else Fraction(1, 2) - _GAP * self.alpha
 
     def law(self, target: int) -> NDArray[np.float64]:
-        """P[(x, y)]: the 2^d points x with y = 0, then the same with y = 1."""
+        """Compute P[(x, y)]: the 2^d points x with y = 0, then the same with y = 1."""
         points = 1 << self.d
         flipped = float(self.best_error)
         ones = self.family.hypothesis(target)(_cube(self.d)) == 1
@@ -77,7 +77,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """An instance by one mechanism: of so many trials, how many failed at each part of n."""
+    """Run one mechanism on an instance, and count the failed trials at each part of n."""
 
     instance: Instance
     mechanism: str

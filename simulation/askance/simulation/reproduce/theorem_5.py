@@ -117,7 +117,7 @@ def invalid_chance(truth: Sequence[float], tau: float, randomizer: Randomizer, u
 
 
 def least_group(truth: Sequence[float], tau: float, randomizer: Randomizer, enough: int) -> int:
-    """About the least users a question for which that chance is beta."""
+    """Find about the least users per question for which that chance is beta."""
     low, high = 1, enough
     while high - low > max(high // 1000, 1):
         middle = (low + high) // 2
@@ -136,7 +136,7 @@ def zero_rates(d: int) -> list[float]:
 
 
 def _error(learner: NonAdaptive[Conjunction], answers: Any, zeros: Sequence[float]) -> float:
-    """Exactly: variables are independent. Losing a variable of the target is an error of 1."""
+    """Compute the error exactly: variables are independent; losing a target's variable costs 1."""
     kept = learner.conclude(answers).variables
     if not set(TARGET) <= set(kept):
         return 1.0

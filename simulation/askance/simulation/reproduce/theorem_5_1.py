@@ -38,7 +38,7 @@ MASKS = 16  # that the non-adaptive learner asks of
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """Both learners under the lazy oracle, and the leak of the oracle as printed."""
+    """Run both learners under the lazy oracle, and show the leak of the oracle as printed."""
     rows: list[Row] = []
     for d in (8, 16, 32):
         count = 20 if setting.quick else 128
@@ -76,7 +76,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def concepts_of(d: int, masks: int, seed: Seed) -> list[MaskedParity]:
-    """Random masks (all, where there are no more), each with both bits."""
+    """Draw random masks (all, if there are no more), each with both bits."""
     numbers = np.arange(1 << d) if masks >= 1 << d else None
     rng = generator(seed)
     bits = rng.integers(0, 2, (masks, d)) if numbers is None else numbers[:, None] >> np.arange(d)

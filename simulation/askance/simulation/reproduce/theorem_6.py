@@ -91,7 +91,7 @@ def printed(queries: int, trials: int, seed: Seed) -> Row:
 
 
 def examples(queries: int, tau: float) -> int:
-    """ln(2M/delta) / (2 tau^2)."""
+    """Compute ln(2M/delta) / (2 tau^2)."""
     return ceil(log(2 * queries / DELTA) / (2 * tau * tau))
 
 

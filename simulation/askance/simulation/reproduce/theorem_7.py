@@ -107,7 +107,7 @@ def printed(alpha: str, queries: int, trials: int, seed: Seed) -> Row:
 
 
 def printed_bound(alpha: Fraction, queries: int) -> float:
-    """(1/(alpha tau) + 1/tau^2) ln(2M/delta), the constant left out."""
+    """Compute (1/(alpha tau) + 1/tau^2) ln(2M/delta), the constant left out."""
     tau = float(COIN.working_tau)
     return (1 / (float(alpha) * tau) + 1 / tau**2) * log(2 * queries / DELTA)
 

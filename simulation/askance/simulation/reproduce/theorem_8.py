@@ -71,7 +71,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 class Flipped:
-    """Examples of the target whose label is flipped at a rate."""
+    """Draw examples of the target whose label is flipped at a rate."""
 
     def __init__(self, eta: Fraction, seed: Seed) -> None:
         self._eta, self._rng = float(eta), generator(seed)
@@ -131,7 +131,7 @@ def disagrees(hypothesis: Conjunction, rows: EncodedColumns) -> NDArray[np.bool_
 
 
 def error_of(hypothesis: Conjunction) -> float:
-    """Under the true labels, exactly: variables are fair bits."""
+    """Compute the error under the true labels, exactly: variables are fair bits."""
     one, other = set(hypothesis.variables), set(TARGET.variables)
     return float(0.5 ** len(one) + 0.5 ** len(other) - 2 * 0.5 ** len(one | other))
 

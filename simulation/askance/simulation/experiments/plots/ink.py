@@ -73,7 +73,10 @@ def across(axis: Any, values: Sequence[float]) -> None:
 
 
 def logarithmic(axes: Any) -> None:
-    """Upward, ticks at 1, 2 and 5 times powers of ten; at the powers alone if they are many."""
+    """Make the vertical axis logarithmic.
+
+    Ticks are at 1, 2 and 5 times powers of ten; at the powers alone if they are many.
+    """
     from matplotlib.ticker import LogLocator
 
     low, high = axes.get_ylim()
@@ -84,12 +87,12 @@ def logarithmic(axes: Any) -> None:
 
 
 def caption(figure: Any, text: str) -> None:
-    """Below the picture, what it does not say by itself."""
+    """Add an explanation below the picture."""
     figure.text(0.0, -0.01, text, fontsize=8, color="#555555", ha="left", va="top")
 
 
 def legend_beside(axes: Any, title: str | None = None, **what: Any) -> None:
-    """On the right of the axes, where it hides nothing."""
+    """Put the legend on the right of the axes, where it hides nothing."""
     found = axes.legend(
         title=title, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9, **what
     )
@@ -98,7 +101,7 @@ def legend_beside(axes: Any, title: str | None = None, **what: Any) -> None:
 
 
 def short(value: float, digits: int = 4) -> str:
-    """1,000,000 as 1M; small numbers as they are."""
+    """Format 1,000,000 as 1M; small numbers as they are."""
     for unit, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= unit:
             return f"{value / unit:.{digits}g}{letter}"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def picture(simulation: Simulation, kind: str) -> Picture:
-    """Trial 0 in a picture.
+    """Draw a picture of trial 0.
 
     Args:
       simulation: result of `simulate`.

@@ -20,7 +20,7 @@ from askance.simulation.experiments.designs import BEST
 
 Value = str | int | float | Decimal | Fraction
 Grid = Mapping[str, Any]
-"""By name, one value or several: `epsilon`, `users`, `beta`, `randomizer`, and parameters."""
+"""Values by name, one or several: `epsilon`, `users`, `beta`, `randomizer`, and parameters."""
 
 _SEED_BYTES = 8  # less the top bit, so that tables of 64-bit numbers can hold it
 
@@ -44,7 +44,7 @@ class People:
     def of(
         cls, population: str | None, data: Path | None, schema: Path | None, label: str | None
     ) -> People:
-        """With the digest of its files.
+        """Make the value, with the digest of its files.
 
         Raises:
           InvalidParameter: a file that is not there.
@@ -108,7 +108,7 @@ class Cell:
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:_SEED_BYTES], "big") >> 1
 
     def __str__(self) -> str:
-        """In a few words, for complaints."""
+        """Format the cell in a few words, for errors."""
         users = "" if self.users is None else f", {self.users:,} users"
         settings = "".join(f", {name}={value}" for name, value in self.settings)
         return f"{self.learner} at epsilon {self.epsilon}{users}{settings} ({self.randomizer})"
@@ -203,7 +203,7 @@ def _randomizer(value: Value | None) -> str:
 
 
 def _decimal(number: Fraction) -> str:
-    """Whole nano-nats, without zeros that say nothing."""
+    """Format whole nano-nats, without trailing zeros."""
     return f"{Decimal(number.numerator) / number.denominator:f}"
 
 

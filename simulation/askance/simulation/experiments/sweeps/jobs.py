@@ -102,7 +102,7 @@ def run_job(job: Job) -> Row:
 
 
 def _asked_for(job: Job) -> Row:
-    """All of a row's names, with what is known before the trial."""
+    """Return all of a row's names, with what is known before the trial."""
     cell = job.cell
     return {
         "cell": cell.digest,

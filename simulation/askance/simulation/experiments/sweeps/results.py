@@ -84,7 +84,7 @@ class Sweep:
 
     @classmethod
     def read(cls, path: Path | str) -> Sweep:
-        """From a *.jsonl file, which a sweep may still be writing.
+        """Read a *.jsonl file, which a sweep may still be writing.
 
         Raises:
           InvalidParameter: no such file, or one of something else.
@@ -204,7 +204,7 @@ def level(value: object) -> Level:
 
 
 def _order(value: Level) -> tuple[int, float, str]:
-    """None first, numbers by size, then text."""
+    """Return a sort key: None first, numbers by size, then text."""
     if value is None:
         return 0, 0.0, ""
     return (2, 0.0, value) if isinstance(value, str) else (1, value, "")

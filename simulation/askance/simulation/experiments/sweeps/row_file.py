@@ -16,7 +16,7 @@ from askance.client.errors import InvalidParameter
 Row = dict[str, Any]
 
 _OPENING = '{"cell": "'
-"""What every row begins with, so that a torn row is distinguished from other text."""
+"""First bytes of every row, so that a torn row is distinguished from other text."""
 
 
 class RowFile:

@@ -119,7 +119,7 @@ def _path(path: Path | str | None) -> Path | None:
 
 
 def _rows_path(out: Path) -> Path:
-    """Where rows are kept while the sweep goes on."""
+    """Return the path of the rows while the sweep runs."""
     if out.suffix not in (".jsonl", ".parquet"):
         raise InvalidParameter(f"expected a file named *.jsonl or *.parquet, found {out}")
     if not out.parent.is_dir():

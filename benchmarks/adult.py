@@ -287,7 +287,7 @@ def _unseen(people: Population) -> EncodedColumns:
 
 
 def draw(table: Sequence[Row], path: Path) -> None:
-    """Accuracy against epsilon, a panel a population."""
+    """Draw accuracy against epsilon, one panel per population."""
     from matplotlib.figure import Figure
 
     sizes = sorted({row.users for row in table})

@@ -54,7 +54,7 @@ def one_predicate(users: int) -> tuple[Study, Population]:
 
 
 def parity(users: int) -> tuple[Study, Population]:
-    """MASKED-PARITY, its users generated."""
+    """Make MASKED-PARITY and its generated users."""
     people = masked_parity(users, Seed.of(0), 64)
     return Study(ask.learners.masked_parity(people.schema), people.schema, epsilon="1"), people
 
@@ -101,7 +101,7 @@ def tasks() -> dict[str, float]:
 
 
 def measured(users: int) -> dict[str, Any]:
-    """All of it."""
+    """Measure all parts."""
     began = time.perf_counter()
     import_ray()
     imported = time.perf_counter()

@@ -59,12 +59,12 @@ def best(work: Callable[[], object], repeats: int) -> float:
 
 
 def row(what: str, count: int, seconds: float) -> Row:
-    """In microseconds."""
+    """Format the costs, in microseconds."""
     return Row(what, count, seconds * 1e6, seconds * 1e6 / count)
 
 
 def ours(counts: Sequence[int]) -> list[Row]:
-    """Discrete Laplace and Gaussian, from the operating system's randomness."""
+    """Measure discrete Laplace and Gaussian draws, from the operating system's randomness."""
     words, scale = SystemWords(), Fraction(SCALE)
     found = []
     for count in counts:
@@ -77,7 +77,7 @@ def ours(counts: Sequence[int]) -> list[Row]:
 
 
 def choices(sizes: Sequence[int]) -> list[Row]:
-    """Both mechanisms of choice on scores that fall by one from candidate to candidate.
+    """Measure both mechanisms of choice on scores that fall by one per candidate.
 
     So only some 2 / epsilon of them are near the best, and most draws are turned down.
     """
@@ -92,7 +92,7 @@ def choices(sizes: Sequence[int]) -> list[Row]:
 
 
 def opendp(python: Path, counts: Sequence[int]) -> list[Row]:
-    """OpenDP's discrete Laplace, in its own environment."""
+    """Measure OpenDP's discrete Laplace, in its own environment."""
     command = [str(python), str(PEER), str(SCALE), *map(str, counts)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
     spent: dict[str, float] = json.loads(done.stdout)

@@ -129,7 +129,7 @@ class Parts:
         self._restarts = restarts
 
     def tasks(self, epsilon: str) -> list[Task]:
-        """`restarts` fits a fold."""
+        """Return `restarts` fits per fold."""
         strength = self.problem.regularisation
         return [
             Task(place, epsilon, strength, 1 / (len(rows) * float(strength)), 1000 * place + again)

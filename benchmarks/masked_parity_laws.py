@@ -104,11 +104,14 @@ class Printed:
         return int(self.plan.groups[0].users)
 
     def most_for_zero(self, users: int) -> int:
-        """Up to how many times "yes" the learner reads r_j = 0: an answer of at most tau."""
+        """Return the greatest number of "yes" that the learner reads as r_j = 0.
+
+        An answer of at most tau.
+        """
         return floor(users * self._threshold)
 
     def failure(self, users: int, batches: int) -> Failure:
-        """Exact, whatever the batches."""
+        """Compute the exact probability, for any batches."""
         from scipy.special import bdtr, bdtrc  # slow to import, and only needed here
 
         most = self.most_for_zero(users)
@@ -183,7 +186,7 @@ class Ours:
 
 
 def record_weights(masks: Masks) -> Floats:
-    """P[(i, b, y)] for each mask, in the order of the records below: 4 records for each i.
+    """Compute P[(i, b, y)] for each mask, in the order of the records below: 4 records for each i.
 
     i is uniform and b a fair bit. With b = 1, y is (-1)^(r_i); with b = 0 it is a fair sign, for
     <r,x> + a is a fair bit (but for r = 0; no question of round 1 reads y where b = 0).
@@ -230,7 +233,7 @@ def _plus_counts(
 
 
 def _of_points(points: NDArray[np.int64], masks: Masks) -> Floats:
-    """0 or 1 a trial: a bit is read as 1 if fewer reports point to + than to -."""
+    """Return 0 or 1 per trial: a bit is read as 1 if fewer reports point to + than to -."""
     wrong = (points < 0) != (masks == 1)
     return np.asarray(wrong.any(axis=1), dtype=np.float64)
 

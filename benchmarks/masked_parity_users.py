@@ -169,7 +169,7 @@ def least_users(scheme: Scheme, effort: Effort) -> Measured:
 
 
 def compare(epsilon: str, d: int, effort: Effort) -> Row:
-    """Both schemes at one eps and d."""
+    """Compare both schemes at one eps and d."""
     ours, printed = Ours(d, epsilon), Printed(d, epsilon)
     return Row(
         epsilon=epsilon,

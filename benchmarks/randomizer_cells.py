@@ -161,7 +161,7 @@ def frequency_rows(
 def signed_rows(
     epsilons: Sequence[float], sizes: Sequence[int], repetitions: int
 ) -> Iterator[SignedRow]:
-    """Every family at each number of values and epsilon."""
+    """Measure every family at each number of values and epsilon."""
     for d in sizes:
         schema = Schema("signed values", 1, cell=Integer(0, 2 * d))
         query, tau = signed(schema["cell"]), Fraction(1, 2 * d)

@@ -41,7 +41,7 @@ class Claim:
 
 
 def of_means(rows: Sequence[MeanRow]) -> Iterator[Claim]:
-    """Minimax is C^2, the others are at the dual's bound; what is measured is what is stated."""
+    """Compare means: minimax with C^2, others with the dual's bound, measured with stated."""
     by = {name: [row for row in rows if row.objective == name] for name in _objectives(rows)}
     yield from _most(
         "means: |minimax - C^2|",
@@ -77,7 +77,10 @@ def of_means(rows: Sequence[MeanRow]) -> Iterator[Claim]:
 
 
 def of_frequencies(rows: Sequence[FrequencyRow], peers: Sequence[Accuracy]) -> Iterator[Claim]:
-    """Near subset selection's optimum, and unbiased; what peers renormalise is not."""
+    """Compare frequencies with subset selection's optimum, and check that they are unbiased.
+
+    Peers' renormalised frequencies are biased.
+    """
     for k, bound in NEAR_OPTIMUM.items():
         mine = [row for row in rows if row.k == k and 0.5 <= row.eps <= 4]
         yield from _most(

@@ -100,7 +100,7 @@ class DeviceRow:
 
 
 def cases() -> Iterator[Case]:
-    """Every family at its largest, and the largest questions."""
+    """Generate every family at its largest, and the largest questions."""
     bit = Schema("bit", 1, yes=Bit())
     yes = predicate(bit["yes"] == 1)
     yield Case("predicate", bit, {"yes": 1}, yes, randomized_response(NAT))

@@ -102,7 +102,7 @@ def skewed() -> People:
 
 
 def of_adult(file: Path) -> list[People]:
-    """Two columns of Adult, scaled to [-1, 1]."""
+    """Return two columns of Adult, scaled to [-1, 1]."""
     with file.open(encoding="utf-8", newline="") as lines:
         rows = list(csv.DictReader(lines))
     found = []

@@ -97,7 +97,7 @@ def of_frequencies(rows: Sequence[FrequencyRow], peers: Sequence[Accuracy], path
 
 
 def _of_peers(axes: Any, rows: Sequence[Accuracy]) -> None:
-    """Raw estimates in grey; what is clipped, projected or kept within bounds, so biased, pale."""
+    """Draw raw estimates in grey; clipped, projected or bounded ones, which are biased, pale."""
     for peer, marker in _PEERS.items():
         for raw, colour, what in ((True, _GREY, "raw"), (False, _LIGHT, "biased")):
             mine = [row for row in rows if row.peer == peer and (row.estimate == "raw") == raw]

@@ -37,7 +37,7 @@ class Measured(Protocol):
 
 
 def show(found: Measured) -> None:
-    """Every section that is not empty."""
+    """Print every section that is not empty."""
     console = Console(width=_WIDTH)
     if found.means:
         console.print(_of_means(found.means, found.peers))
@@ -202,7 +202,7 @@ def _peer(row: Accuracy | None) -> str:
 
 
 def _bias(bias: float, error: float) -> tuple[str, str]:
-    """With its standard error, and in units of that."""
+    """Format the bias with its standard error, and in units of that."""
     return f"{bias:+.1e} ± {error:.0e}", f"{abs(bias) / error:.1f}"
 
 

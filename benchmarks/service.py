@@ -99,7 +99,7 @@ def rounds(kind: str, streams: int, count: int) -> float:
 
 
 def check_ins(kind: str, load: str, calls: int) -> float:
-    """Unary calls a second."""
+    """Measure unary calls per second."""
     with serving(kind, calls) as (server, address):
         if load == "deliver":
             server.tell("open")
@@ -136,7 +136,7 @@ def connections(kind: str, count: int, processes: int = 2) -> dict[str, Any]:
 
 
 def measure(streams: int, count: int, calls: int, devices: int) -> dict[str, Any]:
-    """All of it, durable and raw side by side."""
+    """Measure all parts, durable and raw side by side."""
     told: dict[str, Any] = {"cores": os.cpu_count(), "fdatasync_ms": fdatasync_ms()}
     raw, durable = (rounds(kind, streams, count) for kind in ("raw", "durable"))
     told["rounds"] = {"streams": streams, "raw": raw, "durable": durable, "ratio": durable / raw}

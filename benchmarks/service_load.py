@@ -95,7 +95,7 @@ class Answers:
 async def participate(
     address: str, ordinals: range, own_connections: bool, lost: dict[str, int]
 ) -> None:
-    """Every device's stream, until the server ends it; calls that fail are counted by status."""
+    """Run every device's stream until the server ends it; failed calls are counted by status."""
     answers = Answers()
     count = len(ordinals) if own_connections else SHARED_CHANNELS
     channels = [
@@ -130,7 +130,7 @@ async def participate(
 
 
 async def check_in(address: str, ordinals: range, deliver: bool) -> dict[str, float]:
-    """Unary calls: each device fetches what it is asked, and, if it is to, delivers the answers.
+    """Run unary calls: every device fetches its requests and, if told to, delivers the answers.
 
     Only the second half is timed where answers are delivered.
     """

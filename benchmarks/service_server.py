@@ -192,7 +192,7 @@ class Raw:
         return asyncio.run_coroutine_threadsafe(self._rounds(first, count), self._loop).result()
 
     def open(self) -> None:
-        """Unary calls need nothing."""
+        """Do nothing: unary calls need no preparation."""
 
     def stop(self) -> None:
         """End it."""

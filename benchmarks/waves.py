@@ -124,7 +124,7 @@ def measured(case: Case, waves: int, trials: int) -> Row:
 def _tallies(
     planned: RoundPlan, shares: Sequence[float], rng: np.random.Generator, trials: int
 ) -> tuple[NDArray[np.int64], list[int]]:
-    """For each wave, drawn for every trial, its tally; and the waves' sizes."""
+    """Draw the waves' tallies for every trial, and return them with the waves' sizes."""
     (group,) = planned.groups
     ends = prefixes(group.users, planned.waves)
     sizes = [end - before for end, before in zip(ends, (0, *ends), strict=False)]

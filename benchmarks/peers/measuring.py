@@ -103,7 +103,7 @@ class Size:
     repetitions: int
 
     def of(self, effort: str) -> Size:
-        """All of it, or, where it is quick, about a fiftieth."""
+        """Return the whole size, or about a fiftieth if it is quick."""
         if effort == "full":
             return self
         return Size(max(self.n // 10, 50), max(self.repetitions // 5, 3))

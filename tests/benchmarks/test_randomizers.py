@@ -31,7 +31,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Load:
 
 @pytest.fixture
 def program(load: Load, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """In miniature: tables of 5 levels, few people and cells."""
+    """Load the program in miniature: tables of 5 levels, few users and cells."""
     module: ModuleType = load("randomizers")
     small = replace(module.QUICK, cells=(16, 64), values=(4,), means=20)
     monkeypatch.setattr(module, "QUICK", small)

@@ -35,7 +35,7 @@ rich = { type = "label", labels = ["no", "yes"] }
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """People whose riches hang on their age and hours; bits of which y is a parity."""
+    """Write users whose income depends on age and hours, and bits of which y is a parity."""
     found = tmp_path_factory.mktemp("curate")
     rng = np.random.default_rng(8)
     age, hours = rng.integers(20, 80, PEOPLE), rng.integers(0, 161, PEOPLE) / 2

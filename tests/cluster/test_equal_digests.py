@@ -25,7 +25,7 @@ OFTEN = Misbehaviour(absent=".1", dropout=".2", offline=".1", liars=".001")
 
 @cache
 def trial(learner: str, users: int, seed: int, troubled: bool, fleet: str, workers: int) -> Trial:
-    """Troubled: devices stay away and lie, and records change between rounds."""
+    """Run a trial; if troubled, devices are absent or lie, and records change between rounds."""
     root = Seed.of(seed)
     made = named(learner, epsilon="8", users=users, settings=SETTINGS.get(learner, {}))
     people = made.people(root / "population")

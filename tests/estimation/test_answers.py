@@ -98,7 +98,7 @@ def truth(question: Question, shares: Shares) -> list[Fraction]:
 def outcomes(
     randomizer: Randomizer, shares: Shares, n: int
 ) -> Iterator[tuple[np.ndarray, Fraction]]:
-    """Every tally of n reports of a population, with its probability."""
+    """Generate every tally of n reports of a population, with its probability."""
     alphabet = list(randomizer.alphabet())
     chance = {
         report: sum(

@@ -91,7 +91,7 @@ def moments(of: World, names: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def little_loss(of: World, hypothesis: Any) -> None:
-    """J(found) < J(best) + m tau (2 + |found|^2 + |best|^2), as `ridge_regression` says."""
+    """Check J(found) < J(best) + m tau (2 + |found|^2 + |best|^2), as in `ridge_regression`."""
     matrix = moments(of, [*hypothesis.columns, hypothesis.scaled])
     ridge = np.diag([0.0, *([hypothesis.penalty] * len(hypothesis.columns))])
 
@@ -107,7 +107,7 @@ def little_loss(of: World, hypothesis: Any) -> None:
 
 
 def much_variance(of: World, hypothesis: Any) -> None:
-    """At least the best directions' variance less 2 k D (3 tau + tau^2)."""
+    """Check for at least the best directions' variance less 2 k D (3 tau + tau^2)."""
     names, tau = numbers_of(hypothesis.schema), tau_of(of)
     matrix = moments(of, names)
     covariance = matrix[1:, 1:] - np.outer(matrix[0, 1:], matrix[0, 1:])
@@ -120,7 +120,7 @@ def much_variance(of: World, hypothesis: Any) -> None:
 
 
 def probabilities(of: World, hypothesis: Any) -> None:
-    """Priors are the mean of class shares, each a sum of cells of tables that are off by little."""
+    """Check the priors: means of class shares, each a sum of cells of tables with small errors."""
     table = hypothesis.predict_proba(of.rows)
     assert table.shape == (ROWS, 2)
     assert table.sum(axis=1) == pytest.approx(np.ones(ROWS))
@@ -138,7 +138,7 @@ def right_ranks(of: World, hypothesis: Any) -> None:
 
 
 def little_error_in_all(of: World, hypothesis: Any) -> None:
-    """Over all ranges; the raw answers are within tau each, the consistent ones no worse in all."""
+    """Check all ranges: raw answers are within tau each, consistent ones no worse in all."""
     questions = next(of.learner.run()).questions
     truth = [[float(share) for share in expectations(asked, of.rows)] for asked in questions]
 

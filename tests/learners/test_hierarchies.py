@@ -16,7 +16,7 @@ Array = NDArray[Any]
 
 
 def sums(tree: Hierarchy, leaves: Array) -> list[Array]:
-    """Every node by its definition: the cells j w .. (j + 1) w - 1, and the one apart."""
+    """Compute every node by definition: the cells j w .. (j + 1) w - 1, and the separate one."""
     cells = leaves[:-1]
     return [
         np.array(
@@ -27,7 +27,7 @@ def sums(tree: Hierarchy, leaves: Array) -> list[Array]:
 
 
 def matrix(tree: Hierarchy) -> Array:
-    """All nodes as sums of leaves, a row a node."""
+    """Return all nodes as sums of leaves, one row per node."""
     columns = [np.concatenate(sums(tree, leaf)) for leaf in np.eye(tree.cells + 1)]
     return np.stack(columns, axis=1)
 

@@ -91,7 +91,7 @@ def test_no_adversary_is_accused(people: list[int], seed: int) -> None:
 
 @adaptive("suspicious")
 def suspicious() -> Learning[float]:
-    """Oracle that knows the share to be at least a half."""
+    """Refuse an answer below 0.4, since the share is known to be at least a half."""
     yield Batch([NUMBER])
     (answer,) = yield Batch([SHARE])
     if answer.value < 0.4:

@@ -32,13 +32,13 @@ probabilities = st.floats(0.01, 0.99)
 
 
 def binomial_failure(n: int, p: float, shift: float) -> float:
-    """P[|W - p| >= shift] for W the mean of n coins of bias p."""
+    """Compute P[|W - p| >= shift] for W the mean of n coins of bias p."""
     counts = np.arange(n + 1)
     return float(binom.pmf(counts, n, p)[np.abs(counts / n - p) >= shift - 1e-12].sum())
 
 
 def ternary_failure(n: int, up: float, down: float, shift: float) -> float:
-    """P[|W - (up - down)| >= shift] for W the mean of n terms +1, -1, 0."""
+    """Compute P[|W - (up - down)| >= shift] for W the mean of n terms +1, -1, 0."""
     law = np.array([1.0])
     for _ in range(n):
         law = np.convolve(law, [down, 1 - up - down, up])
@@ -247,7 +247,7 @@ def test_sizes_by_exact_tails_hold_at_every_jump_of_every_mass(
 
 
 def _trinomial_failure(n: int, up: float, down: float, shift: float) -> float:
-    """P[|S - n (up - down)| >= n shift], S's law by the discrete Fourier transform."""
+    """Compute P[|S - n (up - down)| >= n shift], S's law by the discrete Fourier transform."""
     size = 2 * n + 1
     turns = np.exp(2j * np.pi * np.arange(size) / size)
     law = np.fft.fft((1 - up - down + up * turns + down / turns) ** n).real / size
@@ -302,7 +302,7 @@ def test_the_sharp_bound_holds_wherever_users_elsewhere_are(values: int, epsilon
 
 
 def _points_to_plus(randomizer: SignedSubsetSelection, level: int) -> Fraction:
-    """P[the report contains value 0 with +], by its alphabet."""
+    """Compute P[the report contains value 0 with +], by its alphabet."""
     reports = (report for report in randomizer.alphabet() if report[0] & 0x80)
     return sum((randomizer.probability(level, report) for report in reports), Fraction())
 
@@ -347,7 +347,7 @@ SCORED = Scored(((0.3, 0.2, 0.5), (0.1, 0.4, 0.5)), ((-1.0, 1.5, 0.0), (2.0, 0.0
 
 
 def scored_failure(n: int, part: float, value: int, tau: float) -> float:
-    """P[the mean score is off by tau], `part` of the users at level 1: over all counts."""
+    """Compute P[the mean score is off by tau], `part` of the users at level 1: over all counts."""
     law = (1 - part) * np.array(SCORED.rows[0]) + part * np.array(SCORED.rows[1])
     score = np.array(SCORED.scores[value])
     first, second = np.meshgrid(np.arange(n + 1), np.arange(n + 1))

@@ -17,7 +17,7 @@ def saw(point: Reals) -> Reals:
 
 
 def enclosed(left: Reals, right: Reals) -> Reals:
-    """Above the saw everywhere on an interval: a slope of 7 from the better of its ends."""
+    """Bound the saw from above on an interval: a slope of 7 from the better of its ends."""
     return np.maximum(saw(left), saw(right)) + STEEPEST * (right - left)
 
 

@@ -21,7 +21,7 @@ SEED = Seed.of(11)
 
 
 def near(found: float, expected: float, n: int = N) -> bool:
-    """Within Hoeffding's bound at ALPHA: .0053 for N users."""
+    """Check Hoeffding's bound at ALPHA: .0053 for N users."""
     return abs(found - expected) <= sqrt(log(2 / ALPHA) / (2 * n))
 
 

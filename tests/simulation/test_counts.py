@@ -136,7 +136,7 @@ def law_of_sampler(randomizer: Randomizer, level_counts: Sequence[int]) -> Law:
 
 
 def law_of_users(randomizer: Randomizer, level_counts: Sequence[int]) -> Law:
-    """Every report of every user, by the probabilities that the randomizer states."""
+    """Enumerate every report of every user, by the probabilities that the randomizer states."""
     law = defaultdict[tuple[int, ...], float](float)
     users = [level for level, count in enumerate(level_counts) for _ in range(count)]
     for reports in product(list(randomizer.alphabet()), repeat=len(users)):

@@ -40,13 +40,13 @@ Row = tuple[int, ...]
 
 
 def table(people: Population) -> NDArray[np.int64]:
-    """All columns, shape (n_users, fields)."""
+    """Return all columns, shape (n_users, fields)."""
     columns = people.columns(0, people.size)
     return np.stack([np.asarray(columns.values[name]) for name in people.schema.fields], axis=1)
 
 
 def assert_law(rows: NDArray[np.int64], law: Mapping[Row, Fraction]) -> None:
-    """Chi-square over the rows that can be; what cannot be, is not."""
+    """Run a chi-square test over the possible rows; check that impossible ones do not occur."""
     assert sum(law.values()) == 1
     found = dict.fromkeys(law, 0)
     for row in map(tuple, rows.tolist()):

@@ -45,12 +45,12 @@ def rows(people: Population, start: int, stop: int) -> list[Mapping[str, Any]]:
 
 
 def values(people: Population, expression: Expression) -> NDArray[np.int64]:
-    """Which cell every user is in, by ordinal."""
+    """Return every user's cell, by ordinal."""
     return np.asarray(category(expression).evaluate(people.columns(0, people.size)))
 
 
 def bit(people: Population, condition: Expression) -> NDArray[np.bool_]:
-    """For every user whether a condition holds."""
+    """Return for every user whether a condition holds."""
     columns = people.columns(0, people.size)
     return np.asarray(predicate(condition).evaluate(columns)).astype(np.bool_)
 
@@ -64,7 +64,7 @@ def bits(people: Population) -> NDArray[np.bool_]:
 
 
 def assert_law(found: NDArray[np.int64], law: Sequence[Fraction]) -> None:
-    """Chi-square of counts against probabilities; fails by chance once in 1/ALPHA seeds."""
+    """Run a chi-square test of counts; it fails by chance once in 1/ALPHA seeds."""
     counts = np.bincount(found, minlength=len(law))
     assert len(counts) == len(law)
     expected = np.array([float(share) for share in law]) * len(found)

@@ -34,7 +34,7 @@ def written(folder: Path, content: str | bytes) -> Path:
 
 
 def rows(people: Population) -> list[Mapping[str, Any]]:
-    """Every user's encoded values, None for those that are missing."""
+    """Return every user's encoded values, None for missing ones."""
     columns = people.columns(0, people.size)
     records = [columns.record(place) for place in range(people.size)]
     return [

@@ -27,7 +27,7 @@ MECHANISMS: dict[str, dict[str, float]] = {
 
 
 def main(effort: str) -> Iterator[Accuracy]:
-    """Every mechanism at every epsilon."""
+    """Measure every mechanism at every epsilon."""
     peer: Any = importlib.import_module("diffprivlib.mechanisms")
     size = SIZE.of(effort)
     values = numbers(size.n)

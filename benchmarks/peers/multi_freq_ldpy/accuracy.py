@@ -36,7 +36,7 @@ class Listener:
 
 
 def main(effort: str) -> Iterator[Accuracy]:
-    """Every protocol with one report per user, at every epsilon and number of cells."""
+    """Measure every protocol with one report per user, at every epsilon and number of cells."""
     listener = Listener(_module("estimators.Histogram_estimator").MI)
     for name in ORACLES:
         _oracle(name).MI = listener

@@ -40,7 +40,7 @@ def _oracle(name: str) -> Any:
 
 
 def grr(k: int) -> Answer:
-    """k-ary randomized response."""
+    """Answer by k-ary randomized response."""
     peer = _oracle("GRR")
 
     def answer(values: list[int]) -> Shares:
@@ -52,7 +52,7 @@ def grr(k: int) -> Answer:
 
 
 def oue(k: int) -> Answer:
-    """Optimised unary encoding."""
+    """Answer by optimised unary encoding."""
     peer = _oracle("UE")
 
     def answer(values: list[int]) -> Shares:
@@ -64,7 +64,7 @@ def oue(k: int) -> Answer:
 
 
 def ss(k: int) -> Answer:
-    """Subset selection."""
+    """Answer by subset selection."""
     peer = _oracle("SS")
 
     def answer(values: list[int]) -> Shares:

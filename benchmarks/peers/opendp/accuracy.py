@@ -39,7 +39,7 @@ Estimate = Callable[[list[int]], Shares]
 
 
 def main(effort: str) -> Iterator[Accuracy]:
-    """Every mechanism at every epsilon."""
+    """Measure every mechanism at every epsilon."""
     dp: Any = importlib.import_module("opendp.prelude")
     dp.enable_features("contrib")
     for eps in EPSILONS[effort]:
@@ -57,7 +57,7 @@ def main(effort: str) -> Iterator[Accuracy]:
 
 
 def categorical(dp: Any, eps: float, k: int) -> Estimate:
-    """k-ary randomized response."""
+    """Make k-ary randomized response."""
     truthful = math.exp(eps) / (k - 1 + math.exp(eps))
     other = (1 - truthful) / (k - 1)
     measurement = dp.m.make_randomized_response(list(range(k)), truthful)
@@ -70,7 +70,10 @@ def categorical(dp: Any, eps: float, k: int) -> Estimate:
 
 
 def bit_vector(dp: Any, eps: float, k: int) -> Estimate:
-    """Symmetric unary encoding: one bit of k is set, and each is flipped with probability f / 2."""
+    """Make symmetric unary encoding.
+
+    One bit of k is set, and each is flipped with probability f / 2.
+    """
     f = 2 / (math.exp(eps / 2) + 1)
     domain = dp.bitvector_domain(max_weight=1)
     measurement = dp.m.make_randomized_response_bitvec(domain, dp.discrete_distance(), f=f)

@@ -36,7 +36,7 @@ PROTOCOLS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 
 
 def main(effort: str) -> Iterator[Accuracy]:
-    """Every protocol at every epsilon and number of cells."""
+    """Measure every protocol at every epsilon and number of cells."""
     warnings.simplefilter("ignore")
     random.seed(SEED)
     np.random.seed(SEED)  # what the peer draws from

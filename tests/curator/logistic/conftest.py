@@ -23,7 +23,7 @@ class Noise:
     printed: bool
 
     def log_density(self, points: Floats) -> Floats:
-        """At points, shape (m, d); shape (m,)."""
+        """Compute the density's logarithm at points of shape (m, d); shape (m,)."""
         dimension = points.shape[1]
         lengths = np.linalg.norm(points, axis=1)
         sphere = np.log(2) + dimension / 2 * np.log(np.pi) - gammaln(dimension / 2)
@@ -54,7 +54,7 @@ class Released:
         return pulls - data.count * self.strength * points
 
     def log_density(self, data: Examples, points: Floats) -> Floats:
-        """At points, shape (m, d); shape (m,)."""
+        """Compute the density's logarithm at points of shape (m, d); shape (m,)."""
         if not self.tilts:
             return self.noise.log_density(points - minimise(data, self.strength))
         margins = points @ data.signed.T

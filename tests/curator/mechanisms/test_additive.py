@@ -32,7 +32,7 @@ def words(name: str) -> SeededWords:
 
 
 def laplace_tail(mechanism: Laplace, reach: int) -> Decimal:
-    """P[|k| > reach], by summing the rest of the probabilities."""
+    """Compute P[|k| > reach], by summing the rest of the probabilities."""
     with localcontext(prec=60):
         scale = Decimal(mechanism.scale.numerator) / mechanism.scale.denominator
         weights = [(-abs(Decimal(k)) / scale).exp() for k in range(-3000, 3001)]

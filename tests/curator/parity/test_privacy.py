@@ -49,7 +49,7 @@ def examples(data: Sequence[Example]) -> Examples:
 
 
 def data_sets() -> Sequence[tuple[Example, ...]]:
-    """All of them but for order: the coins are independent and alike for all examples."""
+    """List all data sets up to order: the coins are independent and alike for all examples."""
     return list(combinations_with_replacement(KINDS, N))
 
 

@@ -40,7 +40,7 @@ def words(name: str) -> SeededWords:
 
 
 def income(name: str, people: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """People whose label hangs on four columns of eight, none of which says much by itself."""
+    """Make records whose label depends on four columns of eight, weakly on any single one."""
     rng = np.random.default_rng(int.from_bytes((Seed.of(1) / name).key, "big"))
     x = rng.random((people, 8))
     score = 2 * x[:, 0] + 1.5 * x[:, 1] + x[:, 2] - 1.5 * x[:, 3] + rng.normal(0, 0.4, people)
@@ -77,7 +77,7 @@ class TestPrivacy:
 
 
 def law(boosting: Boosting, data: tuple[tuple[int, int], ...]) -> list[Decimal]:
-    """P[first, second] for each pair of four stumps, by the mechanism's own probabilities."""
+    """Compute P[first, second] for each pair of four stumps, by the mechanism's own law."""
     family = Stumps([[0.5, 1.5]])
     x, y = np.array(data)[:, :1].astype(float), np.array(data)[:, 1]
     everybody, mechanism = np.arange(family.size), boosting.mechanism

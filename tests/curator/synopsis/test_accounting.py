@@ -35,7 +35,7 @@ MANY = QuerySet(1760, Fraction(1, 10_000), 1)
 
 
 def implied_delta(rho: float, epsilon: float) -> float:
-    """Canonne, Kamath, Steinke, Corollary 13, over a fine grid of orders."""
+    """Compute Canonne, Kamath, Steinke, Corollary 13, over a fine grid of orders."""
     orders = 1 + np.exp(np.linspace(-5, 10, 200_001))
     logs = (
         (orders - 1) * (orders * rho - epsilon)

@@ -35,7 +35,7 @@ PAIRS = Marginals(BITS, 2)
 
 
 def skewed(n: int) -> Histogram:
-    """Six bits of a chain: each is most often the one before."""
+    """Make six bits of a chain: each is most often the one before."""
     rng = np.random.default_rng(5)
     table = np.empty((n, 6), dtype=np.int64)
     table[:, 0] = rng.random(n) < 0.7

@@ -29,7 +29,7 @@ N = 40
 
 
 def middles(databases: NDArray[np.int64]) -> NDArray[np.float64]:
-    """No means: the larger of two shares, their distance, and a share that is capped."""
+    """Compute no means: the larger of two shares, their distance, and a share that is capped."""
     shares = databases / databases.sum(axis=1, keepdims=True)
     return np.stack(
         [

@@ -171,7 +171,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     last = rows[-1]
     line = [last["seconds"] * one / last["users"] for one in users]
     seconds.loglog(users, line, "--", color="grey", label="in proportion to the last")
-    seconds.set(xlabel="users", ylabel="seconds", title="One predicate, everybody asked")
+    seconds.set(xlabel="users", ylabel="seconds", title="One predicate, all users asked")
     seconds.legend()
     held = [row["peak_memory_mb"] for row in rows]
     memory.semilogx(users, held, "o-")

@@ -44,7 +44,7 @@ def of_means(rows: Sequence[MeanRow], peers: Sequence[Accuracy], path: Path) -> 
             )
             if objective == "conditional":
                 limit = [row.limit for row in mine]
-                axes.plot(eps, limit, "k:", lw=1.4, label="limit, whoever is asked")
+                axes.plot(eps, limit, "k:", lw=1.4, label="limit, for any users")
         if people == "skewed":
             _of_peers(axes, [row for row in peers if row.question == "mean"])
         axes.set_title(f"mean: {people}", loc="left")

@@ -101,7 +101,7 @@ def _of_frequencies(rows: Sequence[FrequencyRow], peers: Sequence[Accuracy]) -> 
 
 def _of_biases(rows: Sequence[FrequencyRow], peers: Sequence[Accuracy]) -> Table:
     """Return a table of ours, and of each peer's most biased protocol per kind of estimate."""
-    table = _table("The mean error of a cell that nobody is in", ["whose", "protocol", "estimate"])
+    table = _table("The mean error of an empty cell", ["whose", "protocol", "estimate"])
     for name in ("k", "eps", "n", "n x MSE", "bias", "in SE"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
@@ -122,7 +122,7 @@ def _of_biases(rows: Sequence[FrequencyRow], peers: Sequence[Accuracy]) -> Table
 
 
 def _of_signed(rows: Sequence[SignedRow]) -> Table:
-    table = _table("Signed values, everybody at one: n x MSE, averaged over values", ["randomizer"])
+    table = _table("Signed values, all users at one: n x MSE, averaged over values", ["randomizer"])
     for name in ("d", "eps", "exact", "C^2 - 1/d", "8/(e-1)", "measured", "plan", "with a promise"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:

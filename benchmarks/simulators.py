@@ -1,9 +1,9 @@
 """Users simulated per second: our fleets beside other simulators, on the same question.
 
-Two questions: one predicate, and the share of each of 1,024 cells; eps = 1, and the same people for
-everybody. Each figure is a whole question: randomized, aggregated and decoded; the best of three
-rounds, imports and the making of data excluded. Ours is a whole study, so planning, signatures,
-accounts and the transcript are in it. Peers live in environments of their own
+Two questions: one predicate, and the share of each of 1,024 cells; eps = 1, and the same users for
+all simulators. Each figure is a whole question: randomized, aggregated and decoded; the best of
+three rounds, imports and the making of data excluded. Ours is a whole study, so planning,
+signatures, accounts and the transcript are in it. Peers live in environments of their own
 (`peers_environments.py` says how they are made) and are timed inside them, one after the other:
 
     python benchmarks/simulators.py --peers ENVS [--quick] [--json]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from askance.client.addresses import Address
 
 NAME = "aggregator"
-SUMMARY = "an aggregator of your own: init, serve, token, status"
+SUMMARY = "run an aggregator of your own: init, serve, token, status"
 DESCRIPTION = "The commands of an aggregator's operator. Start with: askance aggregator init DIR"
 
 _LISTEN = "127.0.0.1:7443"

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from askance.simulation.curation import Told
 
 NAME = "curate"
-SUMMARY = "a trusted curator's learner on a data file"
+SUMMARY = "run a trusted curator's learner on a data file"
 DESCRIPTION = (
-    "Runs a learner on data that have been handed over, and releases what it learns privately. "
+    "Runs a learner on data that a curator holds, and releases its result privately. "
     "Bounds and labels are stated, by --schema or by --set. Draws from the operating system's "
     "randomness, unless a seed makes it an experiment."
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 NAME = "device"
-SUMMARY = "a device or a gateway of your own: init, enroll, run, status, history, verify"
+SUMMARY = "run a device or a gateway of your own: init, enroll, run, status, history, verify"
 DESCRIPTION = "The commands of a device's owner; `python -m askance.client` has them alone."
 
 

@@ -10,7 +10,7 @@ from askance.simulation.cli.output import Failure, counted, fail, print_json, sc
 from askance.simulation.cli.tables import table
 
 NAME = "plan"
-SUMMARY = "number of users that a learner needs per round, before any user is asked"
+SUMMARY = "compute the users that a learner needs per round, before any is asked"
 DESCRIPTION = (
     "Computes how many users each round of a learner needs at an epsilon, how they are asked and"
     " by which randomizer. With --users it exits with 3 when they are too few."

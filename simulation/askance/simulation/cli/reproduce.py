@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from askance.simulation.reproduce import Reproduction
 
 NAME = "reproduce"
-SUMMARY = "a theorem, table or figure of the papers, beside what is measured"
+SUMMARY = "reproduce a theorem, table or figure of the papers by measurement"
 DESCRIPTION = (
-    "Prints what the paper says, what is true instead where the print is not, and what is "
-    "measured here. Exits with 1 where it does not hold."
+    "Prints the paper's statement, its correction if the print is wrong, and the measurements. "
+    "Exits with 1 if the statement does not hold."
 )
 
 

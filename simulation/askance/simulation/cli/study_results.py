@@ -33,7 +33,9 @@ def tell_result(console: Console, result: dict[str, Any]) -> None:
         f" mean {epsilon['mean_spent']:.4g}"
     )
     if not result["reconciled"]:
-        console.print("what devices say they have spent is not what they were asked for")
+        console.print(
+            "the spending that devices report differs from the charges they were asked for"
+        )
     console.print(result["privacy"], markup=False)
     if result["bounds"]:
         tell_bounds(console, result["bounds"])

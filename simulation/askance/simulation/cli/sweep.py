@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from askance.simulation.experiments.sweeps import Summary, Sweep
 
 NAME = "sweep"
-SUMMARY = "a learner on a grid of settings, with many trials of each"
+SUMMARY = "run a learner on a grid of settings, with many trials of each"
 DESCRIPTION = (
     "Runs every combination of the values that are given, each trial on a seed of its own. With "
     "--out it can be stopped at any moment; the same command goes on where it was. A plan that is "
-    "refused, for too few users say, is a result and told as one."
+    "refused, for too few users say, is a result and reported as one."
 )
 
 

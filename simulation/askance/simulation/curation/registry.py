@@ -46,7 +46,7 @@ _ENTRIES = (
     Entry(
         "histogram",
         "histogram",
-        "how many people are in each cell of a column, by the Laplace mechanism",
+        "number of records in each cell of a column, by the Laplace mechanism",
         (
             Parameter("column", "which"),
             Parameter("bins", "of a column of numbers, dividing its bounds evenly", "10"),
@@ -66,7 +66,7 @@ _ENTRIES = (
         (
             Parameter("rounds", "how many stumps", "30"),
             Parameter("edge", "how far below 1/2 a stump's error is taken to be", "0.1"),
-            Parameter("cap", "nobody weighs more than so many times 1/n", "1"),
+            Parameter("cap", "greatest weight of a record, in units of 1/n", "1"),
             _CUTS,
         ),
     ),

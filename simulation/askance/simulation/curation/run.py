@@ -64,11 +64,13 @@ def curate(
     notes, guarantee = list(curated.notes), _guarantee(curated, float(budget), sheet.n)
     if seed is not None:
         notes.append("seeded: an experiment, not a release")
-        guarantee = "none: who knows the seed can draw the same; without --seed it would be private"
+        guarantee = (
+            "none: a reader with the seed can draw the same; without --seed it would be private"
+        )
     if guessed:
         notes.append(
-            "bounds and labels were taken from the data: what is released is not private, since"
-            " they say something of single people that no epsilon covers"
+            "bounds and labels were taken from the data: the release is not private, since"
+            " they reveal facts about single records that no epsilon covers"
         )
         guarantee = "none: bounds and labels were taken from the data"
     return Told(learner, sheet.n, float(budget), guarantee, curated, tuple(notes))

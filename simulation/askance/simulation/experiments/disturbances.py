@@ -61,9 +61,7 @@ def stayed_away(outcome: Outcome[object]) -> tuple[str, ...]:
         asked = sum(tally.asked for tally in tallies)
         came = sum(tally.answered + sum(n for _, n in tally.refusals) for tally in tallies)
         if came < asked:
-            notes.append(
-                f"round {number}: of {asked:,} requests {asked - came:,} found nobody there"
-            )
+            notes.append(f"round {number}: of {asked:,} requests {asked - came:,} found no device")
     more = len(notes) - _MOST
     return (*notes[:_MOST], f"and so in {more:,} more rounds") if more > 0 else tuple(notes)
 

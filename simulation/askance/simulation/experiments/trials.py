@@ -119,7 +119,7 @@ class Simulation:
     def notes(self) -> tuple[str, ...]:
         """Notes that a reader of trial 0 must know besides its numbers."""
         first = self.trials[0]
-        silent = ("nobody answered: the hypothesis is empty",) if not first.outcome.answers else ()
+        silent = ("no user answered: the hypothesis is empty",) if not first.outcome.answers else ()
         people = first.population
         return (*silent, *first.notes, *people.notes, *absences(first.transcript, people))
 

@@ -201,7 +201,7 @@ class TestMoving:
 
     def test_a_population_that_does_not_fit_is_refused(self) -> None:
         people = conjunctions(100, SEED)
-        with pytest.raises(InvalidParameter, match="expected a population of the schema 'conjunctions', got 'numbers'"):
+        with pytest.raises(InvalidParameter, match="schema 'conjunctions', got 'numbers'"):
             people.moving_to(numbers(100, SEED), "0.1")
         with pytest.raises(
             InvalidParameter, match="expected 100 users or more to become, found 99"
@@ -269,5 +269,5 @@ class TestByName:
         chosen = {"epsilon": 1, "data": path, "label": "income"}
         people = named("frequency", settings={"label-noise": "1"}, **chosen).people(SEED)  # type: ignore[arg-type]  # the types of keywords in a dict
         assert column(people, "income").tolist() == [0, 1, 0]
-        with pytest.raises(InvalidParameter, match="expected a generated population, got a data file"):
+        with pytest.raises(InvalidParameter, match="generated population, got a data file"):
             named("frequency", settings={"drift": "1"}, **chosen).people(SEED)  # type: ignore[arg-type]  # as above

@@ -1,10 +1,10 @@
 """Adult (census income): three classifiers in the local model beside scikit-learn and a curator.
 
-A fifth of the people, the same in every run, are held out: they are nobody's users, and accuracy is
+A fifth of the people, the same in every run, are held out: they belong to no user, and accuracy is
 measured on them. All others are users; "resampled" populations draw them with replacement, to show
 where the local model catches up. Every learner has the same encodings everywhere: bins and scales
-follow from the schema below, which is public (the census's own categories, and bounds that anybody
-would give; more is clamped), and not from people's values. Settings (a depth, levels, a rate) were
+follow from the schema below, which is public (the census's own categories, and bounds from common
+knowledge; more is clamped), and not from users' values. Settings (a depth, levels, a rate) were
 chosen once, by exact answers and a few runs, and are the same for all epsilons. In the local model
 users are divided evenly over all questions of all rounds, so each answers once, at the whole
 epsilon. The curator asks the same questions, each of a part of the rows as large, and adds exact
@@ -90,7 +90,9 @@ class Row:
     """A learner on a population at an epsilon; accuracies are on the held-out people.
 
     Args:
-        learner: which; users: how many; epsilon: each user's whole budget.
+        learner: which.
+        users: how many.
+        epsilon: each user's whole budget.
         majority: of a hypothesis that knows the commoner class only.
         scikit_learn: not private, on the people, with the same encodings.
         exact: this learner with the people's exact answers.
@@ -121,7 +123,7 @@ class Row:
 
     @property
     def beats_the_majority(self) -> bool:
-        """Whether it is better, on the mean, than to say the same of everybody."""
+        """Return whether it is better, on the mean, than the constant majority label."""
         return self.local > self.majority
 
 
@@ -139,8 +141,11 @@ class EvenCurator:
         self._epsilon, self._words = Fraction(str(epsilon)), SeededWords(seed)
 
     def answer(self, batch: Batch) -> Answers:
-        """Each question by the next part; intervals are joint, and for the rows at hand, as those
-        of the local model are for the users at hand."""
+        """Answer each question by the next part.
+
+        Intervals are joint, and for the rows at hand, as those of the local model are for
+        its users.
+        """
         answers = []
         for question in batch.questions:
             part = self._rows.take(slice(self._used, self._used + self._size))
@@ -156,18 +161,18 @@ class EvenCurator:
 
 
 def adults(path: Path, users: int) -> Population:
-    """The users: all who are not held out, or so many drawn from them."""
+    """Return the users: all rows that are not held out, or a sample of them."""
     return people_of(read_file(path), SEED, schema=SCHEMA, size=users or None, held_out=HELD_OUT)
 
 
 def accuracy(hypothesis: Any, rows: EncodedColumns) -> float:
-    """The share of rows that are labelled rightly."""
+    """Return the share of rows that are labelled rightly."""
     truth = hypothesis.classes_[rows.values[LABEL]]
     return float((hypothesis.predict(rows) == truth).mean())
 
 
 def scikit_learn(name: str, people: EncodedColumns, unseen: EncodedColumns) -> float:
-    """The same kind of classifier, not private, on the same encodings."""
+    """Fit the same kind of classifier, not private, on the same encodings."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.naive_bayes import CategoricalNB
     from sklearn.tree import DecisionTreeClassifier
@@ -204,7 +209,7 @@ def measure(
     epsilons: Sequence[float],
     trials: int,
 ) -> Iterator[Row]:
-    """A row a population, learner and epsilon; trials of the people themselves, else one."""
+    """Generate a row per population, learner and epsilon, over all trials of the users."""
     people = adults(path, 0)
     rows, unseen = people.columns(0, people.size), _unseen(people)
     label = np.asarray(unseen.values[LABEL])
@@ -282,7 +287,7 @@ def _unseen(people: Population) -> EncodedColumns:
 
 
 def draw(table: Sequence[Row], path: Path) -> None:
-    """Accuracy against epsilon, a panel a population."""
+    """Draw accuracy against epsilon, one panel per population."""
     from matplotlib.figure import Figure
 
     sizes = sorted({row.users for row in table})
@@ -349,7 +354,7 @@ def _show(table: Sequence[Row]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("data", type=Path, help="adult.csv, with a header line")
     parser.add_argument("--quick", action="store_true", help="the people, at epsilon 1 and 8, once")

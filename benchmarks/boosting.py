@@ -1,8 +1,8 @@
-"""How long boosting for queries takes, and how much memory: T rounds of draws, answers and fits.
+"""Time and memory of boosting for queries: T rounds of draws, answers and fits.
 
 Marginals of random records, at the tight plan of eps = 1, delta = 1e-6, with 200 samples a round;
 the words are the operating system's, as in a release. The largest case is the largest universe that
-the room takes, 2^16 cells, with more than 10^5 queries; it is left out with --quick.
+the package accepts, 2^16 cells, with more than 10^5 queries; it is left out with --quick.
 
     python benchmarks/boosting.py [--quick] [--json]
 
@@ -55,10 +55,12 @@ FULL = (Case(8, 3, 9, None), Case(12, 3, 9, 3.0), Case(14, 4, 3, None), Case(16,
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One case.
+    """Measurements of one case.
 
     Args:
-      cells: |X|; queries: |Q|; rounds: T.
+      cells: |X|.
+      queries: |Q|.
+      rounds: T.
       best_s, median_s: of the runs.
       error: the greatest maximal error of a run.
       peak_mib: the most memory the process ever held, so far.
@@ -77,13 +79,13 @@ class Row:
 
     @property
     def holds(self) -> bool:
-        """Whether it is as fast and as small as is claimed, and answers at all."""
+        """True if it is as fast and as small as is claimed, and its answers are accurate."""
         fast = self.allowed_s is None or self.best_s < self.allowed_s
         return fast and self.error < 0.5 and self.peak_mib < ALLOWED_MIB
 
 
 def measure(case: Case) -> Row:
-    """Times a case's runs on one data set."""
+    """Time a case's runs on one data set."""
     rng = np.random.default_rng(case.bits)
     family = Marginals(Universe.of_bits(case.bits), case.way)
     table = rng.random((RECORDS, case.bits)) < rng.beta(0.5, 0.5, case.bits)
@@ -110,7 +112,7 @@ def measure(case: Case) -> Row:
 
 
 def story(table: Sequence[Row]) -> dict[str, Any]:
-    """What `--json` prints."""
+    """Return the document that `--json` prints."""
     return {
         "claim": "1760 queries on 4096 cells take less than 3 s, and every case less than a GiB",
         "holds": all(row.holds for row in table),
@@ -140,7 +142,7 @@ def _show(table: Sequence[Row]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="small cases, few runs")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")

@@ -1,11 +1,11 @@
-"""What Ray costs: one of its workers against one thread of the columns fleet, and its own start.
+"""Cost of Ray: one of its workers against one thread of the columns fleet, and its own start.
 
 Both fleets compute the same chunks, in turn in one run, so that their ratio means something on a
 noisy machine; the best of each counts. Ray runs all the while, with one worker; what it takes to
 start and to stop stands apart. Transcripts are compared: they must be equal.
 
 - one predicate: the column is given, and all users are asked whether they are over 40. Its way
-  into Ray's object store, which it takes once, is in the first trial, told apart.
+  into Ray's object store, which it takes once, is in the first trial, reported apart.
 - masked parity: d = 64, eps = 1; users are generated.
 - a task: an empty one, there and back; and many at once.
 
@@ -40,13 +40,13 @@ FLEETS = ("columns", "ray")
 
 @ask.non_adaptive("older", version=1)
 def older(age: ask.Expression) -> tuple[ask.Batch, Callable[[ask.Answers], float]]:
-    """The share of people over 40."""
+    """Return a learner of the share of users over 40."""
     batch = ask.Batch([ask.Question(ask.predicate(age > 40))])
     return batch, lambda answers: answers[0].value
 
 
 def one_predicate(users: int) -> tuple[Study, Population]:
-    """A question, and people whose ages are an array."""
+    """Make a question, and users whose ages are an array."""
     schema = ask.Schema("ages", 1, age=ask.Integer(0, 127))
     ages = np.random.default_rng(0).integers(0, 100, users, dtype=np.int64)
     people = Population.from_columns(schema, {"age": ages})
@@ -54,13 +54,13 @@ def one_predicate(users: int) -> tuple[Study, Population]:
 
 
 def parity(users: int) -> tuple[Study, Population]:
-    """MASKED-PARITY, its users generated."""
+    """Make MASKED-PARITY and its generated users."""
     people = masked_parity(users, Seed.of(0), 64)
     return Study(ask.learners.masked_parity(people.schema), people.schema, epsilon="1"), people
 
 
 def compared(study: Study, people: Population) -> dict[str, Any]:
-    """Seconds of a trial, by fleet, the best of those that were run in turn."""
+    """Measure the seconds of a trial, by fleet, the best of those that were run in turn."""
     taken: dict[str, list[float]] = {fleet: [] for fleet in FLEETS}
     transcripts = set()
     answers = 0
@@ -84,7 +84,7 @@ def compared(study: Study, people: Population) -> dict[str, Any]:
 
 
 def tasks() -> dict[str, float]:
-    """What an empty task costs."""
+    """Measure the cost of an empty task."""
     ray = import_ray()
     empty = ray.remote(lambda: None)  # one that travels by value
     ray.get(empty.remote())
@@ -101,7 +101,7 @@ def tasks() -> dict[str, float]:
 
 
 def measured(users: int) -> dict[str, Any]:
-    """All of it."""
+    """Measure all parts."""
     began = time.perf_counter()
     import_ray()
     imported = time.perf_counter()
@@ -158,7 +158,7 @@ def _show(told: dict[str, Any]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_USERS:,} users")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")

@@ -1,10 +1,10 @@
-"""How fast the columns fleet answers, over what the coins alone would take; how it grows.
+"""Speed of the columns fleet, over the cost of its coins alone, and its growth with users.
 
 Three parts; ratios are within one run, since figures of a noisy machine mean little by themselves:
 
-- predicate: everybody answers one predicate about a column that is given. Beside it the ceiling:
+- predicate: every user answers one predicate about a column that is given. Beside it the ceiling:
   the same coins generated and compared into buffers made before, by as many threads, and nothing
-  else. Both in turn, the best of each; also by the processor's time, which nobody else can take.
+  else. Both in turn, the best of each; also by the processor's time, without other processes.
 - masked-parity: a trial with d = 64 at epsilon 1 and its planned size, all in all.
 - growth: the predicate again, from 10^4 to 10^9 users, each size in a process of its own, with the
   most memory that it held; the users' column repeats itself, so that none need be stored.
@@ -54,12 +54,12 @@ Took = tuple[float, float]  # seconds on the wall, seconds of the processor
 
 
 def given(users: int) -> Population:
-    """Users whose ages are an array in memory."""
+    """Return users whose ages are an array in memory."""
     return Population.from_columns(SCHEMA, {"age": np.arange(users) % 101})
 
 
 def repeating(users: int) -> Population:
-    """Users whose ages repeat themselves every 2^16."""
+    """Return users whose ages repeat themselves every 2^16."""
     together = 16  # chunks, more than are ever looked at at once
     people = SCHEMA.encode_columns({"age": np.arange(together * CHUNK) % CHUNK % 101})
 
@@ -71,7 +71,7 @@ def repeating(users: int) -> Population:
 
 
 def answered(population: Population, workers: int) -> Took:
-    """Everybody answers whether they are over 30."""
+    """Answer one predicate by all users: whether they are over 30."""
     query, randomizer = predicate(SCHEMA.age > 30), randomized_response(EPSILON)
     study = Study(mean(SCHEMA.age), SCHEMA, epsilon=1)
     signed = study.sign(KEY, nonce=bytes(16), expires_unix_s=1)
@@ -92,7 +92,7 @@ def answered(population: Population, workers: int) -> Took:
 
 
 def ceiling(users: int, workers: int) -> Took:
-    """As many coins, each compared once."""
+    """Draw as many coins, and compare each once."""
 
     def coins(worker: int) -> None:
         words, found = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.bool_)
@@ -114,7 +114,7 @@ def _timed(work: Callable[[], object]) -> Took:
 
 
 def predicate_speed(users: int, workers: int) -> dict[str, Any]:
-    """Answers a second and coins a second, in turn; the best of each."""
+    """Measure answers and coins per second, in turn; the best of each."""
     population = given(users)
     answers, coins = [], []
     for _ in range(REPEATS):
@@ -128,7 +128,7 @@ def predicate_speed(users: int, workers: int) -> dict[str, Any]:
 
 
 def masked_parity() -> dict[str, Any]:
-    """A whole trial, at as many users as its plan asks for."""
+    """Run a whole trial, at as many users as its plan asks for."""
     settings = {"d": "64"}
     plain = named("masked-parity", epsilon="1", users=1, settings=settings)
     users = plain.study(plain.people(Seed.of(0))).plan().users_needed
@@ -138,7 +138,7 @@ def masked_parity() -> dict[str, Any]:
 
 
 def growth(largest: int, workers: int) -> list[dict[str, Any]]:
-    """Seconds and memory at 10^4, 10^5, ... users."""
+    """Measure the seconds and memory at 10^4, 10^5, ... users."""
     rows = []
     for power in range(4, largest + 1):
         command = [sys.executable, __file__, "--one", str(10**power), "--workers", str(workers)]
@@ -148,7 +148,7 @@ def growth(largest: int, workers: int) -> list[dict[str, Any]]:
 
 
 def one_size(users: int, workers: int) -> dict[str, Any]:
-    """One row of `growth`, for a process of its own."""
+    """Measure one row of `growth`, for a process of its own."""
     population = repeating(users)
     answered(repeating(CHUNK), workers)  # what is done once a process
     wall, processor = answered(population, workers)
@@ -171,7 +171,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     last = rows[-1]
     line = [last["seconds"] * one / last["users"] for one in users]
     seconds.loglog(users, line, "--", color="grey", label="in proportion to the last")
-    seconds.set(xlabel="users", ylabel="seconds", title="One predicate, everybody asked")
+    seconds.set(xlabel="users", ylabel="seconds", title="One predicate, all users asked")
     seconds.legend()
     held = [row["peak_memory_mb"] for row in rows]
     memory.semilogx(users, held, "o-")
@@ -211,7 +211,7 @@ def _show(told: dict[str, Any]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="up to 10^7 users instead of 10^9")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")

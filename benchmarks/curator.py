@@ -1,4 +1,4 @@
-"""What the trusted curator's exact draws and choices cost, beside OpenDP where there is one.
+"""Cost of the trusted curator's exact draws and choices, beside OpenDP where it has them.
 
 OpenDP lives in an environment of its own, made beforehand:
 
@@ -32,7 +32,7 @@ PEER = Path(__file__).parent / "peers" / "opendp" / "laplace.py"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one kind of draw costs.
+    """Cost of one kind of draw.
 
     Args:
       what: the draw, and whose.
@@ -48,7 +48,7 @@ class Row:
 
 
 def best(work: Callable[[], object], repeats: int) -> float:
-    """Seconds a call: the best of three rounds."""
+    """Measure the seconds per call: the best of three rounds."""
     found = float("inf")
     for _ in range(3):
         began = time.perf_counter()
@@ -59,12 +59,12 @@ def best(work: Callable[[], object], repeats: int) -> float:
 
 
 def row(what: str, count: int, seconds: float) -> Row:
-    """In microseconds."""
+    """Format the costs, in microseconds."""
     return Row(what, count, seconds * 1e6, seconds * 1e6 / count)
 
 
 def ours(counts: Sequence[int]) -> list[Row]:
-    """Discrete Laplace and Gaussian, from the operating system's randomness."""
+    """Measure discrete Laplace and Gaussian draws, from the operating system's randomness."""
     words, scale = SystemWords(), Fraction(SCALE)
     found = []
     for count in counts:
@@ -77,7 +77,7 @@ def ours(counts: Sequence[int]) -> list[Row]:
 
 
 def choices(sizes: Sequence[int]) -> list[Row]:
-    """Both mechanisms of choice on scores that fall by one from candidate to candidate.
+    """Measure both mechanisms of choice on scores that fall by one per candidate.
 
     So only some 2 / epsilon of them are near the best, and most draws are turned down.
     """
@@ -92,7 +92,7 @@ def choices(sizes: Sequence[int]) -> list[Row]:
 
 
 def opendp(python: Path, counts: Sequence[int]) -> list[Row]:
-    """OpenDP's discrete Laplace, in its own environment."""
+    """Measure OpenDP's discrete Laplace, in its own environment."""
     command = [str(python), str(PEER), str(SCALE), *map(str, counts)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
     spent: dict[str, float] = json.loads(done.stdout)
@@ -112,7 +112,7 @@ def _show(table: Sequence[Row]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="vectors of 1 and 1,000 only")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")

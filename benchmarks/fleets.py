@@ -1,11 +1,11 @@
-"""How fast fleets answer: device objects against devices over gRPC, and where a demo's time goes.
+"""Speed of fleets: device objects against devices over gRPC, and the phases of a demo.
 
 Two parts, in one run of one process, so that their ratio means something on a noisy machine:
 
 - answers: every device of a small fleet answers one question; the best of three runs each, of
   device objects and of devices over gRPC (on loopback, with the service's SQLite store).
 - demo: what `askance demo` runs, in its phases. There devices dial in while the first round is
-  open; here the round waits until all have, so that connecting and answering are told apart.
+  open; here the round waits until all have, so that connecting and answering are measured apart.
 
 The latency of fdatasync stands beside them: the service acknowledges what is durable.
 
@@ -64,7 +64,7 @@ class Phases:
         return self.answers / sum(self.rounds)
 
     def to_json(self) -> dict[str, Any]:
-        """Seconds by phase."""
+        """Measure the seconds by phase."""
         return {
             "make_s": self.make,
             "connect_s": self.connect,
@@ -99,7 +99,7 @@ class _Timed:
 
 
 def timed_run(study: Study, population: Population, fleet: str) -> tuple[Phases, Trial]:
-    """One study on one of the fleets, phase by phase."""
+    """Run one study on one of the fleets, and time each phase."""
     phases = Phases()
 
     @contextmanager
@@ -122,7 +122,7 @@ def timed_run(study: Study, population: Population, fleet: str) -> tuple[Phases,
 
 
 def _connected(fleet: Any) -> Callable[[], int]:
-    """How many devices hold a stream open; only the service knows, and no round needs to."""
+    """Count the devices that hold a stream open; only the service knows, and no round needs it."""
     hub = fleet._runners._server.hub
     return lambda: int(hub.connected)
 
@@ -136,7 +136,7 @@ def _wait_until(count: Callable[[], int], expected: int) -> None:
 
 
 def answers(devices: int) -> dict[str, Any]:
-    """Everybody answers one question, on both fleets in turn; the best run of each."""
+    """Measure one question to all users on both fleets in turn; the best run of each."""
     population = POPULATIONS["categories"].build(devices, Seed.of(0))
     (name, *_) = population.schema.fields
     study = Study(learners.frequency(population.schema[name]), population.schema, epsilon="1")
@@ -156,7 +156,7 @@ def answers(devices: int) -> dict[str, Any]:
 
 
 def demo(devices: int) -> dict[str, Any]:
-    """The study of `askance demo` over gRPC, once."""
+    """Run the study of `askance demo` over gRPC, once."""
     population = masked_parity(devices, Seed.of(0), 8)
     study = Study(learners.masked_parity(population.schema), epsilon="2.0")
     phases, trial = timed_run(study, population, "grpc")
@@ -164,7 +164,7 @@ def demo(devices: int) -> dict[str, Any]:
 
 
 def fdatasync_ms(writes: int = 200) -> dict[str, float]:
-    """How long 4 KiB take to be durable, in the folder that the store is made in."""
+    """Measure the time that 4 KiB take to be durable, in the folder of the store."""
     taken = []
     with tempfile.TemporaryFile(prefix="askance-") as file:
         for _ in range(writes):
@@ -201,7 +201,7 @@ def _show(told: dict[str, Any]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="500 devices, and 5,000 for the demo")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")

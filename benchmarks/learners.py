@@ -37,14 +37,14 @@ class Counting:
         self.queries = 0
 
     def answer(self, batch: Batch) -> Answers:
-        """The oracle's answers."""
+        """Return the oracle's answers."""
         self.rounds += 1
         self.queries += len(batch.questions)
         return self._oracle.answer(batch)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measures, prints, and writes where it is told to."""
+    """Measure, print, and write to the file that is given."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="two oracles only")
     parser.add_argument("--json", action="store_true")
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measured(name: str, oracles: Sequence[str]) -> dict[str, Any]:
-    """A learner's rounds and queries with exact answers, and its error under each oracle."""
+    """Compute a learner's rounds, queries and error under each oracle."""
     of = world(name)
     row: dict[str, Any] = {"learner": name}
     for oracle in oracles:
@@ -82,7 +82,7 @@ def _error(of: World, hypothesis: Any) -> float | None:
 
 
 def table(rows: Sequence[dict[str, Any]], oracles: Sequence[str]) -> str:
-    """The rows in Markdown."""
+    """Return the rows in Markdown."""
     heads = ["learner", "rounds", "queries", *oracles]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     lines += [f"| {' | '.join(_shown(row[head]) for head in heads)} |" for row in rows]
@@ -96,7 +96,7 @@ def _shown(value: object) -> str:
 
 
 def replace_table(path: Path, text: str) -> None:
-    """Puts the table between the document's marks."""
+    """Put the table between the document's marks."""
     before = path.read_text(encoding="utf-8")
     after, count = _TABLE.subn(lambda _: text, before)
     if count != 1:

@@ -47,7 +47,7 @@ SEED = Seed.of(0)
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One fit.
+    """Fit to be run.
 
     Args:
       data: which training part, by its place.
@@ -63,11 +63,11 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """What came of the tasks of one data set and one epsilon.
+    """Results of the tasks of one data set and one epsilon.
 
     Args:
       milliseconds: a fit, the median.
-      gradient: the greatest norm of the objective's gradient at what is released; None: not told.
+      gradient: the greatest norm of the objective's gradient at what is released; None: not known.
     """
 
     whose: str
@@ -80,7 +80,7 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One data set and one epsilon; `off_by` is in standard errors of the difference."""
+    """Comparison on one data set at one epsilon; `off_by` is in standard errors."""
 
     data: str
     epsilon: str
@@ -92,7 +92,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What diffprivlib's objective perturbation spends by its own formula's noise.
+    """Loss that diffprivlib's objective perturbation spends by its own formula's noise.
 
     Args:
       norm: the stated bound R of a row's norm.
@@ -129,7 +129,7 @@ class Parts:
         self._restarts = restarts
 
     def tasks(self, epsilon: str) -> list[Task]:
-        """`restarts` fits a fold."""
+        """Return `restarts` fits per fold."""
         strength = self.problem.regularisation
         return [
             Task(place, epsilon, strength, 1 / (len(rows) * float(strength)), 1000 * place + again)
@@ -145,7 +145,7 @@ class Parts:
         seconds: Sequence[float],
         gradient: float | None = None,
     ) -> Fitted:
-        """Coefficients by their test errors."""
+        """Return the coefficients by their test errors."""
         errors = Errors(
             np.array(
                 [
@@ -159,7 +159,7 @@ class Parts:
 
 
 def ours(parts: Parts, epsilon: str, calibration: str) -> Fitted:
-    """The estimator's fits."""
+    """Return the estimator's fits."""
     tasks, found, seconds = parts.tasks(epsilon), [], []
     words = SeededWords(SEED / f"{parts.problem.name} {epsilon} {calibration}")
     for task in tasks:
@@ -174,7 +174,7 @@ def ours(parts: Parts, epsilon: str, calibration: str) -> Fitted:
 
 
 def theirs(parts: Parts, epsilon: str, python: Path) -> Fitted:
-    """diffprivlib's fits, in its own environment."""
+    """Return the fits of diffprivlib, in its own environment."""
     tasks = parts.tasks(epsilon)
     told = [asdict(task) | {"epsilon": float(epsilon)} for task in tasks]
     with tempfile.TemporaryDirectory() as folder:
@@ -198,7 +198,7 @@ def theirs(parts: Parts, epsilon: str, python: Path) -> Fitted:
 
 
 def compare(parts: Parts, epsilon: str, python: Path | None) -> Row:
-    """One data set and one epsilon."""
+    """Compare both libraries on one data set at one epsilon."""
     jmlr, joint = (ours(parts, epsilon, kind) for kind in ("jmlr", "joint"))
     peer = None if python is None else theirs(parts, epsilon, python)
     off_by = None
@@ -209,7 +209,7 @@ def compare(parts: Parts, epsilon: str, python: Path | None) -> Row:
 
 
 def spent(norm: float, c: float, intercept: bool, epsilon: float) -> Spent:
-    """The loss of the noise and the regularisation that diffprivlib's formula gives.
+    """Return the loss of the noise and the regularisation that diffprivlib's formula gives.
 
     With eps' of noise and a strength of N in all (in units of the summed loss), neighbours of norm
     R come as near as one likes to the greatest value over 0 <= s <= 1 of
@@ -278,7 +278,7 @@ def _show(table: Sequence[Row]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="a few fits of the simulated data")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of the tables")

@@ -1,4 +1,4 @@
-"""How often round 1 of MASKED-PARITY misreads a mask, in law.
+"""Probability that round 1 of MASKED-PARITY misreads a mask, by its exact law.
 
 A failure is one trial's: a uniform mask, so many users of its concept, a tally, and a mask that is
 read from it. Each trial's chance of a failure is what is averaged, and of what can be integrated
@@ -49,7 +49,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How often a mask is misread.
+    """Estimate of the probability that a mask is misread.
 
     Args:
         rate: the chance, or its estimate.
@@ -69,14 +69,14 @@ class Scheme(Protocol):
 
     @property
     def groups(self) -> int:
-        """How many fresh groups of users there are, all of the same size."""
+        """Number of fresh groups of users, all of the same size."""
 
     @property
     def group_users(self) -> int:
         """The planner's size of one group."""
 
     def failure(self, users: int, batches: int) -> Failure:
-        """How often so many users a group misread the mask; of so many batches of trials."""
+        """Estimate the failure probability at that many users per group, over that many batches."""
 
 
 class Printed:
@@ -99,20 +99,23 @@ class Printed:
 
     @property
     def groups(self) -> int:
-        """d."""
+        """Number of groups of users: d."""
         return len(self.plan.groups)
 
     @property
     def group_users(self) -> int:
-        """Of one question."""
+        """Number of users of one question."""
         return int(self.plan.groups[0].users)
 
     def most_for_zero(self, users: int) -> int:
-        """Up to how many times "yes" the learner reads r_j = 0: an answer of at most tau."""
+        """Return the greatest number of "yes" that the learner reads as r_j = 0.
+
+        An answer of at most tau.
+        """
         return floor(users * self._threshold)
 
     def failure(self, users: int, batches: int) -> Failure:
-        """Exact, whatever the batches."""
+        """Compute the exact probability, for any batches."""
         from scipy.special import bdtr, bdtrc  # slow to import, and only needed here
 
         most = self.most_for_zero(users)
@@ -122,7 +125,7 @@ class Printed:
 
 
 class Ours:
-    """One signed question, with the randomizer that the planner takes."""
+    """Signed question, with the randomizer that the planner chooses."""
 
     def __init__(self, d: int, epsilon: str) -> None:
         self.name = f"signed {d} {epsilon}"
@@ -134,12 +137,12 @@ class Ours:
 
     @property
     def randomizer_text(self) -> str:
-        """What the planner takes, in a few words."""
+        """Short text of the planner's choice."""
         return randomizer_text(self.randomizer)
 
     @property
     def groups(self) -> int:
-        """One."""
+        """Number of groups: one."""
         return len(self.plan.groups)
 
     @property
@@ -148,8 +151,10 @@ class Ours:
         return int(self.plan.groups[0].users)
 
     def failure(self, users: int, batches: int) -> Failure:
-        """Averaged over trials, at most so many batches of them: until it is clear whether the rate
-        is above BETA."""
+        """Average over trials, until it is clear whether the rate is above BETA.
+
+        At most that many batches of trials are run.
+        """
         seed = Seed.of(0) / self.name / users
         rng = np.random.default_rng(int.from_bytes(seed.key, "big"))
         seen: list[float] = []
@@ -167,7 +172,7 @@ class Ours:
         return 10 if isinstance(self.randomizer, SignedSubsetSelection) else 1000
 
     def misread(self, users: int, masks: Masks, rng: np.random.Generator) -> Floats:
-        """The chance of a failure for each mask, given what was drawn."""
+        """Return the chance of a failure for each mask, given what was drawn."""
         law, trials = self.law(masks), len(masks)
         if isinstance(self.randomizer, HadamardSign):
             return _of_points(2 * _plus_counts(self.randomizer, law, users, rng) - users, masks)
@@ -178,14 +183,14 @@ class Ours:
         return _of_points(tally[:, : 2 * self._d : 2] - tally[:, 1 : 2 * self._d : 2], masks)
 
     def law(self, masks: Masks) -> Floats:
-        """How users are distributed over levels, a row a mask."""
+        """Compute the distribution of users over levels, one row per mask."""
         onto = np.eye(self.randomizer.levels)[self._levels]
         law: Floats = record_weights(masks) @ onto
         return law
 
 
 def record_weights(masks: Masks) -> Floats:
-    """P[(i, b, y)] for each mask, in the order of the records below: 4 records for each i.
+    """Compute P[(i, b, y)] for each mask, in the order of the records below: 4 records for each i.
 
     i is uniform and b a fair bit. With b = 1, y is (-1)^(r_i); with b = 0 it is a fair sign, for
     <r,x> + a is a fair bit (but for r = 0; no question of round 1 reads y where b = 0).
@@ -198,7 +203,7 @@ def record_weights(masks: Masks) -> Floats:
 
 
 def _levels_of_records(batch: Batch, d: int) -> NDArray[np.int64]:
-    """The level of every record (i, b, y); x is not asked for in round 1."""
+    """Return the level of every record (i, b, y); x is not asked for in round 1."""
     place = np.arange(4 * d)
     columns = masked_parity_schema(d).encode_columns(
         {
@@ -216,7 +221,7 @@ def _levels_of_records(batch: Batch, d: int) -> NDArray[np.int64]:
 def _plus_counts(
     randomizer: HadamardSign, law: Floats, users: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Tallies of Hadamard signs, all reports of a trial drawn at once.
+    """Tally of Hadamard signs, all reports of a trial drawn at once.
 
     In row r a user of level law has the sign + with probability (1 + gap sum_j g_j H[r, j]) / 2,
     with g_j the share of + at value j less that of -.
@@ -232,14 +237,17 @@ def _plus_counts(
 
 
 def _of_points(points: NDArray[np.int64], masks: Masks) -> Floats:
-    """0 or 1 a trial: a bit is read as 1 if fewer reports point to + than to -."""
+    """Return 0 or 1 per trial: a bit is read as 1 if fewer reports point to + than to -."""
     wrong = (points < 0) != (masks == 1)
     return np.asarray(wrong.any(axis=1), dtype=np.float64)
 
 
 def _of_sets(bound: NDArray[np.int64], strays: NDArray[np.int64], masks: Masks) -> Floats:
-    """Of signed sets: a bit is read as 1 if 2 X < N - b, with X the + of N strays, fair coins, and
-    b how many more of the bound are + than -."""
+    """Compute the law of signed sets.
+
+    A bit is read as 1 if 2 X < N - b, with X the number of + among N strays, fair coins, and b
+    the excess of + over - among the bound.
+    """
     from scipy.special import bdtr, bdtrc  # slow to import, and only needed here
 
     most = -((bound[:, 0::2] - bound[:, 1::2] - strays) // 2) - 1  # the greatest X read as 1
@@ -254,7 +262,7 @@ def _of_sets(bound: NDArray[np.int64], strays: NDArray[np.int64], masks: Masks) 
 
 
 def _asked(d: int, variant: str) -> Batch:
-    """The learner's first batch."""
+    """Return the learner's first batch."""
     run = masked_parity(masked_parity_schema(d), variant).run()
     batch = next(run)
     run.close()

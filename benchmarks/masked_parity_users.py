@@ -1,4 +1,4 @@
-"""How many users round 1 of MASKED-PARITY takes: KLNRS08's scheme as printed, against ours.
+"""Users that round 1 of MASKED-PARITY takes: KLNRS08's scheme as printed, against ours.
 
 For every eps and d two figures a scheme: what the planner asks for, and the least number that was
 measured to fail at most once in a hundred. The questions, the randomizers, their decoding and the
@@ -35,7 +35,7 @@ EPSILONS, DIMENSIONS = ("1", "2", "4"), (8, 16, 32, 64, 128, 256)
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How closely the least number of users is found.
+    """Precision of the search for the least number of users.
 
     Args:
         batches: of trials, a probe; fewer where the answer is clear before.
@@ -72,7 +72,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One eps and d; the ratios are printed over ours."""
+    """Comparison at one eps and d; the ratios are printed over ours."""
 
     epsilon: str
     d: int
@@ -84,12 +84,12 @@ class Row:
 
     @property
     def planned_ratio(self) -> float:
-        """Of what is planned."""
+        """Ratio of the planned users."""
         return self.planned_printed / self.planned_ours
 
     @property
     def measured_ratio(self) -> float:
-        """Of what was measured."""
+        """Ratio of the measured users."""
         return self.measured_printed.users / self.measured_ours.users
 
     @property
@@ -99,12 +99,12 @@ class Row:
 
     @property
     def claim(self) -> float | None:
-        """What the measured ratio is at least; None: nothing is claimed at this eps."""
+        """Least value claimed for the measured ratio; None: nothing is claimed at this eps."""
         return CLAIMS[self.epsilon] * self.d if self.epsilon in CLAIMS else None
 
     @property
     def holds(self) -> bool:
-        """Whether the ratio and the plan are what is claimed."""
+        """True if the ratio and the plan are as claimed."""
         return self.excess <= PLANNED and (self.claim is None or self.measured_ratio >= self.claim)
 
 
@@ -132,7 +132,7 @@ class Fit:
 
 
 def least_users(scheme: Scheme, effort: Effort) -> Measured:
-    """Bisects, on the logarithm of the group's size, for a failure rate of at most BETA.
+    """Bisect, on the logarithm of the group's size, for a failure rate of at most BETA.
 
     The failure rate falls about as exp(-n I); its slope is taken from one more probe, at 9/10 of n.
     """
@@ -169,7 +169,7 @@ def least_users(scheme: Scheme, effort: Effort) -> Measured:
 
 
 def compare(epsilon: str, d: int, effort: Effort) -> Row:
-    """Both schemes at one eps and d."""
+    """Compare both schemes at one eps and d."""
     ours, printed = Ours(d, epsilon), Printed(d, epsilon)
     return Row(
         epsilon=epsilon,
@@ -183,7 +183,7 @@ def compare(epsilon: str, d: int, effort: Effort) -> Row:
 
 
 def rows(epsilons: Sequence[str], ds: Sequence[int], effort: Effort) -> Iterator[Row]:
-    """All comparisons in order, each told of on stderr as it is done."""
+    """Generate all comparisons in order, each reported on stderr when it is done."""
     for epsilon in epsilons:
         for d in ds:
             row = compare(epsilon, d, effort)
@@ -193,7 +193,7 @@ def rows(epsilons: Sequence[str], ds: Sequence[int], effort: Effort) -> Iterator
 
 
 def fits(table: Sequence[Row]) -> list[Fit]:
-    """The measured numbers against d, an eps and a scheme at a time."""
+    """Return the measured numbers against d, for each eps and scheme."""
     found = []
     for epsilon in dict.fromkeys(row.epsilon for row in table):
         mine = [row for row in table if row.epsilon == epsilon]
@@ -219,7 +219,7 @@ def fits(table: Sequence[Row]) -> list[Fit]:
 
 
 def story(table: Sequence[Row]) -> dict[str, Any]:
-    """What `--json` prints."""
+    """Return the document that `--json` prints."""
     claims = ", ".join(f"{part} d at eps = {epsilon}" for epsilon, part in CLAIMS.items())
     return {
         "beta": BETA,
@@ -241,7 +241,7 @@ def story(table: Sequence[Row]) -> dict[str, Any]:
 
 
 def show(table: Sequence[Row]) -> None:
-    """The table and the fits, for people."""
+    """Print the table and the fits."""
     from rich.console import Console
     from rich.table import Table
 
@@ -276,7 +276,7 @@ def show(table: Sequence[Row]) -> None:
 
 
 def plot(table: Sequence[Row], path: Path) -> None:
-    """A panel an eps: measured users against d, with the fits."""
+    """Draw one panel per eps: measured users against d, with the fits."""
     import matplotlib as mpl  # slow, and only needed here
 
     mpl.use("Agg")
@@ -318,7 +318,7 @@ def plot(table: Sequence[Row], path: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="eps 1, d 8 and 16, few trials")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")

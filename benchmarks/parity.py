@@ -1,4 +1,4 @@
-"""How long a run of the private learner of PARITY takes: coins, elimination and a solution.
+"""Time of a run of the private learner of PARITY: coins, elimination and a solution.
 
 The examples are random, labelled by a parity, as many as Lemma 3.1 asks for at the printed p = eps
 / 4, eps = 0.5, an error of 0.1 and beta = 0.15 (beta' = 0.05). Runs that give up by their first
@@ -37,10 +37,12 @@ ALLOWED_S = {256: 0.05, 1024: 3.0}
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One d.
+    """Measurements at one d.
 
     Args:
-      d: unknowns; n: examples; kept: about how many a run solves.
+      d: unknowns.
+      n: examples.
+      kept: about how many a run solves.
       pack_ms: from a table of n d bytes to packed rows, once a data set.
       best_ms, median_ms: of the runs that pass their first coin.
       runs: how many were timed.
@@ -60,13 +62,13 @@ class Row:
 
     @property
     def holds(self) -> bool:
-        """Whether it is as fast as is claimed, and every answer was right."""
+        """True if it is as fast as is claimed, and every answer was right."""
         fast = self.allowed_ms is None or self.median_ms < self.allowed_ms
         return fast and self.right == self.runs
 
 
 def measure(d: int, runs: int) -> Row:
-    """Times so many runs on one data set."""
+    """Time so many runs on one data set."""
     words = SystemWords()
     mechanism = PrivateParity.once(EPSILON, printed_keeping)
     n = examples_needed(d, mechanism.keep, ERROR, BETA)
@@ -101,7 +103,7 @@ def measure(d: int, runs: int) -> Row:
 
 
 def story(table: Sequence[Row]) -> dict[str, Any]:
-    """What `--json` prints."""
+    """Return the document that `--json` prints."""
     return {
         "claim": "a run takes less than 50 ms at d = 256 and less than 3 s at d = 1,024",
         "holds": all(row.holds for row in table),
@@ -131,7 +133,7 @@ def _show(table: Sequence[Row]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="few runs")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")

@@ -1,10 +1,10 @@
-"""How wrong the peers' local frequencies and means are: n x MSE and bias, a row a protocol.
+"""Errors of the peers' local frequencies and means: n x MSE and bias, one row per protocol.
 
     python benchmarks/peers_accuracy.py --peers ENVS [--quick] [--json]
 
 Errors are about the truth of the very people who answered, averaged over cells, so that the raw
 rows are the conditional variance, which does not depend on who is in which cell. The bias is that
-of a cell that nobody is in: raw estimates have none; what is clipped or renormalised has, and its
+of an empty cell: raw estimates have none; what is clipped or renormalised has, and its
 n x MSE depends on n. `peers_environments.py` says how ENVS is made.
 """
 
@@ -24,7 +24,7 @@ PEERS = ("pure_ldp", "multi_freq_ldpy", "opendp", "diffprivlib")
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """One protocol of one peer.
+    """Errors of one protocol of one peer.
 
     Args:
       peer: its folder under `benchmarks/peers`.
@@ -32,9 +32,11 @@ class Accuracy:
       question: "frequency", or "mean" of numbers in [-1, 1].
       protocol: the peer's own name of it.
       estimate: "raw", or what the peer does to it.
-      eps: nats a user; k: cells, None for a mean; n: users in each of the repetitions.
+      eps: nats a user.
+      k: cells, None for a mean.
+      n: users in each of the repetitions.
       n_mse: n times the mean squared error, averaged over cells; with its standard error.
-      bias: the mean signed error of a cell that nobody is in, or of the mean; with its own.
+      bias: the mean signed error of an empty cell, or of the mean; with its own.
     """
 
     peer: str
@@ -55,7 +57,7 @@ class Accuracy:
 def peers_accuracy(
     environments: Path | None, effort: str = "full"
 ) -> tuple[list[Accuracy], list[Skipped]]:
-    """The rows of all peers that are there, and who was left out.
+    """Return the rows of all installed peers, and the absent ones.
 
     Args:
       environments: the folder with an environment a peer; None: all are absent.
@@ -67,7 +69,7 @@ def peers_accuracy(
 
 
 def best(rows: Sequence[Accuracy], question: str, eps: float, k: int | None) -> Accuracy | None:
-    """The raw estimate with the least n x MSE at that question; None: nobody has one."""
+    """Return the raw estimate with the least n x MSE at that question; None: no peer has one."""
     raw = [
         row
         for row in rows
@@ -99,7 +101,7 @@ def _show(rows: Sequence[Accuracy]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="few users, eps = 1, 16 cells")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")

@@ -1,4 +1,4 @@
-"""Peers' scripts, each run in an environment of its own; who is absent is told, with the reason.
+"""Peers' scripts, each run in an environment of its own; absent ones are reported with a reason.
 
 Environments are made beforehand, all in one folder:
 
@@ -28,7 +28,7 @@ WITHIN_S = 900.0
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a peer's script told.
+    """Output of a peer's script.
 
     Args:
       peer: the folder under `benchmarks/peers`.
@@ -43,7 +43,7 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A peer that told nothing, and why."""
+    """Peer without a result, and the reason."""
 
     peer: str
     reason: str
@@ -52,10 +52,11 @@ class Skipped:
 def run_peers(
     script: str, peers: Sequence[str], environments: Path | None, effort: str
 ) -> tuple[list[Ran], list[Skipped]]:
-    """Runs one script of each of the peers, one after the other.
+    """Run one script of each of the peers, one after the other.
 
     Args:
       script: "speed" or "accuracy".
+      peers: names of the peers.
       environments: the folder with an environment a peer; None: all are absent.
       effort: "full" or "quick".
     """
@@ -87,7 +88,7 @@ def _run(script: str, peer: str, environments: Path | None, effort: str) -> Ran 
 
 
 def _within_time(command: Sequence[str]) -> subprocess.CompletedProcess[str] | None:
-    """The finished command; None: it was ended, with all that it had started."""
+    """Return the finished command; None: it was ended, with all that it had started."""
     environment = {key: os.environ[key] for key in os.environ if not key.startswith("PYTHON")}
     with subprocess.Popen(
         command,

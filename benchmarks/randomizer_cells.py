@@ -1,9 +1,9 @@
-"""How wrong shares of cells and signed values are: our designs beside theory and the optimum.
+"""Errors of cells' shares and of signed values: our designs beside theory and the optimum.
 
 Variances are exact, of the integers that a device is sent, and of the raw estimates: about the
 people at hand, averaged over cells (or signed values), where they are the same for every truth.
-What is measured is n x the squared error of the same, from everybody's own report (`column_draws`),
-counted and decoded as an aggregator does.
+Measured figures are n x the squared error of the same, from every user's own report
+(`column_draws`), counted and decoded as an aggregator does.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Levels = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class FrequencyRow:
-    """Our design for the shares of k cells at one epsilon.
+    """Errors of our design for the shares of k cells at one epsilon.
 
     Args:
         design: the randomizer.
@@ -47,7 +47,7 @@ class FrequencyRow:
         optimum: subset selection's at its best size; no pure randomizer of this kind has less.
         many: 4 e^eps / (e^eps - 1)^2, of optimised unary encoding and of hashing when k is large.
         n_mse: as measured, n users in each of the repetitions; with its standard error.
-        bias: the mean signed error of a cell that nobody is in; with its own.
+        bias: the mean signed error of an empty cell; with its own.
         projected_n_mse: of the nearest point of the simplex, which is biased and nearer.
         projected_bias: likewise.
     """
@@ -72,10 +72,10 @@ class FrequencyRow:
 
 @dataclass(frozen=True, slots=True)
 class SignedRow:
-    """One randomizer for d disjoint signed values, everybody at one of them.
+    """Errors of one randomizer for d disjoint signed values, all users at one of them.
 
     Args:
-        planned: whether the planner takes it for answers within 1 / (2 d), whoever is asked.
+        planned: whether the planner chooses it for answers within 1 / (2 d), for any users.
         promised: whether it does if no value has more than MASS / d of the users.
         exact: n x variance, averaged over values.
         duchi: C^2 - 1/d, what one sign has.
@@ -99,7 +99,7 @@ class SignedRow:
 
 
 def optimum(k: int, eps: float) -> float:
-    """n x variance of subset selection, averaged over cells, at the best whole size.
+    """Compute n x variance of subset selection, averaged over cells, at the best whole size.
 
     A set of s cells has the own one with chance p = s e / (s e + k - s), e = e^eps, and another one
     with chance q = (s - p) / (k - 1); n x variance is, averaged over cells,
@@ -115,9 +115,11 @@ def optimum(k: int, eps: float) -> float:
 def frequency_rows(
     epsilons: Sequence[float], sizes: Sequence[int], repetitions: int
 ) -> Iterator[FrequencyRow]:
-    """Each number of cells at each epsilon.
+    """Measure each number of cells at each epsilon.
 
     Args:
+        epsilons: nats.
+        sizes: numbers of cells.
         repetitions: for 64 cells; fewer for more, which average more.
     """
     for k in sizes:
@@ -160,7 +162,7 @@ def frequency_rows(
 def signed_rows(
     epsilons: Sequence[float], sizes: Sequence[int], repetitions: int
 ) -> Iterator[SignedRow]:
-    """Every family at each number of values and epsilon."""
+    """Measure every family at each number of values and epsilon."""
     for d in sizes:
         schema = Schema("signed values", 1, cell=Integer(0, 2 * d))
         query, tau = signed(schema["cell"]), Fraction(1, 2 * d)
@@ -216,7 +218,7 @@ def _signed_row(
 
 
 def _tally(randomizer: Randomizer, levels: Levels, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The counts of everybody's own report."""
+    """Count one report per user."""
     counts = family_of(randomizer).tally(np.zeros((0, randomizer.width), np.uint8))
     step = max(_WORDS_AT_ONCE // randomizer.coins, 1)
     for start in range(0, len(levels), step):

@@ -1,4 +1,4 @@
-"""What is claimed of the randomizers, held against what was measured."""
+"""Claims about the randomizers, compared with measurements."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Claim:
 
     @property
     def holds(self) -> bool:
-        """Whether it is within the bound."""
+        """True if the figure is within the bound."""
         return self.worst >= self.bound if self.least else self.worst <= self.bound
 
 
 def of_means(rows: Sequence[MeanRow]) -> Iterator[Claim]:
-    """Minimax is C^2, the others are at the dual's bound; what is measured is what is stated."""
+    """Compare means: minimax with C^2, others with the dual's bound, measured with stated."""
     by = {name: [row for row in rows if row.objective == name] for name in _objectives(rows)}
     yield from _most(
         "means: |minimax - C^2|",
@@ -77,7 +77,10 @@ def of_means(rows: Sequence[MeanRow]) -> Iterator[Claim]:
 
 
 def of_frequencies(rows: Sequence[FrequencyRow], peers: Sequence[Accuracy]) -> Iterator[Claim]:
-    """Near subset selection's optimum, and unbiased; what peers renormalise is not."""
+    """Compare frequencies with subset selection's optimum, and check that they are unbiased.
+
+    Peers' renormalised frequencies are biased.
+    """
     for k, bound in NEAR_OPTIMUM.items():
         mine = [row for row in rows if row.k == k and 0.5 <= row.eps <= 4]
         yield from _most(
@@ -106,7 +109,7 @@ def of_frequencies(rows: Sequence[FrequencyRow], peers: Sequence[Accuracy]) -> I
 
 
 def of_signed(rows: Sequence[SignedRow]) -> Iterator[Claim]:
-    """What is measured is what is stated."""
+    """Compare the measured with the stated errors of signed values."""
     yield from _most(
         "signed: |measured - exact|, standard errors",
         (abs(row.n_mse - row.exact) / row.n_mse_se for row in rows),
@@ -115,7 +118,7 @@ def of_signed(rows: Sequence[SignedRow]) -> Iterator[Claim]:
 
 
 def of_users(rows: Sequence[parity.Row]) -> Iterator[Claim]:
-    """So many times fewer users than printed, and a plan that is not far from what is needed."""
+    """Compare users with the printed scheme's, and plans with the users that are needed."""
     for epsilon, part in parity.CLAIMS.items():
         mine = [row for row in rows if row.epsilon == epsilon]
         yield from _least(
@@ -127,7 +130,7 @@ def of_users(rows: Sequence[parity.Row]) -> Iterator[Claim]:
 
 
 def of_speed(rows: Sequence[SpeedRow]) -> Iterator[Claim]:
-    """Users a second of our columns, where they are enough for a study's fixed costs."""
+    """Generate the users per second of our columns, at sizes beyond a study's fixed costs."""
     ours = [row for row in rows if row.whose == "askance" and row.users >= ENOUGH]
     for question, bound in SPEEDS.items():
         mine = [row for row in ours if row.question == question]
@@ -135,7 +138,7 @@ def of_speed(rows: Sequence[SpeedRow]) -> Iterator[Claim]:
 
 
 def of_devices(rows: Sequence[DeviceRow]) -> Iterator[Claim]:
-    """Milliseconds, of what plans ask, by a process that is warm; and bytes, of everything."""
+    """Make claims about a warm process's milliseconds for planned requests, and all bytes."""
     mine = [row for row in rows if not row.stranger]
     yield from _most("devices: ms, a new request", (row.new_ms for row in mine), MOST_MS)
     yield from _most("devices: ms, a known request", (row.again_ms for row in mine), MOST_MS)
@@ -147,7 +150,7 @@ def _objectives(rows: Sequence[MeanRow]) -> list[str]:
 
 
 def _most(of: str, figures: Iterable[float], bound: float) -> Iterator[Claim]:
-    """One claim of the greatest; none of nothing."""
+    """Make one claim about the greatest figure; none without figures."""
     every = list(figures)
     if every:
         yield Claim(of, max(every), bound)

@@ -1,9 +1,9 @@
-"""What an answer costs a device, and how large its request is: every family at its largest.
+"""Cost of an answer for a device, and size of its request: every family at its largest.
 
 A device that is an object of this process decodes the request's bytes, examines it (the query, the
 table, its exact loss), evaluates the record, randomizes, charges its ledger in memory and encodes
 the report; nothing is waited for, so the processor's time is what it takes, whatever else the
-machine does. Three times are told, each the best of some: "new", a request that was not seen
+machine does. Three times are reported, each the best of some: "new", a request that was not seen
 before; "again", one that was, by a device that has not answered it; and "first", a new request to a
 process that was just started and has answered one other question, so that code that was never run
 and memory that was never used are in it too.
@@ -64,12 +64,14 @@ _LARGEST_SET = 1024  # bytes of a report: plans have no larger sets than 64 memb
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One question to one device.
+    """Question to one device.
 
     Args:
         name: of the question.
-        schema: of the device's record; values: the record.
-        query: what is asked; randomizer: by what.
+        schema: of the device's record.
+        values: the record.
+        query: what is asked.
+        randomizer: by what.
         stranger: no plan makes such a request, though a device answers it.
     """
 
@@ -83,7 +85,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class DeviceRow:
-    """What one question costs a device; milliseconds."""
+    """Cost of one question for a device, in milliseconds."""
 
     question: str
     family: str
@@ -96,7 +98,7 @@ class DeviceRow:
 
 
 def cases() -> Iterator[Case]:
-    """Every family at its largest, and the largest questions."""
+    """Generate every family at its largest, and the largest questions."""
     bit = Schema("bit", 1, yes=Bit())
     yes = predicate(bit["yes"] == 1)
     yield Case("predicate", bit, {"yes": 1}, yes, randomized_response(NAT))
@@ -134,7 +136,7 @@ def cases() -> Iterator[Case]:
 
 
 def _programs() -> Iterator[Case]:
-    """Questions whose programs are large."""
+    """Generate questions whose programs are large."""
     words = Schema("words", 1, word=Bits(_WORD_BITS))
     length = _WORD_BITS - 7  # 2^7 ways to go on: 2^15 cells
     prefixes = [place << (length - 8) | 5 for place in range(MAX_PREFIXES)]
@@ -157,7 +159,7 @@ def _programs() -> Iterator[Case]:
 
 
 def device_rows(processes: int, answers: int) -> Iterator[DeviceRow]:
-    """Each case, in so many processes of its own.
+    """Measure each case, in that many processes of its own.
 
     Args:
         processes: how many.
@@ -185,7 +187,7 @@ def device_rows(processes: int, answers: int) -> Iterator[DeviceRow]:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A study and requests of it, one a round."""
+    """A study and requests of it, one per round."""
 
     study: SignedStudy
     payloads: tuple[bytes, ...]
@@ -219,7 +221,7 @@ def _in_a_new_process(work: Callable[..., Any], *given: object) -> Any:
 def _times(
     warming: _Asked, warming_values: Mapping[str, Any], asked: _Asked, values: Mapping[str, Any]
 ) -> dict[str, list[float]]:
-    """Milliseconds of answers: to requests that are new, the first first; and to known ones."""
+    """Measure the milliseconds of answers to new requests, in order, and to known ones."""
     _answered(_device(warming.study, warming_values, Examiner()), warming.payloads[0])
     fresh = [_device(asked.study, values, Examiner()) for _ in asked.payloads]
     new = [_answered(*pair) for pair in zip(fresh, asked.payloads, strict=True)]

@@ -1,4 +1,4 @@
-"""How wrong means of bounded numbers are: designed tables beside C^2 and the dual's bound.
+"""Errors of means of bounded numbers: designed tables beside C^2 and the dual's bound.
 
 Three objectives (`askance.aggregator.tables`), on 33 levels of [-1, 1]: "minimax" has the least
 second moment whatever the population, "conditional" the least error about the people at hand,
@@ -49,7 +49,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """Who is asked, and what is known of them beforehand.
+    """Users that are asked, and the prior knowledge about them.
 
     Args:
         name: of them.
@@ -64,7 +64,7 @@ class People:
 
 @dataclass(frozen=True, slots=True)
 class MeanRow:
-    """One objective at one epsilon on some people.
+    """Errors of one objective at one epsilon on some users.
 
     Args:
         symbols: of the table.
@@ -97,13 +97,13 @@ class MeanRow:
 
 
 def skewed() -> People:
-    """The numbers that peers are asked of; the prior is made of other draws of their density."""
+    """Return the users' numbers; the prior is made of other draws of their density."""
     made_up = np.random.default_rng(1).beta(2, 5, _PRIOR_DRAWS) * 2 - 1
     return People("skewed", numbers(USERS), Prior(prior_of(made_up, LEVELS)))
 
 
 def of_adult(file: Path) -> list[People]:
-    """Two columns of Adult, scaled to [-1, 1]."""
+    """Return two columns of Adult, scaled to [-1, 1]."""
     with file.open(encoding="utf-8", newline="") as lines:
         rows = list(csv.DictReader(lines))
     found = []
@@ -118,7 +118,7 @@ def of_adult(file: Path) -> list[People]:
 def mean_rows(
     epsilons: Sequence[float], everybody: Sequence[People], repetitions: int
 ) -> Iterator[MeanRow]:
-    """Each objective on each group of people at each epsilon."""
+    """Measure each objective on each group of users at each epsilon."""
     for eps in epsilons:
         for people in everybody:
             objectives: tuple[Objective, ...] = (Minimax(), Conditional(), people.prior)
@@ -167,7 +167,7 @@ def _row(
 def _once(
     table: DesignedTable, grid: NDArray[np.int64], rng: np.random.Generator
 ) -> tuple[float, float]:
-    """The estimate from everybody's own report, and the mean of the reports' squared errors."""
+    """Return the estimate from all users' reports, and the mean of the reports' squared errors."""
     rounding, coins = rng.integers(0, 1 << 64, (2, len(grid)), dtype=np.uint64)
     one = 1 << _FRAC
     levels = round_to_levels(grid, -one, one, table.channel.levels, rounding)
@@ -179,7 +179,7 @@ def _once(
 
 
 def _theory(table: DesignedTable, values: Floats) -> float:
-    """The mean over these people of what a report varies about its own expectation.
+    """Return the mean over these users of a report's variance about its own expectation.
 
     Of a number between two levels the second moment is between theirs, in proportion.
     """

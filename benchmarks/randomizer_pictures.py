@@ -16,7 +16,7 @@ _GREY, _LIGHT = "#8a8a8a", "#c9b8d8"
 
 
 def of_means(rows: Sequence[MeanRow], peers: Sequence[Accuracy], path: Path) -> None:
-    """A panel a group of people: theory as lines, what was measured as points."""
+    """Draw one panel per group of users: theory as lines, measurements as points."""
     if not rows:
         return
     import matplotlib as mpl  # slow, and only needed here
@@ -44,7 +44,7 @@ def of_means(rows: Sequence[MeanRow], peers: Sequence[Accuracy], path: Path) -> 
             )
             if objective == "conditional":
                 limit = [row.limit for row in mine]
-                axes.plot(eps, limit, "k:", lw=1.4, label="limit, whoever is asked")
+                axes.plot(eps, limit, "k:", lw=1.4, label="limit, for any users")
         if people == "skewed":
             _of_peers(axes, [row for row in peers if row.question == "mean"])
         axes.set_title(f"mean: {people}", loc="left")
@@ -56,7 +56,7 @@ def of_means(rows: Sequence[MeanRow], peers: Sequence[Accuracy], path: Path) -> 
 
 
 def of_frequencies(rows: Sequence[FrequencyRow], peers: Sequence[Accuracy], path: Path) -> None:
-    """A panel a number of cells."""
+    """Draw one panel per number of cells."""
     if not rows:
         return
     import matplotlib as mpl  # slow, and only needed here
@@ -97,7 +97,7 @@ def of_frequencies(rows: Sequence[FrequencyRow], peers: Sequence[Accuracy], path
 
 
 def _of_peers(axes: Any, rows: Sequence[Accuracy]) -> None:
-    """Raw estimates in grey; what is clipped, projected or kept within bounds, so biased, pale."""
+    """Draw raw estimates in grey; clipped, projected or bounded ones, which are biased, pale."""
     for peer, marker in _PEERS.items():
         for raw, colour, what in ((True, _GREY, "raw"), (False, _LIGHT, "biased")):
             mine = [row for row in rows if row.peer == peer and (row.estimate == "raw") == raw]

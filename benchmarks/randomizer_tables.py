@@ -1,4 +1,4 @@
-"""What `randomizers.py` prints, for people: a table a section, and the claims."""
+"""Terminal output of `randomizers.py`: one table per section, and the claims."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WIDTH = 160
 
 
 class Measured(Protocol):
-    """What there is to tell (`randomizers.Found`)."""
+    """Results to be printed (`randomizers.Found`)."""
 
     means: list[MeanRow]
     frequencies: list[FrequencyRow]
@@ -37,7 +37,7 @@ class Measured(Protocol):
 
 
 def show(found: Measured) -> None:
-    """Every section that is not empty."""
+    """Print every section that is not empty."""
     console = Console(width=_WIDTH)
     if found.means:
         console.print(_of_means(found.means, found.peers))
@@ -100,8 +100,8 @@ def _of_frequencies(rows: Sequence[FrequencyRow], peers: Sequence[Accuracy]) -> 
 
 
 def _of_biases(rows: Sequence[FrequencyRow], peers: Sequence[Accuracy]) -> Table:
-    """Ours, and of each peer the protocol with the greatest bias, a kind of estimate."""
-    table = _table("The mean error of a cell that nobody is in", ["whose", "protocol", "estimate"])
+    """Return a table of ours, and of each peer's most biased protocol per kind of estimate."""
+    table = _table("The mean error of an empty cell", ["whose", "protocol", "estimate"])
     for name in ("k", "eps", "n", "n x MSE", "bias", "in SE"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
@@ -122,7 +122,7 @@ def _of_biases(rows: Sequence[FrequencyRow], peers: Sequence[Accuracy]) -> Table
 
 
 def _of_signed(rows: Sequence[SignedRow]) -> Table:
-    table = _table("Signed values, everybody at one: n x MSE, averaged over values", ["randomizer"])
+    table = _table("Signed values, all users at one: n x MSE, averaged over values", ["randomizer"])
     for name in ("d", "eps", "exact", "C^2 - 1/d", "8/(e-1)", "measured", "plan", "with a promise"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
@@ -202,7 +202,7 @@ def _peer(row: Accuracy | None) -> str:
 
 
 def _bias(bias: float, error: float) -> tuple[str, str]:
-    """With its standard error, and in units of that."""
+    """Format the bias with its standard error, and in units of that."""
     return f"{bias:+.1e} ± {error:.0e}", f"{abs(bias) / error:.1f}"
 
 

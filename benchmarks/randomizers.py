@@ -1,11 +1,11 @@
-"""How far our randomizers are from what is possible at all, and from peers, in one run.
+"""Distance of our randomizers from the optimum, and from peers, in one run.
 
     python benchmarks/randomizers.py [--quick] [--json] [--plot FOLDER] [--peers ENVS]
                                      [--adult FILE.csv] [--only SECTION ...]
 
 Sections: `means` of bounded numbers, `frequencies` of cells and `signed` values, each as n x MSE at
 epsilon .25 to 4: exact, of the integers that devices are sent, beside theory and the limit, and as
-measured from everybody's own report, beside peers; `users` of MASKED-PARITY
+measured from every user's own report, beside peers; `users` of MASKED-PARITY
 (`masked_parity_users.py`); `speed` of the simulation (`simulators.py`); `devices`: milliseconds an
 answer and bytes a request. `peers_environments.py` says how ENVS is made; who is absent is left
 out, with the reason. At the end stands what is claimed, and whether it holds.
@@ -43,14 +43,18 @@ SECTIONS = ("means", "frequencies", "signed", "users", "speed", "devices")
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much is measured.
+    """Amount of measurement.
 
     Args:
         name: what peers' scripts know it by.
         epsilons: of means, frequencies and signed values.
-        cells: of frequencies; values: of signed values.
-        means: repetitions; frequencies: of 64 cells; signed: likewise.
-        dimensions: of MASKED-PARITY; parity: how closely its users are found.
+        cells: of frequencies.
+        values: of signed values.
+        means: repetitions.
+        frequencies: of 64 cells.
+        signed: likewise.
+        dimensions: of MASKED-PARITY.
+        parity: how closely its users are found.
         processes: that a device first answers in.
     """
 
@@ -94,7 +98,7 @@ QUICK = Effort(
 
 @dataclass(slots=True)
 class Found:
-    """What was measured, section by section; a section that was not asked for is empty."""
+    """Measurements by section; a section that was not requested is empty."""
 
     means: list[MeanRow] = field(default_factory=list)
     frequencies: list[FrequencyRow] = field(default_factory=list)
@@ -121,7 +125,7 @@ class Found:
 def measured(
     sections: Sequence[str], effort: Effort, environments: Path | None, adult: Path | None
 ) -> Found:
-    """Everything that is asked for, one after the other; progress is told on stderr."""
+    """Measure the requested sections in turn, with progress on stderr."""
     found = Found()
 
     def means() -> None:
@@ -178,7 +182,7 @@ def measured(
 
 
 def story(found: Found) -> dict[str, Any]:
-    """What `--json` prints."""
+    """Return the document that `--json` prints."""
     told = {
         name: [asdict(row) for row in getattr(found, name)]
         for name in ("means", "frequencies", "signed", "peers", "devices", "skipped")
@@ -189,7 +193,7 @@ def story(found: Found) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="two epsilons, few repetitions")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")

@@ -1,4 +1,4 @@
-"""What durability costs: the aggregator's service beside bare gRPC with the same messages.
+"""Cost of durability: the aggregator's service beside bare gRPC with the same messages.
 
 Three parts, each durable and raw in turn, in one run, on the same machine and with the same load:
 
@@ -47,14 +47,14 @@ class Part:
         )
 
     def tell(self, line: str) -> dict[str, Any]:
-        """Says a line and returns the answer."""
+        """Send a line and return the answer."""
         assert self._process.stdin is not None
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
         return self.read()
 
     def read(self) -> dict[str, Any]:
-        """The next line that it prints."""
+        """Return the next line that it prints."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -63,7 +63,7 @@ class Part:
         return told
 
     def close(self) -> None:
-        """Lets it end, and ends it where it does not."""
+        """Let it end, and ends it where it does not."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
@@ -75,7 +75,7 @@ class Part:
 
 @contextmanager
 def serving(kind: str, devices: int, questions: int = QUESTIONS) -> Iterator[tuple[Part, str]]:
-    """A server process and its address."""
+    """Provide a server process and its address."""
     server = Part("service_server.py", kind, devices, questions)
     try:
         yield server, server.read()["address"]
@@ -99,7 +99,7 @@ def rounds(kind: str, streams: int, count: int) -> float:
 
 
 def check_ins(kind: str, load: str, calls: int) -> float:
-    """Unary calls a second."""
+    """Measure unary calls per second."""
     with serving(kind, calls) as (server, address):
         if load == "deliver":
             server.tell("open")
@@ -110,7 +110,7 @@ def check_ins(kind: str, load: str, calls: int) -> float:
 
 
 def connections(kind: str, count: int, processes: int = 2) -> dict[str, Any]:
-    """A connection a device, from two processes, and a broadcast to all of them."""
+    """Measure a connection per device, from two processes, and a broadcast to all of them."""
     share = count // processes
     with serving(kind, share * processes, 1) as (server, address):
         loads = [
@@ -136,7 +136,7 @@ def connections(kind: str, count: int, processes: int = 2) -> dict[str, Any]:
 
 
 def measure(streams: int, count: int, calls: int, devices: int) -> dict[str, Any]:
-    """All of it, durable and raw side by side."""
+    """Measure all parts, durable and raw side by side."""
     told: dict[str, Any] = {"cores": os.cpu_count(), "fdatasync_ms": fdatasync_ms()}
     raw, durable = (rounds(kind, streams, count) for kind in ("raw", "durable"))
     told["rounds"] = {"streams": streams, "raw": raw, "durable": durable, "ratio": durable / raw}
@@ -153,7 +153,7 @@ def measure(streams: int, count: int, calls: int, devices: int) -> dict[str, Any
 
 
 def show(told: dict[str, Any]) -> None:
-    """A table for people."""
+    """Print the table."""
     from rich.console import Console
     from rich.table import Table
 
@@ -185,7 +185,7 @@ def show(told: dict[str, Any]) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measures and prints."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small numbers: does it run at all")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

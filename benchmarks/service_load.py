@@ -42,12 +42,12 @@ AT_WORK = 64  # unary calls at one time
 
 
 def token(ordinal: int) -> bytes:
-    """A device's token: load is no secret."""
+    """Return a device's token: load is no secret."""
     return hashlib.sha256(b"load %d" % ordinal).digest()
 
 
 def metadata(ordinal: int) -> Metadata:
-    """Return a device's credentials."""
+    """Return a device's first message."""
     return device_metadata(Identity(b"load %d" % ordinal, token(ordinal)))
 
 
@@ -61,7 +61,7 @@ class Answers:
         self._messages: dict[tuple[tuple[bytes, ...], int], bytes] = {}
 
     def reports(self, ordinal: int, response: Response) -> tuple[bytes, ...]:
-        """A report to each request, a bit of the ordinal, at its whole charge."""
+        """Return a report per request: a bit of the ordinal, at its whole charge."""
         self._meet(response.studies)
         key = (response.requests, ordinal % VARIANTS)
         if key not in self._reports:
@@ -72,7 +72,7 @@ class Answers:
         return self._reports[key]
 
     def message(self, ordinal: int, response: Response) -> bytes:
-        """What to say next; nothing where nothing was asked."""
+        """Return the next message; empty if nothing was asked."""
         if not response.requests:
             return b""
         key = (response.requests, ordinal % VARIANTS)
@@ -98,7 +98,7 @@ class Answers:
 async def participate(
     address: str, ordinals: range, own_connections: bool, lost: dict[str, int]
 ) -> None:
-    """Every device's stream, until the server ends it; calls that fail are counted by status."""
+    """Run every device's stream until the server ends it; failed calls are counted by status."""
     answers = Answers()
     shared = connections_for(len(ordinals), SHARED_CHANNELS)
     count = len(ordinals) if own_connections else shared
@@ -134,7 +134,7 @@ async def participate(
 
 
 async def check_in(address: str, ordinals: range, deliver: bool) -> dict[str, float]:
-    """Unary calls: each device fetches what it is asked, and, if it is to, delivers the answers.
+    """Run unary calls: every device fetches its requests and, if told to, delivers the answers.
 
     Only the second half is timed where answers are delivered.
     """
@@ -170,7 +170,7 @@ async def check_in(address: str, ordinals: range, deliver: bool) -> dict[str, fl
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs one kind of load and prints what became of it as JSON."""
+    """Run one kind of load and print its outcome as JSON."""
     kind, address, first, count = argv[0], argv[1], int(argv[2]), int(argv[3])
     ordinals = range(first, first + count)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -1,4 +1,4 @@
-"""The server's process for `service.py`, durable or raw: a part, not a program.
+"""Server process of `service.py`, durable or raw: a part, not a program.
 
 Both serve the Devices service's two calls. The durable one is the aggregator's own service on a
 SQLite store; it asks whole rounds. The raw one reads and writes messages of the same bytes on the
@@ -7,7 +7,7 @@ same library and event loop, and looks at none of them: the ceiling.
     python benchmarks/service_server.py durable|raw DEVICES QUESTIONS
 
 It prints {"address": ...}, then obeys lines on standard input, answering each with a JSON line:
-"connected N" waits for so many streams, "rounds R" asks R rounds of everybody who is connected,
+"connected N" waits for so many streams, "rounds R" asks R rounds of all connected devices,
 "open" leaves a round open for check-ins, "quit" ends it.
 """
 
@@ -105,7 +105,10 @@ class Questions:
         return Round(number, self.study, self._digest, tuple(groups))
 
     def response(self, number: int) -> bytes:
-        """What a device is sent in a round, after one before it: acknowledgements, requests."""
+        """Return the response that a device gets in a round after another.
+
+        Acknowledgements, requests.
+        """
         payloads = tuple(group.payload for group in self.round(number, 1).groups)
         acks = tuple((digest_of(payload), AckStatus.ACCEPTED) for payload in payloads)
         studies = (self.study,) if number == 0 else ()
@@ -113,7 +116,7 @@ class Questions:
 
 
 class Server(Protocol):
-    """What both servers do."""
+    """Interface of both servers."""
 
     address: str
 
@@ -144,7 +147,7 @@ class Durable:
         self._executor = ThreadPoolExecutor(1)
 
     def wait_connected(self, count: int) -> float:
-        """Seconds until so many streams are open."""
+        """Measure the seconds until so many streams are open."""
         began = time.perf_counter()
         while self._server.hub.connected < count:
             _check_patience(began, count, self._server.hub.connected)
@@ -152,7 +155,7 @@ class Durable:
         return time.perf_counter() - began
 
     def rounds(self, first: int, count: int, members: int) -> float:
-        """Seconds for rounds `first` and on, made before."""
+        """Measure the seconds for rounds `first` and on, made before."""
         made = [self._questions.round(first + place, members) for place in range(count)]
         began = time.perf_counter()
         accounts = Accounts(self._devices, 1 << 62)
@@ -161,7 +164,7 @@ class Durable:
         return time.perf_counter() - began
 
     def open(self) -> None:
-        """Leaves a round open, for check-ins to answer."""
+        """Leave a round open, for check-ins to answer."""
         asked = self._questions.round(1 << 20, self._devices)
         accounts = Accounts(self._devices, 1 << 62)
         self._executor.submit(self._server.fleet.ask, asked, accounts)
@@ -169,7 +172,7 @@ class Durable:
             time.sleep(0.01)
 
     def stop(self) -> None:
-        """Ends it."""
+        """End it."""
         self._server.stop()
         self._executor.shutdown()
         self._store.close()
@@ -191,7 +194,7 @@ class Raw:
         self._started.wait()
 
     def wait_connected(self, count: int) -> float:
-        """Seconds until so many streams are open."""
+        """Measure the seconds until so many streams are open."""
         began = time.perf_counter()
         while len(self._streams) < count:
             _check_patience(began, count, len(self._streams))
@@ -199,14 +202,14 @@ class Raw:
         return time.perf_counter() - began
 
     def rounds(self, first: int, count: int, members: int) -> float:
-        """Seconds for as many exchanges on every stream."""
+        """Measure the seconds for as many exchanges on every stream."""
         return asyncio.run_coroutine_threadsafe(self._rounds(first, count), self._loop).result()
 
     def open(self) -> None:
-        """Unary calls need nothing."""
+        """Do nothing: unary calls need no preparation."""
 
     def stop(self) -> None:
-        """Ends it."""
+        """End it."""
         self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join()
 
@@ -256,7 +259,7 @@ def _check_patience(began: float, expected: int, found: int) -> None:
 
 
 def obey(server: Server, members: int) -> None:
-    """Does what standard input says, line by line."""
+    """Execute the commands of standard input, line by line."""
     asked = 0
     for line in sys.stdin:
         word, *numbers = line.split()
@@ -274,7 +277,7 @@ def obey(server: Server, members: int) -> None:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Serves until it is told to quit, or whoever started it has gone."""
+    """Serve until the command "quit", or until the parent process has ended."""
     kind, devices, questions = argv[0], int(argv[1]), Questions(int(argv[1]), int(argv[2]))
     with rare_collections(), tempfile.TemporaryDirectory(prefix="askance-") as folder:
         server: Server

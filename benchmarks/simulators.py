@@ -1,9 +1,9 @@
-"""How many users a second are simulated: our fleets beside other simulators, on the same question.
+"""Users simulated per second: our fleets beside other simulators, on the same question.
 
-Two questions: one predicate, and the share of each of 1,024 cells; eps = 1, and the same people for
-everybody. Each figure is a whole question: randomized, aggregated and decoded; the best of three
-rounds, imports and the making of data excluded. Ours is a whole study, so planning, signatures,
-accounts and the transcript are in it. Peers live in environments of their own
+Two questions: one predicate, and the share of each of 1,024 cells; eps = 1, and the same users for
+all simulators. Each figure is a whole question: randomized, aggregated and decoded; the best of
+three rounds, imports and the making of data excluded. Ours is a whole study, so planning,
+signatures, accounts and the transcript are in it. Peers live in environments of their own
 (`peers_environments.py` says how they are made) and are timed inside them, one after the other:
 
     python benchmarks/simulators.py --peers ENVS [--quick] [--json]
@@ -48,7 +48,7 @@ USERS = {  # (fleet, question): how many
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How fast one simulator answered one question.
+    """Speed of one simulator on one question.
 
     Args:
       whose: "askance" or a folder under `benchmarks/peers`.
@@ -87,7 +87,7 @@ class Ratio:
 
 
 def ours(fleet: str, question: str, users: int) -> Row:
-    """A whole study on one of our fleets, the best of three."""
+    """Run a whole study on one of our fleets, the best of three."""
     population, study, truth = _predicate(users) if question == "predicate" else _frequency(users)
     best = float("inf")
     for seed in range(ROUNDS):
@@ -116,7 +116,7 @@ def _frequency(users: int) -> tuple[ask.Population, ask.Study, Any]:
 
 
 def _shares(hypothesis: Any) -> Any:
-    """The raw estimates: one, or one a cell."""
+    """Return the raw estimates: one, or one per cell."""
     found = hypothesis.to_json()
     if "estimate" in found:
         return np.array([found["estimate"]])
@@ -124,7 +124,7 @@ def _shares(hypothesis: Any) -> Any:
 
 
 def ratios(table: Sequence[Row]) -> list[Ratio]:
-    """Each of our rows over each peer's at the same question."""
+    """Compute the ratio of each of our rows to each peer's at the same question."""
     mine = [row for row in table if row.whose == "askance"]
     return [
         Ratio(
@@ -166,7 +166,7 @@ def _show(table: Sequence[Row], found: Sequence[Ratio]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="few users")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")

@@ -53,7 +53,7 @@ Values = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One norm, dimension, epsilon and size of blocks; errors as n x E||error||^2."""
+    """Errors at one norm, dimension, epsilon and block size, as n x E||error||^2."""
 
     norm: str
     d: int
@@ -67,7 +67,7 @@ class Row:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measures, prints, and draws where it is told to."""
+    """Measure, print, and draw to the file that is given."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="two dimensions and epsilons")
     parser.add_argument("--json", action="store_true")
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def compared(norm: str, d: int, eps: float, trials: int) -> list[Row]:
-    """The three sizes of blocks."""
+    """Return the three block sizes."""
     people = unit_vectors(POOL, Seed.of(d), d, 100 if norm == "l2" else 20)
     pool = people.columns(0, POOL)
     learner = mean_vector(people.schema, norm=norm)
@@ -137,7 +137,7 @@ def compared(norm: str, d: int, eps: float, trials: int) -> list[Row]:
 def once(
     question: Question, values: Values, size: int, nano: int, rng: np.random.Generator
 ) -> Floats:
-    """The answer of USERS users drawn from the pool, each in one block; values: the pool's."""
+    """Answer by USERS users drawn from the pool, each in one block; values: the pool's."""
     query, low, spread = question.query, float(question.bounds[0]), float(question.spread)
     places = list(laid_out(question.values, -(-question.values // size)))
     randomizers = {length: hypercube_response(length, nano) for _, length in places}
@@ -158,13 +158,13 @@ def once(
 
 
 def concluded(learner: NonAdaptive[MeanVector], values: Floats) -> Floats:
-    """The learner's estimates from an answer."""
+    """Return the learner's estimates from an answer."""
     told = tuple(values.tolist())
     return np.array(learner.conclude((Answer(told, told, told),)).estimates)
 
 
 def device_row(norm: str, d: int, size: int) -> dict[str, Any]:
-    """A request of so many components of d: its bytes, and what a device takes for an answer."""
+    """Measure a request of that many components: its bytes, and a device's time for an answer."""
     schema = vectors_schema(d)
     learner = mean_vector(schema, norm=norm)
     query = block_of(learner.batch.questions[0].query, 0, size)
@@ -212,7 +212,7 @@ def device_row(norm: str, d: int, size: int) -> dict[str, Any]:
 
 
 def table(rows: Sequence[Row], devices: Sequence[dict[str, Any]]) -> str:
-    """Errors by norm, dimension and epsilon; then devices."""
+    """Return the errors by norm, dimension and epsilon; then devices."""
     lines = [
         "n x E||error||^2 (variance; of l2 the squared bias of clipping is beside), unit bounds",
         f"{'norm':5}{'d':>5}{'eps':>5}  {'one':>21}  {'chosen (of)':>27}  {'all':>21}"
@@ -238,7 +238,7 @@ def table(rows: Sequence[Row], devices: Sequence[dict[str, Any]]) -> str:
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """One panel a norm: error by epsilon, at the greatest dimension."""
+    """Draw one panel per norm: error by epsilon, at the greatest dimension."""
     import matplotlib as mpl  # slow, and only needed here
 
     mpl.use("Agg")

@@ -44,7 +44,7 @@ SHARES = (0.0, 0.02, 0.04, 0.055, 0.1, 0.25, 0.5)
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One question and one population.
+    """Question and population.
 
     Args:
         shares: of the levels (a predicate: no, yes).
@@ -58,7 +58,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What was measured of a case.
+    """Measurements of a case.
 
     Args:
         at_once: users of the round in one wave, for the same error.
@@ -81,7 +81,7 @@ class Row:
 
 
 def cases() -> Iterator[Case]:
-    """A predicate and ten cells, at epsilons small and large."""
+    """Generate a predicate and ten cells, at epsilons small and large."""
     for epsilon, shares in (("1", (0.0, 0.5)), ("4", SHARES), ("8", SHARES)):
         for yes in shares:
             yield Case(f"predicate, {yes:g} at yes", epsilon, 2, (1 - yes, yes))
@@ -91,7 +91,7 @@ def cases() -> Iterator[Case]:
 
 
 def measured(case: Case, waves: int, trials: int) -> Row:
-    """Runs a case's rounds."""
+    """Run a case's rounds."""
     schema = Schema("waves", 1, n=Integer(0, max(case.cells - 1, 1)))
     query = predicate(schema["n"] == 1) if case.cells == 2 else category(schema["n"])
     batch = Batch([Question(query, tau=TAU)])
@@ -124,7 +124,7 @@ def measured(case: Case, waves: int, trials: int) -> Row:
 def _tallies(
     planned: RoundPlan, shares: Sequence[float], rng: np.random.Generator, trials: int
 ) -> tuple[NDArray[np.int64], list[int]]:
-    """For each wave, drawn for every trial, its tally; and the waves' sizes."""
+    """Draw the waves' tallies for every trial, and return them with the waves' sizes."""
     (group,) = planned.groups
     ends = prefixes(group.users, planned.waves)
     sizes = [end - before for end, before in zip(ends, (0, *ends), strict=False)]
@@ -138,7 +138,7 @@ def _tallies(
 def _asked(
     batch: Batch, planned: RoundPlan, tallies: NDArray[np.int64], sizes: Sequence[int]
 ) -> tuple[int, NDArray[np.float64]]:
-    """One round: how many users it asked, and its values."""
+    """Return one round's number of users and its values."""
     waves = Waves(batch, planned, BETA / batch.values)
     (question,) = batch.questions
     request = Request(bytes(32), 0, 0, question.query, planned.groups[0].randomizer)
@@ -174,7 +174,7 @@ def _show(rows: Sequence[Row], waves: int) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_TRIALS} trials a case")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")

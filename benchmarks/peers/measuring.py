@@ -1,4 +1,4 @@
-"""What the scripts of all peers share: the same people, clock and reckoning of errors.
+"""Parts that all peers' scripts share: users, clock and computation of errors.
 
 A peer's script runs in an environment that has neither askance nor anything else of this repository
 but this folder, so only the standard library and numpy stand here. It is started in `benchmarks/`
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 CELLS = 1024  # of the frequency question whose speed is measured
-SEED = 20080  # of everybody's records
+SEED = 20080  # of all users' records
 YES = 0.3  # of the people, when one predicate is asked
 ROUNDS = 3
 EPSILONS = {"full": (0.5, 1.0, 2.0, 3.0, 4.0), "quick": (1.0,)}
@@ -29,7 +29,7 @@ Shares = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """How long one simulated question took: randomized, aggregated and decoded.
+    """Duration of one simulated question: randomized, aggregated and decoded.
 
     Args:
       question: "predicate" or "frequency".
@@ -49,7 +49,7 @@ class Speed:
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """How wrong one protocol's estimates are.
+    """Errors of one protocol's estimates.
 
     Args:
       question: "frequency", or "mean" of numbers in [-1, 1].
@@ -61,7 +61,7 @@ class Accuracy:
       repetitions: with the same records, coins anew.
       n_mse: n times the mean squared error about these people's truth, averaged over cells.
       n_mse_se: its standard error over the repetitions.
-      bias: the mean signed error of a cell that nobody is in; of the mean itself.
+      bias: the mean signed error of an empty cell; of the mean itself.
       bias_se: its standard error over the repetitions.
     """
 
@@ -79,38 +79,38 @@ class Accuracy:
 
 
 def cells(users: int, k: int) -> NDArray[np.int64]:
-    """Everybody's cell: 1/rank over the first half of the cells, and nobody in the others."""
+    """Return all users' cells: 1/rank over the first half of the cells, none in the others."""
     weights = np.zeros(k)
     weights[: k // 2] = 1 / np.arange(1, k // 2 + 1)
     return np.random.default_rng(SEED).choice(k, size=users, p=weights / weights.sum())
 
 
 def bits(users: int) -> NDArray[np.int64]:
-    """Everybody's answer to one predicate."""
+    """Return all users' answers to one predicate."""
     return (np.random.default_rng(SEED).random(users) < YES).astype(np.int64)
 
 
 def numbers(users: int) -> Shares:
-    """Everybody's number in [-1, 1]: skewed, with a mean near -3/7."""
+    """Return all users' numbers in [-1, 1]: skewed, with a mean near -3/7."""
     return np.random.default_rng(SEED).beta(2, 5, users) * 2 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many users in a repetition, and how many repetitions."""
+    """Number of users per repetition, and number of repetitions."""
 
     n: int
     repetitions: int
 
     def of(self, effort: str) -> Size:
-        """All of it, or, where it is quick, about a fiftieth."""
+        """Return the whole size, or about a fiftieth if it is quick."""
         if effort == "full":
             return self
         return Size(max(self.n // 10, 50), max(self.repetitions // 5, 3))
 
 
 def shares(values: NDArray[np.int64], k: int) -> Shares:
-    """The truth: the share of each cell."""
+    """Return the truth: the share of each cell."""
     return np.bincount(values, minlength=k) / len(values)
 
 
@@ -120,7 +120,7 @@ def speed(
     values: NDArray[np.int64],
     work: Callable[[list[int]], Sequence[float] | Shares],
 ) -> Speed:
-    """Times `work` on a list of everybody's cells; it answers with the share of each cell.
+    """Time `work` on the list of all users' cells; it returns the share of each cell.
 
     Where it answers with one number, that is the share of cell 1.
     """
@@ -142,7 +142,7 @@ def accuracy(
     k: int,
     estimates: Sequence[dict[str, Shares]],
 ) -> list[Accuracy]:
-    """The rows of one protocol: of each repetition, the shares by kind of estimate."""
+    """Return the rows of one protocol: of each repetition, the shares by kind of estimate."""
     truth = shares(values, k)
     found = []
     for kind in estimates[0]:
@@ -157,7 +157,7 @@ def accuracy(
 def accuracy_of_mean(
     protocol: str, estimate: str, eps: float, values: Shares, estimates: Sequence[float]
 ) -> Accuracy:
-    """The row of one mechanism for the mean of everybody's numbers."""
+    """Compute the row of one mechanism for the mean of all users' numbers."""
     errors = np.array(estimates) - values.mean()
     n_mse, n_mse_se = _mean_and_se(len(values) * errors**2)
     bias, bias_se = _mean_and_se(errors)
@@ -170,6 +170,6 @@ def _mean_and_se(each: Shares) -> tuple[float, float]:
 
 
 def tell(distribution: str, rows: Iterable[Speed | Accuracy]) -> None:
-    """Prints what a script found, with the version of the peer that is installed."""
+    """Print a script's result, with the version of the installed peer."""
     told: dict[str, Any] = {"version": version(distribution), "rows": [asdict(r) for r in rows]}
     print(json.dumps(told))

@@ -230,14 +230,14 @@ _WRITERS = {".parquet": "pyarrow", ".png": "matplotlib", ".svg": "matplotlib"}
 def audit(
     epsilons: Iterable[Epsilon] = (), *, reports: int | None = None
 ) -> Iterator[Audit | Refused]:
-    """Asks real devices and looks, in the bytes of their reports, for what tells too much.
+    """Audit real devices: search their reports' bytes for a privacy loss above the charge.
 
     Ledgers of devices that are restarted are files in a temporary folder; coins are the operating
     system's. An absence of alarms is no proof: `verify` is.
 
     Args:
-        epsilons: nats; none: 1 and 4. reports: of each record asked, 2 or more; None: enough to be
-            done within a minute.
+        epsilons: nats; none: 1 and 4.
+        reports: of each record asked, 2 or more; None: enough to be done within a minute.
 
     Raises:
         InvalidParameter: an epsilon that is none, or too few reports.
@@ -256,16 +256,23 @@ def demo(
     progress: Callable[[int], None] | None = None,
     watch: Callable[[int, RoundPlan], None] | None = None,
 ) -> Trial:
-    """The two-round MASKED-PARITY study on `devices` devices over real gRPC, on this machine.
+    """Run the two-round MASKED-PARITY study on `devices` devices over real gRPC on this machine.
 
     Privacy: pure eps-LDP for every device, by its own ledger.
+
     Args:
-        devices: how many; d: bits of the mask, a power of two; epsilon: each user's budget.
+        devices: number of devices.
+        d: bits of the mask, a power of two.
+        epsilon: each user's budget, nats.
+        d: number of bits of a record.
+        epsilon: nats per user.
         seed: of the population, the coins and the cohorts.
-        progress: told how many more reports have come in; watch: of each round as it opens.
+        progress: called with the number of new reports.
+        watch: called with each round as it opens.
+        watch: called with each round as it opens.
 
     Raises:
-        PlanRefused: too few devices for this d and epsilon; nobody was asked.
+        PlanRefused: too few devices for this d and epsilon; no user was asked.
     """
     root = Seed.of(seed) / "trial" / 0
     population = masked_parity(devices, root / "population", d)
@@ -287,7 +294,9 @@ def plan(
     randomizer: str = "best",
     waves: int = 1,
 ) -> StudyPlan:
-    """How many users a learner needs, by its name; without a population, on its own schema.
+    """Compute the number of users that a learner needs, by its name.
+
+    Without a population, the plan is for the learner's own schema.
 
     Raises:
         InvalidParameter: a name or setting that there is none of.
@@ -315,7 +324,7 @@ def plan(
 
 
 def catalogue() -> dict[str, list[dict[str, Any]]]:
-    """The learners, the generated populations and their changes by name, with their parameters."""
+    """Return the learners, generated populations and their changes by name, with parameters."""
     return {
         "learners": [
             {
@@ -354,7 +363,7 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
 def connect(
     address: str, *, key: AnalystKey, ca: Path | str | None = None, plaintext: bool = False
 ) -> Aggregator:
-    """An aggregator, for one analyst; to be used in a `with`.
+    """Connect one analyst to an aggregator, for use in a `with` statement.
 
         with ask.connect("127.0.0.1:7443", key="analyst.pem", ca="ca.pem") as aggregator:
             handle = aggregator.submit(study)
@@ -366,7 +375,7 @@ def connect(
         key: the analyst's Ed25519 key: itself, its file, or the file's bytes.
         ca: the authority that the aggregator's certificate is from; None: one that the system
             trusts, or, on this machine, plain text.
-        plaintext: without TLS, whoever may listen.
+        plaintext: without TLS, readable by the network.
 
     Raises:
         InvalidParameter: no such file, no key in it, or no such address. Nothing is called yet.
@@ -377,7 +386,7 @@ def connect(
 
 
 def new_analyst_key(path: Path) -> str:
-    """Makes an analyst's key in a file that only its owner reads; the public half in hexadecimal.
+    """Make an analyst's key in a file that only its owner reads; the public half in hexadecimal.
 
     Raises:
         InvalidParameter: something is there already, or no file can be made.
@@ -388,7 +397,7 @@ def new_analyst_key(path: Path) -> str:
 
 
 def study_from_toml(path: Path | str) -> StudyDefinition:
-    """A study as it is written down in a TOML file.
+    """Return a study as it is written down in a TOML file.
 
     Raises:
         InvalidParameter, InvalidRecord: not a study; the place is named.
@@ -399,10 +408,11 @@ def study_from_toml(path: Path | str) -> StudyDefinition:
 
 
 def verify_export(path: Path, analysts: Collection[bytes] | None = None) -> Verification:
-    """Replays a study's exported transcript; nobody is asked.
+    """Replay a study's exported transcript, without asking any user.
 
     Args:
-        analysts: public keys, one of which must have signed the study; None: anybody's.
+        path: the exported file.
+        analysts: public keys, one of which must have signed the study; None: any.
 
     Raises:
         InvalidRecord: the file is no export. AskanceError: it does not hold together.
@@ -421,7 +431,7 @@ def reproduce(
     plot: Path | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Reproduction:
-    """A theorem, table or figure of the papers beside what is measured here.
+    """Reproduce a theorem, table or figure of the papers, and compare it with the printed values.
 
     Args:
         name: see `askance reproduce --list`.
@@ -430,7 +440,7 @@ def reproduce(
         data: a folder with `adult.csv` and `pima_indians_diabetes.csv`; what needs a file that is
             not there is left out, and the result says so.
         plot: where a picture goes, *.png or *.svg.
-        progress: told of each part, in a few words.
+        progress: called with a short text per part.
 
     Raises:
         InvalidParameter: a name that there is none of, or a file that cannot be written.
@@ -457,10 +467,11 @@ def curate(
     settings: Mapping[str, str] | None = None,
     seed: int | None = None,
 ) -> Told:
-    """Releases what a trusted curator's learner makes of a CSV file.
+    """Release the result of a trusted curator's learner on a CSV or Parquet file.
 
     Args:
         learner: see `askance curate --list`.
+        data: path of a CSV or Parquet file.
         epsilon: nats, for everything that is released.
         label: the column to be predicted.
         schema: a TOML file with bounds and labels.
@@ -478,7 +489,7 @@ def curate(
 
 
 def check_output(path: Path | None, suffixes: tuple[str, ...]) -> None:
-    """Refuses a file to be written before the work is done that should go into it.
+    """Refuse an output file that cannot be written, before the work for it starts.
 
     Raises:
         InvalidParameter: another suffix, no such folder, a folder in its place, or nothing

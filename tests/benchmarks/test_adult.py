@@ -16,7 +16,7 @@ ADULT = Path(__file__).parents[3] / "shared" / "data" / "adult.csv"
 
 @pytest.fixture(scope="module")
 def made_up(adult: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file of the same columns: who is married and has studied earns more."""
+    """Write a file of the same columns: married graduates earn more."""
     rng = np.random.default_rng(6)
     fields = adult.SCHEMA.fields
     path: Path = tmp_path_factory.mktemp("adult") / "adult.csv"

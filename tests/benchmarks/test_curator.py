@@ -1,4 +1,4 @@
-"""The curator's benchmark runs and tells every draw in both units."""
+"""The curator's benchmark: it runs and reports every draw in both units."""
 
 from __future__ import annotations
 

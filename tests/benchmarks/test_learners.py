@@ -1,4 +1,4 @@
-"""The table of learners and oracles: every learner is in it, and it goes where it is told."""
+"""The table of learners and oracles: it contains every learner and goes to the given file."""
 
 from __future__ import annotations
 

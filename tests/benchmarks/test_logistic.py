@@ -1,4 +1,4 @@
-"""What diffprivlib's formula spends is really spent; ours is measured without it too."""
+"""Loss by diffprivlib's formula is really spent; ours is measured without it too."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytest.importorskip("sklearn")
 
 
 def loss_of_neighbours(norm: float, noise_epsilon: float, total: float) -> float:
-    """The log-ratio of densities at one output, of two data sets that differ in one row.
+    """Return the log-ratio of densities at one output, of two data sets that differ in one row.
 
     The output is far along the second axis. 40,000 rows are far on the wrong side there, without
     curvature; of the two rows that differ one is far wrong too, the other as wrong as costs most.

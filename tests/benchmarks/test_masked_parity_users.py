@@ -51,7 +51,7 @@ def laws(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def read_by_the_learner(d: int, variant: str, answers: Answers) -> list[int]:
-    """The mask; the second round is told nothing, its bit is not read."""
+    """Return the mask; the second round's answers are withheld, its bit is not read."""
     run = masked_parity(masked_parity_schema(d), variant).run()
     next(run)
     second = run.send(answers)

@@ -1,4 +1,4 @@
-"""What is measured of peers: the same people, errors reckoned alike, and who is absent is told."""
+"""Measurements of peers: the same users, the same errors; absent peers are reported."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Load:
 
 
 def environment(folder: Path, peer: str, script: str) -> Path:
-    """An environment whose interpreter is a shell script."""
+    """Return an environment whose interpreter is a shell script."""
     python = folder / peer / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text(f"#!/bin/sh\n{script}\n")

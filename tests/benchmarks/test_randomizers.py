@@ -31,7 +31,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Load:
 
 @pytest.fixture
 def program(load: Load, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """In miniature: tables of 5 levels, few people and cells."""
+    """Load the program in miniature: tables of 5 levels, few users and cells."""
     module: ModuleType = load("randomizers")
     small = replace(module.QUICK, cells=(16, 64), values=(4,), means=20)
     monkeypatch.setattr(module, "QUICK", small)
@@ -189,7 +189,7 @@ def test_peers_stand_beside_ours(
 
 @pytest.mark.slow
 def test_devices_and_users_quickly(load: Load, capsys: pytest.CaptureFixture[str]) -> None:
-    """Times are told, not held against a bound: this machine has other work."""
+    """Times are reported without a bound, since the machine may be shared."""
     load("randomizers").main(["--quick", "--json", "--only", "devices", "users"])
     told = json.loads(capsys.readouterr().out)
     assert len(told["devices"]) == 17

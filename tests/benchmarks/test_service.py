@@ -1,4 +1,4 @@
-"""The service's benchmark runs, loses no call, and tells both sides of each ratio."""
+"""The service's benchmark: it runs, loses no call, and reports both sides of each ratio."""
 
 from __future__ import annotations
 

@@ -13,8 +13,10 @@ import pytest
 def test_errors_are_those_of_theory(
     vectors: ModuleType, norm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """40 trials of 16 numbers: a mean of 640 squares, whose relative deviation is 6 % (of blocks
-    more, since their parts are not independent); five of these are allowed."""
+    """Five relative deviations are allowed, of 6 % each, for a mean of 640 squares.
+
+    It is over 40 trials of 16 numbers; blocks deviate more, since their parts are not independent.
+    """
     monkeypatch.setattr(vectors, "USERS", 2_000)
     rows = vectors.compared(norm, 16, 3.0, trials=40)
     assert [row.size for row in rows] == ["one", "chosen", "all"]

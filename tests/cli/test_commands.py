@@ -14,7 +14,7 @@ Run = Callable[..., tuple[int, dict[str, Any], str]]
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs a command with --json: its exit code, the one object it printed, and its stderr."""
+    """Run a command with --json: its exit code, the one object it printed, and its stderr."""
 
     def call(*words: str) -> tuple[int, dict[str, Any], str]:
         code = main([*words, "--json"])
@@ -146,7 +146,7 @@ def test_verify_finds_no_violation(run: Run) -> None:
     for row in result["checked"]:
         if row["epsilon"] == 40.0:
             assert row["privacy_loss"] <= 40 + 1e-9
-        if row["epsilon"] == 60.0:  # patterns of many signs are likelier than one coin tells
+        if row["epsilon"] == 60.0:  # patterns of many signs are likelier than one coin resolves
             patterns = row["randomizer"] in ("hypercube(64)", "hypercube(1024)")
             assert row["privacy_loss"] <= 60 + 1e-9 if patterns else "at most" in row["refused"]
 

@@ -35,7 +35,7 @@ rich = { type = "label", labels = ["no", "yes"] }
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """People whose riches hang on their age and hours; bits of which y is a parity."""
+    """Write users whose income depends on age and hours, and bits of which y is a parity."""
     found = tmp_path_factory.mktemp("curate")
     rng = np.random.default_rng(8)
     age, hours = rng.integers(20, 80, PEOPLE), rng.integers(0, 161, PEOPLE) / 2
@@ -53,7 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], folder: Path) -> Run:
-    """Runs `curate` with --json on people.csv: its exit code, its one object, and its stderr."""
+    """Run `curate` with --json on people.csv: its exit code, its one object, and its stderr."""
 
     def call(
         learner: str, *words: str, data: str = "people.csv", epsilon: str = "2"
@@ -337,7 +337,7 @@ def test_an_average_of_clipped_numbers_says_so(run: Run) -> None:
 
 
 class TestIntervals:
-    """They are those of the budget's share, and of all answers together."""
+    """Intervals of the budget's share, jointly for all answers."""
 
     def test_two_columns_share_the_budget_and_the_confidence(self, run: Run) -> None:
         words = ("--set", BOUNDS, "--set", "columns=age,hours")

@@ -1,5 +1,7 @@
-"""`askance simulate` with devices that stay away or lie, and messages that are lost: bad input is
-one clear line."""
+"""`askance simulate` with absent or lying devices and lost messages.
+
+Bad input is one clear line.
+"""
 
 import pytest
 
@@ -16,7 +18,7 @@ RUN = ["simulate", "masked-parity", "--users", "200", "--epsilon", "8", "--set",
         (["--dropout", "x"], "dropout expects a finite number"),
         (["--attack", "ria"], "expected --liars with --attack and --target, found none"),
         (["--target", "1"], "expected --liars with --attack and --target, found none"),
-        (["--liars", ".1", "--attack", "dos"], "invalid choice: 'dos'"),
+        (["--liars", ".1", "--attack", "dos"], "expected one of rpa, ria, mga, extreme, got 'dos'"),
         (["--liars", ".1", "--target", "-1"], "expected"),
         (["--faults", "lost=.1"], "expected the fleet 'grpc'"),
         (["--faults", "lost=.1", "--fleet", "columns"], "expected the fleet 'grpc'"),

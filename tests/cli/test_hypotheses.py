@@ -1,4 +1,4 @@
-"""What a learner has found, on the screen and as JSON that can be loaded again."""
+"""Hypotheses on the screen, and as JSON that can be loaded again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a progress bar counts; nobody watches it here."""
+"""Counts of a progress bar, without a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people read: the numbers that --json has, in words and tables; and how a command ends."""
+"""Terminal output: the numbers of --json in words and tables; and the end of commands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def read(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
-    """A command's stdout; its stderr is empty, for nobody watches the progress."""
+    """Return a command's stdout; its stderr is empty, since there is no terminal."""
     assert main(list(words)) == code
     said = capsys.readouterr()
     assert said.err == ""
@@ -31,7 +31,7 @@ def parsed(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> di
 
 
 def cells_of(screen: str, name: str) -> list[str]:
-    """A table's row, by its first cell."""
+    """Return a table's row, by its first cell."""
     table = [line.split() for line in screen.splitlines() if line.startswith("  ")]
     (row,) = [cells for cells in table if cells[:1] == [name]]
     return row[1:]
@@ -160,7 +160,7 @@ def test_options_have_one_name(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_reader_who_has_gone_is_not_told_off() -> None:
-    """As in `askance simulate --list | head -1`."""
+    """A closed stdout is no error: `askance simulate --list | head -1`."""
     code = "import sys; from askance.simulation.cli import main; sys.exit(main(['version']))"
     rooms = os.pathsep.join(
         str(ROOT / room) for room in ("protos", "client", "aggregator", "simulation")
@@ -182,13 +182,13 @@ def test_a_reader_who_has_gone_is_not_told_off() -> None:
 
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A person at a terminal of 80 columns."""
+    """Set up a terminal of 80 columns."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "80")
 
 
 def seen(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """What a terminal shows, its colours taken off."""
+    """Return the text that a terminal shows, without colours."""
     assert main(list(words)) == 0
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().out)
 

@@ -1,4 +1,4 @@
-"""`askance study`: its JSON, its exit codes, what people read; against a served desk."""
+"""`askance study`: its JSON, exit codes and terminal output, against a served aggregator."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ least_answers = 0
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs a command with --json: its exit code, the one object it printed, and its stderr."""
+    """Run a command with --json: its exit code, the one object it printed, and its stderr."""
 
     def call(*words: str) -> tuple[int, dict[str, Any], str]:
         code = main(["study", *words, "--json"])
@@ -47,7 +47,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def key(run: Run, tmp_path: Path) -> tuple[Path, str]:
-    """An analyst's key and its public half."""
+    """Return an analyst's key and its public half."""
     path = tmp_path / "analyst.pem"
     code, made, _ = run("key", str(path))
     assert (code, made["file"]) == (0, str(path))
@@ -56,7 +56,7 @@ def key(run: Run, tmp_path: Path) -> tuple[Path, str]:
 
 @pytest.fixture
 def where(key: tuple[Path, str]) -> Iterator[list[str]]:
-    """The options that reach a desk whose devices are all away."""
+    """Provide the options that reach a server whose devices are all away."""
     store = MemoryStore()
     store.enrol((b"device %d" % n, hashlib.sha256(b"%d" % n).digest()) for n in range(5_000))
     desks: list[Desk] = []

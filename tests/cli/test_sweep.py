@@ -1,4 +1,4 @@
-"""`askance sweep`: a grid on the command line, and what it tells, writes and draws."""
+"""`askance sweep`: a grid on the command line, its printed results, files and pictures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MEAN = ("sweep", "mean", "--epsilon", "1,2", "--users", "50,80", "--trials", "3"
 
 
 def parsed(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> dict[str, Any]:
-    """A command's one object; nobody watches the progress."""
+    """Return a command's one JSON object; stderr is no terminal."""
     assert main([*words, "--json"]) == code
     said = capsys.readouterr()
     assert (said.err == "") == (code == 0)
@@ -104,8 +104,8 @@ def test_a_picture_is_the_same_bytes_for_the_same_rows(
         ("mean --epsilon 1, --users 9", "expected values with commas between, found '1,'"),
         ("mean --epsilon 1 --users 9,x", "users: expected a whole number"),
         ("mean --epsilon 1 --users 9 --set d=", "--set d: expected values"),
-        ("mean --epsilon 1 --users 9 --set d=1 --set d=2", "expected d once, found it again"),
-        ("mean --epsilon 1 --users 9 --set d=1 --fix d=2", "expected d once, found it again"),
+        ("mean --epsilon 1 --users 9 --set d=1 --set d=2", "expected d once, got '2' again"),
+        ("mean --epsilon 1 --users 9 --set d=1 --fix d=2", "expected d once, got '2' again"),
         ("mean --epsilon 1 --users 9 --plot a.png", "expected an axis with several values"),
         ("mean --epsilon 1,2 --users 9 --plot a.png --x users", "found epsilon"),
         ("mean --epsilon 1 --users 9 --plot a.txt", "expected a file named *.png or *.svg"),

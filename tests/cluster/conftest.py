@@ -20,7 +20,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def ray_of_three() -> Iterator[None]:
-    """A Ray with three workers, in which all of these tests find themselves."""
+    """Start a Ray with three workers, for all of these tests."""
     from askance.simulation.fleets.cluster import joined
 
     with joined(3):

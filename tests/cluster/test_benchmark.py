@@ -1,4 +1,4 @@
-"""What Ray costs is measured on equal transcripts."""
+"""Cost of Ray: measured on equal transcripts."""
 
 from __future__ import annotations
 

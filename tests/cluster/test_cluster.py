@@ -43,7 +43,7 @@ def digest(people: Population, fleet: str, **more: Any) -> str:
 
 
 def numbers(happens: Callable[[int], None] | None = None) -> Population:
-    """Numbers; `happens` is told of each chunk whose columns a worker computes, by its first."""
+    """Make numbers; `happens` is called with the first user of each chunk computed by a worker."""
     people = Population.generated("numbers", MANY, seed=2)
     if happens is None:
         return people
@@ -117,7 +117,7 @@ class TestWorkers:
         assert len(steps) == 8
 
     def test_people_in_arrays_are_sent_once(self) -> None:
-        """In a worker the columns are a view of the object store, which nobody can write to."""
+        """In a worker the columns are a read-only view of the object store."""
         schema = ask.Schema("ages", 1, number=ask.Integer(0, 127))
         ages = [person % 100 for person in range(2 * CHUNK + 9)]
         people = Population.from_columns(schema, {"number": ages})
@@ -207,7 +207,7 @@ def test_a_program_that_is_ended_ends_its_ray(how: signal.Signals) -> None:
 
 
 def marked(mark: str) -> list[str]:
-    """The command lines of the processes that have a mark in their environment."""
+    """Return the command lines of the processes that have a mark in their environment."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:

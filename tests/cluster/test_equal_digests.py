@@ -25,7 +25,7 @@ OFTEN = Misbehaviour(absent=".1", dropout=".2", offline=".1", liars=".001")
 
 @cache
 def trial(learner: str, users: int, seed: int, troubled: bool, fleet: str, workers: int) -> Trial:
-    """Troubled: devices stay away and lie, and records change between rounds."""
+    """Run a trial; if troubled, devices are absent or lie, and records change between rounds."""
     root = Seed.of(seed)
     made = named(learner, epsilon="8", users=users, settings=SETTINGS.get(learner, {}))
     people = made.people(root / "population")
@@ -38,14 +38,14 @@ def trial(learner: str, users: int, seed: int, troubled: bool, fleet: str, worke
 
 
 def enough(learner: str) -> int:
-    """Users, no more than the learner needs: few are soon asked as device objects."""
+    """Return as few users as the learner needs: device objects are slow."""
     made = named(learner, epsilon="8", users=1, settings=SETTINGS.get(learner, {}))
     needed = made.study(made.people(Seed.of(0))).plan().users_needed
     return OPEN.get(learner, needed)
 
 
 def assert_same(one: Trial, other: Trial) -> None:
-    """The transcript and all that follows from it."""
+    """Compare the transcripts and all that follows from them."""
     assert one.outcome.transcript == other.outcome.transcript
     assert one.transcript.recorded == other.transcript.recorded
     assert one.outcome == other.outcome
@@ -73,5 +73,5 @@ def test_the_troubles_do_something() -> None:
     """Else the tests above would say nothing of them."""
     quiet, rough = (trial("masked-parity", MANY, 0, t, "columns", 2) for t in (False, True))
     assert quiet.outcome.transcript != rough.outcome.transcript
-    assert any("nobody there" in note for note in rough.notes)
+    assert any("found no device" in note for note in rough.notes)
     assert any("users lie" in note for note in rough.notes)

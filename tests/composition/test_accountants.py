@@ -28,7 +28,7 @@ DELTA = Fraction(1, 10**6)
 
 
 def exact_delta(each: Fraction, count: int, epsilon: float) -> Decimal:
-    """The least delta of `count` randomized responses of this epsilon each, to 60 digits."""
+    """Return the least delta of `count` randomized responses of this epsilon each, to 60 digits."""
     with localcontext(prec=60):
         one = (Decimal(each.numerator) / each.denominator).exp()
         target = Decimal(epsilon).exp()
@@ -41,7 +41,7 @@ def exact_delta(each: Fraction, count: int, epsilon: float) -> Decimal:
 
 
 def gaussian_delta(rho: float, epsilon: float) -> float:
-    """Of the Gaussian mechanism that is rho-zCDP, exactly (Balle, Wang 2018)."""
+    """Compute the delta of the rho-zCDP Gaussian mechanism exactly (Balle, Wang 2018)."""
     mean = sqrt(2 * rho)
 
     def above(x: float) -> float:

@@ -1,4 +1,4 @@
-"""What every accountant promises; a new one is held against all of it by being in ACCOUNTANTS."""
+"""Promises of all accountants; a new one is checked by being in ACCOUNTANTS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters hold against whoever chooses the next budget by what the earlier answers said."""
+"""Filters hold for every analyst who chooses the next budget by the earlier answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MENU = (1, 2, 4)
 
 
 def most_distinguishing(budget: Filter, epsilon: float) -> float:
-    """The delta of the best adversary, exactly but for floats.
+    """Return the delta of the best adversary, exactly but for floats.
 
     It asks randomized responses, the worst releases there are, of budgets from the menu, each
     chosen by all answers so far, as the filter lets it. What matters of those is the privacy loss
@@ -80,7 +80,7 @@ class TestTheAdversary:
         assert found <= delta
 
     def test_it_gains_more_than_nothing_and_would_pass_a_promise_of_half(self) -> None:
-        """That the adversary is one: the same filter does not keep half of its epsilon."""
+        """The adversary is effective: the same filter does not keep half of its epsilon."""
         budget = AdaptiveFilter(Fraction(4), Fraction(1, 100))
         assert most_distinguishing(budget, 4.0) > 1e-5
         assert most_distinguishing(budget, 2.0) > Fraction(1, 100)

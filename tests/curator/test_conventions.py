@@ -1,4 +1,4 @@
-"""What both estimators refuse the same way, and never with a person's value."""
+"""Refusals that both estimators share, never with a record's value."""
 
 from __future__ import annotations
 

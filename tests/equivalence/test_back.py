@@ -76,7 +76,7 @@ THREE_USERS = in_one_round(
 
 
 def two_rounds(users: int) -> Interactive[tuple[bytes, ...]]:
-    """Asks everybody for the bit, and then about the number: which half of it, the bits decide."""
+    """Ask all users for the bit, and then for half of the number, chosen by the bits."""
 
     def run() -> LocalRun[tuple[bytes, ...]]:
         reports = []
@@ -136,7 +136,7 @@ class TestLemma44:
         remembered = Remembers(TRUTH)
         seen = Counter(learn(by_queries(algorithm, beta, words), remembered) for _ in range(runs))
         assert possible(seen, law, runs)
-        zero = local_law(algorithm, PEOPLE, [1, 0, 0, 0, 0, 0])  # of candidates: everybody at R(0)
+        zero = local_law(algorithm, PEOPLE, [1, 0, 0, 0, 0, 0])  # of candidates: all users at R(0)
         assert not possible(seen, zero, runs)
 
     def test_everything_is_asked_at_once_of_candidates_enough(self) -> None:
@@ -229,7 +229,7 @@ class Remembers:
 
 
 def possible(seen: Counter[tuple[bytes, ...]], law: Law, runs: int) -> bool:
-    """A chi-square test at 1e-6."""
+    """Run a chi-square test at 1e-6."""
     from scipy.stats import chisquare
 
     keys = sorted(law)

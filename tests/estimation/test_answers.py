@@ -92,7 +92,7 @@ def inclusion_of(randomizer: Randomizer) -> tuple[float, float]:
 
 
 def truth(question: Question, shares: Shares) -> list[Fraction]:
-    """The values of the answer for a population with these shares of the randomizer's levels."""
+    """Return the answer's values for a population with these shares of the levels."""
     if question in (SIGNED, TWO_SIGNED):
         return [shares[2 * j] - shares[2 * j + 1] for j in range(question.values)]
     if question is REAL:  # levels are equally spaced
@@ -104,7 +104,7 @@ def truth(question: Question, shares: Shares) -> list[Fraction]:
 def outcomes(
     randomizer: Randomizer, shares: Shares, n: int
 ) -> Iterator[tuple[np.ndarray, Fraction]]:
-    """Every tally of n reports of a population, with its probability."""
+    """Generate every tally of n reports of a population, with its probability."""
     alphabet = list(family_of(randomizer).alphabet())
     chance = {
         report: sum(

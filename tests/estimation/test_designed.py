@@ -1,4 +1,4 @@
-"""Designed tables: unbiased but for what is told; their intervals cover samples and populations.
+"""Designed tables: unbiased up to the stated bias; intervals cover samples and populations.
 
 By the exact law of tallies or of sums; nothing is drawn.
 """
@@ -42,7 +42,7 @@ def laws(table: DesignedTable, levels: Sequence[int]) -> list[list[Fraction]]:
 
 
 def tallies(table: DesignedTable, levels: Sequence[int]) -> Iterator[tuple[list[int], Fraction]]:
-    """Every way in which users at these levels report, and its chance."""
+    """Generate every way in which users at these levels report, and its chance."""
     symbols = range(table.channel.symbols)
     each = laws(table, levels)
     for reports in product(symbols, repeat=len(levels)):
@@ -98,7 +98,7 @@ def test_intervals_of_a_few_hold_for_every_sample(question: Question) -> None:
 
 
 def law_of_sum(law: NDArray[np.float64], steps: NDArray[np.int64], n: int) -> NDArray[np.float64]:
-    """P[the sum of n whole numbers is 0, 1, ...], each of `steps` by its chance."""
+    """Compute P[the sum of n whole numbers is 0, 1, ...], each of `steps` by its chance."""
     one = np.zeros(n * int(steps.max()) + 1)
     np.add.at(one, steps, law)
     size = 1 << len(one).bit_length()

@@ -1,4 +1,4 @@
-"""One report moves a value by what `influence` says, and no other one by more."""
+"""Influence of one report on a value: `influence` as computed, and no more for any other report."""
 
 from __future__ import annotations
 

@@ -36,8 +36,11 @@ def test_the_values_are_unbiased_exactly() -> None:
 
 
 def test_intervals_cover_jointly() -> None:
-    """5,000 answers of 60 users, two values, jointly at 90 %: below 92 % at the least cover, by
-    Clopper-Pearson's excess; fewer than 90 % would be 5,000 draws' bad luck of 1e-6 at 88 %."""
+    """Coverage of 5,000 answers of 60 users, two values, jointly at 90 %.
+
+    At a true coverage of 90 %, 5,000 draws show less than 88 % with probability 1e-6; by
+    Clopper-Pearson's excess the true coverage is higher.
+    """
     randomizer = hypercube_response(2, 2 * NAT)
     rng = np.random.default_rng(1)
     own, n, runs = float(HypercubeFamily(randomizer).rates.own), 60, 5_000

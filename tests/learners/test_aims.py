@@ -1,4 +1,4 @@
-"""What a question about a number is for, and priors as text."""
+"""Aims of a question about a number, and priors as text."""
 
 from __future__ import annotations
 

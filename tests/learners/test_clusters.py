@@ -36,7 +36,7 @@ CENTRES = np.array([[-0.5, -0.5], [0.5, -0.25], [0.25, 0.75], [0.5, 0.5]])
 
 
 def blobs(n: int = 3_000) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
-    """Homes of two kinds."""
+    """Make homes of two kinds."""
     kind = RNG.integers(0, 2, n)
     rooms = np.clip(np.rint(RNG.normal(np.array([4, 14])[kind], 1.0)), 0, 20)
     rent = np.clip(RNG.normal(np.array([250, 700])[kind], 50), 0, 1000)
@@ -124,7 +124,7 @@ def test_a_centre_without_people_goes_to_where_most_are() -> None:
 
 
 def test_it_goes_half_of_the_way_in_a_round() -> None:
-    """Everybody is in one corner of the box, so one centre has them all."""
+    """All users are in one corner of the box, so one centre has them all."""
     columns = {"rooms": np.full(100, 20), "rent": np.full(100, 1000.0)}
     people = SCHEMA.encode_columns(columns)
     centres = spread_points(3, 2)

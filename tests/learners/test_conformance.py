@@ -36,7 +36,7 @@ NAMES = [entry.name for entry in learners()]
 
 
 def wrong_share(of: World, hypothesis: Any) -> float:
-    """The part of the world's rows that get another label."""
+    """Return the part of the world's rows that get another label."""
     label = of.label
     assert label is not None
     kind = of.people.schema.fields[label]
@@ -47,7 +47,7 @@ def wrong_share(of: World, hypothesis: Any) -> float:
 
 
 def decoded(of: World) -> dict[str, Any]:
-    """The bits x of the world's rows, as a person has them."""
+    """Return the bits x of the world's rows, as a user has them."""
     words = of.rows.values["x"]
     assert isinstance(words, tuple)
     width = of.people.schema["x"].width
@@ -91,7 +91,7 @@ def moments(of: World, names: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def little_loss(of: World, hypothesis: Any) -> None:
-    """J(found) < J(best) + m tau (2 + |found|^2 + |best|^2), as `ridge_regression` says."""
+    """Check J(found) < J(best) + m tau (2 + |found|^2 + |best|^2), as in `ridge_regression`."""
     matrix = moments(of, [*hypothesis.columns, hypothesis.scaled])
     ridge = np.diag([0.0, *([hypothesis.penalty] * len(hypothesis.columns))])
 
@@ -107,7 +107,7 @@ def little_loss(of: World, hypothesis: Any) -> None:
 
 
 def much_variance(of: World, hypothesis: Any) -> None:
-    """At least the best directions' variance less 2 k D (3 tau + tau^2)."""
+    """Check for at least the best directions' variance less 2 k D (3 tau + tau^2)."""
     names, tau = numbers_of(hypothesis.schema), tau_of(of)
     matrix = moments(of, names)
     covariance = matrix[1:, 1:] - np.outer(matrix[0, 1:], matrix[0, 1:])
@@ -120,7 +120,7 @@ def much_variance(of: World, hypothesis: Any) -> None:
 
 
 def probabilities(of: World, hypothesis: Any) -> None:
-    """Priors are the mean of class shares, each a sum of cells of tables that are off by little."""
+    """Check the priors: means of class shares, each a sum of cells of tables with small errors."""
     table = hypothesis.predict_proba(of.rows)
     assert table.shape == (ROWS, 2)
     assert table.sum(axis=1) == pytest.approx(np.ones(ROWS))
@@ -138,7 +138,7 @@ def right_ranks(of: World, hypothesis: Any) -> None:
 
 
 def little_error_in_all(of: World, hypothesis: Any) -> None:
-    """Over all ranges; the raw answers are within tau each, the consistent ones no worse in all."""
+    """Check all ranges: raw answers are within tau each, consistent ones no worse in all."""
     questions = next(of.learner.run()).questions
     truth = [[float(share) for share in expectations(asked, of.rows)] for asked in questions]
 

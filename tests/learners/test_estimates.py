@@ -60,7 +60,7 @@ def test_a_projected_frequency_is_the_nearest_distribution(
 
 
 def test_of_many_cells_and_few_users_the_projected_shares_are_much_nearer() -> None:
-    """Of 256 cells and 5,000 users an eighth of the squared error (.09 to .18 over seeds)."""
+    """With 256 cells and 5,000 users an eighth of the squared error (.09 to .18 over seeds)."""
     people = Population.generated("categories", 5_000, seed=3, cells=256)
     study = Study(frequency(people.schema["category"]), people.schema, epsilon=1)
     found = simulate(study, people, fleet="columns", seed=3).hypothesis

@@ -55,7 +55,7 @@ class Watched:
 
 
 def written(value: str | int, field: Field) -> str:
-    """Its bits, the most significant first: what the rules of `prefixes` say, in a few words."""
+    """Return the value's bits, the most significant first, by the rules of `prefixes`."""
     if isinstance(field, Bits):
         return str(value)
     if isinstance(field, Integer):

@@ -16,7 +16,7 @@ Array = NDArray[Any]
 
 
 def sums(tree: Hierarchy, leaves: Array) -> list[Array]:
-    """Every node by its definition: the cells j w .. (j + 1) w - 1, and the one apart."""
+    """Compute every node by definition: the cells j w .. (j + 1) w - 1, and the separate one."""
     cells = leaves[:-1]
     return [
         np.array(
@@ -27,7 +27,7 @@ def sums(tree: Hierarchy, leaves: Array) -> list[Array]:
 
 
 def matrix(tree: Hierarchy) -> Array:
-    """All nodes as sums of leaves, a row a node."""
+    """Return all nodes as sums of leaves, one row per node."""
     columns = [np.concatenate(sums(tree, leaf)) for leaf in np.eye(tree.cells + 1)]
     return np.stack(columns, axis=1)
 
@@ -86,7 +86,7 @@ def test_tightened_intervals_hold_where_all_given_ones_do_and_are_no_longer(
 
 
 def test_what_parts_leave_possible_by_hand() -> None:
-    """Two cells, nobody apart: what one has at least the other has not."""
+    """With two cells and no separate users, one cell's share determines the other's."""
     lows, highs = Hierarchy(2, 2).tightened([[0.3, 0.0, 0.0]], [[0.8, 0.4, 0.0]])
     assert lows[0] == pytest.approx([0.6, 0.2, 0.0])
     assert highs[0] == pytest.approx([0.8, 0.4, 0.0])

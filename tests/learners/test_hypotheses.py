@@ -1,4 +1,4 @@
-"""What a learner concludes is written as JSON and read again; what is no such JSON is one error."""
+"""Hypotheses are written as JSON and read again; other JSON is one error."""
 
 from __future__ import annotations
 

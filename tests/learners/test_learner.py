@@ -36,7 +36,7 @@ ANSWERS = (Answer((0.5,), (0.0,), (1.0,)),)
 
 @adaptive("climb", version=3)
 def climb(schema: Schema, steps: int = 2) -> Learning[int]:
-    """Asks one question a step, for as long as answers are above a half."""
+    """Ask one question a step, for as long as answers are above a half."""
     level = 0
     for step in range(steps):
         (answer,) = yield Batch([Question(predicate(schema["n"] > step))])
@@ -46,7 +46,7 @@ def climb(schema: Schema, steps: int = 2) -> Learning[int]:
 
 @non_adaptive("once")
 def once(schema: Schema, at: int) -> tuple[Batch, Callable[[Answers], float]]:
-    """One question."""
+    """Ask one question."""
     return Batch([Question(predicate(schema["n"] > at))]), lambda answers: answers[0].value
 
 

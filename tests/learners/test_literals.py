@@ -46,14 +46,14 @@ Concept = LiteralConjunction | Disjunction | DecisionList
 
 
 def joined(kind: type[LiteralConjunction] | type[Disjunction]) -> Iterator[Any]:
-    """All 27 choices of each variable plain, negated or left out."""
+    """Generate all 27 choices of each variable plain, negated or left out."""
     for signs in product((0, 1, 2), repeat=D):
         plain, negated = ([j for j in range(D) if signs[j] == sign] for sign in (1, 2))
         yield kind(D, tuple(plain), tuple(negated))
 
 
 def lists(length: int) -> Iterator[DecisionList]:
-    """Every decision list of so many rules over three bits."""
+    """Generate every decision list of that many rules over three bits."""
     for variables in permutations(range(D), length):
         for bits in product((0, 1), repeat=2 * length + 1):
             pairs = zip(variables, bits[:length], bits[length:-1], strict=True)

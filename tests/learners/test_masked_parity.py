@@ -21,7 +21,7 @@ from askance.client.queries import QueryKind
 
 
 def domain(d: int) -> dict[str, list[object]]:
-    """All examples (x, i, b), each once."""
+    """Return all examples (x, i, b), each once."""
     rows = list(product(product((0, 1), repeat=d), range(d), (0, 1)))
     return {
         "x": [row[0] for row in rows],
@@ -31,7 +31,7 @@ def domain(d: int) -> dict[str, list[object]]:
 
 
 def label(concept: MaskedParity, x: tuple[int, ...], i: int, b: int) -> int:
-    """c_{r,a} as it is printed."""
+    """Compute c_{r,a} as it is printed."""
     if b == 1:
         return int((-1) ** concept.r[i])
     inner = sum(bit * mask for bit, mask in zip(x, concept.r, strict=True))

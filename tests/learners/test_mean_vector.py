@@ -32,7 +32,7 @@ def truths(d: int) -> tuple[ExactOracle, NDArray[np.float64]]:
 
 
 def matrix_of(rotation: Rotation) -> NDArray[np.int64]:
-    """Sylvester's construction, with the columns' signs."""
+    """Make the matrix by Sylvester's construction, with the columns' signs."""
     matrix = np.ones((1, 1), np.int64)
     while len(matrix) < rotation.order:
         matrix = np.block([[matrix, matrix], [matrix, -matrix]])

@@ -1,4 +1,4 @@
-"""Mistakes of those who write learners and studies are told where they are made."""
+"""Mistakes in learners and studies are reported where they are made."""
 
 from collections.abc import Callable
 from typing import Any

@@ -88,7 +88,7 @@ def test_a_feature_that_is_missing_says_nothing() -> None:
 
 
 def test_records_without_a_value_are_in_no_cell() -> None:
-    """They are counted apart, and do not look like the first label and the first cell."""
+    """Such records are counted apart, and do not look like the first label and the first cell."""
     missing = {name: [*column, None, None] for name, column in DAYS.items()}
     found = learned(missing, smoothing="1/1000000").tables[0]
     assert np.array(found) == pytest.approx(np.array([[3 / 5, 2 / 5], [0, 1]]), abs=1e-4)

@@ -1,7 +1,7 @@
-"""What adaptive learners promise under every valid oracle, the unhelpful ones included.
+"""Promises of adaptive learners under every valid oracle, including the adversarial ones.
 
 An adversary answers within tau, always, and as badly as that allows. What is promised is then held
-against the truth, which an exact oracle tells.
+against the truth, from an exact oracle.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def valid(people: Population, adversary: str) -> Counting:
 
 
 def shares(people: Population, hypothesis: Any) -> dict[int, NDArray[np.float64]]:
-    """The true shares of classes in each leaf of a tree, of all users."""
+    """Return the true shares of classes in each leaf of a tree, of all users."""
     columns = people.columns(0, people.size)
     places, labels = hypothesis.apply(columns), columns.values[hypothesis.label]
     assert isinstance(labels, np.ndarray)
@@ -120,11 +120,11 @@ def test_a_tree_splits_nothing_where_the_tolerance_tells_nothing(adversary: str)
     oracle = valid(TRAITS, adversary)
     tree = learn(decision_tree(TRAITS.schema, tau="1/4"), oracle)
     assert tree.depth == 0
-    assert oracle.rounds == 2  # one that told nothing, and one for the root's class
+    assert oracle.rounds == 2  # one without information, and one for the root's class
 
 
 def logistic_gradient(people: Population, model: LogisticModel, levels: int) -> NDArray[np.float64]:
-    """The exact gradient of the learner's loss, up to its sign."""
+    """Return the exact gradient of the learner's loss, up to its sign."""
     coordinates = coordinates_of(model.schema)
     likely = sigmoid(score(coordinates, np.array(model.weights)))
     positive = people.schema[model.label] == model.classes[1]

@@ -88,7 +88,7 @@ class TestExactAnswers:
         assert real.quantile("99/100").high == 1
 
     def test_quantiles_are_those_of_the_search(self) -> None:
-        """One round, and the same cells as by binary search in six."""
+        """A single round gives the same cells as binary search in six."""
         levels = ["1/10", "1/4", "1/2", "7/10"]
         searched = learn(quantiles(SCHEMA, "age", levels, 64), ORACLE).quantiles
         together = found(steps=64)
@@ -96,7 +96,7 @@ class TestExactAnswers:
         assert (
             together.quantile("9/10")
             == learn(quantiles(SCHEMA, "age", ["9/10"], 64), ORACLE).quantiles[0]
-        )  # nobody's: a fifth has no age, so it is the last cell
+        )  # outside the range: a fifth has no age, so it is the last cell
 
     def test_it_tells_its_quartiles(self) -> None:
         assert str(found(steps=74)).startswith("age in 74 cells; quantiles 1/4: 4")
@@ -111,8 +111,10 @@ class TestDrawnAnswers:
         return simulate(study, people, fleet="columns", seed=seed).hypothesis, values
 
     def test_a_tree_tells_ranges_better_than_a_histogram_and_better_when_consistent(self) -> None:
-        """Mean squared errors of ranges of 100 of 256 cells, times the users, at epsilon 1: about
-        40 for the consistent tree, three times that for raw sums of its ranges, four for cells.
+        """Mean squared errors of ranges of 100 of 256 cells, times the users, at epsilon 1.
+
+        They are about 40 for the consistent tree, three times that for raw sums of its ranges, and
+        four times for cells.
         """
         errors: dict[str, list[float]] = {"consistent": [], "raw": [], "histogram": []}
         for seed in (1, 2):

@@ -101,7 +101,7 @@ def test_a_planted_tree_is_found() -> None:
     assert (tree.predict(COLUMNS) == COLUMNS["kind"]).all()
     root = tree.nodes[0]
     assert root.split is not None
-    assert root.split.part == "spots[1]"  # it tells most by itself: for two colours of three
+    assert root.split.part == "spots[1]"  # the best single one: for two colours of three
     assert tree.depth == 3
     assert str(tree).startswith("if spots[1] is ")
 
@@ -220,7 +220,7 @@ def test_a_wrong_parameter_is_named(parameters: dict[str, str], message: str) ->
 
 
 def test_a_split_is_promised_by_the_side_with_more_cells() -> None:
-    """Its class tilts by 0.05; the right-hand side adds up two cells, each off by the tolerance."""
+    """The class tilts by 0.05; the right-hand side adds up two cells, each off by the tolerance."""
     table = np.array([[0.3, 0.2], [0.1, 0.15], [0.1, 0.15]])
     rule = SplitRule(min_share=1e-9, promised=True)
     assert best_split(table, 0.03, rule, ordered=True) is None

@@ -91,7 +91,7 @@ def test_no_adversary_is_accused(people: list[int], seed: int) -> None:
 
 @adaptive("suspicious")
 def suspicious() -> Learning[float]:
-    """Knows that the share is at least a half."""
+    """Refuse an answer below 0.4, since the share is known to be at least a half."""
     yield Batch([NUMBER])
     (answer,) = yield Batch([SHARE])
     if answer.value < 0.4:
@@ -110,7 +110,7 @@ def test_a_learner_that_knows_better_fails_with_the_round(
 
 @pytest.mark.parametrize("value", [nan, inf, -inf])
 def test_what_is_no_number_reaches_no_learner(value: float) -> None:
-    """Whoever answers, and whatever the learner would have made of it."""
+    """Any oracle and any learner: the answer is refused before the learner sees it."""
 
     @adaptive("two-rounds")
     def learner() -> Learning[float]:

@@ -1,4 +1,4 @@
-"""One suite for all oracles: every kind of question, within tau, on one population.
+"""Conformance suite of all oracles: every kind of question, within tau, on one population.
 
 The local ones are fleets of simulated devices: a study's learner asks the questions, and what it is
 told comes back as its hypothesis.
@@ -98,7 +98,7 @@ def given(oracle: Oracle) -> Iterator[Oracle]:
 
 
 def on_fleet(fleet: str, users: int, epsilon: str) -> Opening:
-    """A fleet that is drawn from the distribution, for this learner."""
+    """Return a fleet that is drawn from the distribution, for this learner."""
 
     @contextmanager
     def opened(learner: Learner[object]) -> Iterator[Oracle]:
@@ -143,7 +143,7 @@ QUESTIONS = (
 
 
 def asks(*batches: Batch) -> Adaptive[tuple[Answers, ...]]:
-    """A learner whose hypothesis is what it was told."""
+    """Make a learner whose hypothesis is the answers."""
 
     def run() -> Learning[tuple[Answers, ...]]:
         told = []

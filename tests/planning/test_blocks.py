@@ -29,7 +29,7 @@ def question(components: int, tau: str | None = "1/10") -> Question:
 
 
 def crossover(components: int, one: int, other: int) -> float:
-    """The epsilon, to a hundredth, from which on blocks of `other` need fewer users than `one`."""
+    """Find the epsilon, to .01, from which on blocks of `other` need fewer users than `one`."""
     return next(
         hundredths / 100
         for hundredths in range(50, 700)
@@ -40,8 +40,11 @@ def crossover(components: int, one: int, other: int) -> float:
 
 @pytest.mark.parametrize(("components", "split"), [(2, 3.06), (3, 3.71), (4, 4.25), (8, 5.88)])
 def test_splitting_beats_one_of_t_late_and_never_a_block(components: int, split: float) -> None:
-    """Split: t times eps / t. It wins over one of t from the known epsilons on, and nowhere over
-    one pattern of all, which has the same loss."""
+    """Splitting the budget, t times eps / t, against the alternatives.
+
+    It wins over one of t from the known epsilons on, and nowhere over one pattern of all, which has
+    the same loss.
+    """
 
     def divided(nats: float) -> float:
         return 1 / tanh(nats / components / 2) ** 2
@@ -57,7 +60,7 @@ def test_splitting_beats_one_of_t_late_and_never_a_block(components: int, split:
 
 
 def test_one_of_64_wins_below_1_86_and_all_of_64_above() -> None:
-    """Of all at once, PrivUnit's cousin; pairs win earlier, and blocks of a few over it."""
+    """Crossovers of one component, of pairs and of all at once (a relative of PrivUnit)."""
     assert crossover(64, 1, 64) == pytest.approx(1.86, abs=0.02)
     assert crossover(64, 1, 2) == pytest.approx(1.35, abs=0.02)
 

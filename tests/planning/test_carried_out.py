@@ -75,7 +75,7 @@ class Crowd:
 def test_the_planned_users_teach_masked_parity(
     variant: str, d: int, epsilon: int, trials: int
 ) -> None:
-    """Each trial fails with probability at most 1 %; with these seeds none does."""
+    """Every trial fails with probability at most 1 %; with these seeds none does."""
     schema = masked_parity_schema(d)
     learner = masked_parity(schema, variant)
     users = plan(learner, epsilon * NAT, Fraction(1, 100)).users_needed

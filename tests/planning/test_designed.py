@@ -34,7 +34,7 @@ def duchi(nats: float) -> float:
 
 @pytest.fixture
 def few_levels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables that are designed in no time."""
+    """Replace the design of tables by a fast one."""
     monkeypatch.setattr(designed, "LEVELS", 5)
 
 

@@ -1,4 +1,4 @@
-"""Waves are cut and paid for before anybody is asked."""
+"""Waves are cut and paid for before any user is asked."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_looks_that_could_end_nothing_are_not_paid_for(allocation: Allocation) -
 
 @given(st.integers(100, 100_000), st.floats(0.001, 0.3), st.floats(1e-6, 0.1))
 def test_what_is_ruled_out_could_hardly_have_ended_early(n: int, tau: float, beta: float) -> None:
-    """The best interval there is at n/2 users: that of nobody at yes, by its expected count."""
+    """The best possible interval at n/2 users has no user at yes, at the expected count."""
     tail = tail_of(YES, best_for(2, 4 * NAT))
     assert isinstance(tail, Binomial)
     half, share = prefixes(n, 2)[0], float(shares(2)[0])

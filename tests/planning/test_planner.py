@@ -1,4 +1,4 @@
-"""Plans: sizes, allocations, open tolerances, and refusals before anybody is asked."""
+"""Plans: sizes, allocations, open tolerances, and refusals before any user is asked."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ OPEN_MEAN = Question(real(SCHEMA["t"]))
 
 
 def asks(*batches: Batch) -> Learner[int]:
-    """A learner that asks these, whatever it is told."""
+    """Make a learner that asks these batches, whatever the answers are."""
 
     @adaptive("asks")
     def ask(schema: Schema) -> Learning[int]:
@@ -257,7 +257,7 @@ def test_a_plan_as_json_has_the_keys_of_the_command_line() -> None:
 
 
 def test_the_lower_bound_is_for_one_value_as_surely_as_the_whole_batch() -> None:
-    """Whoever gets all 5 values right but for .05 gets the hardest right but for .05."""
+    """A learner with all 5 values right but for .05 has the hardest right but for .05."""
     planned = plan_batch(Batch([YES, replace(OPEN, tau=Fraction(1, 100))]), NAT, 0.01)
     hardest = Question(OPEN.query, tau=Fraction(1, 100))
     assert planned.lower_bound == least_users(hardest, 0.01, 1.0, 0.05)
@@ -280,8 +280,11 @@ def test_conjunctions_of_many_variables_split_the_budget_when_it_is_large() -> N
 
 @pytest.mark.parametrize("everybody", [126, 127, 128, 129, 130])
 def test_users_who_answer_all_are_enough_for_each(everybody: int) -> None:
-    """An exact size holds at its number: for tau = .12 at 4 nats 126 users are enough, 128 and 129
-    are not. Of so many who answer another question too, fewer are asked."""
+    """An exact size holds at its number only.
+
+    For tau = .12 at 4 nats 126 users are enough, 128 and 129 are not. Of that many who answer
+    another question too, fewer are asked.
+    """
     closed = replace(YES, tau=Fraction(12, 100))
     planned = plan_batch(Batch([closed, OPEN], Allocation.SPLIT), 8 * NAT, 0.01, everybody)
     tail = tail_of(closed, planned.groups[0].randomizer)

@@ -80,7 +80,7 @@ def test_signed_values_have_their_own_candidates() -> None:
 
 
 def test_a_signed_value_has_the_variance_of_its_law() -> None:
-    """One pair, three levels, both ways: by pair rates and by scores of the same table."""
+    """For one pair and three levels, both ways: by pair rates and by scores of the same table."""
     kary = KaryResponse(3, Q)
     question = Question(signed(SCHEMA["k"]))
     # The difference is +-1 with probability 3/4 in all and has mean +-1/4, which decodes to +-1.

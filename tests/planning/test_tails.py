@@ -36,13 +36,13 @@ probabilities = st.floats(0.01, 0.99)
 
 
 def binomial_failure(n: int, p: float, shift: float) -> float:
-    """P[|W - p| >= shift] for W the mean of n coins of bias p."""
+    """Compute P[|W - p| >= shift] for W the mean of n coins of bias p."""
     counts = np.arange(n + 1)
     return float(binom.pmf(counts, n, p)[np.abs(counts / n - p) >= shift - 1e-12].sum())
 
 
 def ternary_failure(n: int, up: float, down: float, shift: float) -> float:
-    """P[|W - (up - down)| >= shift] for W the mean of n terms +1, -1, 0."""
+    """Compute P[|W - (up - down)| >= shift] for W the mean of n terms +1, -1, 0."""
     law = np.array([1.0])
     for _ in range(n):
         law = np.convolve(law, [down, 1 - up - down, up])
@@ -51,7 +51,7 @@ def ternary_failure(n: int, up: float, down: float, shift: float) -> float:
 
 
 def worst_coin(n: int, tail: Binomial, shift: float) -> float:
-    """The greatest failure over p: each side jumps at the p where a threshold is a whole number."""
+    """Maximize the failure over p: each side jumps where a threshold is a whole number."""
     jumps = np.arange(n + 1) / n
     points = np.concatenate([jumps - shift, jumps + shift, np.linspace(tail.low, tail.high, 41)])
     allowed = points[(points >= tail.low) & (points <= tail.high)]
@@ -91,7 +91,7 @@ def test_the_sharp_bound_of_coins_is_above_their_tails_and_falls(
 
 
 def test_coins_of_ten_thousand_million_users_are_sized_by_the_normal_law() -> None:
-    """n = (z sd / x)^2 with z = 4.4172 for beta = 1e-5, sd = 1/2."""
+    """The size is n = (z sd / x)^2 with z = 4.4172 for beta = 1e-5, sd = 1/2."""
     users = Binomial(0.1, 0.9, 0.8).users(3e-5, 1e-5)
     assert users == pytest.approx((4.4172 / 2 / (0.8 * 3e-5)) ** 2, rel=1e-3)
     assert users > 8 * 10**9
@@ -150,7 +150,7 @@ def _sign_failures(n: int, tail: Ternary, tau: float) -> list[float]:
 def test_the_log_moment_is_the_worst_over_masses(
     s: float, part: float, plus: float, mass: float
 ) -> None:
-    """ln E[e^(s (W - E[W]))] of any population allowed is at most what the exponent uses."""
+    """For any allowed population ln E[e^(s (W - E[W]))] is at most the exponent's value."""
     hit, miss, stray = map(float, pair_rates(best_for(17, 2_000_000_000)))
     tail = Ternary(hit, miss, stray, mass)
     total = part * mass
@@ -253,7 +253,7 @@ def test_sizes_by_exact_tails_hold_at_every_jump_of_every_mass(
 
 
 def _trinomial_failure(n: int, up: float, down: float, shift: float) -> float:
-    """P[|S - n (up - down)| >= n shift], S's law by the discrete Fourier transform."""
+    """Compute P[|S - n (up - down)| >= n shift], S's law by the discrete Fourier transform."""
     size = 2 * n + 1
     turns = np.exp(2j * np.pi * np.arange(size) / size)
     law = np.fft.fft((1 - up - down + up * turns + down / turns) ** n).real / size
@@ -308,13 +308,13 @@ def test_the_sharp_bound_holds_wherever_users_elsewhere_are(values: int, epsilon
 
 
 def _points_to_plus(randomizer: SignedSubsetSelection, level: int) -> Fraction:
-    """P[the report contains value 0 with +], by its alphabet."""
+    """Compute P[the report contains value 0 with +], by its alphabet."""
     reports = (report for report in family_of(randomizer).alphabet() if report[0] & 0x80)
     return sum((randomizer.probability(level, report) for report in reports), Fraction())
 
 
 def test_cells_of_strays_cost_next_to_nothing() -> None:
-    """d = 32 at eps = 2: against a tail whose users elsewhere are all neutral."""
+    """At d = 32 at eps = 2: against a tail whose users elsewhere are all neutral."""
     randomizer = signed_subset_selection(32, 2 * 10**9)
     hit, miss, stray = map(float, pair_rates(randomizer))
     least = float(SignedSubsetFamily(randomizer).least_stray)
@@ -325,7 +325,7 @@ def test_cells_of_strays_cost_next_to_nothing() -> None:
 
 
 def test_the_sharp_bound_of_signs_costs_a_few_percent() -> None:
-    """d = 64 at eps = 4: against the normal law's size, z = 3.784 at beta = .01/65 two-sided."""
+    """At d = 64 at eps = 4: against the normal law's size, z = 3.784 at beta = .01/65 two-sided."""
     hit, miss, stray = map(float, pair_rates(best_for(129, 4 * 10**9)))
     tail = Ternary(hit, miss, stray, 1 / 128)
     tau = 1 / 128
@@ -353,7 +353,7 @@ SCORED = Scored(((0.3, 0.2, 0.5), (0.1, 0.4, 0.5)), ((-1.0, 1.5, 0.0), (2.0, 0.0
 
 
 def scored_failure(n: int, part: float, value: int, tau: float) -> float:
-    """P[the mean score is off by tau], `part` of the users at level 1: over all counts."""
+    """Compute P[the mean score is off by tau], `part` of the users at level 1: over all counts."""
     law = (1 - part) * np.array(SCORED.rows[0]) + part * np.array(SCORED.rows[1])
     score = np.array(SCORED.scores[value])
     first, second = np.meshgrid(np.arange(n + 1), np.arange(n + 1))

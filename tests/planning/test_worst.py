@@ -12,12 +12,12 @@ STEEPEST = 7.0
 
 
 def saw(point: Reals) -> Reals:
-    """Rises with slope 2, falls to 0 at each multiple of 1/3."""
+    """Compute a saw that rises with slope 2 and falls to 0 at each multiple of 1/3."""
     return np.asarray(2 * (point - np.floor(3 * point - 1e-12) / 3))
 
 
 def enclosed(left: Reals, right: Reals) -> Reals:
-    """Above the saw everywhere on an interval: a slope of 7 from the better of its ends."""
+    """Bound the saw from above on an interval: a slope of 7 from the better of its ends."""
     return np.maximum(saw(left), saw(right)) + STEEPEST * (right - left)
 
 
@@ -30,7 +30,7 @@ def test_what_is_above_somewhere_is_never_cleared(beta: float, low: float, lengt
 
 
 def test_a_saw_is_cleared_just_above_its_teeth() -> None:
-    """Its teeth are 2/3; the interval between has room enough to be divided."""
+    """The teeth of the saw are 2/3; the interval between is wide enough to be divided."""
     assert not exceeds(enclosed, 0.1, 0.9, 2 / 3 + 0.005)
     assert exceeds(enclosed, 0.1, 0.9, 2 / 3 - 0.005)
 

@@ -67,7 +67,7 @@ class TestLemma44:
         assert not lemma_4_4.enumerated("1", 2, Fraction(1, 50), "exact")["holds"]
 
     def test_nor_does_a_tolerance_that_is_too_wide(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Forty times beta: the adversary has room."""
+        """Forty times beta: the adversary has a margin."""
         honest = laws._estimate
         monkeypatch.setattr(
             laws, "_estimate", lambda asked, relative, oracle: honest(asked, 40 * relative, oracle)
@@ -95,7 +95,7 @@ class TestLemma45:
         assert lemma_4_5.forgetful("1")["distance"] > 0.01
 
         def first_only(asked: Product, relative: Fraction, oracle: object) -> Fraction:
-            """As if a user's reports were independent: a product of expectations."""
+            """Answer by a product of expectations, as if a user's reports were independent."""
             found = Fraction(1)
             for factor in asked.factors:
                 own = product_of((factor,))

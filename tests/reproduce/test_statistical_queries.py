@@ -179,7 +179,7 @@ class TestMaskedParity:
 
 class TestLemma42:
     def test_the_exact_tail_of_one_and_of_two(self) -> None:
-        """One: e^-t. Two: the density of the sum is (1 + |x|) e^-|x| / 4."""
+        """For one: e^-t. For two: the density of the sum is (1 + |x|) e^-|x| / 4."""
         assert lemma_4_2.exact_tail(1, 0.7) == pytest.approx(exp(-0.7))
         assert lemma_4_2.exact_tail(2, 0.5) == pytest.approx((2 + 1) / 2 * exp(-1))
 

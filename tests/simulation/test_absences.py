@@ -1,4 +1,4 @@
-"""A simulation says who had no answer, what they count as, and when nobody answered at all."""
+"""Missing answers: a simulation reports them, their default, and rounds without any answer."""
 
 import numpy as np
 import pytest

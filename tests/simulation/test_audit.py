@@ -184,7 +184,7 @@ LARGER: dict[str, Callable[[int], Randomizer]] = {
 
 @pytest.mark.parametrize("name", LARGER)
 def test_sound_devices_of_the_larger_families_raise_no_alarm(name: str) -> None:
-    """n = 1000; ALPHA."""
+    """At n = 1000; ALPHA."""
     subject = subject_of(name, LARGER[name](NAT))
     found = audit_devices(subject, SystemCoins(), MemoryLedgers(), reports=1000, alpha=ALPHA)
     assert found.alarms == ()
@@ -193,7 +193,7 @@ def test_sound_devices_of_the_larger_families_raise_no_alarm(name: str) -> None:
 
 @pytest.mark.parametrize("name", LARGER)
 def test_larger_families_are_held_against_what_is_stated(name: str) -> None:
-    """n = 1000 at eps = 4: devices that answer for another record depart, in every family."""
+    """At n = 1000, eps = 4: devices that answer for another record depart, in every family."""
     subject = subject_of(name, LARGER[name](4 * NAT))
     bench = Bench(subject, StreamCoins(Seed.of(1)))
     first, last = subject.cases[:2]
@@ -204,7 +204,7 @@ def test_larger_families_are_held_against_what_is_stated(name: str) -> None:
 
 @pytest.mark.parametrize("name", subjects())
 def test_sound_devices_raise_no_alarm(name: str) -> None:
-    """n = 400 reports of each record, with the operating system's coins; ALPHA."""
+    """At n = 400 reports of each record, with the operating system's coins; ALPHA."""
     subject = subjects()[name](NAT)
     found = audit_devices(subject, SystemCoins(), MemoryLedgers(), reports=400, alpha=ALPHA)
     assert found.alarms == ()
@@ -216,7 +216,7 @@ def test_sound_devices_raise_no_alarm(name: str) -> None:
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "8", "40"])
 def test_sound_devices_raise_no_alarm_at_any_epsilon_and_seed(epsilon: str, seed: int) -> None:
-    """n = 1000; every family that is verified, and the planner's choice for several levels."""
+    """At n = 1000; every family that is verified, and the planner's choice for several levels."""
     coins = StreamCoins(Seed.of(seed))
     for found in audit_families([epsilon], ledgers=MemoryLedgers(), reports=1000, coins=coins):
         assert found.alarms == ()
@@ -246,7 +246,7 @@ def test_false_alarms_are_as_rare_as_is_stated() -> None:
 
 
 def test_the_bound_comes_near_a_loss_that_is_there() -> None:
-    """n = 10,000 of a tight table at eps = 1: at least 0.7 is proven, in a symbol that was seen."""
+    """At n = 10,000, a tight table of eps = 1: at least 0.7 is proven, in a seen symbol."""
     ends = black_box(WARNER, 10_000, 7, ALPHA).exposures[0]
     assert 0.7 < ends.low < 1
     assert ends.event.startswith(("symbol", "byte", "bit", "first", "likelihood"))
@@ -254,7 +254,7 @@ def test_the_bound_comes_near_a_loss_that_is_there() -> None:
 
 
 def test_events_are_not_tested_on_the_reports_they_were_chosen_from() -> None:
-    """In the first half two records are told apart by every byte, in the second by none."""
+    """In the first half every byte distinguishes two records, in the second none does."""
     telling = {who: [Message(bytes([who, who]), (b"", b""))] * 300 for who in (0, 1)}
     silent = [Message(bytes([byte % 2, 0]), (b"", b"")) for byte in range(300)]
     reports = {"a": telling[0] + silent, "b": telling[1] + silent}

@@ -25,7 +25,7 @@ SUBJECTS = {"randomized-response", "k-ary-response(3)", "subset-selection(17)"}
 
 
 def stuck() -> Audit:
-    """Devices whose coins are none."""
+    """Return devices without coins."""
 
     class Stuck(StreamCoins):
         def words(self, request: bytes, count: int) -> tuple[int, ...]:

@@ -61,7 +61,7 @@ class TrueItemFirst(Device):
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_true_item_that_comes_first_is_found(seed: int) -> None:
-    """n = 1000: the set itself is sound, its order tells more than e^eps in the first byte."""
+    """At n = 1000 the set itself is sound; its order reveals more than e^eps in the first byte."""
     subject = of_cells("sets", subset_selection(10, NAT))
     ends, alike, _ = found(subject, TrueItemFirst, seed=seed).exposures
     assert ends.alarm
@@ -81,7 +81,7 @@ class NeverTheLast(Device):
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_an_item_that_is_never_emitted_is_found(seed: int) -> None:
-    """n = 1000: at eps = 1 the last of 17 cells is reported with probability 0.053 by others."""
+    """At n = 1000: at eps = 1 the last of 17 cells is reported with probability 0.053 by others."""
     audit = found(of_cells("k-ary", k_ary_response(17, NAT)), NeverTheLast, seed=seed)
     silent = {gone.case for gone in audit.goodness.departures if gone.sight == "symbol 10"}
     assert silent == {"the first cell", "the last cell", "no answer", "no answer, other"}
@@ -100,7 +100,7 @@ def another(randomizer: Randomizer) -> type[Device]:
 
 
 def test_a_coin_that_flips_too_seldom_departs_from_what_is_stated() -> None:
-    """n = 15,000: eps' = 1.1 eps keeps the truth in 0.900 of reports at eps = 2, not in 0.881."""
+    """At n = 15,000: eps' = 1.1 eps keeps the truth in 0.900 of reports, not 0.881 (eps = 2)."""
     subject = of_cells("response", randomized_response(2 * NAT))
     assert found(
         subject, another(randomized_response(22 * NAT // 10)), n=15_000
@@ -110,7 +110,7 @@ def test_a_coin_that_flips_too_seldom_departs_from_what_is_stated() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_tenth_more_than_is_charged_is_a_proven_loss(seed: int) -> None:
-    """n = 30,000 at eps = 2: half of them prove more than 2 where 2.2 is told."""
+    """At n = 30,000 and eps = 2: half of the reports prove more than 2 for a loss of 2.2."""
     subject = of_cells("response", randomized_response(2 * NAT))
     ends = found(subject, another(randomized_response(22 * NAT // 10)), n=30_000, seed=seed)
     assert ends.exposures[0].alarm
@@ -131,12 +131,12 @@ class ForgettingLedger(MemoryLedger):
 
 
 def forgetful(*, ledger: Ledger, **parts: Any) -> Device:
-    """Draws anew whenever it is asked."""
+    """Make a device that draws anew for each answer."""
     return Device(ledger=ForgettingLedger(), **parts)
 
 
 def without_memory(*, ledger: Ledger, **parts: Any) -> Device:
-    """Remembers as long as it runs: its ledger is never written."""
+    """Make a device whose ledger is lost with its process."""
     return Device(ledger=MemoryLedger(), **parts)
 
 
@@ -185,14 +185,14 @@ class StuckCoins:
 
 @pytest.mark.parametrize("bits", [(1 << 64) - 1, 1 << 63, 1 << 62])
 def test_a_stuck_coin_is_found(bits: int) -> None:
-    """n = 1000: all bits of a coin, or one of the first two."""
+    """At n = 1000: all bits of a coin, or one of the first two."""
     for ones, zeros in ((bits, 0), (0, bits)):
         coins = StuckCoins(StreamCoins(Seed.of(4)), ones, zeros)
         assert audit_devices(WARNER, coins, MemoryLedgers(), reports=1000).goodness.departures
 
 
 def test_devices_that_draw_the_same_coins_are_found() -> None:
-    """n = 1000: a million devices from one image, with one seed."""
+    """At n = 1000: a million devices from one image, with one seed."""
     coins = SeededCoins(Seed.of(5)).at(0)
     assert audit_devices(WARNER, coins, MemoryLedgers(), reports=1000).goodness.departures
 
@@ -207,8 +207,10 @@ class NeverFlips(Device):
 
 @pytest.mark.parametrize("nats", [4, 40])
 def test_certainty_is_found_at_every_epsilon(nats: int) -> None:
-    """n = 4000 prove a loss of more than 4; at 40 no number of reports would, coins at the ends
-    do."""
+    """At n = 4000, reports prove a loss of more than 4.
+
+    For a loss of 40 no number of reports would; coins at the ends do.
+    """
     subject = of_cells("response", randomized_response(nats * NAT))
     audit = found(subject, NeverFlips, n=4000)
     assert len([broken for broken in audit.broken if "coins" in broken.promise]) == 4
@@ -217,7 +219,7 @@ def test_certainty_is_found_at_every_epsilon(nats: int) -> None:
 
 
 class OneCoinForAll(Device):
-    """Draws the hash, or the row, and the value by the same coin."""
+    """Device that draws the hash, or the row, and the value by the same coin."""
 
     def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
         level, coins = self._level(request, digest, value)
@@ -229,14 +231,14 @@ class OneCoinForAll(Device):
     "randomizer", [linear_hashing(1024, NAT), hadamard_sign(1024, NAT)], ids=lambda r: r.name
 )
 def test_a_hash_that_tells_its_values_coin_is_found(randomizer: Randomizer, seed: int) -> None:
-    """n = 1000: half of the hashes are sent with the truth only; no symbol is seen twice."""
+    """At n = 1000: half of the hashes are sent with the truth only; no symbol is seen twice."""
     subject = of_cells("hashed", randomizer)
     assert any(exposure.alarm for exposure in found(subject, OneCoinForAll, seed=seed).exposures)
     assert found(subject, Device, seed=seed).alarms == ()
 
 
 class DefaultByRecord(Device):
-    """Who has no answer is taken for what another field of theirs says."""
+    """Device whose missing answer defaults to another field of its record."""
 
     def _value(self, request: Request) -> Value:
         record = self._record.load()
@@ -245,14 +247,14 @@ class DefaultByRecord(Device):
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_default_that_depends_on_the_record_is_found(seed: int) -> None:
-    """n = 1000: within eps, but two records that nobody asked about may tell nothing at all."""
+    """At n = 1000: within eps, but records without an answer must not differ at all."""
     ends, alike, _ = found(WARNER, DefaultByRecord, seed=seed).exposures
     assert not ends.alarm
     assert alike.alarm
 
 
 class LongerForTheLast(Device):
-    """One byte more for one cell."""
+    """Device with one byte more for one cell."""
 
     def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
         level, coins = self._level(request, digest, value)
@@ -261,7 +263,7 @@ class LongerForTheLast(Device):
 
 
 def test_a_length_that_tells_is_found() -> None:
-    """n = 1000."""
+    """At n = 1000 the length reveals the last cell."""
     audit = found(of_cells("k-ary", k_ary_response(17, NAT)), LongerForTheLast)
     assert audit.exposures[0].alarm
     assert audit.exposures[0].low > 3
@@ -300,7 +302,7 @@ class RefusesOne(Device):
 
 @pytest.mark.parametrize("make", [ChargesByRecord, SaysMore, RefusesOne])
 def test_anything_but_the_symbol_that_depends_on_the_record_is_found(make: Maker) -> None:
-    """n = 100: without any chance."""
+    """At n = 100: without any chance."""
     audit = found(WARNER, make, n=100)
     assert FRAME in promises(audit)
     assert (CHARGE in promises(audit)) == (make is ChargesByRecord)

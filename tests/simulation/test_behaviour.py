@@ -1,4 +1,4 @@
-"""Who stays away and who lies: by the stated chances, for ever the same, in any order."""
+"""Absences and lies: by the stated chances, reproducible, in any order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SEED = Seed.of(11)
 
 
 def near(found: float, expected: float, n: int = N) -> bool:
-    """Within Hoeffding's bound at ALPHA: .0053 for N users."""
+    """Check Hoeffding's bound at ALPHA: .0053 for N users."""
     return abs(found - expected) <= sqrt(log(2 / ALPHA) / (2 * n))
 
 
@@ -121,7 +121,7 @@ def test_without_any_of_it_everybody_is_there_and_honest() -> None:
         ({"dropout": "-.1"}, "dropout: expected a chance from 0 to 1, found -0.1"),
         ({"offline": "often"}, "offline expects a finite number"),
         ({"liars": float("nan")}, "liars expects a finite number"),
-        ({"attack": "dos"}, "attack: expected one of rpa, ria, mga, extreme, found 'dos'"),
+        ({"attack": "dos"}, "attack: expected one of rpa, ria, mga, extreme, got 'dos'"),
         ({"targets": (-1,)}, "targets: expected levels"),
         ({"targets": (1, 1)}, "targets: expected each level once"),
         ({"targets": (True,)}, "targets: expected levels"),

@@ -1,5 +1,7 @@
-"""What liars gain: no more than their influence each, which one attack attains; all by reports that
-no check refuses."""
+"""Gain of lying devices: at most their influence each, attained by one attack.
+
+All reports pass every check.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ SCHEMA = Schema(
 
 
 def three_levels() -> Channel:
-    """A table over 0, 1/2, 1 of loss ln 3: each symbol is likeliest from its own end."""
+    """Return a table over 0, 1/2, 1 of loss ln 3: each symbol is likeliest from its own end."""
     unit = COIN_SPACE // 12
     rows = ((6, 4, 2), (3, 6, 3), (2, 4, 6))
     return Channel(tuple((a * unit, b * unit, COIN_SPACE - (a + b) * unit) for a, b, _ in rows))
@@ -96,7 +98,7 @@ class Crowd:
         ]
 
     def answer(self, reports: list[bytes]) -> np.ndarray:
-        """The raw answer."""
+        """Return the raw answer."""
         randomizer = self.randomizer
         sheet = np.frombuffer(b"".join(reports), np.uint8).reshape(len(reports), randomizer.width)
         counts = family_of(randomizer).tally(sheet)
@@ -104,7 +106,7 @@ class Crowd:
         return np.array(found.values)
 
     def gain(self) -> np.ndarray:
-        """How far the lies move each value."""
+        """Compute the lies' shift of each value."""
         attacked = self.answer([*self.lies, *self.honest[LIARS:]])
         moved: np.ndarray = attacked - self.answer(self.honest)
         return moved
@@ -126,7 +128,7 @@ def test_m_liars_gain_at_most_m_times_the_influence(name: str, attack: str) -> N
 
 @pytest.mark.parametrize("name", [name for name in QUESTIONS if name != "many cells by hashing"])
 def test_the_extreme_message_attains_the_influence(name: str) -> None:
-    """Against the report that is worst for the value, on whose side everybody could have been."""
+    """The lie is compared with the alphabet's worst report for each value."""
     crowd = Crowd(name, "extreme")
     query, randomizer = crowd.query, crowd.randomizer
     lie, *others = crowd.lies[0], *crowd.honest[1:20]
@@ -140,7 +142,7 @@ def test_the_extreme_message_attains_the_influence(name: str) -> None:
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_the_more_an_attack_knows_the_more_it_gains(name: str) -> None:
-    """Of the target's value: nobody's aim < an honest report of the target < the best report."""
+    """On the target's value: an aimless lie < an honest report of the target < the best report."""
     _, randomizer = QUESTIONS[name]
     target = 2 if randomizer.levels > 3 else randomizer.levels - 1
     gains = {}

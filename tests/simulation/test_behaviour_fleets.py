@@ -1,4 +1,4 @@
-"""The same devices stay away and the same lies are told on every fleet: equal transcripts."""
+"""Absences and lies are the same on every fleet: equal transcripts."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_result_says_who_stayed_away_and_who_lied() -> None:
     first = found.trials[0].outcome.tallies[0][0]
     assert f"{liars} of 300 users lie (ria): intervals and error bounds hold for honest" in notes[2]
     assert notes[0] == (
-        f"round 0: of {first.asked} requests {first.asked - first.answered} found nobody there"
+        f"round 0: of {first.asked} requests {first.asked - first.answered} found no device"
     )
     assert simulate(made.study, made.people, fleet="columns").to_json()["notes"] == []
 
@@ -119,7 +119,7 @@ def test_nobody_there_is_an_answer_too() -> None:
         made = named("mean", epsilon="8", users=100, settings={"tau": "1/5"})
         found = simulate(made.study, made.people, fleet=fleet, behaviour=Misbehaviour(offline=1))
         assert found.trials[0].outcome.answers == 0
-        assert "nobody answered" in found.notes[0]
+        assert "no user answered" in found.notes[0]
         digests.add(found.transcript.digest)
     assert len(digests) == 1
 

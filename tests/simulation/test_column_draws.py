@@ -54,7 +54,7 @@ EDGES = st.one_of(
 
 
 def column_of(randomizer: Randomizer, levels: list[int]) -> Any:
-    """Levels as columns have them: integers, or for patterns one a component."""
+    """Return levels as columns have them: integers, or for patterns one per component."""
     if not isinstance(randomizer, HypercubeResponse):
         return np.array(levels, dtype=np.int64)
     places = range(randomizer.components - 1, -1, -1)

@@ -107,7 +107,7 @@ class Pair:
         )
 
     def asked(self, round_: Round) -> tuple[object, object]:
-        """The tallies and the accounts, by objects and by columns."""
+        """Return the tallies and the accounts, by objects and by columns."""
         found = []
         for fleet in self.fleets:
             accounts = Accounts(USERS, 10**12)
@@ -121,8 +121,11 @@ class Pair:
 @settings(max_examples=60, deadline=None)
 @given(asks=st.lists(ASKS, min_size=1, max_size=7), again=st.booleans())
 def test_any_sequence_of_requests(asks: list[Ask], again: bool) -> None:
-    """Budgets that run out, questions that are frozen under other requests and studies, rounds that
-    are asked twice: the tallies, the refusals and what devices say they spent are the same."""
+    """Tallies, refusals and reported spending are the same.
+
+    Budgets run out, questions are frozen under other requests and studies, and rounds are asked
+    twice.
+    """
     pair = Pair()
     rounds = [round_of(number, ask) for number, ask in enumerate(asks)]
     for round_ in [*rounds, *rounds] if again else rounds:
@@ -131,8 +134,10 @@ def test_any_sequence_of_requests(asks: list[Ask], again: bool) -> None:
 
 
 def test_the_sequences_meet_what_they_are_for() -> None:
-    """A budget of 3 nats, which is a day's too: 1 + 2 fit, one more does not; the first question
-    again costs nothing."""
+    """A budget of 3 nats, which is a day's too: 1 + 2 fit, one more does not.
+
+    The first question again costs nothing.
+    """
     everyone = tuple(range(USERS))
     fleet = Pair().fleets[1]
     refusals, spent = [], []

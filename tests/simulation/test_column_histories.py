@@ -1,5 +1,8 @@
-"""Columns are device objects whatever was asked before: studies with cohorts of their own, rounds
-of several requests, devices that stay away or lie, records that change."""
+"""Columns equal device objects after any history.
+
+Histories have studies with cohorts of their own, rounds of several requests, absent and lying
+devices, and records that change.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +85,7 @@ class Fickle:
     def lie(
         self, request: bytes, ordinal: int, query: Query, randomizer: Randomizer, level: int
     ) -> bytes:
-        """Its truth if its ordinal is low, else what follows from the request."""
+        """Return the true level for low ordinals, else a function of the request."""
         told = level if ordinal < USERS // 2 else (request[0] + ordinal) % randomizer.levels
         coins = [(ordinal * 2**50 + told) % 2**64] * randomizer.coins
         return randomizer.randomize(told, coins)
@@ -234,7 +237,7 @@ def test_how_many_threads_there_are_changes_nothing(
 def test_how_many_users_are_looked_at_together_changes_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A chunk and a part; everybody, and some, with absences and lies; records get wide."""
+    """A chunk and a part; all users and some, with absences and lies; records get wide."""
     users = 2**16 + 5_000
     population = Population.generated("numbers", users)
     query, randomizer = real(population.schema["number"]), best_for(2, 10**9)

@@ -75,7 +75,7 @@ class EveryBranch:
         self.weight = 1.0
 
     def next_run(self) -> bool:
-        """Moves to the next leaf; False after the last."""
+        """Move to the next leaf; False after the last."""
         while self.path and self.path[-1] + 1 == self.widths[-1]:
             self.path.pop()
             self.widths.pop()
@@ -139,7 +139,7 @@ def law_of_sampler(randomizer: Randomizer, level_counts: Sequence[int]) -> Law:
 
 
 def law_of_users(randomizer: Randomizer, level_counts: Sequence[int]) -> Law:
-    """Every report of every user, by the probabilities that the randomizer states."""
+    """Enumerate every report of every user, by the probabilities that the randomizer states."""
     law = defaultdict[tuple[int, ...], float](float)
     users = [level for level, count in enumerate(level_counts) for _ in range(count)]
     for reports in product(list(family_of(randomizer).alphabet()), repeat=len(users)):

@@ -1,5 +1,7 @@
-"""Whatever is lost, doubled, overtaken or killed: every report counts once, nobody pays twice, and
-the transcript is the one of a day on which nothing went wrong."""
+"""Faults of the network and the devices: each report counts once, no user pays twice.
+
+The transcript is the one of a run without faults.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,7 @@ def undisturbed(learner: str = "masked-parity", d: str = "2") -> Trial:
 
 
 def trial(learner: str, fleet: str | FleetMaker, d: str = "2", **more: object) -> Trial:
-    """A trial with as few users as its plan allows."""
+    """Return a trial with as few users as its plan allows."""
     made = named(learner, epsilon="8", users=1, settings={"d": d})
     users = made.study(made.people(ROOT / "population")).plan().users_needed
     made = named(learner, epsilon="8", users=users, settings={"d": d})
@@ -106,7 +108,7 @@ History = dict[tuple[int, int], Fault]
 @STEADY
 @given(HISTORIES)
 def test_any_history_of_faults(history: History) -> None:
-    """What fails here is shrunk to the fewest faults that do it."""
+    """A failing example is shrunk to the fewest faults."""
     assert_same(trial("masked-parity", "grpc", faults=Script(history)), undisturbed())
 
 
@@ -143,7 +145,7 @@ def test_chances_are_kept_and_fates_are_fixed() -> None:
         ({"lost": 2}, "lost: expected a chance from 0 to 1, found 2"),
         ({"lost": ".5", "crash": ".45"}, "expected chances that sum to at most 1"),
         ({"duplicate": ".6", "slow": ".6"}, "expected chances that sum to at most 1"),
-        ({"loss": ".1"}, "expected one of lost, duplicate, reorder, slow, crash, found 'loss'"),
+        ({"loss": ".1"}, "expected one of lost, duplicate, reorder, slow, crash, got 'loss'"),
         ({"crash": "often"}, "crash expects a finite number"),
     ],
 )
@@ -190,7 +192,7 @@ class Forgetful(MemoryLedger):
 
 
 def test_a_device_that_pays_twice_is_found_out() -> None:
-    """It dies after its commit, and its ledger no longer knows that it has paid."""
+    """The device dies after its commit, and its ledger has lost the payment."""
 
     @contextmanager
     def broken(devices: Devices, progress: Progress | None) -> Iterator[OpenedFleet]:
@@ -267,7 +269,7 @@ def test_a_tally_that_is_not_that_of_the_stored_reports_is_found_out(
         stored = list(store.reports(digest_of(group.payload)))
         for name, found, message in (
             ("evidence", [b"another report"], "no two different reports of one device"),
-            ("reports", [*stored, stored[0]], "one report a device"),
+            ("reports", [*stored, stored[0]], "one report per device"),
         ):
             with monkeypatch.context() as planted:
                 planted.setattr(SqliteStore, name, lambda _, digest, found=found: iter(found))
@@ -278,7 +280,7 @@ def test_a_tally_that_is_not_that_of_the_stored_reports_is_found_out(
 
 
 def check_after(path: Path, devices: Devices) -> None:
-    """What holds of the files of a study that has ended."""
+    """Check the files of a study that has ended."""
     store = SqliteStore.open(path)
     try:
         check_store(store, lambda ordinal: devices[ordinal].ledger, {})
@@ -288,10 +290,10 @@ def check_after(path: Path, devices: Devices) -> None:
 
 def test_a_result_that_does_not_follow_from_its_transcript_is_found_out() -> None:
     class Wavering(Session[None]):
-        """Concludes what nobody answered."""
+        """Session whose outcome does not follow from its transcript."""
 
         def __init__(self) -> None:
-            """Has nothing."""
+            """Make a session without a transcript of its own."""
 
         def run(self) -> Outcome[None]:
             return replace(undisturbed().outcome, answers=0)

@@ -1,4 +1,4 @@
-"""Same seed, same population, same study: every fleet has the same transcript, to the bit.
+"""Equality of fleets: same seed, population and study give the same transcript, to the bit.
 
 This is what makes a simulation evidence. It is held for every learner of the catalogue: a new one
 needs only its settings for a small population here.
@@ -68,7 +68,7 @@ def trial(
     settings: dict[str, str] | None = None,
     progress: Progress | None = None,
 ) -> Trial:
-    """A trial with as few users as its plan allows."""
+    """Return a trial with as few users as its plan allows."""
     chosen = SMALL[learner] if settings is None else settings
     root = Seed.of(seed)
     users = 1
@@ -81,7 +81,7 @@ def trial(
 
 
 def over_grpc(connections: int, order: Callable[[int], Sequence[int]] | None = None) -> FleetMaker:
-    """The gRPC fleet with so many connections, dialled in in this order."""
+    """Return the gRPC fleet with so many connections, opened in this order."""
 
     def make(devices: Devices, progress: Progress | None) -> AbstractContextManager[OpenedFleet]:
         chosen = None if order is None else order(len(devices))
@@ -102,7 +102,7 @@ def by_objects(learner: str, seed: int) -> Trial:
 
 
 def assert_same(one: Trial, other: Trial) -> None:
-    """The transcript and all that follows from it."""
+    """Compare the transcripts and all that follows from them."""
     assert one.outcome.transcript == other.outcome.transcript
     assert one.transcript.recorded == other.transcript.recorded
     assert one.outcome == other.outcome
@@ -189,7 +189,7 @@ class Mixed(Devices):
 
 
 def analyst(seed: Seed) -> bytes:
-    """The public key that a trial's study is signed with."""
+    """Return the public key that a trial's study is signed with."""
     key = Ed25519PrivateKey.from_private_bytes((seed / "analyst").key)
     return key.public_key().public_bytes_raw()
 

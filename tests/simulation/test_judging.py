@@ -1,4 +1,4 @@
-"""How right a hypothesis is: exact shares of a whole domain, and estimates against the people."""
+"""Errors of hypotheses: exact shares of a whole domain, and estimates against the users."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ NOTHING = Verdict(None, None)
 
 
 def labelled(world: Population, target: object) -> Population:
-    """The same people, said to be labelled by another concept."""
+    """Return the same users, with another concept as their target."""
     return Population(world.name, world.schema, world.size, world.columns, target=target)
 
 
@@ -109,13 +109,13 @@ class TestConjunction:
 
 
 def shares(*found: tuple[float, float, float]) -> FrequencyEstimate:
-    """An estimate of colours from (value, low, high) a cell."""
+    """Return an estimate of colours from (value, low, high) a cell."""
     values, lows, highs = zip(*found, strict=True)
     return FrequencyEstimate(("red", "green", "blue"), Answer(values, lows, highs))
 
 
 class TestFrequency:
-    """One user has no colour: it counts as the query's public default, as it would be answered."""
+    """A user without a colour counts as the query's public default."""
 
     QUERY = category(SCHEMA["colour"])
     LEARNER = frequency(QUERY)
@@ -138,7 +138,7 @@ class TestFrequency:
 
 
 class TestHeavyHitters:
-    """Of five people three are red, one is blue, and one has no colour."""
+    """Five users: three red, one blue, one without a colour."""
 
     LEARNER = heavy_hitters(SCHEMA, "colour", "3/10", tau="1/10")
 
@@ -167,7 +167,7 @@ class TestHeavyHitters:
 
 
 class TestRanges:
-    """Of five people four have a number: 1, 2, 3 and 9."""
+    """Five users, of whom four have a number: 1, 2, 3 and 9."""
 
     LEARNER = ranges(SCHEMA, "n", 2, 2)
 
@@ -233,7 +233,7 @@ class TestMean:
 
 @adaptive("twice")
 def twice(schema: Schema) -> Learning[MeanEstimate]:
-    """Asks the same question twice and believes the second answer."""
+    """Ask the same question twice and conclude the second answer."""
     question = Question(predicate(schema["smokes"] == 1))
     yield Batch([question])
     (answer,) = yield Batch([question])
@@ -242,7 +242,7 @@ def twice(schema: Schema) -> Learning[MeanEstimate]:
 
 @non_adaptive("two")
 def two(schema: Schema) -> tuple[Batch, Callable[[Answers], MeanEstimate]]:
-    """Asks for two shares and returns their difference."""
+    """Ask for two shares and return their difference."""
     batch = Batch([Question(predicate(schema["n"] > n)) for n in (1, 5)])
     return batch, lambda a: MeanEstimate(a[0].value - a[1].value, -1.0, 1.0)
 

@@ -1,4 +1,4 @@
-"""What pictures are made of; what they look like is for people to see."""
+"""Content of pictures; their look needs a human reader."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from askance.simulation.experiments.sweeps import Sweep, sweep
 
 
 def row(epsilon: float, users: int, error: float | None, **changes: Any) -> dict[str, Any]:
-    """A trial of a cell, as far as pictures look."""
+    """Return a trial of a cell, as far as pictures look."""
     return {
         "cell": f"{epsilon} {users} {changes}", "trial": 0, "seed": 1, "learner": "mean",
         "population": None, "epsilon": epsilon, "beta": 0.01, "users": users,
@@ -88,7 +88,7 @@ class TestCurves:
         [
             ("shoe", "error", "expected an axis of learner, .*, found 'shoe'"),
             ("learner", "error", "expected an axis of numbers, found 'learner'"),
-            ("users", "shoe", "expected one of error, success, found 'shoe'"),
+            ("users", "shoe", "expected one of error, success, got 'shoe'"),
         ],
     )
     def test_what_is_not_there_is_refused(self, x: str, y: str, complaint: str) -> None:
@@ -114,7 +114,7 @@ class TestCurves:
 
 class TestUsersNeeded:
     def test_enough_is_the_least_n_that_worked(self) -> None:
-        """Of d = 2: 10 is refused, 20 is wrong once in two trials, 40 is right."""
+        """At d = 2: 10 is refused, 20 is wrong once in two trials, 40 is right."""
         at: dict[str, Any] = {"settings": {"d": "2"}}
         refused: dict[str, Any] = {"refused": "too few", "success": None}
         rows = [

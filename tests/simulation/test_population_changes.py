@@ -41,7 +41,7 @@ def column(people: Population, name: str) -> NDArray[np.int64]:
 
 
 def assert_share(which: NDArray[np.bool_], chance: Fraction) -> None:
-    """A two-sided exact binomial test: USERS = 40,000 show a share that is off by 0.013."""
+    """Run a two-sided exact binomial test; USERS = 40,000 detect an error of 0.013."""
     found, p = int(which.sum()), float(chance)
     assert binom.cdf(found, len(which), p) > ALPHA / 2
     assert binom.sf(found - 1, len(which), p) > ALPHA / 2
@@ -201,7 +201,7 @@ class TestMoving:
 
     def test_a_population_that_does_not_fit_is_refused(self) -> None:
         people = conjunctions(100, SEED)
-        with pytest.raises(InvalidParameter, match="expected a population of the same schema"):
+        with pytest.raises(InvalidParameter, match="schema 'conjunctions', got 'numbers'"):
             people.moving_to(numbers(100, SEED), "0.1")
         with pytest.raises(
             InvalidParameter, match="expected 100 users or more to become, found 99"
@@ -269,5 +269,5 @@ class TestByName:
         chosen = {"epsilon": 1, "data": path, "label": "income"}
         people = named("frequency", settings={"label-noise": "1"}, **chosen).people(SEED)  # type: ignore[arg-type]  # the types of keywords in a dict
         assert column(people, "income").tolist() == [0, 1, 0]
-        with pytest.raises(InvalidParameter, match="expected a generated population, found a file"):
+        with pytest.raises(InvalidParameter, match="generated population, got a data file"):
             named("frequency", settings={"drift": "1"}, **chosen).people(SEED)  # type: ignore[arg-type]  # as above

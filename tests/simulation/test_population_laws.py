@@ -40,13 +40,13 @@ Row = tuple[int, ...]
 
 
 def table(people: Population) -> NDArray[np.int64]:
-    """All columns, shape (n_users, fields)."""
+    """Return all columns, shape (n_users, fields)."""
     columns = people.columns(0, people.size)
     return np.stack([np.asarray(columns.values[name]) for name in people.schema.fields], axis=1)
 
 
 def assert_law(rows: NDArray[np.int64], law: Mapping[Row, Fraction]) -> None:
-    """Chi-square over the rows that can be; what cannot be, is not."""
+    """Run a chi-square test over the possible rows; check that impossible ones do not occur."""
     assert sum(law.values()) == 1
     found = dict.fromkeys(law, 0)
     for row in map(tuple, rows.tolist()):
@@ -61,7 +61,7 @@ def assert_law(rows: NDArray[np.int64], law: Mapping[Row, Fraction]) -> None:
 
 
 def correlation_squared(law: Mapping[Row, Fraction], i: int, j: int) -> tuple[Fraction, int]:
-    """The square of the correlation of two bits under a law, and its sign."""
+    """Return the square of the correlation of two bits under a law, and its sign."""
     one, other, both = (
         sum((share for row, share in law.items() if all(row[k] for k in places)), Fraction(0))
         for places in ((i,), (j,), (i, j))
@@ -72,7 +72,7 @@ def correlation_squared(law: Mapping[Row, Fraction], i: int, j: int) -> tuple[Fr
 
 
 def chain(d: int, c: Fraction, p: Fraction) -> dict[Row, Fraction]:
-    """A stationary Markov chain: a bit repeats the one before with chance c, or is drawn anew."""
+    """Return a stationary Markov chain: a bit repeats the one before with chance c, or is new."""
     law = {}
     for row in product((0, 1), repeat=d):
         share = p if row[0] else 1 - p
@@ -275,7 +275,7 @@ class TestGaussians:
 @pytest.mark.parametrize("name", sorted(POPULATIONS))
 class TestAtScale:
     def test_chunks_of_any_size_have_the_same_people(self, name: str) -> None:
-        """What is added up in another order for another chunk would show in some record."""
+        """A sum in another order for another chunk would show in some record."""
         people = build(name, 1 << 17, SEED, {})
         whole = people.columns(0, 1 << 17)
         for size in (1, 7, 1 << 12, 100_003):

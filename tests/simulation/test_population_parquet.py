@@ -53,7 +53,7 @@ def comma_separated(folder: Path, columns: Mapping[str, Sequence[object]]) -> Pa
 
 
 def values(people: Population, name: str) -> list[int | None]:
-    """Everybody's value on the grid, None where it is missing."""
+    """Return all users' values on the grid, None where missing."""
     columns = people.columns(0, people.size)
     found = columns.values[name]
     assert not isinstance(found, tuple)

@@ -39,24 +39,24 @@ USERS = 40_000
 
 
 def rows(people: Population, start: int, stop: int) -> list[Mapping[str, Any]]:
-    """The encoded records of ordinals start .. stop-1."""
+    """Return the encoded records of ordinals start .. stop-1."""
     columns = people.columns(start, stop)
     return [columns.record(place).values for place in range(len(columns))]
 
 
 def values(people: Population, expression: Expression) -> NDArray[np.int64]:
-    """Which cell every user is in, by ordinal."""
+    """Return every user's cell, by ordinal."""
     return np.asarray(category(expression).evaluate(people.columns(0, people.size)))
 
 
 def bit(people: Population, condition: Expression) -> NDArray[np.bool_]:
-    """For every user whether a condition holds."""
+    """Return for every user whether a condition holds."""
     columns = people.columns(0, people.size)
     return np.asarray(predicate(condition).evaluate(columns)).astype(np.bool_)
 
 
 def bits(people: Population) -> NDArray[np.bool_]:
-    """The bits x of every user, shape (n_users, d)."""
+    """Return the bits x of every user, shape (n_users, d)."""
     x = people.schema["x"]
     field = people.schema.fields["x"]
     assert isinstance(field, Bits)
@@ -64,7 +64,7 @@ def bits(people: Population) -> NDArray[np.bool_]:
 
 
 def assert_law(found: NDArray[np.int64], law: Sequence[Fraction]) -> None:
-    """Chi-square of counts against probabilities; fails by chance once in 1/ALPHA seeds."""
+    """Run a chi-square test of counts; it fails by chance once in 1/ALPHA seeds."""
     counts = np.bincount(found, minlength=len(law))
     assert len(counts) == len(law)
     expected = np.array([float(share) for share in law]) * len(found)
@@ -107,7 +107,7 @@ class TestEveryPopulation:
 
 
 def test_a_population_that_there_is_none_of_is_refused_by_name() -> None:
-    with pytest.raises(InvalidParameter, match=r"expected one of categories, .*found 'martians'"):
+    with pytest.raises(InvalidParameter, match=r"expected one of categories, .*got 'martians'"):
         build("martians", 10, SEED, {})
 
 

@@ -172,7 +172,7 @@ class TestBadInput:
         assert list(tmp_path.iterdir()) == []
 
     def test_a_part_that_is_not_there(self, found: Sweep) -> None:
-        with pytest.raises(InvalidParameter, match=r"expected one of .* found 'colour'"):
+        with pytest.raises(InvalidParameter, match=r"expected one of .* got 'colour'"):
             found.where(colour="red")
         with pytest.raises(InvalidParameter, match="expected a trial with"):
             found.where(epsilon=3)

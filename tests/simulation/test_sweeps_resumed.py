@@ -122,7 +122,7 @@ class TestGoingOn:
 
 
 def _unlocked(path: Path) -> None:
-    """Waits for the workers of a killed process to end; they do so by themselves."""
+    """Wait for the workers of a killed process to end; they do so by themselves."""
     deadline = time.monotonic() + 30
     while True:
         try:
@@ -218,7 +218,7 @@ class TestOtherFiles:
     def test_one_for_which_there_is_no_room(
         self, out: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The file is named, and the sweep goes on when there is room again."""
+        """The error names the file, and the sweep continues when the disk has space again."""
         write, left = os.write, [2_000]
 
         def written(descriptor: int, line: bytes) -> int:

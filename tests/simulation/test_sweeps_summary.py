@@ -1,4 +1,4 @@
-"""What the trials of a cell come to: bands by hand, tables of rows."""
+"""Summaries of a cell's trials: bands by hand, tables of rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from askance.simulation.reproduce import Reproduction
 
 
 def row(cell: str = "a", trial: int = 0, **changes: Any) -> dict[str, Any]:
-    """A row as `sweep` writes it."""
+    """Return a row as `sweep` writes it."""
     return {
         "cell": cell, "trial": trial, "seed": 1, "learner": "mean", "population": None,
         "data": None, "data_digest": None, "label": None, "epsilon": 1.0, "beta": 0.01,
@@ -29,7 +29,7 @@ def row(cell: str = "a", trial: int = 0, **changes: Any) -> dict[str, Any]:
 
 class TestBands:
     def test_a_mean_s_is_student_s_t(self) -> None:
-        """Of 1, 2, 3, 4, 5: s = sqrt(2.5), and t at 97.5% with 4 degrees of freedom is 2.77645."""
+        """For 1, 2, 3, 4, 5: s = sqrt(2.5), and t at 97.5% with 4 degrees of freedom is 2.77645."""
         band = mean_band([1.0, 2.0, 3.0, 4.0, 5.0], 0.95)
         assert band.low is not None
         assert band.high is not None
@@ -45,7 +45,7 @@ class TestBands:
         assert mean_band(errors, 0.95) == Band(errors[0], None, None)
 
     def test_a_rate_s_is_clopper_pearson_s(self) -> None:
-        """Of n of n, the low end solves p^n = 2.5%."""
+        """For n of n, the low end solves p^n = 2.5%."""
         band = rate_band(20, 20, 0.95)
         assert (band.value, band.high) == (1.0, 1.0)
         assert band.low is not None

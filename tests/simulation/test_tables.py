@@ -34,7 +34,7 @@ def written(folder: Path, content: str | bytes) -> Path:
 
 
 def rows(people: Population) -> list[Mapping[str, Any]]:
-    """Every user's encoded values, None for those that are missing."""
+    """Return every user's encoded values, None for missing ones."""
     columns = people.columns(0, people.size)
     records = [columns.record(place) for place in range(people.size)]
     return [
@@ -45,7 +45,7 @@ def rows(people: Population) -> list[Mapping[str, Any]]:
 
 @pytest.fixture
 def numbered(tmp_path: Path) -> Path:
-    """A file of ROWS people, each with a number of their own."""
+    """Return a file of ROWS people, each with a number of their own."""
     return written(tmp_path, "number\n" + "".join(f"{row}\n" for row in range(ROWS)))
 
 

@@ -1,4 +1,4 @@
-"""Trials: each on seeds of its own, counted together, and refused before anybody is asked."""
+"""Trials: each on seeds of its own, counted together, and refused before any user is asked."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WHOLE = Schema("whole", 1, number=Integer(0, 79))
 
 @non_adaptive("eighty")
 def eighty() -> tuple[Batch, Callable[[Answers], int]]:
-    """80 questions, all of them of everybody."""
+    """Make a learner of 80 questions to all users."""
     asked = [Question(predicate(WHOLE.number == number)) for number in range(80)]
     return Batch(asked, Allocation.SPLIT), len
 
@@ -203,7 +203,7 @@ class TestRefusals:
 
     def test_a_fleet_that_there_is_none_of(self) -> None:
         with pytest.raises(
-            InvalidParameter, match="expected one of objects, grpc, columns, ray, found 'ships'"
+            InvalidParameter, match="expected one of objects, grpc, columns, ray, got 'ships'"
         ):
             parity_trials(1, fleet="ships")
 
@@ -211,7 +211,7 @@ class TestRefusals:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_masked_parity_is_learned_by_ten_thousand_users_at_epsilon_2() -> None:
-    """d = 8, beta = 1/100: at least 99 of the seeds 0 .. 99 find r and a."""
+    """At d = 8, beta = 1/100: at least 99 of the seeds 0 .. 99 find r and a."""
     made = named("masked-parity", epsilon="2", users=10_000, settings={"d": "8"})
     right = 0
     for seed in range(100):

@@ -1,4 +1,4 @@
-"""People to learn about, those of whom nobody is asked, and errors measured on them."""
+"""Users to learn from, rows that are never asked, and errors measured on the latter."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class TestFiles:
 
 
 def without_outcomes(people: Population) -> Population:
-    """The same people, judged by rows of whom nobody has a y."""
+    """Return the same users, judged by rows without a y."""
     rows = people.columns(0, people.size)
     nobody = {**rows.present, "y": np.zeros(people.size, np.bool_)}
     silent = EncodedColumns(rows.values, nobody, people.size)
@@ -178,7 +178,7 @@ def without_outcomes(people: Population) -> Population:
 
 class TestVerdicts:
     def test_without_an_outcome_in_any_row_there_is_no_error(self) -> None:
-        """A mean over nobody is no number, and JSON has none for it."""
+        """A mean of no rows is no number, and JSON has none for it."""
         for people, learner in (
             (traits(50, SEED), naive_bayes(traits(1, SEED).schema)),
             (plane(50, SEED, 2), linear_regression(plane(1, SEED, 2).schema)),

@@ -33,7 +33,7 @@ OBJECTIVES: tuple[Objective, ...] = (Minimax(), Conditional(), NEAR_ZERO, LOPSID
 
 
 def duchi(epsilon: str) -> float:
-    """C^2, the second moment of one randomized bit."""
+    """Compute C^2, the second moment of one randomized bit."""
     ratio = exp(float(epsilon))
     return ((ratio + 1) / (ratio - 1)) ** 2
 
@@ -43,7 +43,7 @@ def design(levels: int, epsilon: str, objective: Objective) -> DesignedTable:
 
 
 def conditional_variance(table: DesignedTable, number: Fraction) -> Fraction:
-    """Of the decoded report of a number that was rounded at random onto the two levels beside it.
+    """Compute the variance of the decoded report of a number between two levels, rounded at random.
 
     Straight from the law of levels and symbols, in fractions.
     """
@@ -98,7 +98,7 @@ def test_the_conditional_figure_is_the_worst_over_all_numbers(epsilon: str) -> N
 
 
 def check_conditional(epsilon: str, limit: float, half_a_digit: float) -> None:
-    """Within 1 % of what is possible, by its own bound and by a limit known to so many digits."""
+    """Check that it is within 1 % of the optimum, by its own bound and by a known limit."""
     table = design(33, epsilon, Conditional())
     assert table.lower_bound <= table.figure <= 1.01 * table.lower_bound
     assert table.lower_bound <= limit + half_a_digit
@@ -130,7 +130,7 @@ def test_conditional_tables_are_near_the_limit(
 
 
 def check_prior(table: DesignedTable, epsilon: str) -> None:
-    """Below C^2 by what the dual leaves, and no worse than promised if the prior is wrong."""
+    """Check that it is below C^2 by the dual's gap, and as promised if the prior is wrong."""
     assert isinstance(table.objective, Prior)
     gap = duchi(epsilon) - table.lower_bound
     assert gap > 0.01 * duchi(epsilon)

@@ -35,7 +35,7 @@ def duals(draw: st.DrawFn) -> Dual:
 
 
 def one_bit(objective: Objective) -> float:
-    """What Duchi's bit attains on the grid, from its closed form: M2 is C^2 everywhere."""
+    """Compute the objective that Duchi's bit attains on the grid: its M2 is C^2 everywhere."""
     terms = objective.terms(LEVELS, DUCHI)
     if terms.rise:
         return float(max(DUCHI - terms.caps))

@@ -25,7 +25,7 @@ def fractions(*numbers: Fraction | int) -> tuple[Fraction, ...]:
 
 @st.composite
 def tables(draw: st.DrawFn) -> NDArray[np.float64]:
-    """Rows that sum to 1, ratios of at most e^1.5, from two rows and what is between them."""
+    """Return rows that sum to 1, with ratios of at most e^1.5, between two given rows."""
     symbols = draw(st.integers(1, 6))
     ratio = exp(NANO / 1e9)
     weights = np.array(draw(st.lists(st.floats(0.01, 1), min_size=symbols, max_size=symbols)))

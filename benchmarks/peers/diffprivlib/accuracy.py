@@ -1,4 +1,4 @@
-"""How wrong diffprivlib's means are in the local model: JSON on stdout; argv is "full" or "quick".
+"""Errors of diffprivlib's means in the local model: JSON on stdout; argv is "full" or "quick".
 
 Run in an environment of its own as `peers.diffprivlib.accuracy` (see `peers.measuring`). It is made
 for a trusted curator. What one would use locally are its mechanisms for a number, one call for each
@@ -27,7 +27,7 @@ MECHANISMS: dict[str, dict[str, float]] = {
 
 
 def main(effort: str) -> Iterator[Accuracy]:
-    """Every mechanism at every epsilon."""
+    """Measure every mechanism at every epsilon."""
     peer: Any = importlib.import_module("diffprivlib.mechanisms")
     size = SIZE.of(effort)
     values = numbers(size.n)

@@ -24,14 +24,14 @@ class WatchedSolver:
         self.gradient = float("nan")
 
     def fmin_l_bfgs_b(self, *arguments: Any, **named: Any) -> Any:
-        """The only one that diffprivlib uses."""
+        """Return the only one that diffprivlib uses."""
         found = self._optimize.fmin_l_bfgs_b(*arguments, **named)
         self.gradient = float(np.linalg.norm(found[2]["grad"]))
         return found
 
 
 def main(file: str) -> list[dict[str, Any]]:
-    """The answers, a task each."""
+    """Return the answers, one per task."""
     module: Any = importlib.import_module("diffprivlib.models.logistic_regression")
     module.optimize = watched = WatchedSolver(module.optimize)
     given = np.load(file)

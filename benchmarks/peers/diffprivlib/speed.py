@@ -1,4 +1,4 @@
-"""How many users a second diffprivlib simulates: one JSON object on stdout; argv "full" or "quick".
+"""Users per second of diffprivlib: one JSON object on stdout; argv "full" or "quick".
 
 Run in an environment of its own as `peers.diffprivlib.speed` (see `peers.measuring`). It has a
 mechanism for one bit and none for a frequency; aggregating and decoding are left to the caller.
@@ -18,7 +18,7 @@ USERS = {"full": 200_000, "quick": 2_000}
 
 
 def main(effort: str) -> list[Speed]:
-    """The Binary mechanism, one object for all users, one call each."""
+    """Return the Binary mechanism, one object for all users, one call per user."""
     mechanisms: Any = importlib.import_module("diffprivlib.mechanisms")
     binary = mechanisms.Binary(epsilon=EPS, value0="no", value1="yes", random_state=SEED)
     truthful = math.exp(EPS) / (1 + math.exp(EPS))

@@ -1,10 +1,10 @@
-"""How many client tasks a second Flower's simulation engine runs: JSON on stdout; argv "full" or
-"quick".
+"""Client tasks per second of Flower's simulation engine: JSON on stdout; argv "full" or "quick".
 
 Run in an environment of its own as `peers.flower.speed` (see `peers.measuring`). A task is one
-message to one client, who answers with one randomized bit. Clients run in Ray's actors, one a core.
-Starting Ray and a first round of all clients are not timed; a round is timed from the first message
-pushed to the last reply pulled, and replies are asked for more often than Flower's own loop does.
+message to one client, who answers with one randomized bit. Clients run in Ray's actors (one per
+core). Starting Ray and a first round of all clients are not timed; a round is timed from the first
+message pushed to the last reply pulled, and replies are asked for more often than Flower's own loop
+does.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ WITHIN_S = 120.0  # of one round
 
 
 def main(effort: str) -> list[Speed]:
-    """One simulation a number of clients; falls where more of them cost more each."""
+    """Simulate at each number of clients; the speed falls where each of more clients costs more."""
     os.environ |= {"FLWR_TELEMETRY_ENABLED": "0", "RAY_USAGE_STATS_ENABLED": "0"}
     logging.disable(logging.WARNING)
     return [simulated(clients) for clients in CLIENTS[effort]]
 
 
 def simulated(clients: int) -> Speed:
-    """One simulation, and its rounds."""
+    """Time one simulation and its rounds."""
     flower: Any = importlib.import_module("flwr.simulation")
     serverapp: Any = importlib.import_module("flwr.serverapp")
     ray: Any = importlib.import_module("ray")
@@ -66,7 +66,7 @@ def _truthful() -> float:
 
 
 def _client() -> Any:
-    """The client: a bit comes with the message, and goes back by Warner's response."""
+    """Return the client: a bit comes with the message, and goes back by Warner's response."""
     clientapp: Any = importlib.import_module("flwr.clientapp")
     app: Any = importlib.import_module("flwr.app")
     truthful = _truthful()
@@ -94,7 +94,7 @@ def _nodes(grid: Any, clients: int) -> list[int]:
 
 
 def _asked(grid: Any, nodes: list[int]) -> Callable[[list[int]], list[float]]:
-    """A round: a message to each, and all replies."""
+    """Run a round: a message to each client, and all replies."""
     app: Any = importlib.import_module("flwr.app")
     truthful = _truthful()
 

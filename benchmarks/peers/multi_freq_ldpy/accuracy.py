@@ -1,4 +1,4 @@
-"""How wrong multi-freq-ldpy's frequencies are: JSON on stdout; argv is "full" or "quick".
+"""Errors of multi-freq-ldpy's frequencies: JSON on stdout; argv is "full" or "quick".
 
 Run in an environment of its own as `peers.multi_freq_ldpy.accuracy` (see `peers.measuring`). Its
 estimators by matrix inversion clip at 0 and divide by the sum, always: those are the rows
@@ -30,13 +30,13 @@ class Listener:
         self.raw: Shares = np.zeros(0)
 
     def __call__(self, counts: Any, n: int, p: float, q: float) -> Any:
-        """As the peer calls it."""
+        """Return the shares, with the signature that the peer calls."""
         self.raw = (np.asarray(counts, float) / n - q) / (p - q)
         return self._inversion(counts, n, p, q)
 
 
 def main(effort: str) -> Iterator[Accuracy]:
-    """Every protocol with one report a user, at every epsilon and number of cells."""
+    """Measure every protocol with one report per user, at every epsilon and number of cells."""
     listener = Listener(_module("estimators.Histogram_estimator").MI)
     for name in ORACLES:
         _oracle(name).MI = listener
@@ -54,7 +54,7 @@ def main(effort: str) -> Iterator[Accuracy]:
 
 
 def protocols() -> dict[str, tuple[Draw, Decode]]:
-    """The two sides of each, by the peer's name."""
+    """Return the two sides of each, by the peer's name."""
     grr, ue, ss, lh, he, adp = map(_oracle, (*ORACLES, "ADP"))
     return {
         "GRR": (grr.GRR_Client, grr.GRR_Aggregator_MI),
@@ -86,14 +86,14 @@ def _size(name: str, k: int) -> Size:
 def _estimates(
     draw: Draw, decode: Decode, listener: Listener, values: Sequence[int], k: int, eps: float
 ) -> dict[str, Shares]:
-    """One repetition: the shares, by kind of estimate."""
+    """Run one repetition, and return the shares by kind of estimate."""
     reports = [draw(value, k, eps) for value in values]
     told = np.asarray(decode(reports, k, eps), float)
     return {"raw": listener.raw, "clipped, renormalised": told}
 
 
 def _seed() -> None:
-    """The peer draws from numpy's and from numba's global generators."""
+    """Seed numpy's and numba's global generators, from which the peer draws."""
     numba: Any = importlib.import_module("numba")
     seed: Any = np.random.seed
     seed(SEED)

@@ -1,4 +1,4 @@
-"""How many users a second multi-freq-ldpy simulates: JSON on stdout; argv is "full" or "quick".
+"""Users per second of multi-freq-ldpy: JSON on stdout; argv is "full" or "quick".
 
 Run in an environment of its own as `peers.multi_freq_ldpy.speed` (see `peers.measuring`). Its
 clients are compiled when they are first called; that is done before anything is timed.
@@ -19,7 +19,7 @@ USERS = {"full": (1_000_000, 50_000), "quick": (20_000, 500)}
 
 
 def main(effort: str) -> list[Speed]:
-    """One bit and 1,024 cells, by its protocols with one report a user."""
+    """Measure one bit and 1,024 cells, by its protocols with one report per user."""
     one, many = (bits(USERS[effort][0]), cells(USERS[effort][1], CELLS))
     rows = [speed("predicate", "GRR", one, _compiled(grr(2)))]
     for name, answer in (("GRR", grr(CELLS)), ("OUE", oue(CELLS)), ("SS", ss(CELLS))):
@@ -40,7 +40,7 @@ def _oracle(name: str) -> Any:
 
 
 def grr(k: int) -> Answer:
-    """k-ary randomized response."""
+    """Answer by k-ary randomized response."""
     peer = _oracle("GRR")
 
     def answer(values: list[int]) -> Shares:
@@ -52,7 +52,7 @@ def grr(k: int) -> Answer:
 
 
 def oue(k: int) -> Answer:
-    """Optimised unary encoding."""
+    """Answer by optimised unary encoding."""
     peer = _oracle("UE")
 
     def answer(values: list[int]) -> Shares:
@@ -64,7 +64,7 @@ def oue(k: int) -> Answer:
 
 
 def ss(k: int) -> Answer:
-    """Subset selection."""
+    """Answer by subset selection."""
     peer = _oracle("SS")
 
     def answer(values: list[int]) -> Shares:

@@ -1,4 +1,4 @@
-"""How wrong OpenDP's local mechanisms are: one JSON object on stdout; argv is "full" or "quick".
+"""Errors of OpenDP's local mechanisms: one JSON object on stdout; argv is "full" or "quick".
 
 Run in an environment of its own as `peers.opendp.accuracy` (see `peers.measuring`). OpenDP draws
 from the operating system, so the figures differ a little from run to run.
@@ -6,7 +6,7 @@ from the operating system, so the figures differ a little from run to run.
 Frequencies: k-ary randomized response, decoded here, and randomized response on bit vectors, with
 its own decoding. Means of numbers in [-1, 1]: the Laplace mechanism on each single number, of
 sensitivity 2, which is what it has for that; a vector's entries have draws of their own, so one
-call serves everybody.
+call serves all users.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Estimate = Callable[[list[int]], Shares]
 
 
 def main(effort: str) -> Iterator[Accuracy]:
-    """Every mechanism at every epsilon."""
+    """Measure every mechanism at every epsilon."""
     dp: Any = importlib.import_module("opendp.prelude")
     dp.enable_features("contrib")
     for eps in EPSILONS[effort]:
@@ -57,7 +57,7 @@ def main(effort: str) -> Iterator[Accuracy]:
 
 
 def categorical(dp: Any, eps: float, k: int) -> Estimate:
-    """k-ary randomized response."""
+    """Make k-ary randomized response."""
     truthful = math.exp(eps) / (k - 1 + math.exp(eps))
     other = (1 - truthful) / (k - 1)
     measurement = dp.m.make_randomized_response(list(range(k)), truthful)
@@ -70,7 +70,10 @@ def categorical(dp: Any, eps: float, k: int) -> Estimate:
 
 
 def bit_vector(dp: Any, eps: float, k: int) -> Estimate:
-    """Symmetric unary encoding: one bit of k is set, and each is flipped with probability f / 2."""
+    """Make symmetric unary encoding.
+
+    One bit of k is set, and each is flipped with probability f / 2.
+    """
     f = 2 / (math.exp(eps / 2) + 1)
     domain = dp.bitvector_domain(max_weight=1)
     measurement = dp.m.make_randomized_response_bitvec(domain, dp.discrete_distance(), f=f)
@@ -86,7 +89,7 @@ def bit_vector(dp: Any, eps: float, k: int) -> Estimate:
 
 
 def mean(dp: Any, eps: float, size: Size) -> Accuracy:
-    """Laplace on everybody's single number."""
+    """Measure Laplace noise on every user's single number."""
     values = numbers(size.n)
     domain = dp.vector_domain(dp.atom_domain(T=float, nan=False))
     measurement = dp.m.make_laplace(domain, dp.l1_distance(T=float), scale=2 / eps)

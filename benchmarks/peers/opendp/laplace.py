@@ -13,7 +13,7 @@ from typing import Any
 
 
 def seconds(scale: float, count: int) -> float:
-    """The best of three rounds."""
+    """Measure the best of three rounds."""
     dp: Any = importlib.import_module("opendp.prelude")
     dp.enable_features("contrib")
     domain, metric = dp.atom_domain(T=int), dp.absolute_distance(T=int)

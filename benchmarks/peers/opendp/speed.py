@@ -1,7 +1,7 @@
-"""How many users a second OpenDP simulates: one JSON object on stdout; argv is "full" or "quick".
+"""Users per second of OpenDP: one JSON object on stdout; argv is "full" or "quick".
 
 Run in an environment of its own as `peers.opendp.speed` (see `peers.measuring`). OpenDP randomizes
-one value a call and leaves aggregating and decoding to whoever calls, so that is done here.
+one value a call and leaves aggregating and decoding to the caller, so that is done here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ USERS = {"full": (20_000, 2_000), "quick": (500, 50)}
 
 
 def main(effort: str) -> list[Speed]:
-    """Randomized response on a Boolean, and among 1,024 categories."""
+    """Measure randomized response on a Boolean, and among 1,024 categories."""
     dp: Any = importlib.import_module("opendp.prelude")
     dp.enable_features("contrib")
     one, many = (bits(USERS[effort][0]), cells(USERS[effort][1], CELLS))
@@ -31,7 +31,7 @@ def main(effort: str) -> list[Speed]:
 
 
 def boolean(dp: Any) -> Callable[[list[int]], list[float]]:
-    """Warner's response with exactly EPS."""
+    """Make Warner's response with exactly EPS."""
     truthful = math.exp(EPS) / (1 + math.exp(EPS))
     measurement = dp.m.make_randomized_response_bool(truthful)
 
@@ -43,7 +43,7 @@ def boolean(dp: Any) -> Callable[[list[int]], list[float]]:
 
 
 def categorical(dp: Any, k: int) -> Callable[[list[int]], Shares]:
-    """k-ary randomized response with EPS."""
+    """Make k-ary randomized response with EPS."""
     truthful = math.exp(EPS) / (k - 1 + math.exp(EPS))
     other = (1 - truthful) / (k - 1)
     measurement = dp.m.make_randomized_response(list(range(k)), truthful)

@@ -1,4 +1,4 @@
-"""How many users a second pfl simulates: one JSON object on stdout; argv is "full" or "quick".
+"""Users per second of pfl: one JSON object on stdout; argv is "full" or "quick".
 
 Run in an environment of its own as `peers.pfl.speed` (see `peers.measuring`). pfl trains models;
 the least it can be asked is a round of one cohort in which each user returns one number, with numpy
@@ -22,7 +22,7 @@ USERS = {"full": 20_000, "quick": 200}
 
 
 def main(effort: str) -> list[Speed]:
-    """One round of each kind."""
+    """Measure one round of each kind."""
     values = bits(USERS[effort])
     rows = []
     for name, truthful, local in (
@@ -36,7 +36,7 @@ def main(effort: str) -> list[Speed]:
 
 
 class Cohort:
-    """One round of everybody.
+    """Cohort of all users, for one round.
 
     Args:
       truthful: how likely a user returns the own bit, and not the other one.
@@ -55,7 +55,7 @@ class Cohort:
         self._algorithm = _one_number(truthful, np.random.default_rng(SEED))
 
     def answer(self, values: list[int]) -> list[float]:
-        """The share of ones, by one call of the simulated backend."""
+        """Return the share of ones, by one call of the simulated backend."""
         people = {user: [np.array([value], np.float64)] for user, value in enumerate(values)}
         sampler = self._sampling.MinimizeReuseUserSampler(list(people))
         data = self._data.FederatedDataset.from_slices(people, sampler)
@@ -84,7 +84,7 @@ def _context(users: int) -> Any:
 
 
 def _one_number(truthful: float, generator: np.random.Generator) -> Any:
-    """An algorithm in which a user returns one number and nothing is learned."""
+    """Return an algorithm in which a user returns one number and nothing is learned."""
     base: Any = importlib.import_module("pfl.algorithm.base")
     stats: Any = importlib.import_module("pfl.stats")
     metrics: Any = importlib.import_module("pfl.metrics")

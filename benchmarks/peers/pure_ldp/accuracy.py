@@ -1,4 +1,4 @@
-"""How wrong pure-ldp's frequencies are: one JSON object on stdout; argv is "full" or "quick".
+"""Errors of pure-ldp's frequencies: one JSON object on stdout; argv is "full" or "quick".
 
 Run in an environment of its own as `peers.pure_ldp.accuracy` (see `peers.measuring`). All its
 protocols for a known domain; its sketches (count-mean sketch, private count sketch, RAPPOR's
@@ -36,7 +36,7 @@ PROTOCOLS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 
 
 def main(effort: str) -> Iterator[Accuracy]:
-    """Every protocol at every epsilon and number of cells."""
+    """Measure every protocol at every epsilon and number of cells."""
     warnings.simplefilter("ignore")
     random.seed(SEED)
     np.random.seed(SEED)  # what the peer draws from
@@ -66,7 +66,7 @@ def _sides(protocol: str, eps: float, k: int) -> tuple[Any, Any]:
 
 
 def _estimates(client: Any, server: Any, values: list[int], k: int) -> dict[str, Shares]:
-    """One repetition: the shares, by kind of estimate."""
+    """Run one repetition, and return the shares by kind of estimate."""
     server.reset()
     if hasattr(server, "hash_counts"):
         server.hash_counts[:] = 0  # its own reset forgets these

@@ -1,7 +1,7 @@
-"""How many users a second pure-ldp simulates: one JSON object on stdout; argv is "full" or "quick".
+"""Users per second of pure-ldp: one JSON object on stdout; argv is "full" or "quick".
 
 Run in an environment of its own as `peers.pure_ldp.speed` (see `peers.measuring`). The users are
-what its clients return, one call a user; there is no faster way through its public classes.
+what its clients return, one call per user; there is no faster way through its public classes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ USERS = {"full": (1_000_000, 50_000), "quick": (20_000, 500)}
 
 
 def main(effort: str) -> list[Speed]:
-    """One bit by direct encoding; 1,024 cells by every protocol that one might choose for speed."""
+    """Measure one bit by direct encoding, and 1,024 cells by every fast protocol."""
     warnings.simplefilter("ignore")
     peer: Any = importlib.import_module("pure_ldp.frequency_oracles")
     one, many = (bits(USERS[effort][0]), cells(USERS[effort][1], CELLS))
@@ -55,7 +55,7 @@ class Asked:
         self._client = getattr(peer, f"{kind}Client")(EPS, k, **named)
 
     def answer(self, values: list[int]) -> Shares:
-        """Everybody's report, drawn and folded one by one; then the shares."""
+        """Draw and fold all users' reports one by one, and return the shares."""
         self._server.reset()
         if hasattr(self._server, "hash_counts"):
             self._server.hash_counts[:] = 0  # its own reset forgets these

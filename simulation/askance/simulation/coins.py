@@ -29,11 +29,11 @@ class SeededCoins:
         self._blocks = lru_cache(maxsize=4096)(self._block_cipher)
 
     def at(self, ordinal: int) -> DeviceCoins:
-        """The coins of the device with this ordinal."""
+        """Return the coins of the device with this ordinal."""
         return DeviceCoins(self, ordinal)
 
     def words(self, request: bytes, ordinal: int, count: int) -> tuple[int, ...]:
-        """The `count` words of one device's answer."""
+        """Return the `count` words of one device's answer."""
         first = ordinal * count
         start, stop = first // 2, (first + count + 1) // 2
         counters = b"".join(block.to_bytes(_BLOCK, "big") for block in range(start, stop))
@@ -45,13 +45,13 @@ class SeededCoins:
         )
 
     def columns(self, request: bytes, start: int, stop: int, count: int) -> NDArray[np.uint64]:
-        """The words of ordinals start .. stop-1, shape (stop - start, count)."""
+        """Return the words of ordinals start .. stop-1, shape (stop - start, count)."""
         return keystream(self.key(request), start * count, (stop - start) * count).reshape(
             -1, count
         )
 
     def key(self, request: bytes) -> bytes:
-        """The key of the keystream that all answers to a request take their words from."""
+        """Derive the key of the keystream that all answers to a request take their words from."""
         return hashlib.sha256(b"askance coins v1\0" + self._seed.key + request).digest()[:16]
 
     def _block_cipher(self, request: bytes) -> CipherContext:
@@ -69,7 +69,7 @@ class DeviceCoins:
         self._ordinal = ordinal
 
     def words(self, request: bytes, count: int) -> tuple[int, ...]:
-        """`count` 64-bit words, the same for the same request every time."""
+        """Return `count` 64-bit words, the same for the same request every time."""
         return self._source.words(request, self._ordinal, count)
 
 
@@ -86,7 +86,7 @@ class Keystream:
         self._cipher = Cipher(algorithms.AES128(key), modes.CTR(start)).encryptor()
 
     def fill(self, words: NDArray[np.uint64]) -> None:
-        """The next words, into a contiguous array."""
+        """Read the next words into a contiguous array."""
         after = None if self.next is None else self.next + words.size
         self.next = None
         stream = words.data.cast("B")
@@ -97,7 +97,7 @@ class Keystream:
 
 
 def keystream(key: bytes, first: int, count: int) -> NDArray[np.uint64]:
-    """Words first .. first+count-1 of the AES-128-CTR keystream under `key`."""
+    """Return the words first .. first+count-1 of the AES-128-CTR keystream under `key`."""
     skip = first % 2
     words = np.empty(skip + count, "<u8")
     Keystream(key, first).fill(words)
@@ -105,7 +105,7 @@ def keystream(key: bytes, first: int, count: int) -> NDArray[np.uint64]:
 
 
 def keystream_at(key: bytes, places: NDArray[np.int64], count: int) -> NDArray[np.uint64]:
-    """Words place * count .. place * count + count-1 for each of these places, shape (n, count).
+    """Return the words place * count .. place * count + count-1 per place, shape (n, count).
 
     The same words as of `keystream`, for places that are far between.
     """

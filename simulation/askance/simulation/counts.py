@@ -87,10 +87,14 @@ def sample_levels(
     chances = np.asarray(law, dtype=np.float64)
     if chances.ndim not in (1, 2) or (chances.ndim == 2 and len(chances) != trials):
         raise InvalidParameter(
-            f"a law expects shape (m,) or (trials, m), found {chances.shape} for {trials} trials"
+            f"law: expected shape (m,) or (trials, m), got {chances.shape} for {trials} trials"
         )
-    if (chances < 0).any() or (np.abs(chances.sum(axis=-1) - 1) > 1e-9).any():
-        raise InvalidParameter("a law expects probabilities that sum to 1, found other numbers")
+    sums = chances.sum(axis=-1)
+    if (chances < 0).any() or (np.abs(sums - 1) > 1e-9).any():
+        raise InvalidParameter(
+            "law: expected probabilities that sum to 1, got a least one of"
+            f" {chances.min():g} and sums from {sums.min():g} to {sums.max():g}"
+        )
     if users < 0 or trials < 1:
         raise InvalidParameter(f"expected users >= 0 and trials >= 1, found {users} and {trials}")
     return rng.multinomial(users, chances, size=trials)
@@ -99,7 +103,7 @@ def sample_levels(
 def sample_tally(
     randomizer: Randomizer, level_counts: ArrayLike, rng: np.random.Generator, trials: int
 ) -> Counts:
-    """`Family.tally` of the reports of a group, drawn exactly in law.
+    """Draw `Family.tally` of the reports of a group, exactly in law.
 
     Args:
         randomizer: a table, or a family of cells or of signed values.
@@ -158,7 +162,8 @@ def sample_signed_sets(
     """
     if randomizer.threshold < randomizer.even:
         raise InvalidParameter(
-            "signed sets expect to favour the own sign, found that they avoid it"
+            "randomizer: expected signed sets that favour the own sign, got threshold"
+            f" {randomizer.threshold} below {randomizer.even}"
         )
     return _bound_and_strays(randomizer, _checked(level_counts, randomizer.levels, trials), rng)
 
@@ -174,12 +179,15 @@ def _checked(level_counts: ArrayLike, levels: int, trials: int) -> Counts:
         )
     counts = np.broadcast_to(counts.astype(np.int64), (trials, levels))
     if (counts < 0).any() or (counts.sum(axis=1) > MAX_GROUP).any():
-        raise InvalidParameter(f"a group has 0..{MAX_GROUP} users, found another number")
+        raise InvalidParameter(
+            f"level counts: expected 0 .. {MAX_GROUP} users per group, got a least count of"
+            f" {counts.min()} and groups of up to {counts.sum(axis=1).max()}"
+        )
     return counts
 
 
 def _table(channel: Channel, counts: Counts, rng: np.random.Generator) -> Counts:
-    """The users at a level are multinomial over the symbols."""
+    """Return the users at a level are multinomial over the symbols."""
     tally = np.zeros((len(counts), channel.symbols), dtype=np.int64)
     for level, row in enumerate(channel.table):
         tally += rng.multinomial(counts[:, level], [entry / COIN_SPACE for entry in row])
@@ -187,7 +195,7 @@ def _table(channel: Channel, counts: Counts, rng: np.random.Generator) -> Counts
 
 
 def _signs(randomizer: HadamardSign, counts: Counts, rng: np.random.Generator) -> Counts:
-    """Free reports all at once, bound ones level by level."""
+    """Draw free reports all at once, bound ones level by level."""
     rows = 1 << randomizer.row_bits
     kept = float(max(randomizer.threshold, COIN_SPACE - randomizer.threshold) / COIN_SPACE)
     contrary = randomizer.threshold < COIN_SPACE // 2
@@ -204,7 +212,7 @@ def _signs(randomizer: HadamardSign, counts: Counts, rng: np.random.Generator) -
 def _signed_sets(
     randomizer: SignedSubsetSelection, counts: Counts, rng: np.random.Generator
 ) -> Counts:
-    """A fair coin for each sign that is not the own."""
+    """Return a fair coin for each sign that is not the own."""
     bound, strays = _bound_and_strays(randomizer, counts, rng)
     plus = rng.binomial(strays, 0.5)
     signed: Counts = np.stack((plus, strays - plus), axis=2).reshape(len(counts), -1)
@@ -214,7 +222,7 @@ def _signed_sets(
 def _bound_and_strays(
     randomizer: SignedSubsetSelection, counts: Counts, rng: np.random.Generator
 ) -> tuple[Counts, Counts]:
-    """A sweep for the values."""
+    """Return a sweep for the values."""
     values, size = randomizer.values, randomizer.size
     own, even = Fraction(randomizer.threshold, COIN_SPACE), Fraction(size, 2 * values)
     bound = counts[:, :-1] - rng.binomial(counts[:, :-1], float((1 - own) / (1 - even)))
@@ -226,7 +234,7 @@ def _bound_and_strays(
 def _by_users(
     randomizer: LinearHashing | SignedSubsetSelection, counts: Counts, rng: np.random.Generator
 ) -> Counts:
-    """Every user's own report, a block of users at a time."""
+    """Draw every user's own report, a block of users at a time."""
     tally = family_of(randomizer).tally(np.zeros((0, randomizer.width), np.uint8))
     ends = np.cumsum(counts)
     for start in range(0, int(ends[-1]), _USERS_AT_ONCE):
@@ -239,7 +247,7 @@ def _by_users(
 
 
 def _sets(cells: int, size: int, own: Fraction, counts: Counts, rng: np.random.Generator) -> Counts:
-    """The sweep of the module's docstring, after its first step."""
+    """Return the sweep of the module's docstring, after its first step."""
     even = Fraction(size, cells)
     favoured = own >= even
     uniform = (1 - own) / (1 - even) if favoured else own / even
@@ -277,7 +285,7 @@ def _swept(
 
 
 def _pool(users: Counts, members_left: int, size: int) -> Counts:
-    """Users by how many members they have left to place; at first all have the same number."""
+    """Count users by the members they have left to place; at first all have the same number."""
     pool = np.zeros((len(users), size + 1), dtype=np.int64)
     pool[:, members_left] = users
     return pool
@@ -291,7 +299,7 @@ def _moved(pool: Counts, taking: Counts) -> Counts:
 
 
 def _uniform_part(pool: Counts, wanted: Counts, rng: np.random.Generator) -> Counts:
-    """A uniform sample of `wanted` users of each row's pool, by state."""
+    """Return a uniform sample of `wanted` users of each row's pool, by state."""
     part = np.zeros_like(pool)
     rest, missing = pool.sum(axis=1), wanted.copy()
     for state in range(pool.shape[1]):

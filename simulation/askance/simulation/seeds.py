@@ -21,7 +21,7 @@ class Seed:
 
     @classmethod
     def of(cls, number: int) -> Seed:
-        """The root for a whole number of any size; none is cut short.
+        """Return the root for a whole number of any size; none is cut short.
 
         Raises:
           InvalidParameter: a negative number.

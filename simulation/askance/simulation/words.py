@@ -17,7 +17,7 @@ class SeededWords:
         self._given = 0
 
     def take(self, count: int) -> NDArray[np.uint64]:
-        """The next `count` words of the seed's keystream."""
+        """Return the next `count` words of the seed's keystream."""
         start = self._given
         self._given += count
         return keystream(self._key, start, count)

@@ -34,7 +34,7 @@ DRAWS = 200_000
 
 
 class Script:
-    """Words that somebody has chosen."""
+    """Source of chosen words."""
 
     def __init__(self, words: Sequence[int]) -> None:
         self.left = list(words)
@@ -49,7 +49,7 @@ def words(name: str) -> SeededWords:
 
 
 def fits(drawn: NDArray[np.int64], weight: Callable[[int], float]) -> bool:
-    """Pearson's test over the integers that are expected at least 20 times, and the rest."""
+    """Run Pearson's test over the integers that are expected at least 20 times, and the rest."""
     reach = range(-3000, 3001)
     total = math.fsum(weight(k) for k in reach)
     kept = [k for k in reach if weight(k) / total * drawn.size >= 20]

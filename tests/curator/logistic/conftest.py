@@ -23,7 +23,7 @@ class Noise:
     printed: bool
 
     def log_density(self, points: Floats) -> Floats:
-        """At points, shape (m, d); shape (m,)."""
+        """Compute the density's logarithm at points of shape (m, d); shape (m,)."""
         dimension = points.shape[1]
         lengths = np.linalg.norm(points, axis=1)
         sphere = np.log(2) + dimension / 2 * np.log(np.pi) - gammaln(dimension / 2)
@@ -49,12 +49,12 @@ class Released:
     tilts: bool
 
     def tilt(self, data: Examples, points: Floats) -> Floats:
-        """The b of which each point, shape (m, d), is the minimiser."""
+        """Return the b of which each point, shape (m, d), is the minimiser."""
         pulls: Floats = expit(-points @ data.signed.T) @ data.signed
         return pulls - data.count * self.strength * points
 
     def log_density(self, data: Examples, points: Floats) -> Floats:
-        """At points, shape (m, d); shape (m,)."""
+        """Compute the density's logarithm at points of shape (m, d); shape (m,)."""
         if not self.tilts:
             return self.noise.log_density(points - minimise(data, self.strength))
         margins = points @ data.signed.T
@@ -67,12 +67,12 @@ class Released:
         return found
 
     def centre(self, data: Examples) -> Floats:
-        """What is released where there is no noise: the printed density has its pole there."""
+        """Compute the release without noise: the printed density has its pole there."""
         return minimise(data, self.strength)
 
 
 def _neighbours(dimension: int, common: int) -> list[tuple[Examples, Examples]]:
-    """Pairs that differ in their last row; the others are zeros, or pull along the last axis.
+    """Return pairs that differ in their last row; others are zeros, or pull on the last axis.
 
     The tilts of two rows of opposite directions differ most where w misclassifies both; that takes
     rows that are not quite opposite. The determinants differ most where one row is zero.
@@ -115,7 +115,7 @@ def _worst_loss(released: Released, dimension: int, common: int, reach: float) -
 
 @pytest.fixture(scope="session")
 def worst_loss() -> Callable[[Released, int, int, float], float]:
-    """The greatest log-ratio of densities at a grid of outputs, over a grid of neighbours.
+    """Return the greatest log-ratio of densities at a grid of outputs, over a grid of neighbours.
 
     Its arguments: what is released, d (1 or 2), the rows in common, the greatest norm of an output.
     """
@@ -124,6 +124,5 @@ def worst_loss() -> Callable[[Released, int, int, float], float]:
 
 @pytest.fixture(scope="session")
 def released() -> Callable[[float, bool, float, bool], Released]:
-    """What is released: the noise's scale, whether it is the printed one, the strength, and whether
-    it tilts."""
+    """Return the maker of releases: by the noise's scale, print, strength and tilt."""
     return lambda scale, printed, strength, tilts: Released(Noise(scale, printed), strength, tilts)

@@ -1,4 +1,4 @@
-"""One factor is enough for the change of variables; what each calibration leaves for the noise."""
+"""Calibrations: one factor suffices for the change of variables; each one's rest for the noise."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ STRENGTHS = [Fraction(1, 10**6), Fraction(1, 1000), Fraction(1, 10), Fraction(10
 
 
 def test_hessians_of_neighbours_differ_by_one_factor_at_most() -> None:
-    """det(H + c x x^T) / det(H + c' x' x'^T) <= 1 + 1 / (4 floor), for H >= floor I; and it is
-    attained."""
+    """The bound holds and is attained, for H >= floor I.
+
+    It is det(H + c x x^T) / det(H + c' x' x'^T) <= 1 + 1 / (4 floor).
+    """
     rng = np.random.default_rng(2)
     greatest = 0.0
     for _ in range(2000):
@@ -61,8 +63,10 @@ class TestWhatIsSpent:
     def test_jointly_all_is_for_the_noise_and_the_strength_suffices(
         self, epsilon: Fraction, strength: Fraction, count: int
     ) -> None:
-        """g(s) = eps' (1 + s)/2 + ln(1 + s (1 - s)/N) never passes epsilon; a strength that is a
-        tenth less than what is asked for would not do."""
+        """The loss g(s) = eps' (1 + s)/2 + ln(1 + s (1 - s)/N) never passes epsilon.
+
+        A strength that is a tenth less than the required one would not suffice.
+        """
         found = calibrate(Calibration.JOINT, epsilon, count, strength)
         assert found.noise_epsilon == pytest.approx(float(epsilon), rel=1e-9)
         assert found.noise_epsilon < float(epsilon)
@@ -97,7 +101,7 @@ def test_ours_are_continuous_and_jmlrs_is_not() -> None:
 
 
 def test_a_known_value() -> None:
-    """eps = .2, n = 1000, lambda = .01: 2 ln 1.025 and ln 1.025 less."""
+    """At eps = .2, n = 1000, lambda = .01: 2 ln 1.025 and ln 1.025 less."""
     arguments = (Fraction(1, 5), 1000, Fraction(1, 100))
     ours, theirs, joint = (calibrate(kind, *arguments) for kind in Calibration)
     assert ours.added == theirs.added == 0

@@ -29,7 +29,7 @@ from askance.simulation.words import SeededWords  # noqa: E402
 
 
 class NoWords:
-    """Words that nobody may ask for."""
+    """Source of words that fails on use."""
 
     def take(self, count: int) -> NDArray[np.uint64]:
         raise AssertionError("a word was drawn")

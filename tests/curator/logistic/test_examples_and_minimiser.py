@@ -110,8 +110,11 @@ class TestTheMinimiser:
     def test_it_finds_its_way_along_a_loss_of_straight_pieces(
         self, strength: float, count: int
     ) -> None:
-        """A tilt against as many rows makes coefficients of 10^5 and more: a row's probability is 0
-        or 1 nearly everywhere. From 0 alone, Newton's method would not come through."""
+        """Coefficients are 10^5 and more, by a tilt against as many rows.
+
+        A row's probability is 0 or 1 nearly everywhere. From 0 alone, Newton's method would not
+        converge.
+        """
         corners = rng.choice([-1.0, 1.0], (count, 10)) * 0.3
         data, tilt = Examples(corners), count / 8 * rng.standard_normal(10)
         point = minimise(data, strength, tilt)

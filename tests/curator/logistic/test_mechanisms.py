@@ -27,7 +27,7 @@ MECHANISMS: list[Any] = [OutputPerturbation, ObjectivePerturbation]
 
 
 class NoWords:
-    """Words that nobody may ask for."""
+    """Source of words that fails on use."""
 
     def take(self, count: int) -> NDArray[np.uint64]:
         raise AssertionError("a word was drawn")

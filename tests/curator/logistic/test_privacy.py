@@ -1,4 +1,4 @@
-"""What is released of neighbours has densities within e^epsilon; the printed algorithms fail this.
+"""Densities of neighbours' releases are within e^epsilon; the printed algorithms fail this.
 
 The same tests for all of them. A printed one is expected to fail, strictly: if it ever passed, the
 test would be worth nothing.
@@ -63,7 +63,7 @@ REGIMES = [(0.2, 0.01), (0.2, 5.0), (2.0, 0.05), (2.0, 1.0)]  # epsilon, lambda;
 
 
 def outcome(name: str, epsilon: float, strength: float, released: Callable[..., Any]) -> Any:
-    """The law of what a mechanism releases of COMMON + 1 rows."""
+    """Return the law of a mechanism's release of COMMON + 1 rows."""
     count, mechanism = COMMON + 1, made(name, epsilon, strength)
     if name == "output":
         return released(mechanism.scale(count), False, strength, False)
@@ -99,8 +99,10 @@ class TestTheRatioOfDensities:
     def test_the_argument_is_as_sharp_as_it_can_be(
         self, name: str, epsilon: str, total: int, released: Any
     ) -> None:
-        """Where a row is misclassified with the probability s its tilt is s long, its curvature
-        s (1 - s): the loss is below that of the worst s, and there are neighbours that reach it.
+        """The loss is below that of the worst s, and there are neighbours that reach it.
+
+        A row that is misclassified with the probability s has a tilt of length s and the curvature
+        s (1 - s).
 
         At w = (0, -400) all common rows are far on the wrong side: they have no curvature, and
         their tilt points along -(1, 0) nearly. One row is half-right, the other far wrong.
@@ -135,7 +137,7 @@ class TestTheRatioOfDensities:
     def test_what_is_compared_are_densities(
         self, name: str, dimension: int, reach: float, step: float, released: Any
     ) -> None:
-        """They integrate to 1: no factor of the change of variables is missing."""
+        """The densities integrate to 1: no factor of the change of variables is missing."""
         law = outcome(name, 2.0, 1.0, released)
         data = Examples(np.array([[1.0, 0.0], [0.6, 0.8], [0.0, -1.0], [0.5, 0.5]])[:, :dimension])
         axes = [np.arange(-reach, reach, step)] * dimension
@@ -163,8 +165,10 @@ class TestFromOutside:
     COUNT, RUNS = 100, 450
 
     def neighbours(self) -> tuple[Examples, Examples]:
-        """All other rows pull along the second axis, so far that both of these are misclassified:
-        then they pull fully, and nearly in opposite directions."""
+        """Two misclassified rows pull fully, and nearly in opposite directions.
+
+        All other rows pull far enough along the second axis for both of these to be misclassified.
+        """
         rows = np.zeros((self.COUNT, self.DIMENSION))
         rows[:, 1] = 1
         one, other = rows.copy(), rows
@@ -175,8 +179,10 @@ class TestFromOutside:
         "name", [*CORRECTED, failing("printed output", POLE), failing("printed objective", POLE)]
     )
     def test_no_event_is_e_epsilon_times_likelier(self, name: str, released: Any) -> None:
-        """The event: the release is likelier to be of the first than of the second, as its noise
-        would be the shorter one. Both probabilities by Clopper and Pearson's bounds."""
+        """The event: the first's noise would be the shorter, so that the first is likelier.
+
+        Both probabilities are bounded by Clopper and Pearson.
+        """
         mechanism: Mechanism = made(name, self.EPSILON, self.STRENGTH)
         law, pair = self.law(mechanism, released), self.neighbours()
         hits = []

@@ -21,7 +21,7 @@ ALPHA = 1e-6
 
 
 class Untouched:
-    """Words that nobody may draw."""
+    """Source of words that fails on use."""
 
     def take(self, count: int) -> NDArray[np.uint64]:
         raise AssertionError(f"expected nothing to be drawn, found {count} words asked for")
@@ -32,7 +32,7 @@ def words(name: str) -> SeededWords:
 
 
 def laplace_tail(mechanism: Laplace, reach: int) -> Decimal:
-    """P[|k| > reach], by summing the rest of the probabilities."""
+    """Compute P[|k| > reach], by summing the rest of the probabilities."""
     with localcontext(prec=60):
         scale = Decimal(mechanism.scale.numerator) / mechanism.scale.denominator
         weights = [(-abs(Decimal(k)) / scale).exp() for k in range(-3000, 3001)]
@@ -42,7 +42,7 @@ def laplace_tail(mechanism: Laplace, reach: int) -> Decimal:
 
 class TestLaplace:
     def test_the_loss_of_any_two_neighbours_is_at_most_epsilon_and_reaches_it(self) -> None:
-        """ln P[k - a] / P[k - b] over all outputs k, for all a, b at most 4 steps apart."""
+        """Loss ln P[k - a] / P[k - b] over all outputs k, for all a, b at most 4 steps apart."""
         mechanism = Laplace(Fraction(3, 2), 4)
         losses = {
             (abs(k - b) - abs(k - a)) / mechanism.scale

@@ -29,7 +29,7 @@ ALPHA = 1e-6
 
 
 class Untouched:
-    """Words that nobody may draw."""
+    """Source of words that fails on use."""
 
     def take(self, count: int) -> NDArray[np.uint64]:
         raise AssertionError(f"expected nothing to be drawn, found {count} words asked for")

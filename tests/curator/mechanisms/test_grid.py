@@ -25,7 +25,7 @@ POWERS = st.integers(-30, 3).map(lambda power: Fraction(2) ** power)
 
 
 def nearest(value: float, step: Fraction) -> int:
-    """floor(value / step + 1/2), by the definition."""
+    """Compute floor(value / step + 1/2), by the definition."""
     found = Fraction(value) / step + Fraction(1, 2)
     return found.numerator // found.denominator
 

@@ -1,4 +1,4 @@
-"""What people pass that is not quite what is meant: read, or refused before a word is drawn."""
+"""Unusual arguments: accepted, or refused before a word is drawn."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_confidence_next_to_1_has_an_interval() -> None:
 
 
 def test_a_query_that_leaves_records_out_is_refused() -> None:
-    """How many are left depends on everybody's values, and n is taken to be public."""
+    """The number of omitted records depends on all users' values, and n is taken to be public."""
     ages = np.arange(20, 40)
 
     def over_30(rows: NDArray[np.int64]) -> NDArray[np.int64]:

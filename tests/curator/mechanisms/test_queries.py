@@ -34,7 +34,7 @@ ALPHA = 1e-6
 
 
 class Untouched:
-    """Words that nobody may draw."""
+    """Source of words that fails on use."""
 
     def take(self, count: int) -> NDArray[np.uint64]:
         raise AssertionError(f"expected nothing to be drawn, found {count} words asked for")
@@ -139,7 +139,7 @@ class TestClipping:
 
 
 def fails(of: Callable[[Column], Any], values: Sequence[float]) -> None:
-    """The query that is wrong stands last: none of those before it has been released."""
+    """Check that a wrong last query is refused before any earlier one is released."""
     with pytest.raises(InvalidRecord, match=r"query 'wrong': expected") as caught:
         sums([AGE, Query("wrong", of, 0, 100)], np.array(values), laplace_at(1), Untouched())
     assert "77777" not in str(caught.value)

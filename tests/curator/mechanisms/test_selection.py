@@ -32,7 +32,7 @@ VOTES = list(product(range(3), repeat=4))
 
 
 class Untouched:
-    """Words that nobody may draw."""
+    """Source of words that fails on use."""
 
     def take(self, count: int) -> NDArray[np.uint64]:
         raise AssertionError(f"expected nothing to be drawn, found {count} words asked for")
@@ -47,7 +47,7 @@ def neighbours(votes: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 
 def loss(probabilities: Callable[[NDArray[np.int64]], tuple[Decimal, ...]]) -> float:
-    """The greatest log-ratio over all candidates and neighbouring data sets."""
+    """Return the greatest log-ratio over all candidates and neighbouring data sets."""
     law = {votes: probabilities(tally(votes)) for votes in VOTES}
     return max(
         float((p / q).ln())
@@ -133,7 +133,7 @@ class TestTheLaw:
 
 
 class Line:
-    """A hundred and fifty thousand candidates, scored when somebody asks."""
+    """Sequence of a hundred and fifty thousand candidates, scored on demand."""
 
     size = 150_000
 
@@ -169,7 +169,7 @@ class Empty:
 
 
 class Crooked:
-    """Whose scores are fewer than asked for."""
+    """Scorer that returns fewer scores than requested."""
 
     size = 3
 

@@ -13,7 +13,7 @@ from askance.aggregator.curator.parity.gf2 import Rows, Solutions, pack, solve, 
 
 
 class Script:
-    """Words that somebody has chosen."""
+    """Source of chosen words."""
 
     def __init__(self, *words: int) -> None:
         self.left = list(words)
@@ -29,7 +29,7 @@ def equations(x: NDArray[np.int64], y: NDArray[np.int64]) -> Rows:
 
 
 def draws(solutions: Solutions) -> Counter[tuple[int, ...]]:
-    """What comes of every word that a draw may take, d at most 64."""
+    """Count the results of every word that a draw may take, d at most 64."""
     return Counter(tuple(solutions.draw(Script(word)).tolist()) for word in range(1 << solutions.d))
 
 
@@ -68,7 +68,7 @@ class TestSmallSystems:
 
 
 def built(d: int, rank: int, count: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """A table of this rank (with near certainty: it is a product of random ones), and a vector."""
+    """Return a table of this rank (almost surely: a product of random ones), and a vector."""
     rng = np.random.default_rng(seed)
     spanning = rng.integers(0, 2, (rank, d))
     spanning[:, :rank] = np.eye(rank, dtype=np.int64)
@@ -97,7 +97,7 @@ class TestLargeSystems:
 
     @pytest.mark.parametrize("place", [0, 1023, 1024, 2999])
     def test_one_wrong_label_is_found_wherever_it_is(self, place: int) -> None:
-        """Each row is a sum of others here, so no change of a label alone can be met."""
+        """Every row is a sum of others here, so a change of one label alone has no solution."""
         x, r = built(65, 40, 3000, seed=1)
         x = x[np.random.default_rng(2).permutation(3000)]
         y = x @ r % 2

@@ -21,7 +21,7 @@ BUDGETS = [Fraction("0.01"), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(
 
 
 def stated_loss(p: float, runs: int) -> float:
-    """The weaker bound: any q from 1/2 to 1, and no relation to it but q' >= q / (1 + p)."""
+    """Return the weaker bound: any q from 1/2 to 1, and no relation to it but q' >= q / (1 + p)."""
 
     def passes(q: float) -> float:
         return sum(q**j for j in range(runs))
@@ -82,7 +82,7 @@ def test_the_proven_loss_is_never_above_the_weaker_bound(p: float, runs: int) ->
 @pytest.mark.parametrize("p", [Fraction(1, 20), Fraction(1, 2), Fraction(9, 10)])
 @pytest.mark.parametrize("runs", [1, 2, 5, 20])
 def test_half_is_the_worst_chance_of_giving_up(p: Fraction, runs: int) -> None:
-    """What the module proves by a derivative, at a thousand places."""
+    """The module proves this by a derivative; here it is checked at a thousand points."""
 
     def passes(q: Fraction) -> Fraction:
         return sum((q**j for j in range(runs)), Fraction(0))

@@ -1,4 +1,4 @@
-"""A* learns parities from so many examples, and is told of bad ones before it draws anything."""
+"""Learner A*: it learns parities from that many examples, and refuses bad ones before a draw."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class TestSizes:
         assert runs_needed(beta) == runs
 
     def test_the_size_is_the_lemmas(self) -> None:
-        """d ln 2 + ln 20 = 180.44 at d = 256, p = 1/8 and an error of 0.1."""
+        """With d ln 2 + ln 20 = 180.44 at d = 256, p = 1/8 and an error of 0.1."""
         assert examples_needed(256, Fraction(1, 8), "0.1", "0.15") == 28871
 
     def test_where_much_error_is_allowed_enough_must_be_kept(self) -> None:
@@ -131,7 +131,7 @@ class TestBudgets:
 
 
 class TestExamples:
-    """What is no data set is no `Examples`, so nothing of it reaches a coin."""
+    """Values that are no data set are no `Examples`, so none of them reaches a coin."""
 
     @pytest.mark.parametrize(
         ("x", "y", "error", "match"),

@@ -1,4 +1,4 @@
-"""What A and A* release, on every data set that is small enough, and what that costs."""
+"""Releases of A and A* on every data set that is small enough, and their privacy loss."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Law = Mapping[Parity | None, Fraction]
 
 
 class Script:
-    """Words that somebody has chosen; more are not there to be drawn."""
+    """Source of chosen words, which fails when they are used up."""
 
     def __init__(self, words: Sequence[int]) -> None:
         self.left = list(words)
@@ -49,7 +49,7 @@ def examples(data: Sequence[Example]) -> Examples:
 
 
 def data_sets() -> Sequence[tuple[Example, ...]]:
-    """All of them but for order: the coins are independent and alike for all examples."""
+    """List all data sets up to order: the coins are independent and alike for all examples."""
     return list(combinations_with_replacement(KINDS, N))
 
 
@@ -67,7 +67,7 @@ def laws(keep: Fraction, runs: int) -> Mapping[tuple[Example, ...], Law]:
 
 
 def worst_ratio(keep: Fraction, runs: int) -> Fraction:
-    """The largest likelihood ratio of an output, over all pairs of neighbours."""
+    """Return the largest likelihood ratio of an output, over all pairs of neighbours."""
     found = Fraction(0)
     table = laws(keep, runs)
     for data, mine in table.items():
@@ -122,7 +122,7 @@ class TestManyRuns:
 
 
 class TestTheLaw:
-    """That the law gone through is the mechanism's: every coin it may toss is tossed."""
+    """The enumerated law is the mechanism's: every coin it may toss is tossed."""
 
     @pytest.mark.parametrize(
         "data",

@@ -29,7 +29,7 @@ from askance.simulation.words import SeededWords
 
 
 class Untouched:
-    """Words that nobody may draw."""
+    """Source of words that fails on use."""
 
     def take(self, count: int) -> NDArray[np.uint64]:
         raise AssertionError(f"expected nothing to be drawn, found {count} words asked for")
@@ -40,7 +40,7 @@ def words(name: str) -> SeededWords:
 
 
 def income(name: str, people: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """People whose label hangs on four columns of eight, none of which says much by itself."""
+    """Make records whose label depends on four columns of eight, weakly on any single one."""
     rng = np.random.default_rng(int.from_bytes((Seed.of(1) / name).key, "big"))
     x = rng.random((people, 8))
     score = 2 * x[:, 0] + 1.5 * x[:, 1] + x[:, 2] - 1.5 * x[:, 3] + rng.normal(0, 0.4, people)
@@ -77,7 +77,7 @@ class TestPrivacy:
 
 
 def law(boosting: Boosting, data: tuple[tuple[int, int], ...]) -> list[Decimal]:
-    """P[first, second] for each pair of four stumps, by the mechanism's own probabilities."""
+    """Compute P[first, second] for each pair of four stumps, by the mechanism's own law."""
     family = Stumps([[0.5, 1.5]])
     x, y = np.array(data)[:, :1].astype(float), np.array(data)[:, 1]
     everybody, mechanism = np.arange(family.size), boosting.mechanism
@@ -107,7 +107,7 @@ class TestWeights:
             assert boosting.mechanism.sensitivity == 65536 * cap
 
     def test_a_weight_is_never_rounded_up(self) -> None:
-        """edge = 1/4: e^(-2 vote) = 1/3, and 65536 / sqrt(3) is no whole number."""
+        """At edge = 1/4: e^(-2 vote) = 1/3, and 65536 / sqrt(3) is no whole number."""
         (found,) = Boosting.of(1, edge="0.25").weights(np.array([1])).tolist()
         assert found <= 65536 / sqrt(3) < found + 1
 

@@ -25,7 +25,7 @@ Y = np.where(X[:, 0] + X[:, 1] > 0, "yes", "no")
 
 
 class Untouched:
-    """Words that nobody may draw."""
+    """Source of words that fails on use."""
 
     def take(self, count: int) -> NDArray[np.uint64]:
         raise AssertionError(f"expected nothing to be drawn, found {count} words asked for")

@@ -1,4 +1,4 @@
-"""What the tests of the room share: a Words nobody may ask, and seeded ones."""
+"""Shared parts of these tests: a source of words that fails on use, and seeded ones."""
 
 from __future__ import annotations
 

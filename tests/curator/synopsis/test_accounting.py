@@ -35,7 +35,7 @@ MANY = QuerySet(1760, Fraction(1, 10_000), 1)
 
 
 def implied_delta(rho: float, epsilon: float) -> float:
-    """Canonne, Kamath, Steinke, Corollary 13, over a fine grid of orders."""
+    """Compute Canonne, Kamath, Steinke, Corollary 13, over a fine grid of orders."""
     orders = 1 + np.exp(np.linspace(-5, 10, 200_001))
     logs = (
         (orders - 1) * (orders * rho - epsilon)
@@ -54,7 +54,7 @@ class TestConversions:
         assert epsilon_of_rho(rho, DELTA) == pytest.approx(float(epsilon), rel=1e-6)
 
     def test_it_beats_the_simple_conversion(self) -> None:
-        """rho + 2 sqrt(rho ln(1/delta)) (Bun, Steinke)."""
+        """Epsilon is rho + 2 sqrt(rho ln(1/delta)) (Bun, Steinke)."""
         rho = concentrated_within(Fraction(1), DELTA)
         simple = (sqrt(log(1 / DELTA) + 1) - sqrt(log(1 / DELTA))) ** 2
         assert float(rho) > 1.15 * simple

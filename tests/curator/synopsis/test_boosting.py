@@ -35,7 +35,7 @@ PAIRS = Marginals(BITS, 2)
 
 
 def skewed(n: int) -> Histogram:
-    """Six bits of a chain: each is most often the one before."""
+    """Make six bits of a chain: each is most often the one before."""
     rng = np.random.default_rng(5)
     table = np.empty((n, 6), dtype=np.int64)
     table[:, 0] = rng.random(n) < 0.7
@@ -86,7 +86,7 @@ class TestWithoutNoise:
     def test_it_is_the_reweighting_that_does_it(
         self, words: Callable[[str], SeededWords], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """One query among 200 that the others say nothing of: uniform samples seldom hold it."""
+        """A single query of 200 is independent of the others: uniform samples seldom contain it."""
         universe = Universe((201,))
         family = MatrixQueries(universe, np.eye(201, dtype=int)[:200])
         counts = np.zeros(201, dtype=np.int64)
@@ -144,7 +144,7 @@ class TestPrivacyOfTheDraws:
     def test_weights_are_those_of_the_figure(
         self, words: Callable[[str], SeededWords], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """a = 1 - 2 (err - lambda)/mu between lambda and lambda + mu, and u = exp(-alpha sum a)."""
+        """Between lambda and lambda + mu, a = 1 - 2 (err - lambda)/mu; u = exp(-alpha sum a)."""
         truth = np.array([50, 50, 50, 50])
         answers = np.array([0.51, 0.55, 0.45, 0.80])
         lam, mu, alpha = 0.02, 0.10, log(5) / 2

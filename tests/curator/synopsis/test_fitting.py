@@ -36,7 +36,7 @@ class TestMirrorDescent:
             assert operator.forward(fitted) == pytest.approx(answers, abs=2e-3)
 
     def test_answers_that_no_data_have_are_met_as_nearly_as_can_be(self) -> None:
-        """One query, answered with more than 1: all weight goes to it."""
+        """With one query, answered with more than 1, all weight goes to it."""
         rows = Rows(PAIRS.rows(np.array([0])), 1)
         fitted = mirror_descent(rows, np.array([1.4]), Distribution.uniform(BITS).weights, 500)
         assert rows.forward(fitted)[0] == pytest.approx(1, abs=1e-3)

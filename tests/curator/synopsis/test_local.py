@@ -1,4 +1,4 @@
-"""The same Figure 1 where an oracle answers: nobody holds the records."""
+"""Figure 1 with an oracle's answers: no curator holds the records."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_an_exact_oracle_brings_every_query_within_the_bound(
 def test_a_fleet_does_too_and_its_users_are_asked_once_each(
     words: Callable[[str], SeededWords],
 ) -> None:
-    """80,000 devices at epsilon 4: nobody holds the records that the synopsis is of."""
+    """With 80,000 devices at epsilon 4, no curator holds the records of the synopsis."""
     universe = Universe((2, 2, 2))
     schema = Schema("people", 1, a=Bit(), b=Bit(), c=Bit())
     pairs = Marginals(universe, 2)

@@ -1,4 +1,4 @@
-"""What stands beside boosting: Laplace, Gaussian, Gaussian and a fit, MWEM."""
+"""Methods beside boosting: Laplace, Gaussian, Gaussian and a fit, MWEM."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class TestSpread:
         assert deviation == pytest.approx(sqrt(400 / (2 * rho)), rel=6 / sqrt(800))
 
     def test_a_fit_takes_noise_away(self, words: Callable[[str], SeededWords]) -> None:
-        """As many queries as these have far less freedom than they are."""
+        """Answers to that many queries have far less freedom than their number."""
         histogram = skewed(3000)
         triples = Marginals(BITS, 3)
         truth = triples.counts(histogram) / histogram.n
@@ -145,7 +145,7 @@ class TestSpread:
 
 
 class TestMWEMsChances:
-    """Each round's choice and answer have half of the round's epsilon, whatever the scale."""
+    """Every round's choice and answer have half of the round's epsilon, at any scale."""
 
     COLUMNS = Universe((2, 2))
 
@@ -153,8 +153,10 @@ class TestMWEMsChances:
     def test_a_query_is_chosen_with_the_exponential_mechanisms_probability(
         self, scale: int, words: Callable[[str], SeededWords]
     ) -> None:
-        """A column's share is off one half by 45 people of 100, or by 5; only the chosen column's
-        answer moves from one half."""
+        """Only the chosen column's answer moves from one half.
+
+        A column's share is off one half by 45 users of 100, or by 5.
+        """
         values = np.array([[0.0, 0, 1, 1], [0, 1, 0, 1]])
         if scale > 1:
             values = values * (1 - 1 / scale)  # no predicate any more, and all but the same

@@ -19,7 +19,7 @@ ALPHA = 1e-6
 
 
 class Script:
-    """Words that somebody has chosen."""
+    """Source of chosen words."""
 
     def __init__(self, words: Sequence[int]) -> None:
         self.left = list(words)

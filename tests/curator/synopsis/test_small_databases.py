@@ -29,7 +29,7 @@ N = 40
 
 
 def middles(databases: NDArray[np.int64]) -> NDArray[np.float64]:
-    """No means: the larger of two shares, their distance, and a share that is capped."""
+    """Compute no means: the larger of two shares, their distance, and a share that is capped."""
     shares = databases / databases.sum(axis=1, keepdims=True)
     return np.stack(
         [
@@ -67,7 +67,7 @@ class TestSensitivity:
             LowSensitivityQueries(TERNARY, N, Fraction(4, 5 * N), middles)
 
     def test_a_query_that_jumps_is_found_out(self) -> None:
-        """Whether cell 0 is the majority: one record decides, between 20 and 21 of 40."""
+        """The query is the majority of cell 0: one record decides, between 20 and 21 of 40."""
         with pytest.raises(InvalidParameter, match="query 0: expected a sensitivity"):
             LowSensitivityQueries(
                 TERNARY, N, Fraction(1, N), lambda some: (2 * some[:, :1] > N).astype(float)
@@ -91,7 +91,7 @@ class TestSensitivity:
 
 class TestTheGenerator:
     def test_it_draws_databases_by_their_errors(self, words: Callable[[str], SeededWords]) -> None:
-        """Its utility: within 2 rho ln(candidates/beta) / range of the best, beta aside."""
+        """Utility: within 2 rho ln(candidates/beta) / range of the best, beta aside."""
         queries = LowSensitivityQueries(TERNARY, N, Fraction(1, N), middles)
         truth = queries.truth(data())
         generator = SmallDatabaseGenerator(queries, truth, 10, Fraction(1))

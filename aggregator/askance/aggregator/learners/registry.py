@@ -13,6 +13,7 @@ from askance.aggregator.learners.learner import Learner
 from askance.aggregator.learners.masked_parity import masked_parity, masked_parity_schema
 from askance.aggregator.learners.mean import mean
 from askance.aggregator.learners.rationals import Rational
+from askance.aggregator.names import nearest_text
 from askance.client.errors import InvalidParameter, InvalidQuery
 from askance.client.queries import Bit, Category, Integer, Label, Real, Schema
 
@@ -130,7 +131,10 @@ def find(name: str) -> LearnerEntry:
         InvalidParameter: there is none.
     """
     if name not in _CATALOGUE:
-        raise InvalidParameter(f"no learner {name!r}; there are {', '.join(sorted(_CATALOGUE))}")
+        hint = nearest_text(name, _CATALOGUE)
+        raise InvalidParameter(
+            f"no learner {name!r}{hint}; there are {', '.join(sorted(_CATALOGUE))}"
+        )
     return _CATALOGUE[name]
 
 

@@ -134,6 +134,7 @@ def audit(
     Privacy: finds losses; proves none absent.
     Utility: an alarm is false with a chance of at most alpha, half of it for losses and half for
       shares; frames are compared exactly.
+
     Args:
       name: of what is audited.
       answer: (case, n) -> the bytes of n fresh devices, all asked the same.
@@ -173,14 +174,15 @@ def audit_devices(
     reports: int = DEFAULT_REPORTS,
     alpha: float = DEFAULT_ALPHA,
 ) -> Audit:
-    """Audits devices: fresh ones' reports, and what one device answers when it is asked again.
+    """Audit fresh devices' reports, and one device's answers when it is asked again.
 
     Args:
       subject: what they are asked.
       coins: fresh at every call.
       ledgers: where some of those that are asked again keep what they answered.
       make: makes a device.
-      reports, alpha: see `audit`.
+      reports: see `audit`.
+      alpha: see `audit`.
     """
     bench = Bench(subject, coins, make)
     found = audit(
@@ -220,7 +222,7 @@ def audit_families(
     reports: int = DEFAULT_REPORTS,
     coins: Coins | None = None,
 ) -> Iterator[Audit | Refused]:
-    """Audits the device as it is built, on every family at every epsilon.
+    """Audit the device as it is built, on every family at every epsilon.
 
     A false alarm has at most the chance 10^-6 for each family and epsilon.
 
@@ -247,7 +249,7 @@ def audit_families(
 def audit_as_built(
     epsilons: Iterable[Epsilon] = (), reports: int | None = None
 ) -> Iterator[Audit | Refused]:
-    """`audit_families` with ledgers in files of a temporary folder, and the system's coins.
+    """Run `audit_families` with ledgers in files of a temporary folder, and the system's coins.
 
     Args:
       epsilons: in nats; `DEFAULT_EPSILONS` if there are none.

@@ -42,11 +42,11 @@ class Answerer(Protocol):
     """Interface of a device in an audit."""
 
     def introduce(self, signed: SignedStudy) -> Refusal | None:
-        """Meets a study."""
+        """Introduce a study."""
         ...
 
     def answer(self, payload: bytes) -> bytes:
-        """Answers a request with a report."""
+        """Answer a request with a report."""
         ...
 
 
@@ -64,7 +64,7 @@ class Maker(Protocol):
         now_s: Any,
         examiner: Examiner,
     ) -> Answerer:
-        """A device that holds a record."""
+        """Return a device that holds a record."""
         ...
 
 
@@ -110,7 +110,7 @@ class Subject:
 
 
 def of_cells(name: str, randomizer: Randomizer) -> Subject:
-    """A question about which cell a record is in; who has no answer counts as cell 1."""
+    """Return a question about which cell a record is in; who has no answer counts as cell 1."""
     last = randomizer.levels - 1
     if last == 1:
         schema = Schema("audited", 1, answer=Bit(), other=Bit())
@@ -129,7 +129,7 @@ def of_cells(name: str, randomizer: Randomizer) -> Subject:
 
 
 def of_signs(name: str, randomizer: HypercubeResponse) -> Subject:
-    """A question about a number in [-1, 1] as often as there are components; default 1."""
+    """Return a question about a number in [-1, 1] as often as there are components; default 1."""
     schema = Schema("audited", 1, answer=Integer(-1, 1), other=Bit())
     query = vector([schema.answer] * randomizer.components, default=1)
     least: Law = {0: Fraction(1)}
@@ -144,14 +144,14 @@ def of_signs(name: str, randomizer: HypercubeResponse) -> Subject:
 
 
 def subject_of(name: str, randomizer: Randomizer) -> Subject:
-    """The question that a randomizer is made for: about sign patterns, or about cells."""
+    """Return the question that a randomizer is made for: about sign patterns, or about cells."""
     if isinstance(randomizer, HypercubeResponse):
         return of_signs(name, randomizer)
     return of_cells(name, randomizer)
 
 
 def of_a_number(name: str, randomizer: Randomizer) -> Subject:
-    """A question about a number in [-1, 1], rounded at random onto two levels; default 0.
+    """Return a question about a number in [-1, 1], rounded at random onto two levels; default 0.
 
     Raises:
       InvalidParameter: a randomizer of more levels than two.
@@ -182,7 +182,7 @@ class StreamCoins:
         self._ahead: list[int] = []
 
     def words(self, request: bytes, count: int) -> tuple[int, ...]:
-        """The next `count` words of the seed's stream."""
+        """Return the next `count` words of the seed's stream."""
         while len(self._ahead) < count:
             self._ahead = self._words.take(_AHEAD).tolist() + self._ahead
         drawn = tuple(self._ahead[-count:]) if count else ()
@@ -191,7 +191,7 @@ class StreamCoins:
 
 
 class Bench:
-    """Makes devices for a subject and asks them.
+    """Maker of devices for a subject, which asks them.
 
     Args:
       subject: what is asked of whom.
@@ -218,7 +218,7 @@ class Bench:
     def device(
         self, case: Case, ledger: Ledger | None = None, coins: Coins | None = None
     ) -> Answerer:
-        """A device that knows the first study; by default with an empty ledger."""
+        """Return a device that knows the first study; by default with an empty ledger."""
         device = self._make(
             schema=self._schema,
             record=self._encoded[case.name],
@@ -232,7 +232,7 @@ class Bench:
         return device
 
     def introduce_other(self, device: Answerer) -> None:
-        """Lets a device meet the second study, which `other_study` is a request of."""
+        """Introduce the second study, of which `other_study` is a request."""
         self._introduce(device, self._studies[1])
 
     @staticmethod
@@ -242,7 +242,7 @@ class Bench:
             raise InvalidParameter(f"expected a device that may be asked, found {refusal.message}")
 
     def answer(self, case: Case, n: int) -> list[bytes]:
-        """The reports of n fresh devices that all hold the case's record."""
+        """Return the reports of n fresh devices that all hold the case's record."""
         return [self.device(case).answer(self.request) for _ in range(n)]
 
 

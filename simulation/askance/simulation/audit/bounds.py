@@ -18,12 +18,14 @@ _BISECTIONS = 40
 
 
 def losses_at_least(first: Counted, second: Counted, n: tuple[int, int], alpha: float) -> Bounds:
-    """Lower bounds of ln(Pr[event | first] / Pr[event | second]), one an event.
+    """Compute lower bounds of ln(Pr[event | first] / Pr[event | second]), one per event.
 
     The one-sided Clopper-Pearson bounds of the two probabilities each miss with alpha/2.
 
     Args:
-      first: how many of n[0] reports showed each event; second: of n[1].
+      first: how many of n[0] reports showed each event.
+      second: of n[1].
+      n: number of reports of each case.
       alpha: the chance that one bound is above the truth.
 
     Returns:
@@ -67,7 +69,7 @@ def _told_apart(loss: float, nats: float, share: float, n: tuple[int, int], alph
 
 
 def improbable(counts: Counted, n: int, shares: Bounds, alpha: float) -> NDArray[np.bool_]:
-    """Which counts n reports with these shares would give with a chance below alpha.
+    """Return which counts n reports with these shares would give with a chance below alpha.
 
     Exact binomial tails, alpha/2 on each side. A share of 0 or 1 allows one count only.
     """

@@ -26,7 +26,7 @@ class Event(Protocol):
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Text of the event, for readers."""
         ...
 
     def count(self, symbols: Symbols) -> int:
@@ -47,7 +47,7 @@ class SymbolIs:
         return f"symbol = {shown if len(shown) <= 32 else shown[:32] + '...'}"
 
     def count(self, symbols: Symbols) -> int:
-        """By comparison of bytes."""
+        """Count by comparing bytes."""
         return sum(symbol == self.value for symbol in symbols.raw)
 
 
@@ -64,7 +64,7 @@ class ByteIs:
         return f"byte {self.position} = {self.value}"
 
     def count(self, symbols: Symbols) -> int:
-        """Down one column."""
+        """Count down one column."""
         return int(np.count_nonzero(symbols.matrix[:, self.position] == self.value))
 
 
@@ -81,7 +81,7 @@ class BitIs:
         return f"bit {self.position} = {self.value}"
 
     def count(self, symbols: Symbols) -> int:
-        """Down one column."""
+        """Count down one column."""
         column = symbols.matrix[:, self.position // 8] >> (7 - self.position % 8) & 1
         return int(np.count_nonzero(column == self.value))
 
@@ -105,7 +105,7 @@ class FirstBitIs:
 
 @dataclass(frozen=True, slots=True)
 class LengthIs:
-    """The symbol has so many bytes."""
+    """Event that the symbol has that many bytes."""
 
     length: int
 
@@ -115,7 +115,7 @@ class LengthIs:
         return f"length = {self.length}"
 
     def count(self, symbols: Symbols) -> int:
-        """By the lengths."""
+        """Count by the lengths."""
         return int(np.count_nonzero(symbols.lengths == self.length))
 
 
@@ -125,10 +125,11 @@ Kind = Callable[[Symbols, Symbols], tuple[Counts, Counts, Make]]
 
 
 def candidates(first: Symbols, second: Symbols) -> list[Event]:
-    """The events that are likelier under the first than under the second, by these reports.
+    """Return the events that are likelier under the first than under the second, by these reports.
 
     Args:
-      first: reports of one record, to learn from; second: of another, as wide.
+      first: reports of one record, to learn from.
+      second: of another, as wide.
 
     Returns:
       At most two of each kind.

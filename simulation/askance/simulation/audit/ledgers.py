@@ -13,11 +13,11 @@ class Ledgers(Protocol):
     """Where the devices' ledgers are kept."""
 
     def fresh(self) -> Ledger:
-        """An empty one; the last one is given up."""
+        """Return an empty one; the last one is given up."""
         ...
 
     def reopened(self) -> Ledger:
-        """The last one, as a device finds it after a restart."""
+        """Return the last one, as a device finds it after a restart."""
         ...
 
 
@@ -28,12 +28,12 @@ class MemoryLedgers:
         self._kept = MemoryLedger()
 
     def fresh(self) -> Ledger:
-        """An empty one."""
+        """Return an empty one."""
         self._kept = MemoryLedger()
         return self._kept
 
     def reopened(self) -> Ledger:
-        """The last one."""
+        """Return the last one."""
         return self._kept
 
 
@@ -56,10 +56,10 @@ class FileLedgers:
         self._close()
 
     def fresh(self) -> Ledger:
-        """A new file's.
+        """Return a new file's.
 
         Raises:
-          StoreError: the disk says no.
+          StoreError: the disk fails.
         """
         self._close()
         self._path = next(self._paths)
@@ -67,7 +67,7 @@ class FileLedgers:
         return self._file.ledger()
 
     def reopened(self) -> Ledger:
-        """The last file's, read anew.
+        """Return the last file's, read anew.
 
         Raises:
           StoreError: there was none, or it cannot be read.

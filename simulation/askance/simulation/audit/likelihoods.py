@@ -38,7 +38,7 @@ class Score(Protocol):
         ...
 
     def of(self, symbols: Symbols) -> Scores:
-        """About ln of the likelihood ratio, one a symbol."""
+        """Compute about ln of the likelihood ratio, one per symbol."""
         ...
 
 
@@ -50,27 +50,27 @@ class OverSymbols:
 
     @property
     def kind(self) -> str:
-        """Symbols."""
+        """Kind of the score: symbols."""
         return "symbols"
 
     def of(self, symbols: Symbols) -> Scores:
-        """Looked up."""
+        """Look up the scores."""
         return np.array([self.scores.get(symbol, 0.0) for symbol in symbols.raw])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OverBits:
-    """A sum of what each bit says by itself; weights of shape (8 width, 2), for 0 and for 1."""
+    """Sum of the bits' own log-ratios; weights of shape (8 width, 2), for 0 and for 1."""
 
     weights: NDArray[np.float64]
 
     @property
     def kind(self) -> str:
-        """Bits."""
+        """Kind of the score: bits."""
         return "bits"
 
     def of(self, symbols: Symbols) -> Scores:
-        """Added up."""
+        """Add up the scores of the bits."""
         gain = self.weights[:, 1] - self.weights[:, 0]
         told = np.flatnonzero(gain)
         base = float(self.weights[told, 0].sum())
@@ -91,12 +91,12 @@ class Likelier:
         return f"likelihood by {self.score.kind} >= {self.threshold:.3g}"
 
     def count(self, symbols: Symbols) -> int:
-        """By their scores."""
+        """Count by their scores."""
         return int(np.count_nonzero(self.score.of(symbols) >= self.threshold))
 
 
 def learned(first: Symbols, second: Symbols) -> list[Likelier]:
-    """The best thresholds of the ratio of the first record's reports to the second's."""
+    """Return the best thresholds of the ratio of the first record's reports to the second's."""
     score = _score(first, second)
     here, there = np.sort(score.of(first)), np.sort(score.of(second))
     levels = np.unique(here)

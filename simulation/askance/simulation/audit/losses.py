@@ -32,7 +32,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """Result for the two cases of a pair.
+    """Audit result for the two cases of a pair.
 
     Args:
       pair: which.
@@ -41,8 +41,8 @@ class Exposure:
       events: how many were tested, each with its share of alpha.
       counts: how often the event was seen under the likelier case and under the other.
       tested: in how many reports of each.
-      detectable: the least loss that would have been told from what is charged, in an event as
-        frequent as this one, with a chance of 9 in 10; inf for none.
+      detectable: the least loss that would have been distinguished from what is charged, in an
+        event as frequent as this one, with a chance of 9 in 10; inf for none.
     """
 
     pair: Pair
@@ -81,7 +81,7 @@ def exposures(
     events: Sequence[Event],
     alpha: float,
 ) -> list[Exposure]:
-    """Bounds the loss of every pair from below; all bounds together miss with at most alpha.
+    """Bound the loss of every pair from below; all bounds together miss with at most alpha.
 
     Args:
       reports: by case; fresh devices', so that they are independent.

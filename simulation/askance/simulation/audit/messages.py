@@ -42,7 +42,7 @@ class Message:
 
     @classmethod
     def of(cls, data: bytes) -> Message:
-        """Takes a message apart; one that has no symbol, or is none, is all frame."""
+        """Take a message apart; one that has no symbol, or is none, is all frame."""
         try:
             for number, kind, start, stop in _fields(data):
                 if (number, kind) == (_SYMBOL, _BYTES):
@@ -54,19 +54,19 @@ class Message:
 
 
 def messages(reports: Iterable[bytes]) -> list[Message]:
-    """All of them taken apart."""
+    """Parse all frames."""
     return [Message.of(report) for report in reports]
 
 
 def _head(data: bytes, start: int, length: int) -> int:
-    """Where the frame before a symbol ends: before its tag and length, unless they are odd."""
+    """Find the end of the frame before a symbol: before its tag and length, unless they are odd."""
     shortest = bytes([_SYMBOL << 3 | _BYTES]) + _shortest(length)
     place = start - len(shortest)
     return place if place >= 0 and data[place:start] == shortest else start
 
 
 def _fields(data: bytes) -> Iterable[tuple[int, int, int, int]]:
-    """Number, wire type, and where the content starts and stops, field by field."""
+    """Return number, wire type, and where the content starts and stops, field by field."""
     place = 0
     while place < len(data):
         tag, start = _varint(data, place)

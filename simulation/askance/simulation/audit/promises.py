@@ -46,7 +46,7 @@ def repeats(bench: Bench, cases: Iterable[Case], n: int, ledgers: Ledgers) -> li
     """Ask n devices of each case the same question in every way that must change nothing.
 
     Args:
-      bench: makes the devices, with fresh coins at every call.
+      bench: factory of the devices, with fresh coins at every call.
       cases: whose records.
       n: devices a case. One that draws anew is missed by a device with the chance that two draws
         agree, which is high where epsilon is large.
@@ -91,7 +91,7 @@ class _EndCoins:
 
 
 def certainties(bench: Bench, cases: Iterable[Case]) -> list[Broken]:
-    """Cases that get the same symbol from the least coins and from the greatest.
+    """Return cases that get the same symbol from the least coins and from the greatest.
 
     No number of reports shows that an improbable symbol is impossible; coins at the ends, which
     stand for it however improbable it is, do.
@@ -106,7 +106,7 @@ def certainties(bench: Bench, cases: Iterable[Case]) -> list[Broken]:
 
 
 def uneven_frames(reports: Mapping[str, Sequence[Message]], nano_nats: int) -> list[Broken]:
-    """Cases whose reports differ in more than the symbol, or charge something else.
+    """Return cases whose reports differ in more than the symbol, or charge something else.
 
     Args:
       reports: by case, all on the same request, each of a fresh device.

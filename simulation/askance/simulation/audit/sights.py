@@ -1,6 +1,6 @@
 """Stated probabilities of events in alphabets too large to enumerate.
 
-Of each family the chances of a few sights that add up to what a report says: which cells, signs or
+Of each family the chances of a few events that add up to a report's content: which cells, signs or
 components it holds, and that it has the form it should have.
 """
 
@@ -30,12 +30,12 @@ Law = Mapping[int, Fraction]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Statements:
-    """Sights of a symbol, each with the probability that is stated for it.
+    """Events of a symbol, each with the probability that is stated for it.
 
     Args:
       shares: the probabilities.
-      count: how many symbols show each sight.
-      name: of a sight, for people.
+      count: the number of symbols that show each event.
+      name: text of an event, for readers.
     """
 
     shares: NDArray[np.float64]
@@ -48,7 +48,7 @@ def of_many(randomizer: Randomizer, law: Law) -> Statements:
 
     Of a set cell by cell, and that it has its size; of signed values likewise; of a sign pattern
     component by component; of a hashed cell, whether it is one that agrees with the record's or
-    with the first or last. Of another family nothing, and the number of statements tells so.
+    with the first or last. Of another family nothing, and the number of statements shows it.
     """
     match randomizer:
         case SubsetSelection():
@@ -114,7 +114,10 @@ def _pattern(randomizer: HypercubeResponse, law: Law) -> Statements:
 
 
 def _signed_subset(randomizer: SignedSubsetSelection, law: Law) -> Statements:
-    """Bit 2j is + at value j, bit 2j + 1 is -; what is not the own value is even."""
+    """Return the statements: bit 2j is + at value j, bit 2j + 1 is -.
+
+    All but the own value are even.
+    """
     items = 2 * randomizer.values
     exact = [Fraction()] * items
     for level, chance in law.items():

@@ -22,7 +22,7 @@ _LISTED = 4096  # alphabets up to this size are gone through symbol by symbol
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """A sight seen more or less often than is stated, beyond chance."""
+    """Event that is seen more or less often than is stated, beyond chance."""
 
     case: str
     sight: str
@@ -84,7 +84,7 @@ def stated(randomizer: Randomizer, law: Law) -> Statements:
 
 @lru_cache(maxsize=4)
 def _listed(randomizer: Randomizer) -> tuple[bytes, ...]:
-    """All symbols, or none where there are too many."""
+    """List all symbols, or none if there are too many."""
     found = tuple(islice(family_of(randomizer).alphabet(), _LISTED + 1))
     return found if len(found) <= _LISTED else ()
 
@@ -92,7 +92,7 @@ def _listed(randomizer: Randomizer) -> tuple[bytes, ...]:
 def compare(
     reports: Mapping[str, Sequence[bytes]], statements: Mapping[str, Statements], alpha: float
 ) -> Goodness:
-    """Tests every statement on every case's symbols; a false alarm has at most the chance alpha.
+    """Test every statement on every case's symbols; a false alarm has at most the chance alpha.
 
     Args:
       reports: symbols by case.
@@ -115,7 +115,7 @@ def compare(
 
 
 def _never(shares: NDArray[np.float64], n: int) -> NDArray[np.float64]:
-    """(1 - p)^n: the chance that a sight of probability p is not seen in n reports."""
+    """Compute (1 - p)^n: the chance that an event of probability p is not seen in n reports."""
     with np.errstate(divide="ignore"):
         chances: NDArray[np.float64] = np.exp(n * np.log1p(-shares))
     return chances

@@ -27,7 +27,7 @@ class Symbols:
 
     @classmethod
     def of(cls, raw: Sequence[bytes], width: int) -> Symbols:
-        """Side by side in `width` bytes, at least 1 and the longest one's."""
+        """Put the symbols side by side in `width` bytes, at least 1 and the longest one's."""
         lengths = np.fromiter(map(len, raw), dtype=np.int64, count=len(raw))
         joined = b"".join(symbol.ljust(width, b"\0") for symbol in raw)
         return cls(raw, lengths, np.frombuffer(joined, np.uint8).reshape(len(raw), width))
@@ -41,18 +41,18 @@ class Symbols:
         return int(self.matrix.shape[1])
 
     def halves(self) -> tuple[Symbols, Symbols]:
-        """The first half, to learn events from, and the rest, to test them on."""
+        """Return the first half, to learn events from, and the rest, to test them on."""
         middle = len(self) // 2
         return self._rows(slice(0, middle)), self._rows(slice(middle, None))
 
     def chunks(self) -> Iterator[NDArray[np.uint8]]:
-        """The rows, some at a time."""
+        """Generate the rows, some at a time."""
         step = max(1, _CHUNK_BITS // max(1, 8 * self.width))
         for start in range(0, len(self), step):
             yield self.matrix[start : start + step]
 
     def bit_chunks(self) -> Iterator[NDArray[np.uint8]]:
-        """The rows' bits, shape (rows, 8 width), the greatest bit of a byte first."""
+        """Generate the rows' bits, shape (rows, 8 width), the greatest bit of a byte first."""
         for rows in self.chunks():
             yield np.unpackbits(rows, axis=1)
 

@@ -1,7 +1,7 @@
 """Events that are fixed beforehand: the symbols that are likelier by a randomizer's own integers.
 
 Where a report names a hash function as well as a value, no symbol is seen often enough to be
-learned; the stated table says what would tell two records apart. Whether it does is still counted,
+learned; the stated table says what would distinguish two records. Whether it does is still counted,
 among all symbols and in either half of them: a hash that knows of the coin which the value was
 drawn by makes nothing likelier on the whole, and everything certain in one half.
 """

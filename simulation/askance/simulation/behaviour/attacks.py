@@ -1,7 +1,8 @@
-"""What liars send: strategies that were published, and the one that attains the influence bound.
+"""Strategies of lying devices: published ones, and the one that attains the influence bound.
 
-Each is a pure function of one occasion; every report is of the alphabet, so that no check can tell
-it from an honest one. How far m of them move an answer is bounded by m x `estimation.influence`.
+Each is a pure function of one occasion; every report is of the alphabet, so that no check can
+distinguish it from an honest one. The shift of an answer by m of them is bounded by
+m x `estimation.influence`.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from askance.simulation.behaviour.favouring import (
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
-    """A liar before a request.
+    """Inputs of a liar's report to a request.
 
     Args:
-      query, randomizer: what it is asked.
+      query: the question.
+      randomizer: the randomizer of the honest report.
       targets: the levels that liars push, of those that the question has; may be empty.
       key: what its coins come from: the behaviour's seed, the request and the ordinal.
     """
@@ -38,14 +40,17 @@ class Occasion:
     key: bytes
 
     def words(self, count: int) -> tuple[int, ...]:
-        """The liar's coins, uniform in 0..2^64-1."""
+        """Return the liar's coins, uniform in 0..2^64-1."""
         stream = hashlib.shake_256(b"askance lie v1\0" + self.key).digest(8 * count)
         return struct.unpack(f"<{count}Q", stream)
 
     @property
     def pushed(self) -> tuple[int, ...]:
-        """The targets; without any, the last level that says something: "yes", the last cell, the
-        greatest value, the plus of the last signed value, + at every component."""
+        """Target levels; by default the last level with a meaning of its own.
+
+        That is "yes", the last cell, the greatest value, the plus of the last signed value, or +
+        at every component.
+        """
         neutral = self.query.kind is QueryKind.SIGNED
         return self.targets or (self.randomizer.levels - 1 - 2 * neutral,)
 
@@ -54,7 +59,7 @@ Attack = Callable[[Occasion], bytes]
 
 
 def random_report(occasion: Occasion) -> bytes:
-    """Any report, all alike: no knowledge and no aim; it pulls every estimate towards the middle.
+    """Draw a uniform report: no knowledge and no aim; it pulls every estimate towards the middle.
 
     Source: Cao, Jia and Gong, arXiv:1911.02046, section 4.1 (RPA); the uniform message of Cheu,
       Smith and Ullman, arXiv:1909.09630.
@@ -65,7 +70,7 @@ def random_report(occasion: Occasion) -> bytes:
 
 
 def random_item(occasion: Occasion) -> bytes:
-    """An honest report of a level that is not the liar's: one of the targets, or any at all.
+    """Return an honest report of a level that is not the liar's: one of the targets, or any at all.
 
     Source: Cao, Jia and Gong, arXiv:1911.02046, section 4.1 (RIA); what Cheu, Smith and Ullman,
       arXiv:1909.09630, call manipulation of the input. Deviation: without targets, any level.
@@ -80,7 +85,7 @@ def random_item(occasion: Occasion) -> bytes:
 
 
 def most_gain(occasion: Occasion) -> bytes:
-    """The report that favours the targets' shares together the most.
+    """Return the report that favours the targets' shares together the most.
 
     Subset selection: a set of the right size with all targets in it, filled up at random; k-ary
     response: a target; a table: the symbol that is decoded to the most.
@@ -92,7 +97,7 @@ def most_gain(occasion: Occasion) -> bytes:
 
 
 def extreme_message(occasion: Occasion) -> bytes:
-    """The one message that moves one value of the answer the most: it attains the influence.
+    """Return the one message that moves one value of the answer the most: it attains the influence.
 
     The value is the first target's: its share, the mean, or the signed value, whose other cell is
     kept out of the report. It goes up; down for a target below the middle of a mean, or a minus.
@@ -104,7 +109,7 @@ def extreme_message(occasion: Occasion) -> bytes:
 
 
 def _value(occasion: Occasion) -> Weights:
-    """The answer's value as weights of levels."""
+    """Return the answer's value as weights of levels."""
     target, levels = occasion.pushed[0], occasion.randomizer.levels
     match occasion.query.kind:
         case QueryKind.REAL:

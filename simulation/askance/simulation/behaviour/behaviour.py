@@ -1,7 +1,7 @@
-"""The seam: who stays away from a round, who lies, and what liars say.
+"""Interface of disturbances: absent devices, lying devices and their reports.
 
 All of it is a pure function of the study, the round and the ordinal, with chances from a seed of
-its own: the same devices stay away, and the same lies are told, on every fleet and in any order.
+its own: the same devices are absent, and the same lies are sent, on every fleet and in any order.
 """
 
 from __future__ import annotations
@@ -19,35 +19,43 @@ Which = NDArray[np.bool_]
 
 
 class Behaviour(Protocol):
-    """What the devices of a fleet do besides what they should."""
+    """Behaviour of a fleet's devices beyond the protocol."""
 
     @property
     def absences(self) -> bool:
-        """Whether anybody may stay away from a round; a fleet that knows nobody does asks less."""
+        """True if a device may be absent; a fleet without absences does less work."""
         ...
 
     @property
     def lies(self) -> bool:
-        """Whether anybody may lie."""
+        """True if a device may lie."""
         ...
 
     def absent(self, study: bytes, round_number: int, ordinals: Ordinals) -> Which:
-        """Who of these is not there for a whole round of a study (its digest): asked, and silent.
+        """Return which of these devices are absent from a whole round of a study (its digest).
+
+        An absent device is asked and does not answer. It is charged nothing and keeps
+        nothing of the round.
 
         Who is absent is charged nothing and keeps nothing of the round.
         """
         ...
 
     def lying(self, ordinals: Ordinals) -> Which:
-        """Who of these lies, always."""
+        """Return which of these devices lie in every answer."""
         ...
 
     def lie(
         self, request: bytes, ordinal: int, query: Query, randomizer: Randomizer, level: int
     ) -> bytes:
-        """What a liar answers in place of its honest report to a request (its digest).
+        """Return a liar's report in place of its honest one to a request (its digest).
 
-        A report of the alphabet, or nobody would count it. The liar's ledger is charged as if it
+        The report belongs to the alphabet, since it would not be counted otherwise. The
+        liar's ledger is charged as for an honest report, and keeps the lie: asked the same
+        question by another request, the device repeats its first report. `level` is its
+        true one.
+
+        A report of the alphabet, or it would not be counted. The liar's ledger is charged as if it
         had told the truth, and keeps the lie: asked the same question by another request, it says
         again what it said to the first. `level` is its true one.
         """
@@ -74,7 +82,7 @@ class _PresentAndHonest:
     def lie(
         self, request: bytes, ordinal: int, query: Query, randomizer: Randomizer, level: int
     ) -> bytes:
-        raise AssertionError("nobody lies")
+        raise AssertionError("no device lies")
 
 
 PRESENT_AND_HONEST: Behaviour = _PresentAndHonest()

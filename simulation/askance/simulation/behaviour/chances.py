@@ -1,4 +1,4 @@
-"""Chances by random access: a word a user under each seed, held against an exact threshold."""
+"""Chances by random access: one word per user under each seed, held against an exact threshold."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _CHUNK_BITS = 16  # ordinals further apart than this are looked up apart
 
 
 def threshold(chance: Fraction) -> int:
-    """How many of the 2^64 words are below it: the chance to within 2^-64, from below."""
+    """Return the number of the 2^64 words below the chance: it within 2^-64, from below."""
     return chance.numerator * COIN_SPACE // chance.denominator
 
 
 def below(words: Words, bound: int) -> Which:
-    """Which words are below a threshold; 2^64 itself is above them all."""
+    """Return which words are below a threshold; 2^64 itself is above them all."""
     if bound >= COIN_SPACE:
         return np.ones(len(words), np.bool_)
     return words < np.uint64(bound)
 
 
 def words(seed: Seed, ordinals: Ordinals) -> Words:
-    """Word o of the keystream under `seed`, for each ordinal o.
+    """Compute word o of the keystream under `seed`, for each ordinal o.
 
     Utility: neighbours are read in one run, whatever the order; a chunk of 65,536 in well under 2
     milliseconds.
@@ -51,7 +51,7 @@ def words(seed: Seed, ordinals: Ordinals) -> Words:
 
 
 def _is_run(ordinals: Ordinals) -> bool:
-    """Whether they are all from a first to a last one, in order."""
+    """Return whether the ordinals are consecutive and ascending."""
     if not len(ordinals) or ordinals[-1] - ordinals[0] != len(ordinals) - 1:
         return False
     return bool((ordinals[1:] > ordinals[:-1]).all())

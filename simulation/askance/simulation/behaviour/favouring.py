@@ -33,7 +33,7 @@ Weights = tuple[tuple[int, int], ...]
 """(level, weight) in the order of levels; other levels weigh 0."""
 
 Draw = Callable[[int], Sequence[int]]
-"""So many uniform words."""
+"""Source of uniform words: `draw(count)`."""
 
 _FEW = 4096  # reports of an alphabet that is searched
 _TRIES = 64  # honest reports of which the best is taken, where the alphabet is larger
@@ -41,13 +41,14 @@ _TRIES = 64  # honest reports of which the best is taken, where the alphabet is 
 
 @singledispatch
 def favour(randomizer: Randomizer, weights: Weights, draw: Draw) -> bytes:
-    """The report that moves the weighted sum of shares up the most; by chance where several do.
+    """Choose the report that moves the weighted sum of shares up the most; by chance among several.
 
     Utility: the best of all reports for an alphabet of at most 4096. For a larger one of a family
     without a case of its own, the likeliest under the heaviest level of 64 honest reports: valid,
     and no more than that.
 
     Args:
+      randomizer: randomizer of the reports.
       weights: not empty; levels that the randomizer has.
       draw: gives so many words, uniform in 0..2^64-1; it is asked once.
     """
@@ -75,7 +76,7 @@ def _(randomizer: KaryResponse, weights: Weights, draw: Draw) -> bytes:
 
 @favour.register
 def _(randomizer: SubsetSelection, weights: Weights, draw: Draw) -> bytes:
-    """The heaviest cells that fit; among equals, and to fill up, by a shuffle."""
+    """Return the heaviest cells that fit; among equals, and to fill up, by a shuffle."""
     everything = range(randomizer.cells)
     members = _heaviest(everything, weights, randomizer.size, draw(randomizer.size))
     return _bitmap(members, randomizer.width)
@@ -83,7 +84,7 @@ def _(randomizer: SubsetSelection, weights: Weights, draw: Draw) -> bytes:
 
 @favour.register
 def _(randomizer: SignedSubsetSelection, weights: Weights, draw: Draw) -> bytes:
-    """The same with the better sign of each value, either where both are alike."""
+    """Return the same with the better sign of each value, either where both are alike."""
     given, size = dict(weights), randomizer.size
     signs = {
         level // 2: (given.get(level, 0), given.get(level ^ 1, 0), level)
@@ -104,7 +105,7 @@ def _(randomizer: SignedSubsetSelection, weights: Weights, draw: Draw) -> bytes:
 
 @favour.register
 def _(randomizer: LinearHashing, weights: Weights, draw: Draw) -> bytes:
-    """Of 64 hashes the one that puts the most weight on one value, and that value."""
+    """Choose, out of 64 hashes, the one that puts the most weight on one value, and that value."""
     q, best = randomizer.modulus, (-1, b"")
     for word in draw(_TRIES):
         hashing = 1 + index([word], randomizer.vectors - 1)
@@ -119,14 +120,14 @@ def _(randomizer: LinearHashing, weights: Weights, draw: Draw) -> bytes:
 
 @favour.register
 def _(randomizer: HypercubeResponse, weights: Weights, draw: Draw) -> bytes:
-    """The heaviest pattern itself."""
+    """Return the heaviest pattern itself."""
     most = max(weight for _, weight in weights)
     patterns = [level for level, weight in weights if weight == most]
     return patterns[index(draw(1), len(patterns))].to_bytes(randomizer.width, "big")
 
 
 def uniform(randomizer: Randomizer, words: Sequence[int]) -> bytes:
-    """A report drawn evenly from the alphabet.
+    """Return a report drawn evenly from the alphabet.
 
     For an alphabet of more than 4096, the honest report of a uniformly drawn level: the same for
     k-ary response and subset selection, which treat all levels and all reports alike.
@@ -141,14 +142,14 @@ def uniform(randomizer: Randomizer, words: Sequence[int]) -> bytes:
 
 @lru_cache(maxsize=64)
 def _reports(randomizer: Randomizer) -> tuple[bytes, ...] | None:
-    """The whole alphabet, unless it is large."""
+    """Return the whole alphabet, unless it is large."""
     found = tuple(islice(family_of(randomizer).alphabet(), _FEW + 1))
     return None if len(found) > _FEW else found
 
 
 @lru_cache(maxsize=256)
 def _best(randomizer: Randomizer, weights: Weights) -> tuple[bytes, ...] | None:
-    """The reports of a small alphabet that move the sum up the most."""
+    """Return the reports of a small alphabet that move the sum up the most."""
     reports = _reports(randomizer)
     if reports is None:
         return None
@@ -159,14 +160,14 @@ def _best(randomizer: Randomizer, weights: Weights) -> tuple[bytes, ...] | None:
 
 
 def _gain(randomizer: Randomizer, weights: Weights, report: bytes) -> Fraction:
-    """What one report alone is decoded to."""
+    """Compute the decoded value of one report alone."""
     counts = family_of(randomizer).tally(np.frombuffer(report, np.uint8).reshape(1, -1))
     shares = family_of(randomizer).frequencies(counts, 1)
     return sum((weight * shares[level] for level, weight in weights), Fraction())
 
 
 def _likelihood(randomizer: Randomizer, weights: Weights, report: bytes) -> Fraction:
-    """As good as decoding, for a family that treats all levels alike."""
+    """Compute the likelihood gain: equivalent to decoding if a family treats all levels alike."""
     return sum(
         (weight * randomizer.probability(level, report) for level, weight in weights),
         Fraction(),
@@ -174,7 +175,7 @@ def _likelihood(randomizer: Randomizer, weights: Weights, report: bytes) -> Frac
 
 
 def index(words: Sequence[int], size: int) -> int:
-    """A place below `size`, however large, from uniform words (see `words_below`)."""
+    """Return a place below `size`, however large, from uniform words (see `words_below`)."""
     needed = words_below(size)
     number = 0
     for word in words[:needed]:
@@ -183,12 +184,15 @@ def index(words: Sequence[int], size: int) -> int:
 
 
 def words_below(size: int) -> int:
-    """How many words `index` takes: a few places share 64 bits, all sign patterns need more."""
+    """Return the number of words that `index` consumes.
+
+    A small number of cells needs 64 bits; all sign patterns need more.
+    """
     return 1 + (size.bit_length() - 1) // COIN_BITS
 
 
 def _some(items: Sequence[int], size: int, words: Sequence[int]) -> list[int]:
-    """`size` of the items, all choices alike: the beginning of a shuffle (Fisher and Yates)."""
+    """Choose `size` of the items uniformly: the beginning of a Fisher-Yates shuffle."""
     if size == len(items):
         return list(items)
     mixed, left = list(items), len(items)
@@ -199,7 +203,7 @@ def _some(items: Sequence[int], size: int, words: Sequence[int]) -> list[int]:
 
 
 def _heaviest(items: range, weights: Weights, size: int, words: Sequence[int]) -> list[int]:
-    """`size` of the items, the heaviest first; among equals all choices are alike."""
+    """Choose `size` of the items, the heaviest first; among equals all choices are alike."""
     found: list[int] = []
     for weight in sorted({0, *(weight for _, weight in weights)}, reverse=True):
         if len(found) == size:
@@ -211,7 +215,7 @@ def _heaviest(items: range, weights: Weights, size: int, words: Sequence[int]) -
 
 
 def _others(items: range, weights: Weights) -> list[int]:
-    """The items that weigh nothing."""
+    """Return the items that weigh nothing."""
     heavy = {level for level, weight in weights if weight}
     return [item for item in items if item not in heavy]
 

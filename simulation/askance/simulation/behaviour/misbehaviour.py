@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from askance.aggregator.learners.rationals import Rational, rational
+from askance.aggregator.names import unknown_name
 from askance.client.errors import InvalidParameter
 from askance.client.queries import Query
 from askance.client.randomizers import Randomizer
@@ -21,7 +22,7 @@ from askance.simulation.seeds import Seed
 
 @dataclass(frozen=True, slots=True)
 class Misbehaviour:
-    """How many devices stay away or lie; called with a seed, which ones.
+    """Chances of absence and lying; called with a seed, the behaviour of each device.
 
     Every choice is independent of every other and of the users' records. Chances are exact to
     within 2^-64; a float stands for the decimal that Python prints for it.
@@ -55,13 +56,11 @@ class Misbehaviour:
                 )
             object.__setattr__(self, name, chance)
         if self.attack not in ATTACKS:
-            raise InvalidParameter(
-                f"attack: expected one of {', '.join(ATTACKS)}, found {self.attack!r}"
-            )
+            raise unknown_name("attack", self.attack, ATTACKS)
         object.__setattr__(self, "targets", _levels(self.targets))
 
     def __call__(self, seed: Seed) -> Misbehaving:
-        """The behaviour: who, and when."""
+        """Make the behaviour from a seed."""
         return Misbehaving(self, seed)
 
 
@@ -74,16 +73,16 @@ class Misbehaving:
 
     @property
     def absences(self) -> bool:
-        """Whether anybody may stay away."""
+        """True if a device may be absent."""
         return any((self.spec.absent, self.spec.dropout, self.spec.offline))
 
     @property
     def lies(self) -> bool:
-        """Whether anybody may lie."""
+        """True if a device may lie."""
         return bool(self.spec.liars)
 
     def absent(self, study: bytes, round_number: int, ordinals: Ordinals) -> Which:
-        """Offline for good, dropped out of the study by now, or just not there this round."""
+        """Return which devices are offline for good, have dropped out, or miss only this round."""
         spec = self.spec
         away = np.zeros(len(ordinals), np.bool_)
         if spec.offline:
@@ -97,7 +96,7 @@ class Misbehaving:
         return away
 
     def lying(self, ordinals: Ordinals) -> Which:
-        """Who lies, always."""
+        """Return which devices lie in every answer."""
         if not self.spec.liars:
             return np.zeros(len(ordinals), np.bool_)
         return below(words(self.seed / "liars", ordinals), _bound(self.spec.liars))
@@ -105,7 +104,7 @@ class Misbehaving:
     def lie(
         self, request: bytes, ordinal: int, query: Query, randomizer: Randomizer, level: int
     ) -> bytes:
-        """What the attack says; none of these looks at the true level."""
+        """Return the attack's report; no attack depends on the true level."""
         targets = tuple(target for target in self.spec.targets if target < randomizer.levels)
         key = self.seed.key + request + ordinal.to_bytes(8, "big")
         return ATTACKS[self.spec.attack](Occasion(query, randomizer, targets, key))
@@ -114,9 +113,11 @@ class Misbehaving:
 def _levels(targets: Sequence[int]) -> tuple[int, ...]:
     for target in targets:
         if isinstance(target, bool) or not isinstance(target, int) or target < 0:
-            raise InvalidParameter("targets: expected levels, whole numbers of 0 or more")
+            raise InvalidParameter(
+                f"targets: expected levels, whole numbers of 0 or more, got {target!r}"
+            )
     if len(set(targets)) < len(targets):
-        raise InvalidParameter("targets: expected each level once, found one twice")
+        raise InvalidParameter(f"targets: expected each level once, got {list(targets)}")
     return tuple(targets)
 
 

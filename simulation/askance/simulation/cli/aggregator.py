@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from askance.client.addresses import Address
 
 NAME = "aggregator"
-SUMMARY = "an aggregator of your own: init, serve, token, status"
+SUMMARY = "run an aggregator of your own: init, serve, token, status"
 DESCRIPTION = "The commands of an aggregator's operator. Start with: askance aggregator init DIR"
 
 _LISTEN = "127.0.0.1:7443"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The operator's commands."""
+    """Add the operator's commands."""
     commands = parser.add_subparsers(dest="aggregator_command", metavar="COMMAND", required=True)
     init = commands.add_parser("init", help="make an aggregator's folder", description=_MAKES)
     init.add_argument("folder", type=Path, metavar="DIR", help="new, or empty")
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     token.add_argument(
         "--days", type=count, default=7, metavar="D", help="how long it is good for; default 7"
     )
-    status = commands.add_parser("status", help="what it is doing", description=_ASKS)
+    status = commands.add_parser("status", help="print its state", description=_ASKS)
     _add_configuration(status)
     _add_listen(status)
     for sub, run_command in ((init, _init), (serve, _serve), (token, _token), (status, _status)):
@@ -71,12 +71,12 @@ _SERVES = (
     "Serves devices and analysts until SIGTERM or Ctrl-C, then drains: what has arrived is"
     " committed, open studies go on at the next start. Logs go to stderr."
 )
-_PRINTS = "Prints a token with which devices may be enrolled. Whoever has it can use it."
+_PRINTS = "Prints a token with which devices may be enrolled. Every holder of the token can use it."
 _ASKS = "Asks a running aggregator how it is; where none runs, reads the store itself."
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs one of them."""
+    """Run one of them."""
     code: int = arguments.run_command(arguments)
     return code
 

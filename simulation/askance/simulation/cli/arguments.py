@@ -12,7 +12,7 @@ _BY_PLACE = ("learner", "name")  # arguments without dashes
 
 
 def add_learner(parser: argparse.ArgumentParser, *, nargs: str | None = None) -> None:
-    """The learner, whom it asks and what it may cost."""
+    """Add the options of the learner, its users and its budget."""
     parser.add_argument(
         "learner", nargs=nargs, help="a learner's name (see: askance simulate --list)"
     )
@@ -54,15 +54,15 @@ def add_learner(parser: argparse.ArgumentParser, *, nargs: str | None = None) ->
 
 
 def add_people(parser: argparse.ArgumentParser) -> None:
-    """Whom it asks."""
+    """Add the options that choose the population."""
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--population", metavar="NAME", help="a generated population")
     source.add_argument(
         "--data",
         type=Path,
         metavar="FILE.csv|.parquet",
-        help="real users, one a row, in CSV (header line first) or Parquet; an empty value or ? is"
-        " a missing one",
+        help="real users, one per row, in CSV (header line first) or Parquet; an empty value or ?"
+        " is a missing one",
     )
     parser.add_argument(
         "--schema",
@@ -76,7 +76,7 @@ def add_people(parser: argparse.ArgumentParser) -> None:
 
 
 def add_workers(parser: argparse.ArgumentParser, workers: str) -> None:
-    """How many work on it, and where."""
+    """Add the options of the workers: their number and machines."""
     parser.add_argument("--workers", type=count, metavar="W", help=workers)
     parser.add_argument(
         "--cluster",
@@ -86,7 +86,7 @@ def add_workers(parser: argparse.ArgumentParser, workers: str) -> None:
 
 
 def chosen(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What `add_learner` has read, as `ask.named` and `ask.plan` take it."""
+    """Return the options of `add_learner` as `ask.named` and `ask.plan` take them."""
     return {
         "epsilon": arguments.epsilon,
         "beta": arguments.beta,
@@ -102,7 +102,7 @@ def chosen(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def count(text: str) -> int:
-    """A whole number of 1 or more; 1e6 and 1_000_000 are fine."""
+    """Parse a whole number of 1 or more; 1e6 and 1_000_000 are accepted."""
     try:
         number = int(text)
     except ValueError:
@@ -116,14 +116,14 @@ def count(text: str) -> int:
 
 
 def seed(text: str) -> int:
-    """A whole number of 0 or more, of any size."""
+    """Parse a whole number of 0 or more, of any size."""
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(f"expected a whole number of 0 or more, found {text!r}")
     return int(text)
 
 
 def setting(text: str) -> tuple[str, str]:
-    """NAME=VALUE."""
+    """Parse NAME=VALUE."""
     name, separator, value = text.partition("=")
     if not separator or not name:
         raise argparse.ArgumentTypeError(f"expected NAME=VALUE, found {text!r}")
@@ -131,7 +131,7 @@ def setting(text: str) -> tuple[str, str]:
 
 
 def required(arguments: argparse.Namespace, *names: str) -> None:
-    """Complains about the first of these that was not given."""
+    """Refuse the command if one of these is missing, by the name of the first."""
     for name in names:
         if getattr(arguments, name) is None:
             what = name if name in _BY_PLACE else f"--{name}"

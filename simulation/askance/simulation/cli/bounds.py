@@ -1,4 +1,4 @@
-"""What people read of the bounds of answers."""
+"""Text of answers' bounds, for the terminal."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ _MAX_SHOWN = 8  # of more answers, the one with the widest interval stands for a
 
 
 def tell_bounds(console: Console, rows: list[dict[str, Any]]) -> None:
-    """Prints for each answer how many gave it, how wide its interval is, what one liar could do to
-    it, and how many users the best randomizers that there can be would take for that width."""
+    """Print each answer's users, interval width, influence of one liar, and lower bound.
+
+    The lower bound is the number of users that the best possible randomizers need for that width.
+    """
     shown = rows
     if len(rows) > _MAX_SHOWN:
         shown = [max(rows, key=lambda row: float(row["within"]))]
@@ -28,7 +30,7 @@ def tell_bounds(console: Console, rows: list[dict[str, Any]]) -> None:
 
 
 def _least(row: dict[str, Any]) -> str:
-    """Nothing where nothing is known, or where any number of users might do."""
+    """Format the lower bound; empty if it is unknown, or if any number of users may suffice."""
     if not row["least_users"]:
         return ""
     easier = " (this one is easier)" if row["least_users"] > row["answers"] else ""

@@ -14,23 +14,23 @@ if TYPE_CHECKING:
     from askance.simulation.curation import Told
 
 NAME = "curate"
-SUMMARY = "a trusted curator's learner on a data file"
+SUMMARY = "run a trusted curator's learner on a data file"
 DESCRIPTION = (
-    "Runs a learner on data that have been handed over, and releases what it learns privately. "
+    "Runs a learner on data that a curator holds, and releases its result privately. "
     "Bounds and labels are stated, by --schema or by --set. Draws from the operating system's "
     "randomness, unless a seed makes it an experiment."
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The learner, its data and its budget."""
+    """Add the options of the learner, its data and its budget."""
     parser.add_argument("learner", nargs="?", help="a learner's name (see --list)")
     parser.add_argument("--list", action="store_true", help="list learners, with parameters")
     parser.add_argument(
         "--data",
         type=Path,
         metavar="FILE.csv|.parquet",
-        help="people, one a row, in CSV (header line first) or Parquet",
+        help="records, one per row, in CSV (header line first) or Parquet",
     )
     parser.add_argument("--epsilon", metavar="E", help="the budget of the release, in nats")
     parser.add_argument("--label", metavar="COLUMN", help="the column that is to be predicted")
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Learns and prints."""
+    """Learn and print."""
     if arguments.list:
         return _list(as_json=arguments.json)
     required(arguments, "learner", "data", "epsilon")

@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from askance.simulation.experiments.trials import Trial
 
 NAME = "demo"
-SUMMARY = "a fleet of devices answers a two-round learner over gRPC, on this machine"
+SUMMARY = "run a fleet of devices and a two-round learner over gRPC, on this machine"
 DESCRIPTION = (
     "Starts an aggregator on a loopback port with its SQLite store and a fleet of devices that "
-    "dial it over gRPC, and runs the two-round MASKED-PARITY learner on them: nobody hands over "
-    "a record, and the hidden mask and bit are found all the same."
+    "connect to it over gRPC, and runs the two-round MASKED-PARITY learner on them: it finds the "
+    "hidden mask and bit, and no record leaves its device."
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Devices, mask, budget, seed."""
+    """Add the options of the devices, mask, budget and seed."""
     parser.add_argument("--devices", type=count, default=10_000, metavar="N", help="default 10000")
     parser.add_argument(
         "--d", type=count, default=8, help="bits of the mask, a power of two; default 8"
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs it and prints the story."""
+    """Run the demo and print its story."""
     import askance.api as ask
 
     with progress() as bar:
@@ -99,11 +99,11 @@ def _tell(story: dict[str, Any], d: int) -> None:
     verdict = "[green]right[/green]" if story["success"] else "[red]wrong[/red]"
     console.print(
         f"The learner is {verdict} after {story['rounds']} rounds: the first reads r, the second"
-        " asks what only somebody who knows r can ask."
+        " asks a question that depends on r."
     )
     console.print(
         f"{story['users_used']:,} users were asked and {story['reports']:,} answered,"
-        f" {story['refusals']} refused; nobody spent more than {epsilon['max_spent']:.9g} of their"
+        f" {story['refusals']} refused; no user spent more than {epsilon['max_spent']:.9g} of their"
         f" {epsilon['budget']:.9g} nats (as counted by the devices themselves; the mean over all"
         f" users is {epsilon['mean_spent']:.3g})."
     )

@@ -5,19 +5,19 @@ from __future__ import annotations
 import argparse
 
 NAME = "device"
-SUMMARY = "a device or a gateway of your own: init, enroll, run, status, history, verify"
+SUMMARY = "run a device or a gateway of your own: init, enroll, run, status, history, verify"
 DESCRIPTION = "The commands of a device's owner; `python -m askance.client` has them alone."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The device's commands."""
+    """Add the device's commands."""
     from askance.client.command.device import add_commands
 
     add_commands(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs one of them."""
+    """Run one of them."""
     from askance.client.command.device import run_command
 
     return run_command(arguments)

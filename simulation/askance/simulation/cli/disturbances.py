@@ -15,7 +15,7 @@ _CHANCES = ("absent", "dropout", "offline", "liars")
 
 
 def add_disturbances(parser: argparse.ArgumentParser) -> None:
-    """Who stays away, who lies, what is lost."""
+    """Add the options of absences, lies and faults."""
     group = parser.add_argument_group("devices that stay away or lie, and messages that are lost")
     group.add_argument(
         "--absent", metavar="P", help="the chance that a device misses a round, for each anew"
@@ -23,7 +23,7 @@ def add_disturbances(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--dropout", metavar="P", help="the chance, after each round, that a device stays away"
     )
-    group.add_argument("--offline", metavar="P", help="the share of devices that are never there")
+    group.add_argument("--offline", metavar="P", help="the share of devices that never answer")
     group.add_argument("--liars", metavar="P", help="the share of devices that lie")
     group.add_argument(
         "--attack",
@@ -49,10 +49,10 @@ def add_disturbances(parser: argparse.ArgumentParser) -> None:
 
 
 def behaviour_of(arguments: argparse.Namespace) -> Misbehaviour | None:
-    """Who stays away and who lies; None: nobody.
+    """Build the behaviour from the options; None if all devices are present and honest.
 
     Raises:
-      InvalidParameter: a chance that is none. Failure: an attack, and nobody to carry it out.
+      InvalidParameter: a chance is out of range. Failure: an attack is given, and no liar.
     """
     chances = {name: getattr(arguments, name) for name in _CHANCES}
     given = {name: chance for name, chance in chances.items() if chance is not None}
@@ -66,7 +66,7 @@ def behaviour_of(arguments: argparse.Namespace) -> Misbehaviour | None:
 
 
 def faults_of(arguments: argparse.Namespace) -> Faults | None:
-    """What goes wrong on the way; None: nothing.
+    """Build the faults from the options; None if there are none.
 
     Raises:
       InvalidParameter: a name or chance that is none.
@@ -85,7 +85,7 @@ def _level(text: str) -> int:
 
 
 def _chances(text: str) -> dict[str, str]:
-    """NAME=P,NAME=P."""
+    """Parse NAME=P,NAME=P."""
     found: dict[str, str] = {}
     for part in text.split(","):
         name, separator, chance = part.partition("=")

@@ -1,4 +1,4 @@
-"""How a hypothesis is shown to people."""
+"""Presentation of hypotheses in the terminal."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ if TYPE_CHECKING:
 
 
 def tell_hypothesis(console: Console, result: dict[str, Any]) -> None:
-    """Prints what has a summary by it, estimates as a table with their intervals (and the truth,
-    where it is known), anything else by its parts.
+    """Print a hypothesis by its summary, as a table of estimates, or by its parts.
+
+    Estimates are printed with their intervals, and with the truth where it is known.
 
     Args:
+      console: the terminal.
       result: has "learner", "hypothesis" and "confidence"; "truth" too in a simulation.
     """
     from rich.markup import escape

@@ -44,21 +44,30 @@ _EPILOG = "Every command has its own --help. Start with: askance demo"
 
 
 class _Parser(argparse.ArgumentParser):
-    """Raises its complaints, so that they can be printed as JSON too; takes no abbreviations, which
-    a later option could make ambiguous."""
+    """Parser that raises its errors, so that they can be printed as JSON too.
+
+    It accepts no abbreviations, which a later option could make ambiguous.
+    """
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, **settings)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        choices = action.choices
+        if choices is not None and value not in choices:
+            from askance.aggregator.names import unknown_text
+
+            raise argparse.ArgumentError(action, unknown_text(value, map(str, choices)))
 
     def error(self, message: str) -> NoReturn:
         raise Failure(2, "usage", f"{message} (see {self.prog} --help)")
 
 
 def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+    """Build the parser of the whole command line."""
     top = _Parser(
         prog="askance",
-        description="Learn from people's data without anybody having to hand it over.",
+        description="Learn from users' data while it stays on their devices.",
         epilog=_EPILOG,
     )
     top.add_argument("--version", action="version", version=f"askance {__version__}")
@@ -75,7 +84,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command and returns its exit code."""
+    """Run a command and return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     as_json, debug = "--json" in words, "--debug" in words
     try:
@@ -84,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             code: int = arguments.run(arguments)
             sys.stdout.flush()
     except BrokenPipeError:
-        sys.stderr.close()  # whoever read stdout has gone; nothing more can be said to them
+        sys.stderr.close()  # the reader of stdout has gone: no message can reach it
         return 1
     except KeyboardInterrupt:
         return fail(Failure(130, "interrupted", "interrupted"), as_json=as_json)
@@ -97,7 +106,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _ended_in_order() -> Iterator[None]:
-    """SIGTERM ends a command as Ctrl-C does: temporary files are removed, calls are hung up."""
+    """Make SIGTERM end a command as Ctrl-C does: temporary files are removed, calls are ended."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

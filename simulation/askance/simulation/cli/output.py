@@ -1,4 +1,4 @@
-"""What a command prints: results, one-line failures, progress."""
+"""Output of commands: results, one-line failures, progress."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TO_IES = ("ry", "dy")  # of query and study, but not of day
 
 
 class Failure(Exception):
-    """Why a command ended: its exit code, a word for programs, a line for people."""
+    """End of a command: its exit code, a word for programs, a line for readers."""
 
     def __init__(self, code: int, reason: str, message: str) -> None:
         super().__init__(message)
@@ -32,7 +32,7 @@ class Failure(Exception):
 
     @classmethod
     def of(cls, error: Exception) -> Failure:
-        """The failure that an exception means."""
+        """Return the failure that an exception means."""
         from askance.client.errors import (
             AskanceError,
             InvalidParameter,
@@ -58,7 +58,7 @@ class Failure(Exception):
 
 
 def fail(failure: Failure, *, as_json: bool) -> int:
-    """Prints a failure and returns its exit code."""
+    """Print a failure and return its exit code."""
     if as_json:
         print_json({"failure": {"reason": failure.reason, "message": failure.message}})
     print(f"askance: {printable(failure.message)}", file=sys.stderr)
@@ -66,19 +66,19 @@ def fail(failure: Failure, *, as_json: bool) -> int:
 
 
 def counted(number: int, thing: str) -> str:
-    """So many things, in words: "1 round", "2,000 users", "3 queries"."""
+    """Format a count with its unit: "1 round", "2,000 users", "3 queries"."""
     if number != 1:
         thing = f"{thing[:-1]}ies" if thing.endswith(_TO_IES) else f"{thing}s"
     return f"{number:,} {thing}"
 
 
 def print_json(result: dict[str, Any]) -> None:
-    """The one JSON object of a command."""
+    """Print the one JSON object of a command."""
     print(json.dumps(result, ensure_ascii=False, allow_nan=False))
 
 
 def screen() -> Console:
-    """Where people read results; wide enough for the tables when nobody's terminal sets a width."""
+    """Return the console for results, wide enough for the tables if the terminal has no width."""
     from rich.console import Console
 
     found = Console(highlight=False, emoji=False)
@@ -96,7 +96,7 @@ class Bar:
         self._expected = 0
 
     def round_opened(self, number: int, plan: RoundPlan) -> None:
-        """Reports of one more round are on their way; later trials will take about as many."""
+        """Report of one more round are on their way; later trials will take about as many."""
         if number == 0:
             self._trial += 1
         self._expected += sum(group.users for group in plan.groups)
@@ -107,19 +107,19 @@ class Bar:
         self._bar.update(self._task, total=total, description=told)
 
     def round_stands(self, number: int, asked: int, answered: int) -> None:
-        """A round is open, and so many of those asked have answered."""
+        """Record that a round is open, and the number of devices that have answered."""
         self._bar.update(
             self._task, total=asked, completed=answered, description=f"round {number + 1}"
         )
 
     def advance(self, reports: int) -> None:
-        """So many more have come in."""
+        """Advance the bar by the number of new reports."""
         self._bar.advance(self._task, reports)
 
 
 @contextmanager
 def progress(trials: int = 1) -> Iterator[Bar]:
-    """A bar on stderr, if a person is watching: reports, their rate, the time left."""
+    """Show a bar on stderr, if it is a terminal: reports, their rate, the time left."""
     from rich.progress import MofNCompleteColumn
 
     with _shown(MofNCompleteColumn()) as bar:
@@ -128,9 +128,10 @@ def progress(trials: int = 1) -> Iterator[Bar]:
 
 @contextmanager
 def sweep_progress() -> Iterator[Callable[[Advance], None]]:
-    """A bar on stderr, if a person is watching: trials, answers a second, the time left.
+    """Show a bar on stderr, if it is a terminal: trials, answers per second, the time left.
 
-    The time left goes by the users met, for trials with few are soon done."""
+    The time left goes by the users met, for trials with few are soon done.
+    """
     with _shown() as bar:
         task = bar.add_task("planning", total=None, answers=0)
 
@@ -147,7 +148,7 @@ def sweep_progress() -> Iterator[Callable[[Advance], None]]:
 
 
 def _shown(*counts: ProgressColumn) -> Progress:
-    """A bar with a rate and the time left; `counts` stand after it."""
+    """Build a bar with a rate and the time left; `counts` stand after it."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -171,7 +172,7 @@ def _shown(*counts: ProgressColumn) -> Progress:
             return Text("" if not rate else f"{rate:,.0f} answers/s")
 
         def get_table_column(self) -> Column:
-            """In one line; it is the bar that is shorter on a narrow screen."""
+            """Return a column of one line; the bar is the shorter one on a narrow screen."""
             return Column(no_wrap=True)
 
     watched = Console(stderr=True)

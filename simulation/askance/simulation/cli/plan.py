@@ -10,20 +10,20 @@ from askance.simulation.cli.output import Failure, counted, fail, print_json, sc
 from askance.simulation.cli.tables import table
 
 NAME = "plan"
-SUMMARY = "how many users a learner needs, round by round, before anybody is asked"
+SUMMARY = "compute the users that a learner needs per round, before any is asked"
 DESCRIPTION = (
-    "Says how many users each round of a learner needs at an epsilon, how they are asked and by "
-    "which randomizer. With --users it exits with 3 when they are too few."
+    "Computes how many users each round of a learner needs at an epsilon, how they are asked and"
+    " by which randomizer. With --users it exits with 3 when they are too few."
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The learner, its budget and its failure chance."""
+    """Add the options of the learner, its budget and its failure chance."""
     add_learner(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Plans and prints."""
+    """Plan and print."""
     import askance.api as ask
 
     required(arguments, "epsilon")

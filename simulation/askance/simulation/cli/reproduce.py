@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from askance.simulation.reproduce import Reproduction
 
 NAME = "reproduce"
-SUMMARY = "a theorem, table or figure of the papers, beside what is measured"
+SUMMARY = "reproduce a theorem, table or figure of the papers by measurement"
 DESCRIPTION = (
-    "Prints what the paper says, what is true instead where the print is not, and what is "
-    "measured here. Exits with 1 where it does not hold."
+    "Prints the paper's statement, its correction if the print is wrong, and the measurements. "
+    "Exits with 1 if the statement does not hold."
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which, how thoroughly, and where a picture goes."""
+    """Add the options of the reproduction, its effort and its picture."""
     parser.add_argument("name", nargs="?", metavar="NAME", help="see --list")
-    parser.add_argument("--list", action="store_true", help="list what can be reproduced")
+    parser.add_argument("--list", action="store_true", help="list the reproductions")
     parser.add_argument(
         "--quick", action="store_true", help="seconds instead of minutes: fewer trials, less data"
     )
@@ -36,13 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--data",
         type=Path,
         metavar="FOLDER",
-        help="where adult.csv and pima_indians_diabetes.csv are, for what needs one of them",
+        help="folder of adult.csv and pima_indians_diabetes.csv, for reproductions that need one",
     )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="a picture: .png or .svg")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measures and prints."""
+    """Measure and prints."""
     import askance.api as ask
 
     if arguments.list:
@@ -119,7 +119,7 @@ def _shown(value: Any) -> str:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str], None]]:
-    """What is being done, on stderr, if a person is watching."""
+    """Show the current part on stderr, if it is a terminal."""
     from rich.console import Console
 
     watched = Console(stderr=True)

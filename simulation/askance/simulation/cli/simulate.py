@@ -21,7 +21,7 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The learner and its users, the fleet, the seed, what to write."""
+    """Add the options of the learner and its users, the fleet, the seed and the output."""
     add_learner(parser, nargs="?")
     parser.add_argument(
         "--list", action="store_true", help="list learners and populations, with parameters"
@@ -35,30 +35,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--delta",
         metavar="D",
-        help="tell what the worst user's charges compose to at this delta, beside their sum",
+        help="report what the worst user's charges compose to at this delta, beside their sum",
     )
     parser.add_argument("--seed", type=seed, default=0, metavar="S", help="default 0")
     parser.add_argument("--trials", type=count, default=1, metavar="T", help="default 1")
     add_workers(
         parser,
         "threads of --fleet columns, tasks at a time of --fleet ray; they change no transcript"
-        " (default: one a core)",
+        " (default: one per core)",
     )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="a picture: .png or .svg")
     parser.add_argument(
         "--picture",
         choices=("result", "spending", "rounds"),
-        help="what --plot draws of trial 0: what was found (default), what users were asked to"
-        " spend, or users, answers and tolerance by round",
+        help="the picture of trial 0 by --plot: its result (default), the epsilon users were asked"
+        " for, or users, answers and tolerance by round",
     )
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="a row a trial: .jsonl or .parquet"
+        "--out", type=Path, metavar="FILE", help="one row per trial: .jsonl or .parquet"
     )
     add_disturbances(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs it and prints the result."""
+    """Run the simulation and print the result."""
     import askance.api as ask
 
     if arguments.list:
@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
-    """Before the work is done that they should show."""
+    """Check the output files before the work for them starts."""
     import askance.api as ask
     from askance.simulation.experiments.sweeps.row_file import is_of_a_sweep
 
@@ -167,7 +167,7 @@ def _tell(result: dict[str, Any]) -> None:
 
 
 def _successes(result: dict[str, Any]) -> str:
-    """A concept is right or wrong; of estimates, intervals hold the truth or do not."""
+    """Format the successes: a concept is right or wrong; intervals contain the truth or do not."""
     if result["successes"] is None:
         return ""
     what = "all intervals hold the truth" if result["truth"] else "right"

@@ -27,7 +27,7 @@ _KEY_BYTES = 32
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The analyst's commands."""
+    """Add the analyst's commands."""
     commands = parser.add_subparsers(dest="study_command", metavar="COMMAND", required=True)
 
     def add(name: str, summary: str, run_command: Callable[..., int]) -> argparse.ArgumentParser:
@@ -43,23 +43,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         sub.set_defaults(run_command=run_command)
         return sub
 
-    submit = add("submit", "sign a study and hand it in", _submit)
+    submit = add("submit", "sign a study and submit it", _submit)
     submit.add_argument("file", type=Path, metavar="FILE.toml", help="the study's definition")
     _add_wait(submit)
-    listed = add("list", "your studies and where they stand", _list)
-    show = add("show", "where a study stands", _show)
+    listed = add("list", "list your studies and their states", _list)
+    show = add("show", "print a study's state", _show)
     watch = add("watch", "follow a study to its end, and print its result", _watch)
-    result = add("result", "what a study has found, and what it took", _result)
+    result = add("result", "print a study's result and its cost", _result)
     _add_wait(result)
     result.add_argument(
         "--out", type=Path, metavar="FILE", help="write the study's export, for study verify"
     )
-    cancel = add("cancel", "end a study; what was answered stays charged", _cancel)
+    cancel = add("cancel", "end a study; its answers stay charged", _cancel)
     for sub in (show, watch, result, cancel):
         sub.add_argument("id", metavar="ID", help="the study")
     for sub in (submit, listed, show, watch, result, cancel):
         _add_aggregator(sub)
-    verify = add("verify", "replay an export offline, and hold its result against it", _verify)
+    verify = add("verify", "replay an export offline, and compare its result", _verify)
     verify.add_argument("file", type=Path, metavar="FILE", help="from: study result --out FILE")
     verify.add_argument(
         "--analyst",
@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs one of them."""
+    """Run one of them."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what fails comes back with the call, once
     from askance.aggregator.analyst import CallRefused, VerificationFailed
 
@@ -105,7 +105,7 @@ def _add_aggregator(parser: argparse.ArgumentParser) -> None:
         help="the authority of the aggregator's certificate (default: the system's; on this"
         " machine, plain text)",
     )
-    parser.add_argument("--plaintext", action="store_true", help="no TLS, whoever may listen")
+    parser.add_argument("--plaintext", action="store_true", help="no TLS: readable by the network")
 
 
 def _connected(arguments: argparse.Namespace) -> Aggregator:
@@ -124,7 +124,7 @@ def _submit(arguments: argparse.Namespace) -> int:
     with _connected(arguments) as aggregator:
         handle = aggregator.submit(study, days=definition.days)
         if arguments.wait:
-            # At once: whoever stops waiting wants to know what to ask for later.
+            # At once: a caller who stops waiting needs the study's name to ask for it later.
             opened = f"study {handle.id} is open, {_may_ask(study)}"
             print(opened, file=sys.stderr, flush=True)
             return _ended(_followed(handle), as_json=arguments.json)
@@ -239,16 +239,16 @@ def _key(arguments: argparse.Namespace) -> int:
 
 
 def _followed(handle: StudyHandle) -> StudyResult:
-    """A study's result, once it has ended; who watches sees it come."""
+    """Print a study's result once it has ended, with its events if they are watched."""
     with progress() as bar:
         for event in handle.watch():
-            if event.asked:  # between rounds, and after the last one, nobody is
+            if event.asked:  # no user is asked between rounds and after the last one
                 bar.round_stands(event.round, event.asked, event.answered)
         return handle.result()
 
 
 def _ended(result: StudyResult, *, as_json: bool) -> int:
-    """Prints a result; what has failed is said on stderr and by the exit code too."""
+    """Print a result; a failure is also reported on stderr and by the exit code."""
     content, failure = result.to_json(), None
     if result.state.name != "DONE":
         code = 3 if result.reason == "plan-refused" else 1

@@ -1,4 +1,4 @@
-"""What people read about a study that has ended."""
+"""Text of an ended study's results, for the terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_INFLUENCES = 8  # of more questions, the one that is moved the furthest sta
 
 
 def tell_result(console: Console, result: dict[str, Any]) -> None:
-    """Prints a study's result: what it found, what it cost, how far it can be led astray."""
+    """Print a study's result: what it found, what it cost, how far it can be led astray."""
     head = f"{result['learner']}, {result['state']}: study {result['study']}"
     console.print(head, markup=False, soft_wrap=True)
     if result["hypothesis"] is not None:
@@ -34,7 +34,9 @@ def tell_result(console: Console, result: dict[str, Any]) -> None:
         f" mean {epsilon['mean_spent']:.4g}"
     )
     if not result["reconciled"]:
-        console.print("what devices say they have spent is not what they were asked for")
+        console.print(
+            "the spending that devices report differs from the charges they were asked for"
+        )
     console.print(result["privacy"], markup=False)
     if result["bounds"]:
         tell_bounds(console, result["bounds"])
@@ -44,7 +46,7 @@ def tell_result(console: Console, result: dict[str, Any]) -> None:
 
 
 def tell_verification(console: Console, found: dict[str, Any]) -> None:
-    """Prints what was verified of a study, and what has to be believed."""
+    """Print what was verified of a study, and what has to be believed."""
     console.print(
         f"study {found['study']} ({found['state']}) holds together", markup=False, soft_wrap=True
     )

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from askance.simulation.experiments.sweeps import Summary, Sweep
 
 NAME = "sweep"
-SUMMARY = "a learner on a grid of settings, with many trials of each"
+SUMMARY = "run a learner on a grid of settings, with many trials of each"
 DESCRIPTION = (
     "Runs every combination of the values that are given, each trial on a seed of its own. With "
     "--out it can be stopped at any moment; the same command goes on where it was. A plan that is "
-    "refused, for too few users say, is a result and told as one."
+    "refused, for too few users say, is a result and reported as one."
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The grid, whom it asks, how often, and what to write."""
+    """Add the options of the grid, its users, its trials and its output."""
     parser.add_argument(
         "learner", type=values, metavar="LEARNER", help="a learner's name, or several: A,B"
     )
@@ -67,13 +67,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_workers(
         parser,
-        "trials at a time (default 1); of --fleet ray, tasks at a time (default: one a core)",
+        "trials at a time (default 1); of --fleet ray, tasks at a time (default: one per core)",
     )
     parser.add_argument(
         "--out",
         type=Path,
         metavar="FILE",
-        help="a row a trial: .jsonl; or .parquet, made at the end from the .jsonl beside it",
+        help="one row per trial: .jsonl; or .parquet, made at the end from the .jsonl beside it",
     )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="a picture: .png or .svg")
     parser.add_argument(
@@ -88,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs what is missing and prints a line a cell."""
+    """Run the missing trials and print one line per cell."""
     import askance.api as ask
 
     required(arguments, "epsilon")
@@ -124,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def values(text: str) -> list[str]:
-    """V,V,..."""
+    """Parse V,V,..."""
     found = [part.strip() for part in text.split(",")]
     if "" in found:
         raise argparse.ArgumentTypeError(f"expected values with commas between, found {text!r}")
@@ -139,7 +139,7 @@ def _grid(arguments: argparse.Namespace) -> dict[str, Any]:
     for option, given in (("--set", arguments.set), ("--fix", arguments.fix)):
         for name, text in given:
             if name in grid:
-                raise Failure(2, "usage", f"{option}: expected {name} once, found it again")
+                raise Failure(2, "usage", f"{option}: expected {name} once, got {text!r:.80} again")
             try:
                 grid[name] = values(text) if option == "--set" else text
             except argparse.ArgumentTypeError as error:
@@ -148,7 +148,7 @@ def _grid(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _check_picture(grid: dict[str, Any], x: str | None) -> None:
-    """Before the work is done that it should show."""
+    """Check the picture's axes before the work for it starts."""
     axes = [name for name, given in grid.items() if isinstance(given, list) and len(given) > 1]
     if not axes or (x is not None and x not in axes):
         raise Failure(

@@ -11,18 +11,19 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _ROOMY = 120
-"""From this width on columns stand four apart, and heads in one line."""
+"""Least width, in characters, for columns four apart and heads in one line."""
 
 
 def table(heads: Sequence[str], *, left: Collection[str] = (), long: Collection[str] = ()) -> Table:
-    """An empty table, to which rows of cells with markup are added.
+    """Build an empty table, to which rows of cells with markup are added.
 
-    Values are never broken nor cut off while there is room at all: on a narrow screen the heads
+    Values are never broken nor cut off while there is space at all: on a narrow screen the heads
     take two lines, and the long columns as many as they need.
 
     Args:
-      heads: of the columns, as text; left: those that are not aligned on the right; long: those
-        whose values may take several lines.
+      heads: of the columns, as text.
+      left: those that are not aligned on the right.
+      long: those whose values may take several lines.
     """
     from rich.markup import escape
     from rich.table import Table

@@ -10,16 +10,16 @@ from askance.simulation.cli.output import Failure, counted, print_json, screen
 from askance.simulation.cli.tables import table
 
 NAME = "verify"
-SUMMARY = "every randomizer's exact privacy loss against epsilon, by integers"
+SUMMARY = "compare every randomizer's exact privacy loss with epsilon, by integers"
 DESCRIPTION = (
     "Makes every randomizer at every epsilon and compares its exact privacy loss, in integers, "
-    "with what it may cost. With --audit, asks devices instead and looks for losses in the bytes "
-    "of their reports. Exits with 1 when one costs more, or an audit raises an alarm."
+    "with its epsilon. With --audit, asks devices instead and searches the bytes of their reports "
+    "for losses. Exits with 1 when a loss is greater, or an audit raises an alarm."
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which epsilons; exactly, or by looking at reports."""
+    """Add the options of the epsilons, and of exact or statistical checks."""
     parser.add_argument(
         "--epsilon",
         action="append",
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Checks or audits, and prints."""
+    """Check or audit, and print."""
     if arguments.audit:
         return _audit(arguments)
     if arguments.reports is not None:

@@ -13,11 +13,11 @@ DESCRIPTION = "Prints the version of askance and of what it runs on."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """No arguments of its own."""
+    """Add nothing: the command has no arguments of its own."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints it."""
+    """Print it."""
     from importlib.metadata import version
 
     from askance.client import __version__

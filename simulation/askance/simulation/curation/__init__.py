@@ -6,8 +6,8 @@ Rules of the package:
   `askance.aggregator.curator`; here a file is read, settings are parsed, and the release is
   printed.
 - Bounds and labels are stated, by a schema or by settings. Taken from the data they are answers
-  without a charge: with `bounds=from-data` the result says that nothing is guaranteed.
-- A release draws from the operating system. With a seed it is an experiment, and says so.
+  without a charge: with `bounds=from-data` the result states that nothing is guaranteed.
+- A release draws from the operating system. With a seed it is an experiment, and marked as one.
 - A value that does not keep to what is stated is an error before anything is drawn.
 """
 

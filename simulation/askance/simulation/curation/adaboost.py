@@ -13,7 +13,7 @@ _MAX = 10_000
 
 
 def curate(request: Request) -> Curated:
-    """Releases a committee of stumps.
+    """Release a committee of stumps.
 
     Privacy: epsilon-DP (`Boosting`).
 

@@ -12,7 +12,7 @@ _MAX_CUTS = 10_000
 
 
 def curate(request: Request) -> Curated:
-    """Releases a stump that gets about as few people wrong as any.
+    """Release a stump with nearly the fewest misclassified records.
 
     Privacy: epsilon-DP (`learn_agnostically`).
 

@@ -16,7 +16,7 @@ _MAX_BINS = 10_000
 
 
 def curate(request: Request) -> Curated:
-    """Releases the counts of a column's labels, or of bins between its bounds.
+    """Release the counts of a column's labels, or of bins between its bounds.
 
     Privacy: epsilon-DP: replacing a person moves two counts by one each.
 
@@ -30,7 +30,7 @@ def curate(request: Request) -> Curated:
         bins = request.whole("bins", _MAX_BINS)
         edges = np.linspace(float(kind.low), float(kind.high), bins + 1)
         if len({shown(edge) for edge in edges}) <= bins:
-            raise InvalidParameter("bins: expected fewer, whose ends differ, found too many")
+            raise InvalidParameter(f"bins: expected fewer, whose ends differ, got {bins}")
         inner = edges[1:-1]
         codes = np.searchsorted(inner, sheet.numbers(name), side="right").astype(np.int64)
         cells = [f"{shown(low)} .. {shown(high)}" for low, high in pairwise(edges)]

@@ -14,7 +14,7 @@ _CAVEAT = "as real numbers, not as floats"
 
 
 def curate(request: Request) -> Curated:
-    """Releases a linear classifier of the features, each scaled by its bounds to -1 .. 1.
+    """Release a linear classifier of the features, each scaled by its bounds to -1 .. 1.
 
     A row of d features and the constant 1, divided by sqrt(d + 1), has a norm of at most 1; a float
     above that is scaled down.

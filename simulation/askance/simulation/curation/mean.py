@@ -19,7 +19,7 @@ CLIPPED = (
 
 
 def curate(request: Request) -> Curated:
-    """Releases the average of each column, each by the Laplace mechanism at epsilon / columns.
+    """Release the average of each column, each by the Laplace mechanism at epsilon / columns.
 
     Privacy: epsilon-DP: the releases' budgets add up.
 
@@ -45,7 +45,7 @@ def curate(request: Request) -> Curated:
 
 
 def _rounded(estimate: float, low: float, high: float) -> str:
-    """In a line, to some hundredths of the interval."""
+    """Format a number in a line, to some hundredths of the interval."""
     places = max(2 - floor(log10(high - low)), 0)
     return f"{estimate:,.{places}f} ({low:,.{places}f} .. {high:,.{places}f})"
 

@@ -11,7 +11,7 @@ from askance.simulation.curation.request import Curated, Request
 
 
 def curate(request: Request) -> Curated:
-    """Releases r where the label is <r, x> mod 2 of the other columns, or that none was found.
+    """Release r such that the label is <r, x> mod 2 of the other columns, or its absence.
 
     Privacy: epsilon-DP on every data set (`PrivateParity`).
 
@@ -24,7 +24,7 @@ def curate(request: Request) -> Curated:
     names, bounds, x = sheet.features()
     for name, kind in zip(names, bounds, strict=True):
         if not kind.is_bit:
-            raise InvalidParameter(f"column {name!r}: expected bounds 0 and 1, found others")
+            raise InvalidParameter(f"column {name!r}: expected bounds 0 and 1, got other bounds")
     check_bits(x, sheet.n, len(names))
     examples = Examples.of_bits(x.astype(np.uint8), sheet.positive())
     found = chosen.release(examples, request.words)

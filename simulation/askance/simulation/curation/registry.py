@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
 
-from askance.client.errors import InvalidParameter
+from askance.aggregator.names import unknown_name
 from askance.simulation.curation.request import Curated, Parameter, Request
 
 
@@ -27,7 +27,7 @@ class Entry:
     parameters: tuple[Parameter, ...]
 
     def curate(self, request: Request) -> Curated:
-        """Runs it."""
+        """Run it."""
         module = import_module(f"askance.simulation.curation.{self.module}")
         found: Curated = module.curate(request)
         return found
@@ -46,7 +46,7 @@ _ENTRIES = (
     Entry(
         "histogram",
         "histogram",
-        "how many people are in each cell of a column, by the Laplace mechanism",
+        "number of records in each cell of a column, by the Laplace mechanism",
         (
             Parameter("column", "which"),
             Parameter("bins", "of a column of numbers, dividing its bounds evenly", "10"),
@@ -66,7 +66,7 @@ _ENTRIES = (
         (
             Parameter("rounds", "how many stumps", "30"),
             Parameter("edge", "how far below 1/2 a stump's error is taken to be", "0.1"),
-            Parameter("cap", "nobody weighs more than so many times 1/n", "1"),
+            Parameter("cap", "greatest weight of a record, in units of 1/n", "1"),
             _CUTS,
         ),
     ),
@@ -102,11 +102,11 @@ LEARNERS: Mapping[str, Entry] = MappingProxyType({one.name: one for one in _ENTR
 
 
 def find(name: str) -> Entry:
-    """The learner of this name.
+    """Return the learner of this name.
 
     Raises:
       InvalidParameter: there is none.
     """
     if name not in LEARNERS:
-        raise InvalidParameter(f"learner: expected one of {', '.join(LEARNERS)}, found {name!r}")
+        raise unknown_name("learner", name, LEARNERS)
     return LEARNERS[name]

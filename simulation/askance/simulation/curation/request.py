@@ -10,12 +10,13 @@ from typing import Any
 from askance.aggregator.composition import Event
 from askance.aggregator.curator.budgets import read_number
 from askance.aggregator.curator.chance import Words
+from askance.aggregator.names import unknown_name
 from askance.client.errors import InvalidParameter
 from askance.simulation.curation.sheet import Sheet
 
 
 def shown(value: float) -> str:
-    """A number in a line for people: two cuts, bins or budgets that differ look different."""
+    """Format a number for a line of text: two cuts, bins or budgets that differ look different."""
     return f"{value:.12g}"
 
 
@@ -37,7 +38,7 @@ class Request:
     """A learner's data, budget and randomness.
 
     Args:
-      sheet: the data.
+      sheet: columns of the data set.
       epsilon: the whole budget, in nats.
       settings: text by name, the defaults filled in.
       words: where chance comes from.
@@ -49,7 +50,7 @@ class Request:
     words: Words
 
     def text(self, name: str) -> str:
-        """A setting.
+        """Return a setting.
 
         Raises:
           InvalidParameter: it has to be given, and was not.
@@ -59,21 +60,23 @@ class Request:
         return self.settings[name]
 
     def names(self, name: str) -> tuple[str, ...]:
-        """A setting that lists columns, commas between them."""
+        """Return a setting that lists columns, commas between them."""
         found = tuple(part.strip() for part in self.text(name).split(",") if part.strip())
         if not found or len(set(found)) != len(found):
-            raise InvalidParameter(f"{name}: expected one or more different columns, found others")
+            raise InvalidParameter(
+                f"{name}: expected one or more different columns, got {self.text(name)!r:.80}"
+            )
         return found
 
     def whole(self, name: str, most: int) -> int:
-        """A whole number from 1.
+        """Return a whole number from 1.
 
         Raises:
           InvalidParameter: it is not in 1 .. most.
         """
         number = read_number(self.text(name), name)
         if number.denominator != 1 or not 1 <= number <= most:
-            raise InvalidParameter(f"{name}: expected a whole number 1 .. {most}, found another")
+            raise InvalidParameter(f"{name}: expected a whole number 1 .. {most}, got {number}")
         return int(number)
 
     def one_of(self, name: str, choices: Sequence[str]) -> str:
@@ -84,7 +87,7 @@ class Request:
         """
         found = self.text(name)
         if found not in choices:
-            raise InvalidParameter(f"{name}: expected one of {', '.join(choices)}, found {found!r}")
+            raise unknown_name(name, found, choices)
         return found
 
 
@@ -132,7 +135,7 @@ class Told:
     notes: tuple[str, ...] = field(default=())
 
     def to_json(self) -> dict[str, Any]:
-        """{"learner", "n", "epsilon", "delta", "guarantee", "result", "notes"}."""
+        """Return {"learner", "n", "epsilon", "delta", "guarantee", "result", "notes"}."""
         return {
             "learner": self.learner,
             "n": self.n,

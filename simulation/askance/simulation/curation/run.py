@@ -9,6 +9,7 @@ from pathlib import Path
 from askance.aggregator.composition import ACCOUNTANTS, Totals
 from askance.aggregator.curator.budgets import read_epsilon, read_number
 from askance.aggregator.curator.chance import SystemWords, Words
+from askance.aggregator.names import unknown_name
 from askance.client.errors import InvalidParameter
 from askance.client.records import schema_from_toml
 from askance.simulation.curation.registry import find
@@ -31,10 +32,11 @@ def curate(
     settings: Mapping[str, str] | None = None,
     seed: int | None = None,
 ) -> Told:
-    """Runs a curator's learner on a CSV or Parquet file.
+    """Run a curator's learner on a CSV or Parquet file.
 
     Args:
       learner: a name of `LEARNERS`.
+      data: path of a CSV or Parquet file.
       epsilon: nats, for everything that is released.
       label: the column to be predicted.
       schema: a TOML file with bounds and labels.
@@ -62,11 +64,13 @@ def curate(
     notes, guarantee = list(curated.notes), _guarantee(curated, float(budget), sheet.n)
     if seed is not None:
         notes.append("seeded: an experiment, not a release")
-        guarantee = "none: who knows the seed can draw the same; without --seed it would be private"
+        guarantee = (
+            "none: a reader with the seed can draw the same; without --seed it would be private"
+        )
     if guessed:
         notes.append(
-            "bounds and labels were taken from the data: what is released is not private, since"
-            " they say something of single people that no epsilon covers"
+            "bounds and labels were taken from the data: the release is not private, since"
+            " they reveal facts about single records that no epsilon covers"
         )
         guarantee = "none: bounds and labels were taken from the data"
     return Told(learner, sheet.n, float(budget), guarantee, curated, tuple(notes))
@@ -75,7 +79,7 @@ def curate(
 def _settings(known: Mapping[str, Parameter], given: Mapping[str, str]) -> dict[str, str]:
     for name in given:
         if name not in known:
-            raise InvalidParameter(f"--set: expected one of {', '.join(known)}, found {name!r}")
+            raise unknown_name("--set", name, known)
     defaults = {one.name: one.default for one in known.values() if one.default is not None}
     return {**defaults, **given}
 
@@ -83,7 +87,7 @@ def _settings(known: Mapping[str, Parameter], given: Mapping[str, str]) -> dict[
 def _columns(
     data: Path, label: str | None, schema: Path | None, chosen: Mapping[str, str]
 ) -> dict[str, Column]:
-    """From the schema, and from settings over it; the label's column must be among them."""
+    """Return columns from the schema, and from settings over it; the label's column included."""
     found: dict[str, Column] = {}
     if schema is not None:
         found = columns_of(schema_from_toml(schema))
@@ -109,7 +113,7 @@ def _pairs(chosen: Mapping[str, str], name: str) -> list[tuple[str, str]]:
         column, separator, rest = part.strip().partition(":")
         if part.strip():
             if not separator or not column or not rest:
-                raise InvalidParameter(f"{name}: expected NAME:..., found another form")
+                raise InvalidParameter(f"{name}: expected NAME:..., got {part.strip()!r:.80}")
             found.append((column.strip(), rest))
     return found
 
@@ -117,7 +121,9 @@ def _pairs(chosen: Mapping[str, str], name: str) -> list[tuple[str, str]]:
 def _numeric(name: str, rest: str) -> Numeric:
     ends = rest.split(":")
     if len(ends) != 2:
-        raise InvalidParameter(f"bounds of {name!r}: expected NAME:LOW:HIGH, found another form")
+        raise InvalidParameter(
+            f"bounds of {name!r}: expected NAME:LOW:HIGH, got {f'{name}:{rest}'!r:.80}"
+        )
     low, high = (read_number(end, f"bounds of {name!r}") for end in ends)
     return Numeric(low, high)
 
@@ -129,11 +135,13 @@ def _check_spent(curated: Curated, budget: Fraction) -> None:
     if spent is None:
         spent = Fraction(ACCOUNTANTS["zcdp"].epsilon(totals, delta))
     if spent > budget:
-        raise RuntimeError("curate: expected a learner to stay within its budget, found more spent")
+        raise RuntimeError(
+            f"curate: expected a learner to stay within its budget, got {spent} spent of {budget}"
+        )
 
 
 def _guarantee(curated: Curated, epsilon: float, n: int) -> str:
-    """In a sentence."""
+    """Format the guarantee as a sentence."""
     kind = shown(epsilon)
     if curated.delta is not None:
         kind = f"({kind}, {shown(curated.delta)})"

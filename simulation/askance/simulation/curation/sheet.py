@@ -32,7 +32,7 @@ class Numeric:
 
     def __post_init__(self) -> None:
         if not self.low < self.high:
-            raise InvalidParameter("bounds: expected low < high, found others")
+            raise InvalidParameter(f"bounds: expected low < high, got {self.low} and {self.high}")
 
     @property
     def is_bit(self) -> bool:
@@ -52,10 +52,17 @@ class Labelled:
 
     def __post_init__(self) -> None:
         if len(set(self.labels)) != len(self.labels) or len(self.labels) < 2:
-            raise InvalidParameter("labels: expected two or more different ones, found others")
+            raise InvalidParameter(
+                f"labels: expected two or more different ones, got {'|'.join(self.labels)!r:.80}"
+            )
 
 
 Column = Numeric | Labelled
+
+
+def _described(kind: Column) -> str:
+    # No value is shown: bounds and labels that are taken from the data are records' values.
+    return "bounds" if isinstance(kind, Numeric) else f"{len(kind.labels)} labels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +87,18 @@ class Sheet:
         return len(self.people.rows)
 
     def numeric(self, name: str) -> Numeric:
-        """The bounds of a column of numbers.
+        """Return the bounds of a column of numbers.
 
         Raises:
           InvalidParameter: none were stated for it.
         """
         kind = self._kind(name)
         if not isinstance(kind, Numeric):
-            raise InvalidParameter(f"column {name!r}: expected bounds of a number, found labels")
+            raise InvalidParameter(f"column {name!r}: expected bounds of a number, got labels")
         return kind
 
     def numbers(self, name: str) -> NDArray[np.float64]:
-        """A column of numbers within its bounds, shape (n,).
+        """Return a column of numbers within its bounds, shape (n,).
 
         Raises:
           InvalidParameter: no bounds were stated for it.
@@ -120,7 +127,7 @@ class Sheet:
         return values
 
     def codes(self, name: str) -> NDArray[np.int64]:
-        """A column of labels as their numbers, shape (n,).
+        """Return a column of labels as their numbers, shape (n,).
 
         Raises:
           InvalidParameter: no labels were stated for it.
@@ -128,7 +135,7 @@ class Sheet:
         """
         kind = self._kind(name)
         if not isinstance(kind, Labelled):
-            raise InvalidParameter(f"column {name!r}: expected labels, found bounds of a number")
+            raise InvalidParameter(f"column {name!r}: expected labels, got bounds of a number")
         return self._codes(name, kind)
 
     def _codes(self, name: str, kind: Labelled) -> NDArray[np.int64]:
@@ -145,7 +152,7 @@ class Sheet:
         return np.array(found, dtype=np.int64)
 
     def features(self) -> tuple[tuple[str, ...], tuple[Numeric, ...], NDArray[np.float64]]:
-        """(names, bounds, x of shape (n, features)): all columns but the label.
+        """Return (names, bounds, x of shape (n, features)): all columns but the label.
 
         A column of labels becomes a feature of 0 or 1 for each label, "column=label".
 
@@ -176,7 +183,7 @@ class Sheet:
         return tuple(names), tuple(bounds), np.stack(found, axis=1)
 
     def classes(self) -> tuple[str, str]:
-        """The label's two values, the second the positive one.
+        """Return the label's two values, the second the positive one.
 
         Raises:
           InvalidParameter: no label was named, or it has not two values.
@@ -189,7 +196,7 @@ class Sheet:
         if not isinstance(kind, Labelled) or len(kind.labels) != 2:
             raise InvalidParameter(
                 f"label {self.label!r}: expected two stated labels (--set labels=COLUMN:NO|YES),"
-                " found another number or bounds"
+                f" got {_described(kind)}"
             )
         return kind.labels[0], kind.labels[1]
 
@@ -213,7 +220,7 @@ class Sheet:
 
 
 def _float(cell: object) -> float:
-    """The number in a cell, infinite where a float cannot be so large; NaN where there is none."""
+    """Parse a cell's number: infinite if a float cannot be so large; NaN if there is none."""
     ratio = exact_ratio(cell)
     if ratio is None:
         return nan

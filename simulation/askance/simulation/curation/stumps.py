@@ -1,4 +1,4 @@
-"""Decision stumps over a sheet's features, and their text."""
+"""Decision stumps over a data set's features, and their text."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ ERROR_NOTE = "how often it errs is not released: measuring it on these rows woul
 
 
 def stumps_of(bounds: Sequence[Numeric], cuts: int) -> Stumps:
-    """`cuts` cuts of each feature; a feature of 0 and 1 has one."""
+    """Make `cuts` cuts of each feature; a feature of 0 and 1 has one."""
     return Stumps(
         [even_cuts(float(one.low), float(one.high), 1 if one.is_bit else cuts) for one in bounds]
     )
 
 
 def told(stump: Stump, names: Sequence[str], classes: tuple[str, str]) -> dict[str, Any]:
-    """{"feature", "cut", "above", "below"}, with names."""
+    """Return {"feature", "cut", "above", "below"}, with names."""
     above, below = (classes[1], classes[0]) if stump.sign == 1 else classes
     return {"feature": names[stump.feature], "cut": stump.cut, "above": above, "below": below}
 
 
 def line(one: dict[str, Any]) -> str:
-    """In words."""
+    """Format the stump in words."""
     return f"{one['above']} where {one['feature']} >= {shown(one['cut'])}, else {one['below']}"

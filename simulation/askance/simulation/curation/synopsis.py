@@ -22,7 +22,7 @@ _SHOWN = 10
 
 
 def curate(request: Request) -> Curated:
-    """Releases rows of labels, drawn from a distribution that was fitted to private marginals.
+    """Release rows of labels, drawn from a distribution that was fitted to private marginals.
 
     Privacy: epsilon-DP by MWEM, (epsilon, delta)-DP by Gaussian answers and a fit; drawing rows of
     it costs nothing more.

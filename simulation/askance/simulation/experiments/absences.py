@@ -1,4 +1,4 @@
-"""Who had no answer to give: not seen by an aggregator, but a reader of a simulation must know."""
+"""Missing answers: an aggregator does not see them, but a simulation's reader must know of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST = 5  # notes; a learner may have asked thousands of questions
 
 
 def absences(transcript: Transcript, population: Population) -> tuple[str, ...]:
-    """A line for each question that some users have no value for, and what those count as."""
+    """List, per question, the number of users without a value, and their default."""
     notes = []
     for query in _asked(transcript, population):
         absent = _absent(query, population)
@@ -32,7 +32,7 @@ def absences(transcript: Transcript, population: Population) -> tuple[str, ...]:
 
 
 def _asked(transcript: Transcript, population: Population) -> Iterator[Query]:
-    """Every question once, by the fields that it is about."""
+    """Generate every question once, by its fields."""
     seen: set[frozenset[str]] = set()
     for event in transcript.recorded:
         if not isinstance(event, Asked):
@@ -56,7 +56,7 @@ def _absent(query: Query, population: Population) -> int:
 
 
 def _default(query: Query) -> str:
-    """The public default of a question, in its own terms."""
+    """Return the public default of a question, in its own terms."""
     match query.kind:
         case QueryKind.CATEGORY:
             name = query.cell_names[query.default]

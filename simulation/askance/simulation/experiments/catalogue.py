@@ -18,7 +18,7 @@ from askance.simulation.seeds import Seed
 
 _HELD_OUT = Fraction(1, 5)  # of a file's rows, for learners that are judged by such rows
 
-# Who a learner meets when nobody says otherwise.
+# The population of a learner by default.
 _HOME = {
     "masked-parity": "masked-parity",
     "conjunctions": "conjunctions",
@@ -67,17 +67,21 @@ def named(
     randomizer: str = BEST,
     waves: int = 1,
 ) -> Named:
-    """The study of a learner by its name.
+    """Make the study of a learner by its name.
 
     Args:
+      learner: the learner's name.
+      epsilon: nats per user.
+      beta: failure probability.
       delta: at which charges are composed, for the result; None: they are summed only.
       users: how many; None with `data`: one a row. A learner whose error is measured on rows of
-        which nobody was asked leaves a fifth of the rows out.
+        which no user was asked leaves a fifth of the rows out.
       settings: text by name, for the learner and for a generated population; a rate by the name of
         one of `CHANGES`, for any population.
       population: a generated population's name; None: the learner's own.
-      data: a CSV or Parquet file instead, its schema from the TOML file `schema` or inferred,
-        `label` what is to be predicted.
+      data: a CSV or Parquet file instead.
+      schema: a TOML file with the schema of `data`; None: inferred.
+      label: the column of `data` that is to be predicted; None: the schema's.
       randomizer: which one answers, by its name in `DESIGNS`.
       waves: in how many parts the users of a round are asked, see `Study`.
 
@@ -126,7 +130,7 @@ def named(
 def _generated(
     learner: str, population: str | None, users: int | None, given: dict[str, str]
 ) -> Callable[[Seed], Population]:
-    """The maker of a generated population; takes its own settings out of `given`."""
+    """Return the maker of a generated population; takes its own settings out of `given`."""
     name = population or _HOME.get(learner)
     if name is None:
         raise InvalidParameter(f"{learner}: expected a population or a data file, found neither")

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from askance.aggregator.families import best_for, k_ary_response, linear_hashing, subset_selection
+from askance.aggregator.names import unknown_name
 from askance.aggregator.planning import Design
-from askance.client.errors import InvalidParameter
 
 BEST = "best"
 DESIGNS: Mapping[str, Design] = MappingProxyType(
@@ -18,15 +18,15 @@ DESIGNS: Mapping[str, Design] = MappingProxyType(
         "linear-hashing": linear_hashing,
     }
 )
-"""By name; "best" is what a study has when nobody says otherwise."""
+"""Designs by name; "best" is a study's default."""
 
 
 def design(name: str) -> Design:
-    """The design of that name.
+    """Return the design of that name.
 
     Raises:
       InvalidParameter: there is none.
     """
     if name not in DESIGNS:
-        raise InvalidParameter(f"randomizer: expected one of {', '.join(DESIGNS)}, found {name!r}")
+        raise unknown_name("randomizer", name, DESIGNS)
     return DESIGNS[name]

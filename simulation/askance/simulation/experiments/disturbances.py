@@ -1,4 +1,4 @@
-"""Who stayed away, who lied and what went wrong: a result must say so."""
+"""Disturbances of a run: absences, lies and faults, which a result must report."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from askance.simulation.populations import Population
 from askance.simulation.seeds import Seed
 
 MakeBehaviour = Callable[[Seed], Behaviour]
-"""From a trial's seed, who stays away and who lies (see `Misbehaviour`)."""
+"""Maker of a trial's absences and lies, from its seed (see `Misbehaviour`)."""
 
 MakeFates = Callable[[Seed], Fates]
-"""From a trial's seed, what goes wrong on the way (see `Faults`)."""
+"""Maker of a trial's faults, from its seed (see `Faults`)."""
 
 _CHUNK = 1 << 16
 _MOST = 5  # rounds that have a line each
 
 
 def check_disturbed(fleet: str | FleetMaker, faults: MakeFates | None) -> None:
-    """Refuses faults where there is no way for them to happen.
+    """Refuse faults on a fleet without a network.
 
     Raises:
       InvalidParameter: another fleet than the one over gRPC.
@@ -41,7 +41,7 @@ def check_disturbed(fleet: str | FleetMaker, faults: MakeFates | None) -> None:
 def disturbed(
     fleet: str | FleetMaker, faults: MakeFates | None, seed: Seed, witness: Witness
 ) -> FleetMaker:
-    """The fleet, with what goes wrong in it.
+    """Return the fleet, with what goes wrong in it.
 
     Raises:
       InvalidParameter: see `check_disturbed`.
@@ -55,21 +55,19 @@ def disturbed(
 
 
 def stayed_away(outcome: Outcome[object]) -> tuple[str, ...]:
-    """A line for each round that somebody was not there for."""
+    """List, per round, the users that were absent."""
     notes = []
     for number, tallies in enumerate(outcome.tallies):
         asked = sum(tally.asked for tally in tallies)
         came = sum(tally.answered + sum(n for _, n in tally.refusals) for tally in tallies)
         if came < asked:
-            notes.append(
-                f"round {number}: of {asked:,} requests {asked - came:,} found nobody there"
-            )
+            notes.append(f"round {number}: of {asked:,} requests {asked - came:,} found no device")
     more = len(notes) - _MOST
     return (*notes[:_MOST], f"and so in {more:,} more rounds") if more > 0 else tuple(notes)
 
 
 def lied(behaviour: Behaviour, population: Population) -> tuple[str, ...]:
-    """How many users lie, if any may: then no interval and no error bound holds."""
+    """Report the number of lying users; if any may lie, no interval and no error bound holds."""
     if not behaviour.lies:
         return ()
     liars = 0
@@ -84,7 +82,7 @@ def lied(behaviour: Behaviour, population: Population) -> tuple[str, ...]:
 
 
 def went_wrong(faults: MakeFates | None, witness: Witness) -> tuple[str, ...]:
-    """What went wrong, and that it did no harm."""
+    """Report the faults that took effect, and that they changed no result."""
     if faults is None:
         return ()
     return (f"faults: {witness.told()}; each report was counted once, and a replay agrees",)

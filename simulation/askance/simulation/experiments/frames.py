@@ -10,7 +10,7 @@ from askance.client.errors import InvalidParameter
 
 
 def flat(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows with the same names in the same order; `settings` becomes `settings.NAME`.
+    """Return rows with the same names in the same order; `settings` becomes `settings.NAME`.
 
     Text that is a number in every row that has it becomes one.
     """
@@ -24,7 +24,7 @@ def flat(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def to_arrow(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """A `pyarrow.Table`, a column a name; values of several kinds in one column become text.
+    """Return a `pyarrow.Table`, one column per name; a column of several kinds becomes text.
 
     Raises:
       InvalidParameter: pyarrow is not installed.
@@ -38,7 +38,7 @@ def to_arrow(rows: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def to_pandas(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """A `pandas.DataFrame`, a column a name.
+    """Return a `pandas.DataFrame`, one column per name.
 
     Raises:
       InvalidParameter: pandas or pyarrow is not installed.
@@ -73,7 +73,7 @@ def _numbers(values: list[Any]) -> list[Any]:
 
 
 def _of_one_kind(values: list[Any]) -> list[Any]:
-    """A column of a table has one type; whole numbers are among the others."""
+    """Return a column of a table has one type; whole numbers are among the others."""
     kinds = {type(value) for value in values if value is not None}
     if len(kinds) < 2:
         return values

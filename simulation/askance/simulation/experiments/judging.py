@@ -1,6 +1,6 @@
-"""How right a hypothesis is: against the law that made the population, or the people in it.
+"""Verdicts on a hypothesis: against the population's law, or against the users in it.
 
-What predicts is judged by rows of which nobody was asked, where the population has such.
+What predicts is judged by rows whose users were not asked, where the population has such.
 """
 
 from __future__ import annotations
@@ -51,8 +51,11 @@ _UNSEEN = 1 << 16  # rows to judge by: a share of them is off by 0.002 at most, 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether the hypothesis is the target (for estimates: all intervals cover the truth), its
-    error (see the learner's entry for what that measures), and the truth, where it is a number."""
+    """Verdict on a hypothesis: right or wrong, its error, and the truth if it is a number.
+
+    It is right if it is the target; for estimates, if all intervals cover the truth. The
+    learner's entry says what its error measures.
+    """
 
     success: bool | None
     error: float | None
@@ -61,7 +64,7 @@ class Verdict:
 
 @singledispatch
 def judge(hypothesis: object, learner: Learner[Any], population: Population) -> Verdict:
-    """The verdict on a hypothesis; one without a rule of its own is compared with the target.
+    """Judge a hypothesis; one without a rule of its own is compared with the target.
 
     A classifier's error is the share of rows that it gets wrong; it is the target, written in this
     way or another, if it gets none wrong.
@@ -79,7 +82,7 @@ def judge(hypothesis: object, learner: Learner[Any], population: Population) -> 
 
 @judge.register
 def _(hypothesis: MaskedParity, learner: Learner[Any], population: Population) -> Verdict:
-    """The share of the uniform domain that is labelled wrongly, exactly."""
+    """Return the share of the uniform domain that is labelled wrongly, exactly."""
     target = population.target
     if not isinstance(target, MaskedParity):
         return Verdict(None, None)
@@ -91,7 +94,7 @@ def _(hypothesis: MaskedParity, learner: Learner[Any], population: Population) -
 
 @judge.register
 def _(hypothesis: Conjunction, learner: Learner[Any], population: Population) -> Verdict:
-    """The share of uniform rows on which two conjunctions differ, exactly."""
+    """Return the share of uniform rows on which two conjunctions differ, exactly."""
     target = population.target
     if not isinstance(target, Conjunction):
         return Verdict(None, None)
@@ -122,7 +125,10 @@ def _(hypothesis: MeanEstimate, learner: Learner[Any], population: Population) -
 
 @judge.register
 def _(hypothesis: MeanVector, learner: Learner[Any], population: Population) -> Verdict:
-    """Of l2 the length of the error, right if within the radius; else the greatest error."""
+    """Judge an l2 mean by the length of its error, right if within the radius.
+
+    Else by the greatest.
+    """
     query = vector([population.schema[name] for name in hypothesis.fields])
     total = sum(query.evaluate_vector(columns).sum(axis=0) for columns in _chunks(population))
     truth = tuple((np.ldexp(total, -query.frac) / population.size).tolist())
@@ -135,7 +141,7 @@ def _(hypothesis: MeanVector, learner: Learner[Any], population: Population) -> 
 
 @judge.register
 def _(hypothesis: LinearModel, learner: Learner[Any], population: Population) -> Verdict:
-    """The mean squared error, as a part of the outcome's variance: 1 - R^2."""
+    """Return the mean squared error, as a part of the outcome's variance: 1 - R^2."""
     if population.unseen is None:
         return Verdict(None, None)
     rows = population.unseen(_UNSEEN)
@@ -150,7 +156,7 @@ def _(hypothesis: LinearModel, learner: Learner[Any], population: Population) ->
 
 @judge.register
 def _(hypothesis: PrincipalComponents, learner: Learner[Any], population: Population) -> Verdict:
-    """The variance that as many best directions hold beyond these, as a part of all."""
+    """Return the variance that as many best directions hold beyond these, as a part of all."""
     count = len(hypothesis.columns)
     sums, products = np.zeros(count), np.zeros((count, count))
     for columns in _chunks(population):
@@ -183,7 +189,7 @@ def _(hypothesis: Marginals, learner: Learner[Any], population: Population) -> V
 
 @judge.register
 def _(hypothesis: Quantiles, learner: Learner[Any], population: Population) -> Verdict:
-    """How far each level is from the ranks of its cell's ends; right if within tau."""
+    """Judge each level by its distance to the ranks of its cell's ends; right if within tau."""
     found = hypothesis.quantiles
     below, up_to = np.zeros(len(found)), np.zeros(len(found))
     kind = population.schema.fields[hypothesis.column]
@@ -206,7 +212,7 @@ def _(hypothesis: Quantiles, learner: Learner[Any], population: Population) -> V
 
 @judge.register
 def _(hypothesis: Ranges, learner: Learner[Any], population: Population) -> Verdict:
-    """All shares from the first cell up to another's end: of whole numbers, so that all is 1."""
+    """Judge shares from the first cell up to another's end: of whole numbers, so that all is 1."""
     if not isinstance(learner, NonAdaptive):
         return Verdict(None, None)
     cells = _counts(learner.batch.questions[-1].query, population)[:-1]
@@ -221,7 +227,7 @@ def _(hypothesis: Ranges, learner: Learner[Any], population: Population) -> Verd
 
 @judge.register
 def _(hypothesis: HeavyHitters, learner: Learner[Any], population: Population) -> Verdict:
-    """How far a share is on the wrong side of the threshold; right if by less than tau."""
+    """Judge shares by their distance on the wrong side of the threshold; right if below tau."""
     shares = census(hypothesis.column, population)
     found = {item.value for item in hypothesis.found}
     threshold = hypothesis.threshold
@@ -236,7 +242,7 @@ def _(hypothesis: HeavyHitters, learner: Learner[Any], population: Population) -
 def _(
     hypothesis: Clusters | GaussianMixture, learner: Learner[Any], population: Population
 ) -> Verdict:
-    """The mean squared distance of a row to the centre it is given, over that to the mean row."""
+    """Compute the mean squared distance of rows to their centres, over that to the mean row."""
     if population.unseen is None:
         return Verdict(None, None)
     rows = population.unseen(_UNSEEN)
@@ -249,9 +255,12 @@ def _(
 def judge_sample(
     hypothesis: MeanEstimate, learner: Learner[Any], population: Population, cohort: Cohort
 ) -> Verdict:
-    """The verdict on an estimate of a sample's mean: against those who were asked.
+    """Judge an estimate of a sample's mean against the users who were asked.
 
     Args:
+        hypothesis: estimate.
+        learner: learner.
+        population: users and their records.
         cohort: they, if all of them answered.
     """
     query = _query(learner, QueryKind.REAL)
@@ -266,7 +275,7 @@ def judge_sample(
 
 
 def census(column: str, population: Population) -> dict[str | int, Fraction]:
-    """The share of every value that somebody has, as `heavy_hitters` names values."""
+    """Compute the share of every value that occurs, under `heavy_hitters`'s names."""
     domain = Domain(population.schema, column)
     counts: Counter[str | int] = Counter()
     for columns in _chunks(population):
@@ -281,7 +290,7 @@ def census(column: str, population: Population) -> dict[str | int, Fraction]:
 def _wrong_share(
     hypothesis: Classifier, population: Population, rows: EncodedColumns
 ) -> float | None:
-    """The part of the rows with a label that get another one; None where no row has one."""
+    """Return the part of the rows with a label that get another one; None where no row has one."""
     kind = population.schema.fields[hypothesis.label]
     labels, present = np.asarray(rows.values[hypothesis.label]), rows.present[hypothesis.label]
     classes: Sequence[Any] = hypothesis.classes_.tolist()
@@ -316,7 +325,7 @@ def _covers(
 
 
 def _query(learner: Learner[Any], *kinds: QueryKind) -> Query | None:
-    """The one question that an estimate answers; None where it was reached in another way."""
+    """Return the question that an estimate answers; None if it was reached in another way."""
     if not isinstance(learner, NonAdaptive) or len(learner.batch.questions) != 1:
         return None
     query = learner.batch.questions[0].query
@@ -324,7 +333,7 @@ def _query(learner: Learner[Any], *kinds: QueryKind) -> Query | None:
 
 
 def _values(query: Query, population: Population) -> Iterator[NDArray[np.int64]]:
-    """What every user's exact answer would be, chunk by chunk."""
+    """Generate every user's exact answer, chunk by chunk."""
     for columns in _chunks(population):
         yield np.asarray(query.evaluate(columns))
 

@@ -22,8 +22,9 @@ class RoundTaken:
     """A round as it was carried out.
 
     Args:
-      queries: how many questions it had; users: who were asked.
-      answers: the reports that came, one a user and question asked of that user.
+      queries: how many questions it had.
+      users: who were asked.
+      answers: the reports that came, one per user and question asked of that user.
       tau: the least tolerance among its questions.
       nano_nats: what it charged a user at most.
     """
@@ -38,7 +39,7 @@ class RoundTaken:
 def rounds_taken(
     plans: Sequence[RoundPlan], tallies: Sequence[Sequence[Tally]]
 ) -> tuple[RoundTaken, ...]:
-    """What became of each round's plan."""
+    """Summarize the outcome of each round's plan."""
     return tuple(
         RoundTaken(
             plan.queries,
@@ -52,7 +53,7 @@ def rounds_taken(
 
 
 def rows_of(simulation: Simulation) -> list[dict[str, Any]]:
-    """A row a trial: what was found, how right it is, what it took."""
+    """Return a row per trial: its hypothesis, error and costs."""
     return [
         {
             "trial": number,
@@ -78,7 +79,7 @@ def rows_of(simulation: Simulation) -> list[dict[str, Any]]:
 
 
 def estimates(hypothesis: Any, name: str) -> dict[str, Any] | None:
-    """The estimates in a hypothesis's JSON, by cell; a lone one is called `name`; None: no such."""
+    """Return a hypothesis's estimates by cell; a lone one is named `name`; None: none."""
     means = hypothesis.get("means") if isinstance(hypothesis, dict) else None
     for cells in ({name: hypothesis}, hypothesis, means):  # a number's, shares, a vector's
         if isinstance(cells, dict) and all(map(_is_estimate, cells.values())):
@@ -87,12 +88,12 @@ def estimates(hypothesis: Any, name: str) -> dict[str, Any] | None:
 
 
 def _is_estimate(item: Any) -> bool:
-    """Told by its number: a cell may be called "estimate", too."""
+    """Return whether an item is an estimate, by its number; a cell may be named "estimate", too."""
     return isinstance(item, dict) and isinstance(item.get("estimate"), float)
 
 
 def write_rows(rows: Sequence[dict[str, Any]], path: Path) -> None:
-    """Writes rows to a .jsonl or .parquet file, whole or not at all.
+    """Write rows to a .jsonl or .parquet file, whole or not at all.
 
     Raises:
       InvalidParameter: another suffix.

@@ -62,7 +62,7 @@ _LIFETIME_S = 365 * 86_400
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One run of a study and what became of it."""
+    """Run of a study and its outcome."""
 
     outcome: Outcome[Any]
     verdict: Verdict
@@ -75,7 +75,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class EpsilonSpent:
-    """Nats spent a user: the most by anybody, and the mean over all.
+    """Nats spent per user: the maximum, and the mean over all users.
 
     Args:
       delta: as the study states it, or None.
@@ -88,7 +88,7 @@ class EpsilonSpent:
     at_delta: float | None = None
 
     def to_json(self) -> dict[str, float]:
-        """What there is of it."""
+        """Return the available figures as JSON."""
         found = {"max": self.max, "mean": self.mean}
         if self.delta is not None and self.at_delta is not None:
             found |= {"delta": self.delta, "at_delta": self.at_delta}
@@ -107,7 +107,7 @@ class Simulation:
 
     @property
     def hypothesis(self) -> Any:
-        """What trial 0 found."""
+        """Hypothesis of trial 0."""
         return self.trials[0].outcome.hypothesis
 
     @property
@@ -117,16 +117,17 @@ class Simulation:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of trial 0 must know besides its numbers."""
+        """Notes that a reader of trial 0 must know besides its numbers."""
         first = self.trials[0]
-        silent = ("nobody answered: the hypothesis is empty",) if not first.outcome.answers else ()
+        silent = ("no user answered: the hypothesis is empty",) if not first.outcome.answers else ()
         people = first.population
         return (*silent, *first.notes, *people.notes, *absences(first.transcript, people))
 
     @property
     def epsilon_spent(self) -> EpsilonSpent:
-        """What the devices' ledgers say, over all users and trials; at a delta by what was asked,
-        if that is less.
+        """Epsilon that the devices' ledgers record, over all users and trials.
+
+        At a delta, it is the sum of what was asked, if that is less.
         """
         spent = [trial.outcome.spending for trial in self.trials]
         users = self.trials[0].population.size
@@ -148,34 +149,34 @@ class Simulation:
 
     @property
     def successes(self) -> int | None:
-        """How many trials found the target; None where there is none to find."""
+        """Number of trials that found the target; None if there is no target."""
         verdicts = [trial.verdict.success for trial in self.trials]
         return None if None in verdicts else sum(bool(verdict) for verdict in verdicts)
 
     def write(self, path: str | Path) -> None:
-        """Writes a row a trial to a .jsonl or .parquet file."""
+        """Write one row per trial to a .jsonl or .parquet file."""
         write_rows(rows_of(self), Path(path))
 
     def to_arrow(self) -> Any:
-        """A `pyarrow.Table`, a row a trial."""
+        """Return a `pyarrow.Table`, one row per trial."""
         return to_arrow(rows_of(self))
 
     def to_pandas(self) -> Any:
-        """A `pandas.DataFrame`, a row a trial."""
+        """Return a `pandas.DataFrame`, one row per trial."""
         return to_pandas(rows_of(self))
 
     def picture(self, kind: str = "result") -> Picture:
-        """The "result", the users' "spending", or the study's "rounds" (see `plots.picture`)."""
+        """Draw the "result", the users' "spending", or the "rounds" (see `plots.picture`)."""
         from askance.simulation.experiments.plots import picture
 
         return picture(self, kind)
 
     def plot(self, path: str | Path, kind: str = "result") -> None:
-        """Writes `picture` to a .png or .svg file."""
+        """Write `picture` to a .png or .svg file."""
         self.picture(kind).save(path)
 
     def to_json(self) -> dict[str, Any]:
-        """The result as the command line prints it; counts and details are trial 0's."""
+        """Return the result as the command line prints it; counts and details are trial 0's."""
         first = self.trials[0].outcome
         errors = [t.verdict.error for t in self.trials if t.verdict.error is not None]
         users = self.trials[0].population.size
@@ -225,25 +226,26 @@ def simulate(
     progress: Progress | None = None,
     watch: Callable[[int, RoundPlan], None] | None = None,
 ) -> Simulation:
-    """Runs a study on simulated users.
+    """Run a study on simulated users.
 
     Privacy: each device spends at most the study's epsilon, by its own ledger; the only difference
       to deployment is where coins come from.
+
     Args:
       study: the study, or how to make it for a population.
       people: the users; or how to make them from a seed, anew for each trial.
       fleet: "objects", "grpc", "columns" or "ray"; transcripts are the same.
       seed: trial t runs on a seed derived from (seed, t).
       trials: how many.
-      workers: of the fleets "columns" (threads) and "ray" (tasks at a time); None: one a core. It
+      workers: of the fleets "columns" (threads) and "ray" (tasks at a time); None: one per core. It
         changes no transcript.
       cluster: the address of the Ray cluster that the fleet "ray" joins, as `ray.init` takes it;
         None: it starts a Ray of its own on this machine.
-      behaviour: who stays away and who lies (`Misbehaviour`); None: nobody.
+      behaviour: absent and lying devices (`Misbehaviour`); None: no such device.
       faults: what goes wrong between devices and the service (`Faults`), on the fleet "grpc" only;
         it changes no transcript. None: nothing.
-      progress: told how many more reports have come in.
-      watch: told of each round's plan as it opens.
+      progress: called with the number of new reports.
+      watch: called with each round's plan as it opens.
 
     Raises:
       PlanRefused: too few users or too little epsilon; no user was asked.
@@ -293,7 +295,7 @@ def run_trial(
     progress: Progress | None = None,
     watch: Callable[[int, RoundPlan], None] | None = None,
 ) -> Trial:
-    """One trial: keys, coins, cohorts, devices and what they do wrong from `seed`."""
+    """Run one trial: keys, coins, cohorts, devices and their disturbances derive from `seed`."""
     began = time.perf_counter()
     witness = Witness()
     maker = disturbed(fleet, faults, seed, witness)
@@ -332,12 +334,13 @@ def run_trial(
 def local_oracle(
     study: Study, population: Population, *, fleet: str | FleetMaker, seed: Seed
 ) -> Iterator[LocalOracle]:
-    """Simulated users as an oracle: `learn(study.learner, oracle)` is what a session does.
+    """Make an oracle of simulated users: a session does `learn(study.learner, oracle)`.
 
     Args:
-      study: says what is asked of whom; its plan is what the oracle's rounds follow.
+      study: questions and their users; the oracle's rounds follow its plan.
       population: the users, each with a device.
-      fleet, seed: as of `run_trial`.
+      fleet: as of `run_trial`.
+      seed: as of `run_trial`.
 
     Raises:
       PlanRefused: too few users or too little epsilon; no user was asked.
@@ -359,7 +362,7 @@ def _session(
     progress: Progress | None = None,
     watch: Callable[[int, RoundPlan], None] | None = None,
 ) -> Iterator[Session[Any]]:
-    """A session with its fleet open."""
+    """Open a session with its fleet."""
     if study.schema.digest != population.schema.digest:
         raise InvalidParameter(
             f"study: expected the schema of the population, {population.schema.name!r},"
@@ -385,7 +388,7 @@ def _session(
 def _judged(
     outcome: Outcome[Any], study: Study, population: Population, transcript: Transcript
 ) -> Verdict:
-    """The verdict; what nobody answered is no success, however wide its intervals.
+    """Return the verdict; a run without any answer is no success, however wide its intervals.
 
     What is said of a sample is held against those who were asked; where some of them did not
     answer, the tallies do not tell who is meant.
@@ -403,7 +406,7 @@ def _judged(
 
 
 def peak_memory_mb() -> float:
-    """The most memory that this process, and the largest of its children, ever held."""
+    """Return the peak memory of this process, plus that of its largest child."""
     unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss counts bytes there, KiB elsewhere
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss

@@ -52,10 +52,10 @@ FAMILIES: dict[str, Maker] = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One randomizer at one epsilon.
+    """Check of one randomizer at one epsilon.
 
     `holds`: its exact loss is at most epsilon, and no more than it charges. `tight`: and within one
-    part in 10^9 of epsilon. `refused`: it says it cannot be made at this epsilon.
+    part in 10^9 of epsilon. `refused`: it cannot be made at this epsilon.
     """
 
     randomizer: str
@@ -67,7 +67,7 @@ class Check:
     refused: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As the command line prints it."""
+        """Return the check as JSON, as the command line prints it."""
         return {
             "randomizer": self.randomizer,
             "epsilon": self.nano_budget / 10**9,
@@ -80,7 +80,7 @@ class Check:
 
 
 def verify(epsilons: Iterable[Epsilon] = DEFAULT_EPSILONS) -> Iterator[Check]:
-    """Checks every family at every epsilon."""
+    """Check every family at every epsilon."""
     for epsilon in epsilons:
         nano = parse_epsilon(epsilon if not isinstance(epsilon, float) else str(epsilon))
         for name, make in FAMILIES.items():
@@ -106,7 +106,7 @@ def _check(name: str, make: Maker, nano: int) -> Check:
 
 
 def _recount(randomizer: Randomizer) -> Fraction | None:
-    """The loss's ratio from the probabilities of all reports; None for too many to list.
+    """Compute the loss's ratio from all reports' probabilities; None if they are too many.
 
     Raises:
       AssertionError: a level's probabilities do not sum to one: the randomizer is broken.
@@ -126,6 +126,6 @@ def _recount(randomizer: Randomizer) -> Fraction | None:
 
 
 def _log(ratio: Fraction) -> float:
-    """ln to the nearest float, for people; by way of enough digits, so that it is not above eps."""
+    """Compute ln to the nearest float, from enough digits that it is not above eps."""
     with localcontext(prec=_DIGITS):
         return float((Decimal(ratio.numerator) / Decimal(ratio.denominator)).ln())

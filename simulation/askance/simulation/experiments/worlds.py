@@ -85,7 +85,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "ridge-regression": {"d": "1", "tau": "1/4"},
     }
 )
-"""What a learner and its people are given; others have their defaults."""
+"""Settings of learners and their populations; others have their defaults."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,12 +97,12 @@ class World:
     rows: EncodedColumns
 
     def drawn(self, seed: int) -> Callable[[int], EncodedColumns]:
-        """Fresh rows of the distribution."""
+        """Return a sampler of fresh rows of the distribution."""
         rng = np.random.default_rng(seed)
         return lambda count: self.rows.take(rng.integers(0, len(self.rows), count))
 
     def exact(self) -> ExactOracle:
-        """The expectations over its rows."""
+        """Compute the expectations over its rows."""
         return ExactOracle(self.people.schema, self.rows)
 
     @property
@@ -115,7 +115,7 @@ class World:
 
 @cache
 def world(name: str) -> World:
-    """The world of the learner of that name."""
+    """Return the world of the learner of that name."""
     made = named(name, epsilon=1, users=ROWS, settings=SETTINGS.get(name, {}))
     people = made.people(Seed.of(3))
     rows = people.columns(0, ROWS)
@@ -126,7 +126,7 @@ def world(name: str) -> World:
 
 
 def _noisy(of: World) -> Oracle:
-    """Rows of which one in ten has the other label."""
+    """Return rows of which one in ten has the other label."""
     label, draw, rng = of.label, of.drawn(5), np.random.default_rng(6)
     if label is None:
         raise InvalidParameter(f"{of.learner.name}: expected a label of two values, found none")
@@ -140,7 +140,7 @@ def _noisy(of: World) -> Oracle:
 
 
 def _local(fleet: str) -> Opened:
-    """As many devices as the plan needs."""
+    """Make a fleet with as many devices as the plan needs."""
 
     @contextmanager
     def opened(of: World) -> Iterator[Oracle]:
@@ -179,4 +179,4 @@ ORACLES: Mapping[str, Opened] = MappingProxyType(
         "local, columns": _local("columns"),
     }
 )
-"""By name; "noisy labels" needs a world with a label of two values."""
+"""Oracles by name; "noisy labels" needs a world with a label of two values."""

@@ -1,12 +1,12 @@
-"""Faults: what goes wrong between devices and their aggregator, and what holds all the same.
+"""Faults between devices and their aggregator, and the invariants that hold under them.
 
-`faults` says what happens to which exchange: by rates and a seed, or one by one; `mortality` is a
-process that dies at a write; `unlucky` is a device over a real connection to which all this
-happens; `invariants` is what must hold afterwards, however it went.
+`faults` assigns faults to exchanges, by rates and a seed, or one by one; `mortality` is a process
+that dies at a write; `unlucky` is a device over a real connection with these faults; `invariants`
+checks what must hold after any of them.
 
 Theory of operation: a report is durable, charge and all, before it leaves; it is sent again, the
 same bytes, until it is acknowledged; the aggregator acknowledges what is durable, and counts it
-once. So whatever is lost, doubled, overtaken or killed, the round closes with everybody's report,
+once. So whatever is lost, doubled, overtaken or killed, the round closes with all users' reports,
 and the transcript is the one that it would have been.
 """
 

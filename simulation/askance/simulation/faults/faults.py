@@ -1,4 +1,4 @@
-"""What goes wrong between devices and their aggregator, by rates and a seed, or one by one."""
+"""Faults between devices and their aggregator, drawn by rates and a seed, or chosen one by one."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from fractions import Fraction
 from typing import Protocol
 
 from askance.aggregator.learners.rationals import Rational, rational
+from askance.aggregator.names import unknown_name
 from askance.client.errors import InvalidParameter
 from askance.simulation.coins import keystream
 from askance.simulation.seeds import Seed
 
 _LEAST_PASSING = Fraction(1, 10)
-_PER_DEVICE = 1 << 20  # exchanges whose fates are drawn apart from the next device's
+_PER_DEVICE = 1 << 20  # exchanges per device: each device draws its faults from its own words
 
 
 class Fault(Enum):
-    """What becomes of one exchange: something that a device says, and what it hears next."""
+    """Outcome of one exchange: a device's message and the aggregator's reply."""
 
     NONE = "passes"
     LOST_REQUEST = "lost on the way there"
@@ -32,20 +33,20 @@ class Fault(Enum):
 
 
 class Fates(Protocol):
-    """What becomes of each exchange of each device."""
+    """Schedule of faults: the fault of each exchange of each device."""
 
     def fate(self, ordinal: int, exchange: int) -> Fault:
-        """Of the device's exchange of this number, over all its lives; a pure function."""
+        """Return the fault of the device's exchange of this number, over all its lives; pure."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """How much goes wrong; called with a seed, what.
+    """Rates of faults; called with a seed, the fault of each exchange.
 
     An exchange has at most one fault. A lost one is lost on either way, a crash falls before the
-    commit, after it, or after the report was sent, each alike often. Everybody comes back and tries
-    again until it is acknowledged, so that faults change no transcript.
+    commit, after it, or after the report was sent, each alike often. Every device comes back and
+    tries again until it is acknowledged, so that faults change no transcript.
 
     Args:
       lost, duplicate, reorder, slow, crash: chances an exchange.
@@ -77,7 +78,7 @@ class Faults:
             )
 
     def __call__(self, seed: Seed) -> Fates:
-        """What becomes of which exchange."""
+        """Return the schedule of faults that the seed gives."""
         return _Drawn(self._shares(), seed)
 
     def _shares(self) -> tuple[tuple[Fault, Fraction], ...]:
@@ -95,7 +96,7 @@ class Faults:
 
     @classmethod
     def named(cls, chances: Mapping[str, Rational]) -> Faults:
-        """From chances by name, as a person gives them.
+        """Make faults from chances by name.
 
         Raises:
           InvalidParameter: a name that there is none of.
@@ -103,15 +104,13 @@ class Faults:
         known = [one.name for one in fields(cls)]
         for name in chances:
             if name not in known:
-                raise InvalidParameter(
-                    f"faults: expected one of {', '.join(known)}, found {name!r}"
-                )
+                raise unknown_name("faults", name, known)
         return cls(**chances)
 
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """Fates by chance: a word an exchange, by random access."""
+    """Schedule of random faults: one word per exchange, by random access."""
 
     shares: tuple[tuple[Fault, Fraction], ...]
     seed: Seed
@@ -133,9 +132,9 @@ class Script:
     faults: Mapping[tuple[int, int], Fault] = field(default_factory=dict)
 
     def __call__(self, seed: Seed) -> Fates:
-        """Itself: nothing here is left to chance."""
+        """Return itself: no fault is left to chance."""
         return self
 
     def fate(self, ordinal: int, exchange: int) -> Fault:
-        """As chosen."""
+        """Return the chosen fault."""
         return self.faults.get((ordinal, exchange), Fault.NONE)

@@ -1,4 +1,4 @@
-"""What holds whatever went wrong, told from what is durable and from what was said.
+"""Invariants under faults, checked on what is durable and on what devices received.
 
 No report is counted twice; no device is past its budget, or charged twice for a request; an answer
 is that of the reports that arrived, which are the devices' own, byte for byte; and the transcript
@@ -35,12 +35,12 @@ class BrokenInvariant(AskanceError):
 def check_store(
     store: Store, ledger: Callable[[int], Ledger], accepted: Mapping[tuple[int, bytes], int]
 ) -> None:
-    """Everything about the studies of a store and the ledgers of those who answered.
+    """Check all invariants of a store's studies and of the ledgers of devices that answered.
 
     Args:
       store: the aggregator's.
       ledger: of a user, by ordinal.
-      accepted: how often each device was told that its report to a request was accepted.
+      accepted: the number of acceptances that each device received, by request.
 
     Raises:
       BrokenInvariant: the first thing that does not hold.
@@ -62,7 +62,7 @@ def check_store(
 
 
 def check_accepted_once(accepted: Mapping[tuple[int, bytes], int]) -> None:
-    """A report is accepted once; every later delivery is a duplicate."""
+    """Check that each report is accepted once, and its later deliveries as duplicates."""
     for (ordinal, digest), times in accepted.items():
         if times > 1:
             raise _broken(f"device {ordinal}, request {digest.hex()[:8]}", "accepted once", times)
@@ -74,12 +74,13 @@ def check_charges(
     budgets: Mapping[bytes, int],
     refused: Collection[bytes] = (),
 ) -> None:
-    """Nobody is charged twice for a request, for one that was refused, or above a study's budget.
+    """Check that no device is charged twice, for a refusal, or above a study's budget.
 
     Args:
+      ordinal: the device's ordinal.
       history: the device's ledger.
       budgets: of the studies, by digest.
-      refused: the requests that the device has said no to, by digest.
+      refused: the digests of the requests that the device has refused.
     """
     requests: set[bytes] = set()
     spent: Counter[bytes] = Counter()
@@ -96,7 +97,7 @@ def check_charges(
 
 
 def check_counted(store: Store, group: AskedGroup, tally: Tally, schema: Schema) -> None:
-    """A closed round's tally is that of the stored reports, each once; none is in conflict."""
+    """Check that a closed round's tally counts the stored reports once, without conflict."""
     digest = digest_of(group.payload)
     where = f"request {digest.hex()[:8]}"
     if any(True for _ in store.evidence(digest)):
@@ -104,7 +105,7 @@ def check_counted(store: Store, group: AskedGroup, tally: Tally, schema: Schema)
     randomizer = decode_request(group.payload, schema).randomizer
     stored = list(store.reports(digest))
     if len({ordinal for ordinal, _ in stored}) < len(stored):
-        raise _broken(where, "one report a device", "more")
+        raise _broken(where, "one report per device", "more")
     outcomes = [decode_report(data).outcome for _, data in stored]
     symbols = [outcome for outcome in outcomes if isinstance(outcome, bytes)]
     refusals = Counter(one.reason for one in outcomes if isinstance(one, Refusal))
@@ -144,7 +145,7 @@ def check_same_bytes(
 
 
 def check_replay(session: Session[T], outcome: Outcome[T]) -> None:
-    """The transcript alone, and what is stored, lead to the same result again; nobody is asked.
+    """Check that the transcript and the stored reports lead to the same result, without any user.
 
     Raises:
       BrokenInvariant: to another one.
@@ -154,7 +155,7 @@ def check_replay(session: Session[T], outcome: Outcome[T]) -> None:
 
 
 def events(store: Store, study: bytes) -> tuple[dict[int, Asked], dict[int, Closed]]:
-    """What a study's transcript records as asked and as closed, by round."""
+    """Return a study's asked and closed rounds as its transcript records them, by number."""
     recorded = Transcript(store.log(study)).recorded
     asked = {event.round: event for event in recorded if isinstance(event, Asked)}
     closed = {event.round: event for event in recorded if isinstance(event, Closed)}
@@ -164,7 +165,7 @@ def events(store: Store, study: bytes) -> tuple[dict[int, Asked], dict[int, Clos
 
 
 def tallied(randomizer: Randomizer, symbols: list[bytes]) -> tuple[int, ...]:
-    """The tally of these symbols."""
+    """Compute the tally of these symbols."""
     sheet = np.frombuffer(b"".join(symbols), np.uint8).reshape(len(symbols), randomizer.width)
     return tuple(int(count) for count in family_of(randomizer).tally(sheet))
 

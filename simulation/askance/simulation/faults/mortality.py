@@ -1,4 +1,4 @@
-"""Things as one process has them: they die with it, at a write of one's choice."""
+"""Stores and ledgers of a process that dies at a chosen write."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ T = TypeVar("T")
 WRITES = frozenset(
     {"add_study", "open_round", "close_round", "append", "accept", "conclude", "commit"}
 )
-"""Of a store, a transcript and a ledger: what makes something durable."""
+"""Durable operations of a store, a transcript and a ledger."""
 
 
 class Life:
-    """How long a process lives: until it is killed, or until one of its writes.
+    """Lifetime of a process: until it is killed, or until one of its writes.
 
     A process that is dead reads and writes nothing; whatever waits for it gets an error.
     """
@@ -30,20 +30,22 @@ class Life:
         self._failing: dict[str, bool] = {}
 
     def end(self) -> None:
-        """Killed, here and now."""
+        """Kill the process now."""
         self.ended = True
 
     def end_at(self, writes: int, *, kept: bool) -> None:
-        """To be killed after so many writes and at the next, before or after it is durable."""
+        """Kill the process after that many writes, at the next, before or after it is durable."""
         self._writes, self._kept = writes, kept
 
     def fail_at(self, write: str, *, kept: bool) -> None:
-        """The disk is to fail at the next write of this kind, before or after it is durable; the
-        process lives on."""
+        """Make the disk fail at the next write of this kind, before or after it is durable.
+
+        The process lives on.
+        """
         self._failing[write] = kept
 
     def do(self, name: str, work: Callable[[], T]) -> T:
-        """An operation of the process on something durable."""
+        """Perform an operation of the process on something durable."""
         with self._lock:
             if self.ended:
                 raise StoreError("the process is dead")
@@ -63,7 +65,7 @@ class Life:
 
 
 class _Mortal:
-    """Passes everything on for as long as the process lives."""
+    """Proxy that forwards all operations while the process lives."""
 
     def __init__(self, thing: Any, life: Life) -> None:
         self._thing, self._life = thing, life
@@ -80,5 +82,5 @@ class _Mortal:
 
 
 def mortal(thing: T, life: Life) -> T:
-    """A store, transcript or ledger as a process with this life has it."""
+    """Wrap a store, transcript or ledger for a process with this lifetime."""
     return cast(T, _Mortal(thing, life))

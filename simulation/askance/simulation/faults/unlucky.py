@@ -1,7 +1,7 @@
-"""A device that things happen to: its process dies and starts again, its messages go astray.
+"""Device under faults: its process dies and restarts, its messages are lost, doubled or delayed.
 
-The connection is a real one; between it and the device's runtime stands a line that does to each
-exchange what its fate is. What outlives the process is the ledger, and what the network has kept.
+The connection is a real one; between it and the device's runtime stands a `Line` that applies to
+each exchange its fault. The ledger and the messages that the network has kept outlive the process.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ Boot = Callable[[int, Ledger], Device]
 
 
 class Line:
-    """One device's connection (what `DeviceRunner` uses of gRPC's channel) through all its lives.
+    """Connection of one device (what `DeviceRunner` uses of gRPC's channel) through all its lives.
 
     Args:
       ordinal: whose it is.
       channel: the real one.
       identity: the device's; what the network kept is delivered under it.
       fates: what becomes of its exchanges.
-      witness: told of what happened.
+      witness: records what happened.
     """
 
     def __init__(
@@ -65,53 +65,53 @@ class Line:
         self._held: list[bytes] = []
 
     def start(self) -> Life:
-        """The device starts: a new life, whose end may be near."""
+        """Start the device: a new life, which may end at the next commit."""
         self.life = Life()
         self._arm()
         return self.life
 
     def unary_unary(self, method: str) -> Any:
-        """CheckIn; nothing goes wrong with it."""
+        """Return the CheckIn method; it has no faults."""
         return self._channel.unary_unary(method)
 
     def stream_stream(self, method: str) -> Callable[..., Stream]:
-        """Participate."""
+        """Return the Participate method, with faults."""
         dial: Callable[..., Any] = self._channel.stream_stream(method)
         return lambda metadata: Stream(dial(metadata=metadata), self)
 
     def next_fate(self) -> Fault:
-        """What becomes of the exchange that begins now."""
+        """Return the fault of the exchange that begins now."""
         fate = self._fates.fate(self.ordinal, self._exchanges)
         self._exchanges += 1
         self._arm()
         return fate
 
     def happens(self, fault: Fault) -> None:
-        """A fault takes effect."""
+        """Record that a fault takes effect."""
         self.witness.happened[fault] += 1
 
     def kill(self, fault: Fault) -> StoreError:
-        """The process dies, now."""
+        """Kill the process now."""
         self._cause = fault
         self.life.end()
         return StoreError("the process is dead")
 
     def died(self) -> None:
-        """The process is dead, at a commit or by `kill`."""
+        """Record the death of the process, at a commit or by `kill`."""
         self.happens(self._cause)
 
     def keep(self, data: bytes) -> None:
-        """The network keeps a message."""
+        """Keep a message, for later delivery."""
         self._held.append(data)
 
     async def deliver_kept(self) -> None:
-        """What it kept arrives after all, the latest first."""
+        """Deliver the kept messages, the latest first."""
         held, self._held = self._held, []
         for data in reversed(held):
             await self.deliver(data)
 
     async def deliver(self, data: bytes) -> None:
-        """A message arrives by itself; the device hears nothing of it."""
+        """Deliver a message by itself; the device does not receive the reply."""
         metadata = device_metadata(self._identity)
         call: Any = self._channel.unary_unary(f"/{SERVICE}/CheckIn")
         with suppress(aio.AioRpcError):
@@ -119,7 +119,7 @@ class Line:
             self.witness.heard(self.ordinal, decode_response(answer).acks)
 
     def _arm(self) -> None:
-        """A process that is to die at its next commit will."""
+        """Arm the process's death at its next commit, if that is its next fault."""
         fate = self._fates.fate(self.ordinal, self._exchanges)
         if fate in _DYING:
             self._cause = fate
@@ -127,7 +127,7 @@ class Line:
 
 
 class Stream:
-    """One stream of a line."""
+    """Stream of a connection."""
 
     def __init__(self, call: Any, line: Line) -> None:
         self._call = call
@@ -140,7 +140,7 @@ class Stream:
         return await self._call.initial_metadata()
 
     async def write(self, data: bytes) -> None:
-        """The device says something; its fate befalls it."""
+        """Send the device's message, subject to its fault."""
         fate = self._line.next_fate()
         greeting, self._greeted = not self._greeted, True
         if fate in _AT_ONCE:
@@ -159,7 +159,7 @@ class Stream:
         await self._line.deliver_kept()
 
     async def read(self) -> Any:
-        """What the aggregator says next."""
+        """Receive the aggregator's next message."""
         data = await self._call.read()
         if isinstance(data, bytes):
             self._line.witness.heard(self._line.ordinal, decode_response(data).acks)
@@ -171,7 +171,7 @@ class Stream:
         return data
 
     def cancel(self) -> None:
-        """The device hangs up."""
+        """Close the stream from the device's side."""
         self._call.cancel()
 
     def _cut(self) -> aio.AioRpcError:
@@ -180,10 +180,12 @@ class Stream:
 
 
 class Unlucky:
-    """One device at work, whatever happens to it; after each death it starts anew.
+    """Device that runs under faults and restarts after each death.
 
     Args:
-      line: its connection; boot: makes its device on a ledger; ledger: what outlives it.
+      line: its connection.
+      boot: makes its device on a ledger.
+      ledger: what outlives it.
     """
 
     def __init__(self, line: Line, identity: Identity, boot: Boot, ledger: Ledger) -> None:
@@ -193,7 +195,7 @@ class Unlucky:
         self._ledger = ledger
 
     async def participate(self) -> None:
-        """Holds a stream open for ever, through deaths and restarts.
+        """Hold a stream open for ever, through deaths and restarts.
 
         Raises:
           StoreError: the ledger cannot be used, and not because the process died.

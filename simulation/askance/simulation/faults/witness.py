@@ -1,4 +1,4 @@
-"""What happened on the lines of a fleet."""
+"""Record of the faults on a fleet's connections."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from askance.simulation.faults.faults import Fault
 
 
 class Witness:
-    """Sees every fault that took effect, and what devices were told of their reports."""
+    """Recorder of every fault that took effect and of all acknowledgements to devices."""
 
     def __init__(self) -> None:
         self.happened: Counter[Fault] = Counter()
         self.accepted: Counter[tuple[int, bytes]] = Counter()
 
     def heard(self, ordinal: int, acks: Iterable[tuple[bytes, AckStatus]]) -> None:
-        """The aggregator said this to a device, whether it arrives or not."""
+        """Record acknowledgements sent to a device, whether or not they arrive."""
         for digest, status in acks:
             self.accepted[ordinal, digest] += status is AckStatus.ACCEPTED
 
     def told(self) -> str:
-        """In a line: how many of which."""
+        """Format the number of faults of each kind in one line."""
         found = [
             f"{self.happened[fault]:,} {fault.value}" for fault in Fault if self.happened[fault]
         ]

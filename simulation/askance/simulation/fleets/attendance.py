@@ -1,4 +1,4 @@
-"""Rounds that not everybody is there for: over when all who are there have answered."""
+"""Rounds with absent devices: closed when all present devices have answered."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _LOOK_AGAIN_S = 0.01  # until a round that has been opened is asked
 
 
 class Attendance(Silent):
-    """Closes a round when nobody is out any more but those who are not there.
+    """Observer that closes a round when only the absent devices have not answered.
 
-    To be told of what the service does (`service.Observer`), in its event loop.
+    It observes the service (`service.Observer`) in its event loop.
     """
 
     def __init__(self) -> None:
@@ -24,23 +24,23 @@ class Attendance(Silent):
         self._looking = False
 
     def expect(self, hub: Hub, study: bytes, away: int) -> None:
-        """Before a round of a study opens: so many of its answers will not come."""
+        """Set the number of answers that will not come, before a round of a study opens."""
         self._hub, self._study, self._away = hub, study, away
 
     def round_opened(self) -> None:
-        """Perhaps nobody is there at all."""
+        """Schedule a check, since all devices may be absent."""
         self._look_soon()
 
     def charged(self, nano_nats: int) -> None:
-        """An answer has come."""
+        """Schedule a check after an answer."""
         self._look_soon()
 
     def refused(self, reason: Reason) -> None:
-        """A refusal has come."""
+        """Schedule a check after a refusal."""
         self._look_soon()
 
     def _look_soon(self) -> None:
-        """After the report is counted, and once for all that are counted now."""
+        """Schedule one check, after the report and all others that are counted now."""
         if self._away and not self._looking:
             self._looking = True
             asyncio.get_running_loop().call_soon(self._look)

@@ -36,7 +36,7 @@ Counts = NDArray[np.int64]
 Ordinals = NDArray[np.int64]
 Which = NDArray[np.bool_]
 Answerers = Which | int
-"""Who of those asked answered; a number: all of so many."""
+"""Mask of the asked users who answered; a number: all of that many users."""
 Part = tuple[UserClass, Outcome | None]
 
 _BLOCK = 1 << 16  # words of coins that are drawn from together: they stay in the cache
@@ -47,21 +47,24 @@ _SPARSE = 8  # one user in so many or fewer: their coins are computed one by one
 
 
 class _Memory(local):
-    """What a thread uses again for the next chunk: to give memory back to the system and take it
-    again costs as much as half of what is computed in it, and a new cipher a twentieth."""
+    """Buffers that a thread uses again for the next chunk.
+
+    Returning memory to the system and taking it again costs half of the time that is computed
+    in it, and a new cipher a twentieth.
+    """
 
     def __init__(self) -> None:
         self._words: Words = np.empty(0, np.uint64)
         self._stream = Keystream(bytes(16), 0)
 
     def stream(self, key: bytes, first: int) -> Keystream:
-        """The keystream from this word on; where chunk follows on chunk it is there already."""
+        """Return the keystream from this word on, continued from the chunk before if possible."""
         if (self._stream.key, self._stream.next) != (key, first):
             self._stream = Keystream(key, first)
         return self._stream
 
     def words(self, users: int, count: int) -> Words:
-        """Shape (users, count); what was there before is lost."""
+        """Return a buffer of shape (users, count); its former content is lost."""
         if len(self._words) < users * count:
             self._words = np.empty(users * count, np.uint64)
         return self._words[: users * count].reshape(users, count)
@@ -72,13 +75,13 @@ _MEMORY = _Memory()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardResult:
-    """What came of a few chunks in a row.
+    """Result of a few consecutive chunks.
 
     Args:
       counts: a group's tally of their answers; None where none of their users was asked.
-      leaves: a group's leaves of the Merkle tree, one a chunk.
-      users: how many of their users say the same, to all that they were asked in the round; who is
-        away says nothing.
+      leaves: a group's leaves of the Merkle tree, one per chunk.
+      users: number of users by their responses to all that they were asked in the round; an absent
+        user has none.
     """
 
     counts: tuple[Counts | None, ...]
@@ -87,20 +90,22 @@ class ShardResult:
 
     @property
     def reports(self) -> int:
-        """How many answers and refusals came."""
+        """Number of answers and refusals."""
         return sum(len(said) * users for said, users in self.users.items())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkWork:
-    """All that the chunks of one round are computed from. It holds no lock, cipher or array a user,
-    and can be pickled if its population's functions can.
+    """Inputs that the chunks of one round are computed from.
+
+    It holds no lock, cipher or array per user, and can be pickled if its population's functions
+    can.
 
     Args:
-      population: whose answers.
-      behaviour: who lies, and what.
-      randomizers: one a group.
-      classes: who does what.
+      population: users.
+      behaviour: lying users, and their lies.
+      randomizers: one per group.
+      classes: partition of the users by their actions.
     """
 
     population: Population
@@ -110,13 +115,14 @@ class ChunkWork:
 
     @property
     def chunks(self) -> int:
-        """How many there are; they are numbered from 0."""
+        """Number of chunks; they are numbered from 0."""
         return -(-self.population.size // CHUNK)
 
     def shard(self, chunks: range, together: int = 1) -> ShardResult:
-        """What comes of the users 2^16 number and on, for each number of some in a row.
+        """Compute the result of consecutive chunks: users 2^16 number and on, for each number.
 
         Args:
+          chunks: consecutive chunk numbers.
           together: how many chunks are drawn at once; it changes how fast that is, nothing else.
             One stays in a core's cache; of threads that wait for each other's turn at the
             interpreter, those with more to do in between wait less.
@@ -155,7 +161,7 @@ class ChunkWork:
 
 
 class _GroupOfShard:
-    """What a group's users of a shard said, chunk by chunk.
+    """Answers of a group's users in a shard, chunk by chunk.
 
     The tally of a large alphabet takes long however few the reports: they are held until they are
     enough for it.
@@ -171,11 +177,11 @@ class _GroupOfShard:
         self._enough = min(_PER_LEVEL * randomizer.levels, _HELD // randomizer.width)
 
     def add(self, answered: Answerers, symbols: Symbols) -> None:
-        """Users who were asked, in ordinal order: who of them answered, and what."""
+        """Add users who were asked, in ordinal order: which of them answered, and their reports."""
         self._said.append((answered, symbols))
 
     def close(self, number: int) -> None:
-        """All of a chunk have been added."""
+        """Close a chunk, of which all users have been added."""
         said, self._said = self._said, []
         if not said:
             self.leaves.append(leaf(number))
@@ -192,7 +198,7 @@ class _GroupOfShard:
             self._tally()
 
     def counts(self) -> Counts | None:
-        """The tally of all that was said; None if nobody was asked."""
+        """Return the tally of all answers; None if no user was asked."""
         if self._held:
             self._tally()
         return self._counts
@@ -211,13 +217,12 @@ def _mask(answered: Answerers) -> Which:
 
 @lru_cache(maxsize=64)
 def _everybody(users: int) -> Packed:
-    """So many who answered, all of those asked."""
+    """Pack the mask of a group in which all users answered."""
     return packed_who(np.ones(users, np.bool_))
 
 
 class _Room:
-    """Users in a row, of a part of a chunk or of several; their columns as far as they are looked
-    at."""
+    """Consecutive users of a part of a chunk or of several chunks, with the columns in use."""
 
     def __init__(self, work: ChunkWork, start: int, stop: int, block: int) -> None:
         self._work = work
@@ -235,7 +240,7 @@ class _Room:
     def said(
         self, randomizer: Randomizer, parts: Sequence[Part]
     ) -> list[tuple[Answerers, Symbols]]:
-        """Who of a group answered, and what, in ordinal order, chunk by chunk."""
+        """Return a group's answering users and their reports, in ordinal order per chunk."""
         ((first, outcome), *others) = parts
         if not others and isinstance(outcome, Answered):
             symbols, rows = self._drawn(outcome.first, first), first.rows
@@ -258,7 +263,7 @@ class _Room:
         ]
 
     def _drawn(self, ask: Ask, alike: UserClass) -> Symbols:
-        """The reports of a class to a request, so many users at a time as stay in the cache."""
+        """Compute the reports of a class to a request, in blocks that stay in the cache."""
         people = self._columns(ask, alike)
         blocks = []
         for rows, words in self._coins(ask, alike):
@@ -274,7 +279,7 @@ class _Room:
         return np.arange(self.start, self.stop, dtype=np.int64)[alike.rows]
 
     def _lie(self, ask: Ask, ordinals: Ordinals, drawn: _Drawn, symbols: Symbols) -> None:
-        """What the liars say, in place of their reports."""
+        """Replace the liars' reports by their lies."""
         behaviour = self._work.behaviour
         for row in np.flatnonzero(behaviour.lying(ordinals)).tolist():
             level = drawn.level(ask, row)
@@ -282,8 +287,10 @@ class _Room:
             symbols[row] = np.frombuffer(lie, np.uint8)
 
     def _coins(self, ask: Ask, alike: UserClass) -> Iterator[tuple[slice, Words]]:
-        """The words of a class's answers, a block of its users after the other; an array of words
-        lasts until the next one."""
+        """Generate the words of a class's answers, block by block.
+
+        An array of words is valid until the next one is generated.
+        """
         count = ask.randomizer.coins + rounding_coins(ask.query)
         step = max(_FEWEST, self._block // count)
         blocks = [
@@ -306,7 +313,7 @@ class _Room:
             yield rows, words[rows]
 
     def _columns(self, ask: Ask, alike: UserClass) -> EncodedColumns:
-        """A class's records as they were in the request's round: the fields that are asked."""
+        """Return a class's records of the request's round, with the fields that are asked."""
         people = self._in_round(ask.round)
         if isinstance(alike.rows, slice):  # of all
             return people
@@ -322,7 +329,7 @@ class _Room:
     def _field(
         self, people: EncodedColumns, number: int, name: str, alike: UserClass
     ) -> EncodedColumns:
-        """One field of a class's records, taken once for all requests."""
+        """Return one field of a class's records, taken once for all requests."""
         key = (number, id(alike), name)
         found = self._taken.get(key)
         if found is None:
@@ -343,7 +350,7 @@ class _Room:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Drawn:
-    """What users' reports are drawn from.
+    """Inputs that users' reports are drawn from.
 
     Args:
       values: the query's values on the grid.
@@ -357,7 +364,7 @@ class _Drawn:
 
     @classmethod
     def of(cls, ask: Ask, people: EncodedColumns, words: Words) -> _Drawn:
-        """As a device finds its level (see `Device`)."""
+        """Evaluate the query and find the levels as a device does (see `Device`)."""
         query, randomizer = ask.query, ask.randomizer
         if query.kind is QueryKind.VECTOR:
             values = query.evaluate_vector(people)
@@ -374,7 +381,7 @@ class _Drawn:
         return cls(values, levels, words)
 
     def level(self, ask: Ask, row: int) -> int:
-        """One user's, as its device has it."""
+        """Return one user's level, as its device computes it."""
         if ask.query.kind is not QueryKind.VECTOR:
             return int(self.levels[row])
         coins = self.words[row, ask.randomizer.coins :].tolist()

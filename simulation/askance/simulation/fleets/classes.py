@@ -24,8 +24,7 @@ Does = tuple[tuple[int, Outcome | None], ...]
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a user says to a group's request: its answer's charge or why it refuses, and what the
-    study has cost it."""
+    """Response of a user to a group's request: a charge or a refusal, and the study's spending."""
 
     group: int
     refused: Reason | None
@@ -41,7 +40,7 @@ class UserClass:
       rows: where they stand in the chunk: sorted positions, or a slice of all.
       users: how many they are.
       does: what they do, group by group, where they are asked.
-      says: what they say, where they are there.
+      says: their responses, if they are present.
     """
 
     rows: Rows
@@ -51,7 +50,7 @@ class UserClass:
 
 
 class Classes:
-    """Tells the classes of any chunk, from what was asked.
+    """Partition of a chunk's users into classes of equal history.
 
     A user's place in the permutations that cohorts were taken from, and the rounds at which it was
     there, are its history; replays are remembered by it.
@@ -59,7 +58,7 @@ class Classes:
     Args:
       asks: all that was asked and can matter, oldest first; the last `groups` of them are the
         round's own.
-      behaviour: who was there.
+      behaviour: which users were present.
     """
 
     def __init__(self, asks: tuple[Ask, ...], groups: int, behaviour: Behaviour) -> None:
@@ -78,11 +77,11 @@ class Classes:
         self._replayed: dict[tuple[int, ...], tuple[Does, tuple[Said, ...]]] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
-        """It travels without what it remembers."""
+        """Pickle the inputs without the remembered replays."""
         return Classes, (self._asks, self._groups, self._behaviour)
 
     def of(self, start: int, stop: int) -> Iterator[UserClass]:
-        """The classes among the users start .. stop-1 that the round asks anything."""
+        """Generate the classes among the users start .. stop-1 that the round asks anything."""
         count = stop - start
         if not self._edges and not self._rounds:
             does, says = self._does(())
@@ -108,14 +107,14 @@ class Classes:
                 yield UserClass(rows, len(alike), does, says)
 
     def _candidates(self, start: int, stop: int) -> Ordinals:
-        """Those of a chunk whom the round may ask anything, sorted."""
+        """Return a chunk's users whom the round may ask anything, sorted."""
         if self._listed is None:
             return np.arange(start, stop, dtype=np.int64)
         first, last = self._listed.searchsorted((start, stop))
         return self._listed[first:last]
 
     def _signs(self, ordinals: Ordinals) -> Iterator[Ordinals]:
-        """What tells histories apart: the segments of the permutations, then the absences."""
+        """Generate the marks that distinguish histories: permutation segments, then absences."""
         for order, edges in self._edges.items():
             yield edges.searchsorted(order.positions(ordinals), side="right")
         for study, number in self._rounds:
@@ -155,7 +154,7 @@ class Classes:
 
 
 def _listed(cohorts: Sequence[Cohort]) -> Ordinals | None:
-    """All who are in some of these cohorts, sorted; None where they are too many to list.
+    """List all users who are in some of these cohorts, sorted; None if they are too many to list.
 
     To tell who of a chunk is in a cohort takes a walk of the permutation for each of its users,
     which is the longer way to a few among very many.
@@ -179,7 +178,7 @@ def _said(does: Does) -> tuple[Said, ...]:
 
 
 def _compact(codes: Ordinals) -> Ordinals:
-    """The same distinctions by the least numbers."""
+    """Renumber the codes by the least numbers that keep their distinctions."""
     if codes.max() < 1 << 15:  # no need yet; times another sign they stay far from overflowing
         return codes
     return np.unique(codes, return_inverse=True)[1]

@@ -20,7 +20,7 @@ from askance.simulation.fleets.threads import check_workers, cores
 
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # those of shards that nobody waits for any more
+    "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # those of shards whose results are no longer needed
 }
 _LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 _LONGEST = 40  # letters of a folder in which Ray can still name its sockets
@@ -34,14 +34,14 @@ class NoCluster(AskanceError):
 
 @contextmanager
 def joined(workers: int | None = None, address: str | None = None) -> Iterator[int]:
-    """A Ray for the length of the block; how many shards may be out at a time.
+    """Start or join a Ray for the length of the block; yields the number of concurrent shards.
 
     A Ray that this process is in already is used, and left alone afterwards.
 
     Args:
-      workers: how many tasks at a time; None: one a core, of this machine or the whole cluster.
+      workers: how many tasks at a time; None: one per core, of this machine or the whole cluster.
       address: of a Ray cluster, as `ray.init` takes it; None: one is started on this machine, that
-        nobody beyond its loopback interface can reach, in a temporary folder.
+        it is reachable by the loopback interface only, in a temporary folder.
 
     Raises:
       InvalidParameter: Ray is not installed, no such number of workers, or another address than
@@ -79,7 +79,7 @@ def _own(folder: Path, workers: int | None) -> dict[str, Any]:
 
 
 def _at_once(ray: ModuleType, workers: int | None) -> int:
-    """Two a core, so that none waits for its next; fewer workers than there are wait a little."""
+    """Return two tasks per core, so that none waits for its next; with fewer workers some wait."""
     there = max(1, int(ray.cluster_resources().get("CPU", 1)))
     return workers if workers is not None and workers < there else 2 * there
 
@@ -93,7 +93,7 @@ def _check_address(ray: ModuleType, address: str | None) -> None:
 
 
 def _check_listening(address: str) -> None:
-    """Whether anybody is there: Ray would try for ten minutes, and then end the process."""
+    """Check that a Ray listens there: Ray would retry for ten minutes, then end the process."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not (host and port.isdigit()):
         return  # "auto", and what else Ray knows
@@ -109,7 +109,7 @@ def _check_listening(address: str) -> None:
 def _begun(
     ray: ModuleType, what: str, settings: dict[str, Any], beginning: AbstractContextManager[None]
 ) -> Iterator[None]:
-    """Ray's own shutdown at the end, whatever ends the block."""
+    """Run Ray's own shutdown at the end of the block, whatever ends it."""
     try:
         try:
             with _quiet(), beginning:
@@ -126,8 +126,10 @@ def _begun(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Ray says what it does, and takes SIGTERM for itself, which would end the process at once and
-    leave temporary files."""
+    """Silence Ray's logs, and keep SIGTERM's handler for the length of the block.
+
+    Ray's own handler would end the process at once and leave temporary files.
+    """
     logger = logging.getLogger("ray")
     level, main = logger.level, threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGTERM)
@@ -142,8 +144,11 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _silent(ray: ModuleType) -> Iterator[None]:
-    """Ray prints of each worker that dies on stdout, which is for results, whatever it is told of
-    logs; what could not be made good is raised."""
+    """Silence Ray's messages on stdout for the length of the block.
+
+    Ray prints there of each worker that dies, whatever its log settings; stdout is for results.
+    A failure that could not be made good is raised.
+    """
     worker = ray._private.worker
     before = worker.print_to_stdstream
     worker.print_to_stdstream = lambda *_, **__: None
@@ -155,9 +160,10 @@ def _silent(ray: ModuleType) -> Iterator[None]:
 
 @contextmanager
 def _loopback(ray: ModuleType) -> Iterator[None]:
-    """While a Ray starts that is for this machine only, it listens on the loopback interface.
+    """Make a Ray for this machine only listen on the loopback interface while it starts.
 
-    Ray has this for other systems, and asks when it is imported; no setting of `init` does it."""
+    Ray has this for other systems, and asks when it is imported; no setting of `init` does it.
+    """
     constants = ray._private.ray_constants
     before, was = os.environ.get(_LOOPBACK), constants.ENABLE_RAY_CLUSTER
     os.environ[_LOOPBACK], constants.ENABLE_RAY_CLUSTER = "0", False
@@ -173,7 +179,7 @@ def _loopback(ray: ModuleType) -> Iterator[None]:
 
 @contextmanager
 def _temporary() -> Iterator[Path]:
-    """A folder whose name is short enough for sockets in it."""
+    """Make a folder whose name is short enough for sockets in it."""
     usual = tempfile.gettempdir()
     place = "/tmp" if os.name == "posix" and len(usual) > _LONGEST - 20 else usual
     with tempfile.TemporaryDirectory(

@@ -1,7 +1,7 @@
 """The randomizers' draws for columns of users: the same reports from the same coins, all at once.
 
-Each function says of a column what `Randomizer.randomize` says of one level and its coins; a test
-compares them report by report.
+Each function computes for a column what `Randomizer.randomize` computes for one level and its
+coins; a test compares them report by report.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LOW = np.uint64((1 << 32) - 1)
 
 @singledispatch
 def draw(randomizer: Randomizer, levels: Levels | Truths, coins: Coins) -> Reports:
-    """Reports of users with these levels.
+    """Report of users with these levels.
 
     Args:
       randomizer: one of the wire's.
@@ -79,7 +79,7 @@ def _(randomizer: Channel, levels: Levels | Truths, coins: Coins) -> Reports:
 
 @lru_cache(maxsize=1024)
 def _table_edges(randomizer: Channel) -> Coins:
-    """Where each level's symbols end, shape (levels, symbols - 1)."""
+    """Compute the ends of each level's symbols, shape (levels, symbols - 1)."""
     return np.array([row[:-1] for row in randomizer.table], dtype=np.uint64).cumsum(axis=1)
 
 
@@ -92,7 +92,7 @@ def _(randomizer: KaryResponse, levels: Levels, coins: Coins) -> Reports:
 def _responses(
     randomizer: KaryResponse | LinearHashing, own: Levels, coin: NDArray[np.uint64]
 ) -> Levels:
-    """k-ary response about each user's own value."""
+    """Draw k-ary responses about each user's own value."""
     kept = np.uint64(randomizer.own)
     rank = ((coin - kept) // np.uint64(randomizer.other)).astype(np.int64)  # garbage where own
     return np.where(coin < kept, own, rank + (rank >= own))
@@ -144,7 +144,7 @@ def _(randomizer: SignedSubsetSelection, levels: Levels, coins: Coins) -> Report
 def _values_in(
     randomizer: SignedSubsetSelection, either: int, own: Levels, coins: Coins
 ) -> NDArray[np.bool_]:
-    """Which values are in each user's set: those of a subset selection, signs aside."""
+    """Return which values are in each user's set: those of a subset selection, signs aside."""
     values, size = randomizer.values, randomizer.size
     if size == values:
         return np.ones((len(own), values), np.bool_)
@@ -165,7 +165,7 @@ def _(randomizer: SubsetSelection, levels: Levels | Truths, coins: Coins) -> Rep
 
 
 def _sets(randomizer: SubsetSelection, levels: Levels, coins: Coins) -> Reports:
-    """Floyd's algorithm, a draw at a time for all rows (see `randomizers.floyd.draw_members`)."""
+    """Run Floyd's algorithm, draw by draw for all rows (see `randomizers.floyd.draw_members`)."""
     last = randomizer.cells - 1
     everyone = np.arange(len(levels))
     own_in = coins[:, 0] < np.uint64(randomizer.threshold)
@@ -192,7 +192,7 @@ def _(randomizer: HypercubeResponse, levels: Levels, coins: Coins) -> Reports:
 
 
 def _patterns(randomizer: HypercubeResponse, patterns: Levels, coins: Coins) -> Reports:
-    """Signs that differ: so many by a rank, those by Floyd's algorithm, a draw at a time."""
+    """Draw differing signs: their number by a rank, themselves by Floyd's algorithm."""
     components, half = randomizer.components, randomizer.components // 2
     distances = _distances(randomizer, coins)
     more = distances > components - distances  # of these the kept ones are drawn
@@ -209,7 +209,7 @@ def _patterns(randomizer: HypercubeResponse, patterns: Levels, coins: Coins) -> 
 
 
 def _distances(randomizer: HypercubeResponse, coins: Coins) -> Levels:
-    """How many signs of each differ (see `randomizers.hypercube_draws.draw_flips`)."""
+    """Compute the number of differing signs (see `randomizers.hypercube_draws.draw_flips`)."""
     near = coins[:, 0] < np.uint64(randomizer.threshold)
     words, within = rank_words(randomizer.components), patterns_within(randomizer.components)
     if not words:
@@ -220,7 +220,7 @@ def _distances(randomizer: HypercubeResponse, coins: Coins) -> Levels:
     distances = np.zeros(len(coins), np.int64)
     for side, edges, least in ((near, near_edges, 0), (~near, far_edges, first)):
         rows = np.flatnonzero(side)
-        # An edge with the same first word is not told from the coins by that word alone.
+        # An edge with the same first word cannot be ordered against the coins by that word alone.
         heads = np.array([edge >> (64 * words - 64) for edge in edges], dtype=np.uint64)
         below = heads.searchsorted(coins[rows, 1], side="left")
         undecided = np.flatnonzero(heads.searchsorted(coins[rows, 1], side="right") > below)
@@ -231,11 +231,12 @@ def _distances(randomizer: HypercubeResponse, coins: Coins) -> Levels:
 
 
 def _edges(within: Sequence[int], before: int, words: int) -> list[int]:
-    """The least joined coins of every next distance: (U R) >> bits reaches t at ceil(t 2^bits / R).
+    """Compute the least joined coins per next distance: (U R) >> bits >= t from ceil(t 2^bits / R).
 
     Args:
       within: how many patterns there are up to each distance of one side.
       before: how many there are before this side.
+      words: number of coins that are joined, 64 bits each.
     """
     patterns = within[-1] - before
     return [-(-((reached - before) << (64 * words)) // patterns) for reached in within[:-1]]
@@ -249,14 +250,14 @@ def _joined(words: list[int]) -> int:
 
 
 def _scaled(coins: Coins, outcomes: int) -> Levels:
-    """floor(coin * outcomes / 2^64) for outcomes below 2^32, in two digits."""
+    """Compute floor(coin * outcomes / 2^64) for outcomes below 2^32, in two digits."""
     factor = np.uint64(outcomes)
     carried = ((coins & _LOW) * factor) >> _HALF
     return (((coins >> _HALF) * factor + carried) >> _HALF).astype(np.int64)
 
 
 def _big_endian(codes: Levels, width: int) -> Reports:
-    """Each number as `width` bytes."""
+    """Encode each number as `width` bytes, big-endian."""
     if width == 1:
         return codes.astype(np.uint8)[:, np.newaxis]
     if width == 2:

@@ -31,13 +31,13 @@ _Users = Counter[tuple[Said, ...]]
 
 
 class ColumnFleet:
-    """Users as columns (see `session.Fleet`); their devices exist as arithmetic only.
+    """Users as columns (see `session.Fleet`), whose devices exist as arithmetic only.
 
     Args:
       devices: the population, policy, coins, clock and behaviour that its devices have; they differ
         from each other in record, coins and history only.
-      progress: told how many more reports have come in.
-      runner: who computes the chunks; None: the threads of this process, one a core.
+      progress: called with the number of new reports.
+      runner: who computes the chunks; None: the threads of this process, one per core.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class ColumnFleet:
         self._runner = Threads() if runner is None else runner
         self._examiner = Examiner(capacity=4096)
         self._asks: list[Ask] = []
-        self._users: dict[tuple[bytes, int], _Users] = {}  # who said what in a round, the last time
+        self._users: dict[tuple[bytes, int], _Users] = {}  # a round's latest responses
 
     @property
     def population(self) -> int:
@@ -77,7 +77,7 @@ class ColumnFleet:
         _confirm(round_, accounts, users)
 
     def _work(self, round_: Round) -> ChunkWork:
-        """The round's chunks; of what was asked before, what its users may have been asked."""
+        """Collect the round's chunks and the earlier requests that its users may have had."""
         groups = len(round_.groups)
         asked = {group.cohort for group in round_.groups}
         before, now = self._asks[:-groups], self._asks[-groups:]
@@ -90,7 +90,7 @@ class ColumnFleet:
         )
 
     def _ask(self, round_: Round, group: Group, study: ExaminedStudy | Refusal) -> Ask:
-        """What all these devices find when they examine a request (see `Settling`)."""
+        """Compute the result of all devices' examination of a request (see `Device.answer`)."""
         question, nano_nats, limits = b"", 0, _NOTHING
         objection: Reason | None
         if isinstance(study, Refusal):  # whatever the reason: its requests are of no known study
@@ -117,7 +117,7 @@ class ColumnFleet:
         )
 
     def _study(self, round_: Round) -> ExaminedStudy | Refusal:
-        """The study, if these devices accept it (see `Device.introduce`)."""
+        """Return the study, if these devices accept it (see `Device.introduce`)."""
         if round_.study.public_key not in self._devices.policy.analysts:
             return Refusal(Reason.UNTRUSTED_KEY, "expected a study signed by a pinned analyst key")
         study = self._examiner.study(round_.study)
@@ -128,7 +128,7 @@ class ColumnFleet:
         return study
 
     def _request(self, group: Group, study: ExaminedStudy) -> ExaminedRequest | Refusal:
-        """The request, if these devices answer it, budgets aside (see `Settling`)."""
+        """Return the request, if these devices answer it, budgets aside (see `Device.answer`)."""
         asked = self._examiner.request(group.payload, group.digest, study)
         if isinstance(asked, Refusal):
             return asked
@@ -141,7 +141,7 @@ class ColumnFleet:
 
 
 class _Folded:
-    """One group's tally, as its shards come in."""
+    """Tally of one group, as its shards come in."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
@@ -161,7 +161,7 @@ class _Folded:
             reasons.update({one.refused: count for one in said if one.group == place})
         answered = reasons.pop(None, 0)
         randomizer, counts = self._group.randomizer, self._counts
-        if counts is None:  # nobody was asked
+        if counts is None:  # no user was asked
             counts = family_of(randomizer).tally(np.zeros((0, randomizer.width), np.uint8))
         return Tally(
             counts=tuple(counts.tolist()),
@@ -173,7 +173,7 @@ class _Folded:
 
 
 def _confirm(round_: Round, accounts: Accounts, users: _Users) -> None:
-    """Enters what users said, once for all requests of the round to the same cohort."""
+    """Record users' responses, once for all requests of the round to the same cohort."""
     for said, count in users.items():
         cohorts: dict[Cohort, list[Said]] = {}
         for one in said:
@@ -184,7 +184,7 @@ def _confirm(round_: Round, accounts: Accounts, users: _Users) -> None:
 
 
 def _meet(one: Cohort, other: Cohort) -> bool:
-    """Whether two cohorts may have users in common."""
+    """Return whether two cohorts may have users in common."""
     if one.permutation != other.permutation:
         return True
     return one.start < other.stop and other.start < one.stop

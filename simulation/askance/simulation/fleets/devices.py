@@ -21,7 +21,7 @@ _CHUNKS = 16  # that are kept, for devices that are asked in any order
 
 
 class Devices:
-    """One device a user, made when first asked for and kept, ledger and all.
+    """Devices, one per user, made when first needed and kept with their ledgers.
 
     Args:
       population: whose records they hold.
@@ -59,7 +59,7 @@ class Devices:
         return device
 
     def booted(self, ordinal: int, ledger: Ledger) -> Device:
-        """A user's device as it is when it starts: it knows what its ledger does, and no more."""
+        """Make a user's device as it starts: its state is its ledger's."""
         parts: dict[str, Any] = {
             "schema": self.population.schema,
             "record": self.record(ordinal, 0),
@@ -74,7 +74,7 @@ class Devices:
         return _Unsteady(self, ordinal, parts)
 
     def record(self, ordinal: int, round_number: int) -> EncodedRecord:
-        """A user's record as it is in a round of a study."""
+        """Return a user's record as of a round of a study."""
         number = 0 if self.population.drift is None else round_number
         return self._chunk(number, ordinal // _CHUNK).record(ordinal % _CHUNK)
 
@@ -84,14 +84,17 @@ class Devices:
         return people.columns(start, min(start + _CHUNK, self.population.size))
 
     def _lies(self, ordinal: int) -> bool:
-        """Asked one by one, and rarely: a device is made once."""
+        """Return whether the device lies.
+
+        Asked one by one, and rarely, since a device is made once.
+        """
         if not self.behaviour.lies:
             return False
         return bool(self.behaviour.lying(np.array([ordinal], np.int64))[0])
 
 
 class _Unsteady(Device):
-    """A device that lies, or whose record changes between rounds; else like any other."""
+    """Device that lies, or whose record changes between rounds; else like any other."""
 
     __slots__ = ("_among", "_lying", "_ordinal")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
+from askance.aggregator.names import unknown_name
 from askance.aggregator.session import MemoryLog
 from askance.client.errors import InvalidParameter
 from askance.simulation.fleets.columns import ColumnFleet
@@ -28,7 +29,7 @@ def _grpc(devices: Devices, progress: Progress | None) -> Iterator[OpenedFleet]:
 
 
 def columns_by(workers: int | None) -> FleetMaker:
-    """The columns fleet with so many threads; None: one a core.
+    """Make the columns fleet with that many threads; None: one per core.
 
     Raises:
       InvalidParameter: less than one.
@@ -43,7 +44,7 @@ def columns_by(workers: int | None) -> FleetMaker:
 
 
 def ray_by(workers: int | None) -> FleetMaker:
-    """The columns fleet with so many tasks of Ray at a time; None: one a core.
+    """Make the columns fleet with that many concurrent tasks of Ray; None: one per core.
 
     Raises:
       InvalidParameter: less than one.
@@ -73,13 +74,13 @@ FLEETS: dict[str, FleetMaker] = {
 
 
 def fleet_by(name: str, workers: int | None) -> FleetMaker:
-    """A fleet by its name; `workers` changes how fast it answers, and nothing else.
+    """Return a fleet by its name; `workers` changes its speed, and nothing else.
 
     Raises:
-      InvalidParameter: there is none of this name, or it has no workers to be told how many.
+      InvalidParameter: there is no fleet of this name, or it has no workers to be counted.
     """
     if name not in FLEETS:
-        raise InvalidParameter(f"fleet: expected one of {', '.join(FLEETS)}, found {name!r}")
+        raise unknown_name("fleet", name, FLEETS)
     if workers is None:
         return FLEETS[name]
     if name not in WORKED:
@@ -92,9 +93,10 @@ def fleet_by(name: str, workers: int | None) -> FleetMaker:
 def kept_ready(
     name: str, workers: int | None, cluster: str | None
 ) -> AbstractContextManager[object]:
-    """Keeps what a fleet needs for the length of a block in which it is opened, perhaps often.
+    """Keep what a fleet needs for the length of a block in which it is opened, perhaps often.
 
     Args:
+      name: the fleet's name.
       workers: as of `fleet_by`.
       cluster: the address of the Ray that "ray" joins (see `cluster.joined`); None: it starts one.
 

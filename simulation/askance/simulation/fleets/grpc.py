@@ -52,14 +52,16 @@ def grpc_fleet(
     fates: Fates | None = None,
     witness: Witness | None = None,
 ) -> Iterator[OpenedFleet]:
-    """A service with `devices` dialled in, for the length of the block.
+    """Run a service with `devices` connected, for the length of the block.
 
     Args:
+      devices: devices of the fleet.
+      progress: called with the number of new reports.
       connections: over how many connections the devices' streams are spread.
       order: in which order of ordinals they dial in; it changes no transcript.
       store: where the aggregator's store is made; None: in a temporary folder, removed after.
       fates: what goes wrong on the way; it changes no transcript either. None: nothing does.
-      witness: told of what went wrong.
+      witness: records what went wrong.
 
     Raises:
       BrokenInvariant: after faults, something does not hold that must (see `faults.invariants`).
@@ -96,7 +98,7 @@ def grpc_fleet(
 def _runtimes(
     devices: Devices, identities: Sequence[Identity], fates: Fates | None, witness: Witness
 ) -> MakeRuntime:
-    """What makes a device's runtime: the trusted base's, or one that things happen to."""
+    """Return the maker of devices' runtimes: the trusted base's, or one under faults."""
 
     def usual(ordinal: int, channel: aio.Channel) -> Runtime:
         return DeviceRunner(devices[ordinal], identities[ordinal], channel)
@@ -113,8 +115,10 @@ def _runtimes(
 
 
 def room_for(devices: int) -> Settings:
-    """The service's settings when all of these dial in: whoever found no place would never answer,
-    and the round never close."""
+    """Return service settings with a place for every device.
+
+    A device without a place would never answer, and the round never close.
+    """
     usual = Settings()
     return replace(
         usual,
@@ -168,9 +172,10 @@ class _Watched:
         self._fleet.recall(round_, accounts)
 
     def _attend(self, round_: Round) -> int:
-        """Who is there for a round dials in, who is not hangs up; how many answers will not come.
+        """Connect the present devices, disconnect the absent ones, and count the missing answers.
 
-        The round then waits for nobody who is away."""
+        The round then does not wait for the absent devices.
+        """
         behaviour = self._devices.behaviour
         if not behaviour.absences:
             return 0
@@ -183,7 +188,7 @@ class _Watched:
 
     @contextmanager
     def _reporting(self, asked: int, away: int) -> Iterator[None]:
-        """Tells the progress of a round now and then, from a thread of its own."""
+        """Report the progress of a round periodically, from a thread of its own."""
         if self._progress is None:
             yield
             return

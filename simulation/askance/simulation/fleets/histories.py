@@ -1,4 +1,4 @@
-"""What a user answers, pays or refuses, as a function of what it was asked: a device by replay.
+"""Histories: a user's answers, charges and refusals as a function of its requests, by replay.
 
 Users who were asked the same in the same order do the same, but for what their records and coins
 decide: which symbol they send. So the fleet remembers what was asked of whom, and nothing a user.
@@ -20,7 +20,7 @@ from askance.client.randomizers import Randomizer
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ask:
-    """A request to a cohort, with all that every device of the fleet finds when it examines it.
+    """Request to a cohort, with all that every device of the fleet derives from examining it.
 
     Args:
       cohort: who was asked.
@@ -33,7 +33,7 @@ class Ask:
       question: what an answer is frozen under.
       nano_nats: what an answer costs.
       limits: what may be spent.
-      objection: why everybody refuses it, whatever was spent; None: nobody does.
+      objection: why every device refuses it, whatever was spent; None: no device does.
     """
 
     cohort: Cohort
@@ -70,7 +70,7 @@ Outcome = Answered | Refused
 
 @dataclass(slots=True)
 class _Replayed:
-    """One user's device: its ledger, and what it said."""
+    """Replayed device of one user: its ledger and its answers."""
 
     stored: dict[bytes, Answered] = field(default_factory=dict)
     frozen: dict[bytes, Ask] = field(default_factory=dict)
@@ -79,8 +79,9 @@ class _Replayed:
     life: int = 0
 
     def answer(self, ask: Ask) -> Outcome | None:
-        """As `Device.answer` and `MemoryLedger.commit` have it, step by step; the clock stands
-        still, so that a day's spending is the life's.
+        """Answer a request as `Device.answer` and `MemoryLedger.commit` do, step by step.
+
+        The clock stands still, so that a day's spending is the life's.
 
         Returns:
           None where no report leaves.
@@ -125,6 +126,6 @@ class _Replayed:
 
 
 def replay(asks: Iterable[Ask]) -> list[Outcome | None]:
-    """What a user says to each of these, who was asked them in this order and nothing else."""
+    """Replay the requests to one user, in order, and return its outcomes."""
     device = _Replayed()
     return [device.answer(ask) for ask in asks]

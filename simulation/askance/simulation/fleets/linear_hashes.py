@@ -1,4 +1,4 @@
-"""The hash values of columns of users: what `LinearHashing.hash_value` says of one."""
+"""Hash values of columns of users, equal to `LinearHashing.hash_value` of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TABLE = 1 << 16  # entries of a table of products: small enough to stay near th
 
 
 def hash_values(modulus: int, vectors: int, hashes: Numbers, cells: Numbers) -> Numbers:
-    """a.x mod q of each user, several digits at a time.
+    """Compute a.x mod q of each user, several digits at a time.
 
     Args:
       modulus: q.
@@ -50,7 +50,7 @@ def _digits_at_once(modulus: int) -> int:
 
 @lru_cache(maxsize=16)
 def _products(modulus: int, digits: int) -> NDArray[np.uint16]:
-    """The sum of the products of digits, for each pair of numbers of so many digits."""
+    """Compute the sum of the products of digits, for each pair of numbers."""
     base = modulus**digits
     table = np.zeros((base, base), np.uint16)
     for place in range(digits):

@@ -15,11 +15,13 @@ _TICK = 1024  # reports between two words about progress
 
 
 class ObjectFleet:
-    """Asks every device that is there by a call; its report goes through the service's own intake.
+    """Fleet that asks present devices by direct calls.
+
+    Their reports go through the service's own intake.
 
     Args:
       devices: who is asked.
-      progress: told how many more reports have come in, now and then.
+      progress: called now and then with the number of new reports.
     """
 
     def __init__(self, devices: Devices, progress: Progress | None = None) -> None:
@@ -55,7 +57,7 @@ class ObjectFleet:
                     _enter(intake, ordinal, report)
 
     def _there(self, round_: Round, group: Group) -> list[int]:
-        """Who of a group's members does not stay away from the round."""
+        """Return the group's members that are present in the round."""
         members, behaviour = group.cohort.members, self._devices.behaviour
         if behaviour.absences:
             members = members[~behaviour.absent(round_.study_digest, round_.number, members)]

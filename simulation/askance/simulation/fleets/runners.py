@@ -22,27 +22,27 @@ _STOP_S = 30.0
 
 
 class Runtime(Protocol):
-    """One device at work."""
+    """Running device."""
 
     async def participate(self) -> None:
-        """Holds a stream open for ever."""
+        """Hold a stream open for ever."""
         ...
 
 
 MakeRuntime = Callable[[int, aio.Channel], Runtime]
-"""From an ordinal and a connection, which many share."""
+"""Maker of a runtime from an ordinal and a connection, which many share."""
 
 
 class Runners:
-    """The devices of a fleet: who is there holds a stream open.
+    """Devices of a fleet, of which the present ones hold a stream open.
 
     Args:
       make: makes a device's runtime, once.
-      server: what they dial in to.
+      server: what they connect to.
       connections: over how many connections their streams are spread.
-      order: of ordinals, in which they dial in.
+      order: of ordinals, in which they connect.
 
-    Nobody dials in before `attend` says who is there.
+    No device connects before `attend` sets which ones are present.
     """
 
     def __init__(
@@ -64,14 +64,14 @@ class Runners:
         self._serving = asyncio.run_coroutine_threadsafe(self._serve(), server.loop)
 
     def check(self) -> None:
-        """Raises what a device's runtime ended with."""
+        """Raise what a device's runtime ended with."""
         if self._failure is not None:
             raise LocalProtocolError("devices: expected them to run on, found one ended") from (
                 self._failure
             )
 
     def attend(self, away: Collection[int]) -> Future[None]:
-        """These are not there from now on, and everybody else is; from any thread, at once.
+        """Set the absent devices; all others connect. Callable from any thread, returns at once.
 
         Returns:
           Done when those who are not there have hung up, and the others dial.
@@ -80,7 +80,7 @@ class Runners:
         return asyncio.run_coroutine_threadsafe(attending, self._server.loop)
 
     def stop(self) -> None:
-        """Hangs up."""
+        """Disconnect all devices."""
         self._serving.cancel()
         with suppress(CancelledError):
             self._serving.result(_STOP_S)
@@ -109,7 +109,7 @@ class Runners:
             participating = self._participate(ordinal, channel)
             self._streaming[ordinal] = asyncio.ensure_future(participating)
             if place % _DIALLING == 0:
-                await asyncio.sleep(0)  # so that who stops while they dial is heard
+                await asyncio.sleep(0)  # lets a stop take effect while they connect
                 if self._over:
                     return
 
@@ -126,4 +126,4 @@ class Runners:
             await self._runtimes[ordinal].participate()
         except Exception as error:
             self._failure = error
-            await self._server.hub.stop()  # whoever waits for a round would wait for ever
+            await self._server.hub.stop()  # a caller that waits for a round would wait for ever

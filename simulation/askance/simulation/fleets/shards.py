@@ -30,7 +30,7 @@ Remote = Any
 
 
 _SENT: WeakKeyDictionary[Population, tuple[object, Remote]] = WeakKeyDictionary()
-"""Where the populations are that were sent, and to which Ray."""
+"""References of the populations that were sent, and their Ray."""
 
 
 class LostShard(AskanceError):
@@ -53,7 +53,7 @@ class Shards:
         self._task = self._ray.remote(num_cpus=1, max_retries=_RETRIES)(compute)
 
     def run(self, work: ChunkWork) -> Iterator[ShardResult]:
-        """The results of all chunks of this work, in order."""
+        """Generate the results of all chunks of this work, in order."""
         sent = [self._sent(work.population), self._ray.put(_rest(work))]
         out: dict[Remote, range] = {}
         done: dict[int, tuple[int, ShardResult]] = {}  # by the first chunk: how many, and what
@@ -82,7 +82,7 @@ class Shards:
         return len(out) < self._at_once and len(out) + len(done) < _AHEAD * self._at_once
 
     def _sent(self, population: Population) -> Remote:
-        """Where the population is: the same one for all rounds of a study, or of many studies."""
+        """Return the population's reference: the same one for all rounds of a study, or of many."""
         context = self._ray.get_runtime_context()
         ours = context.get_node_id(), context.get_job_id()  # another Ray would know nothing of it
         there, where = _SENT.get(population, (None, None))
@@ -92,10 +92,11 @@ class Shards:
         return where
 
     def _result(self, task: Remote, shard: range) -> tuple[ShardResult, float]:
-        """What a task returned.
+        """Return a task's result.
 
         Raises:
-          LostShard: nothing. AskanceError, MemoryError: what the worker raised."""
+          LostShard: nothing. AskanceError, MemoryError: what the worker raised.
+        """
         errors = self._ray.exceptions
         try:
             found: tuple[ShardResult, float] = self._ray.get(task)
@@ -110,12 +111,12 @@ class Shards:
 
 
 def forget() -> None:
-    """To be called when this process leaves a Ray: what was sent is gone with it."""
+    """Forget the populations that were sent, when this process leaves a Ray."""
     _SENT.clear()
 
 
 def compute(sent: list[Remote], shard: range, version: str) -> tuple[ShardResult, float]:
-    """A shard's result, and the seconds it took; for a worker.
+    """Compute a shard's result, and the seconds it took; for a worker.
 
     Args:
       sent: where the population and the rest of the round's work are.
@@ -136,7 +137,7 @@ def compute(sent: list[Remote], shard: range, version: str) -> tuple[ShardResult
 
 @lru_cache(maxsize=1)
 def _work(population: Remote, rest: Remote) -> ChunkWork:
-    """A round's work; a worker keeps it, and what it remembers, for the round's next shard."""
+    """Return a round's work; a worker keeps it, and its memory, for the round's next shard."""
     return ChunkWork(_people(population), *import_ray().get(rest))
 
 
@@ -147,12 +148,12 @@ def _people(population: Remote) -> Population:
 
 
 def _rest(work: ChunkWork) -> tuple[object, ...]:
-    """All of a round's work but the population, in the order of its fields."""
+    """Return all of a round's work but the population, in the order of its fields."""
     return work.behaviour, work.randomizers, work.classes
 
 
 def _next_size(chunks: int, seconds: float) -> int:
-    """How many chunks the next shard has, when one of so many took so long."""
+    """Choose the number of chunks of the next shard from the time that one took."""
     wanted = int(chunks * _SHARD_S / max(seconds, 1e-6))
     return max(1, min(wanted, 4 * chunks, _LARGEST))
 
@@ -167,7 +168,7 @@ def _lost(shard: range, why: BaseException) -> LostShard:
 
 @lru_cache(maxsize=1)
 def import_ray() -> ModuleType:
-    """Ray.
+    """Import Ray.
 
     Raises:
       InvalidParameter: it is not installed.

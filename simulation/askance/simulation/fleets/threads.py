@@ -1,4 +1,4 @@
-"""The seam to who computes a round's chunks, and the threads of this process as one such."""
+"""Interface of the computation of a round's chunks, and its implementation by threads."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _AHEAD = 2  # shards a thread that are out beyond the one that is waited for
 
 
 class Runner(Protocol):
-    """Computes the chunks of rounds, wherever.
+    """Computation of the chunks of rounds.
 
     A runner divides the chunks 0 .. work.chunks-1 into shards as it likes, and must give the result
     of each once, in order. It may compute them in any order, on any number of threads or machines,
     and compute one again that was lost: the same shard of the same work has the same result. It
     should compute few shards ahead of the one that is waited for, so that memory does not grow with
-    the population. How far the round has come is told by what the iterator has given.
+    the population. A round's progress is known from what the iterator has given.
     """
 
     def run(self, work: ChunkWork) -> Iterator[ShardResult]:
-        """The results of all chunks of this work, in order."""
+        """Generate the results of all chunks of this work, in order."""
         ...
 
 
@@ -35,7 +35,7 @@ class Threads:
     """Threads of this process: numpy, the cipher and the hash let go of the interpreter's lock.
 
     Args:
-      workers: how many; None: one a core. With one, the caller's own thread does everything.
+      workers: how many; None: one per core. With one, the caller's own thread does everything.
 
     Raises:
       InvalidParameter: less than one.
@@ -46,7 +46,7 @@ class Threads:
         self._workers = cores() if workers is None else workers
 
     def run(self, work: ChunkWork) -> Iterator[ShardResult]:
-        """The results of all chunks of this work, in order."""
+        """Generate the results of all chunks of this work, in order."""
         size = max(1, min(_AT_ONCE, work.chunks // (4 * self._workers)))
         chunks = range(work.chunks)
         shards = [chunks[first : first + size] for first in chunks[::size]]
@@ -70,7 +70,7 @@ class Threads:
 
 
 def check_workers(workers: int | None) -> None:
-    """Refuses a number of workers that cannot be.
+    """Refuse a number of workers that cannot be.
 
     Raises:
       InvalidParameter: less than one.
@@ -80,5 +80,5 @@ def check_workers(workers: int | None) -> None:
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

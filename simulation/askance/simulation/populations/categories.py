@@ -17,9 +17,11 @@ from askance.simulation.seeds import Seed
 
 
 def categories(size: int, seed: Seed, cells: int = 16, turn: int = 0) -> Population:
-    """`size` users, each in one of `cells` cells, named "0" .. "cells-1", by Zipf's law.
+    """Make `size` users, each in one of `cells` cells, named "0" .. "cells-1", by Zipf's law.
 
     Args:
+      size: number of users.
+      seed: root of all randomness.
       cells: 2 .. 65536.
       turn: by how many cells all users move on from round to round, 0 .. cells-1: in round r, the
         first being 0, cell (v + r turn) mod cells has the share that v had.
@@ -45,7 +47,7 @@ def categories(size: int, seed: Seed, cells: int = 16, turn: int = 0) -> Populat
 
 
 def zipf(people: Seed, cells: int) -> Callable[[int, int], NDArray[np.int64]]:
-    """The cells of users start .. stop-1 by random access: v in proportion to 1 / (v + 1)."""
+    """Draw the cells of users start .. stop-1 by random access: v in proportion to 1 / (v + 1)."""
     weights = [(1 << 64) // (v + 1) for v in range(cells)]
     total = sum(weights)
     edges = np.array(

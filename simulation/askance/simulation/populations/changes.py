@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance.aggregator.learners.rationals import Rational, rational
+from askance.aggregator.names import unknown_name
 from askance.client.errors import InvalidParameter
 from askance.client.queries import Bit, Category, EncodedColumns, Label, Schema
 from askance.client.queries.columns import ColumnValue
@@ -44,14 +45,16 @@ CHANGES = (LABEL_NOISE, DRIFT)
 def label_noise(
     population: Population, rate: Rational, seed: Seed, *, label: str | None = None
 ) -> Population:
-    """The same users, each with another label in place of its own with chance `rate`.
+    """Return the same users, each with another label in place of its own with chance `rate`.
 
     Which one is uniform over the others. What the population's target is stays, and so do the
     `unseen` records, by which a hypothesis is judged; a label that is missing stays missing. Whose
     label is wrong is the same in every round. The chance is exact to 2^-64.
 
     Args:
+      population: users and their records.
       rate: in [0, 1].
+      seed: root of all randomness.
       label: a field of type Label, Category or Bit; None: the only Label.
 
     Raises:
@@ -85,15 +88,17 @@ def label_noise(
 
 
 def moving(population: Population, other: Population, rate: Rational, seed: Seed) -> Population:
-    """Users who become, one by one and for good, those of the same ordinal in another population.
+    """Make users who become, for good, those of the same ordinal in another population.
 
     In round r, the first being 0, a user has moved with probability 1 - (1 - rate)^r, exact to
     2^-64. Each user's round is drawn once, so that who has moved stays so. The target and the
     `unseen` records are the first population's, and a hypothesis is judged by those.
 
     Args:
+      population: users and their records.
       other: of the same schema, with as many users or more.
       rate: the chance to move before a round, in [0, 1].
+      seed: root of all randomness.
 
     Raises:
       InvalidParameter: a rate out of range, or a population that does not fit.
@@ -101,7 +106,8 @@ def moving(population: Population, other: Population, rate: Rational, seed: Seed
     chance = _chance(rate, DRIFT.name)
     if other.schema.digest != population.schema.digest:
         raise InvalidParameter(
-            f"{DRIFT.name}: expected a population of the same schema, found another"
+            f"{DRIFT.name}: expected a population of the schema {population.schema.name!r},"
+            f" got {other.schema.name!r} with other fields"
         )
     if other.size < population.size:
         raise InvalidParameter(
@@ -132,9 +138,10 @@ def changed(
     seed: Seed,
     sibling: Callable[[Seed], Population] | None,
 ) -> Population:
-    """A population with the changes that were asked for by name.
+    """Return a population with the changes that were asked for by name.
 
     Args:
+      population: users and their records.
       settings: a rate by the name of a change.
       seed: the population's.
       sibling: makes the same population from another seed; None: it can have none.
@@ -145,10 +152,12 @@ def changed(
     known = [change.name for change in CHANGES]
     for name in settings:
         if name not in known:
-            raise InvalidParameter(f"expected a change of {', '.join(known)}, found {name!r}")
+            raise unknown_name("--set", name, known)
     if DRIFT.name in settings:
         if sibling is None:
-            raise InvalidParameter(f"{DRIFT.name}: expected a generated population, found a file")
+            raise InvalidParameter(
+                f"{DRIFT.name}: expected a generated population, got a data file"
+            )
         other = sibling(seed / "other")
         population = moving(population, other, settings[DRIFT.name], seed / DRIFT.name)
     if LABEL_NOISE.name in settings:
@@ -164,7 +173,7 @@ def _chance(rate: Rational, name: str) -> Fraction:
 
 
 def _label(schema: Schema, name: str | None) -> str:
-    """The label to be changed, with two values or more."""
+    """Return the label to be changed, with two values or more."""
     if name is None:
         found = [key for key, kind in schema.fields.items() if isinstance(kind, Label)]
         if len(found) != 1:

@@ -17,12 +17,14 @@ _WIDTH = 0.2  # a clump's: its bell ends there, with a standard deviation of a t
 
 
 def clusters(size: int, seed: Seed, clumps: int = 3, d: int = 2) -> Population:
-    """`size` users, each near one of `clumps` centres that are equally likely and lie well apart.
+    """Make `size` users, each near one of `clumps` equally likely centres that lie well apart.
 
     The centres come from the seed: each is the one of 32 that is farthest from those before it.
     A number is its centre's plus the mean of three uniform ones on [-1/5, 1/5].
 
     Args:
+      size: number of users.
+      seed: root of all randomness.
       clumps: how many, 1 .. 16.
       d: how many numbers, 1 .. 16.
     """

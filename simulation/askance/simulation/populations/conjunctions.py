@@ -13,9 +13,11 @@ from askance.simulation.seeds import Seed
 
 
 def conjunctions(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Population:
-    """`size` users with x uniform on d bits, y the AND of `relevant` of them, drawn by the seed.
+    """Make `size` users with x uniform on d bits, y the AND of `relevant` of them, by the seed.
 
     Args:
+      size: number of users.
+      seed: root of all randomness.
       d: how many bits, 1 .. 4096.
       relevant: how many of them matter, 0 .. d (few: a fraction 2^-relevant is positive).
     """

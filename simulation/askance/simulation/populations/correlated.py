@@ -1,4 +1,4 @@
-"""Tables of bits that go together, by laws whose correlations are known exactly."""
+"""Tables of correlated bits, by laws whose correlations are known exactly."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ _MAX_BITS = 64
 def correlated_bits(
     size: int, seed: Seed, d: int = 8, correlation: int = 50, ones: int = 50
 ) -> Population:
-    """`size` users with a Markov chain of `d` bits, fields x0, x1, ...
+    """Make `size` users with a Markov chain of `d` bits, fields x0, x1, ...
 
     Every bit is 1 with probability p = ones/100, and the correlation of x_i and x_j is
     (correlation/100)^|i-j|: a bit is 1 with probability p + c (1 - p) after a 1 and p (1 - c) after
     a 0, c the correlation of neighbours. Probabilities are exact to 2^-64.
 
     Args:
+      size: number of users.
+      seed: root of all randomness.
       d: how many bits, 1 .. 64.
       correlation: of neighbours, in hundredths, -99 .. 99; what is below 0 must be one that bits of
         such a bias can have, c >= -min(p/(1-p), (1-p)/p).
@@ -59,7 +61,7 @@ def correlated_bits(
 def latent_classes(
     size: int, seed: Seed, d: int = 8, agreement: int = 80, second: int = 50
 ) -> Population:
-    """`size` users of two classes, the label y, with `d` bits that depend on the class alone.
+    """Make `size` users of two classes, the label y, with `d` bits that depend on the class alone.
 
     y is "yes" with probability q = second/100; each bit is 1 with probability a = agreement/100 in
     that class and 1 - a in the other, independently. So any two bits correlate by
@@ -67,6 +69,8 @@ def latent_classes(
     Probabilities are exact to 2^-64.
 
     Args:
+      size: number of users.
+      seed: root of all randomness.
       d: how many bits, 1 .. 64.
       agreement: in hundredths, 0 .. 100.
       second: the share of the second class, in hundredths, 1 .. 99.

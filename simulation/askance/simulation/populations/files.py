@@ -1,4 +1,4 @@
-"""Files of people as tables: CSV by the code that devices read it by, Parquet beside it."""
+"""Files of records as tables: CSV by the code that devices read it by, and Parquet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PARQUET = ".parquet"
 
 
 def read_file(path: Path) -> Table:
-    """The people in a file: .parquet for a Parquet file, else CSV.
+    """Read the records of a file: .parquet for a Parquet file, else CSV.
 
     A malformed row, which a device's owner is only warned of, is an error: a population is the
     whole file, and a result must not depend on a row that was lost.
@@ -27,7 +27,7 @@ def read_file(path: Path) -> Table:
 
 
 def read_parquet(path: Path) -> Table:
-    """The people in a Parquet file, one a row; a cell is the text that a CSV file has for it.
+    """Read the users of a Parquet file, one per row; a cell has the text of a CSV file's.
 
     A number is its shortest decimal, so that 0.1 is the same from either file; what is null, NaN or
     infinite is missing; of a dictionary its value is taken. A truth value stays one.
@@ -48,11 +48,12 @@ def read_parquet(path: Path) -> Table:
         reason = error.strerror or "it breaks off, or is damaged"  # pyarrow's own have none
         raise InvalidRecord(f"{path}: cannot be read: {reason}") from None
     except (ValueError, NotImplementedError):  # what pyarrow's ArrowInvalid and others are
-        raise InvalidRecord(f"{path}: expected a Parquet file, found another") from None
+        raise InvalidRecord(f"{path}: expected a Parquet file, got another format") from None
     written = tuple(people.column_names)
     names = tuple(field_name(name) for name in written)
     if len(set(names)) != len(names):
-        raise InvalidRecord(f"{path}: expected distinct column names, found one twice")
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidRecord(f"{path}: expected distinct column names, got {twice!r:.80} twice")
     if not people.num_rows or not names:
         raise InvalidRecord(f"{path}: expected at least one row, found none")
     columns = [
@@ -62,7 +63,7 @@ def read_parquet(path: Path) -> Table:
 
 
 def _cells(path: Path, name: str, column: pyarrow.ChunkedArray) -> list[str | bool | None]:
-    """A column's cells: texts without spaces around them, or truth values; None where missing."""
+    """Return a column's cells: stripped texts or truth values; None where missing."""
     from pyarrow import compute, string, types
 
     if types.is_dictionary(column.type):

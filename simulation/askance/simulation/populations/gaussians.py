@@ -19,13 +19,15 @@ _UNIT = (1 << _BITS) // 512 // STEPS  # of the grid, to a step where the deviati
 def gaussian_mixture(
     size: int, seed: Seed, clumps: int = 3, d: int = 2, spread: int = 20
 ) -> Population:
-    """`size` users, each with d numbers that are Gaussian about one of `clumps` centres.
+    """Make `size` users, each with d numbers that are Gaussian about one of `clumps` centres.
 
     The centres, equally likely, come from the seed and lie well apart; all numbers have the same
     standard deviation s = spread/512, in integers (`normal.standard_steps`): rounded to s/128 and
     nowhere clipped by the bounds -1 and 1.
 
     Args:
+      size: number of users.
+      seed: root of all randomness.
       clumps: how many, 1 .. 16.
       d: how many numbers, 1 .. 16.
       spread: the standard deviation in 512ths, 1 .. 32.

@@ -16,12 +16,14 @@ _SLACK = 1e-3  # for the grid
 
 
 def halfspaces(size: int, seed: Seed, d: int = 3, gap: int = 10) -> Population:
-    """`size` users with x in [-1, 1]^d and y = "yes" on one side of a plane from the seed.
+    """Make `size` users with x in [-1, 1]^d and y = "yes" on one side of a plane from the seed.
 
     Points that lie too near to the plane are moved away from it, so that for a unit vector w, the
     plane's, sign(y) w.(1, x) >= gap/100 sqrt(1 + d) for all users.
 
     Args:
+      size: number of users.
+      seed: root of all randomness.
       d: how many numbers, 1 .. 32.
       gap: the margin, in hundredths of the greatest length of (1, x), 0 .. 20.
     """
@@ -37,7 +39,9 @@ def halfspaces(size: int, seed: Seed, d: int = 3, gap: int = 10) -> Population:
     length = float(normal @ normal)
     inner = 1 - least / length * float(np.abs(normal).max())  # who is moved stays in the box
     if inner <= 0.1:
-        raise InvalidParameter("halfspaces: expected a gap that leaves room, found a wider one")
+        raise InvalidParameter(
+            f"halfspaces: expected a gap that leaves space for users, got gap {gap} with d {d}"
+        )
     people = seed / "people"
 
     def columns(start: int, stop: int) -> EncodedColumns:

@@ -24,9 +24,11 @@ Concept = LiteralConjunction | Disjunction | DecisionList
 
 
 def literal_conjunctions(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Population:
-    """`size` users with x uniform on d bits, y the AND of `relevant` random literals.
+    """Make `size` users with x uniform on d bits, y the AND of `relevant` random literals.
 
     Args:
+      size: number of users.
+      seed: root of all randomness.
       d: how many bits, 1 .. 4096.
       relevant: how many of them matter, 0 .. d.
     """
@@ -38,9 +40,11 @@ def literal_conjunctions(size: int, seed: Seed, d: int = 8, relevant: int = 2) -
 
 
 def disjunctions(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Population:
-    """`size` users with x uniform on d bits, y the OR of `relevant` random literals.
+    """Make `size` users with x uniform on d bits, y the OR of `relevant` random literals.
 
     Args:
+      size: number of users.
+      seed: root of all randomness.
       d: how many bits, 1 .. 4096.
       relevant: how many of them matter, 0 .. d.
     """
@@ -50,11 +54,13 @@ def disjunctions(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Popula
 
 
 def decision_lists(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Population:
-    """`size` users with x uniform on d bits, y by a list of `relevant` random rules.
+    """Make `size` users with x uniform on d bits, y by a list of `relevant` random rules.
 
     Labels alternate along the list, so that no shorter list says the same.
 
     Args:
+      size: number of users.
+      seed: root of all randomness.
       d: how many bits, 1 .. 4096.
       relevant: how many rules, 0 .. d.
     """
@@ -71,7 +77,7 @@ def decision_lists(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Popu
 def _drawn(
     name: str, seed: Seed, d: int, relevant: int
 ) -> tuple[tuple[int, ...], NDArray[np.uint64]]:
-    """Which variables matter, in random order, and a word for each variable."""
+    """Draw the relevant variables, in random order, and a word for each variable."""
     if d < 1 or not 0 <= relevant <= d:
         raise InvalidParameter(f"{name}: expected 0 to {d} relevant bits, found {relevant}")
     words = keystream((seed / "concept").key[:16], 0, 2 * d)
@@ -82,7 +88,7 @@ def _drawn(
 def _split(
     variables: tuple[int, ...], coins: NDArray[np.uint64]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The variables as they are and those to be negated, by a fair coin each."""
+    """Return the variables as they are and those to be negated, by a fair coin each."""
     pairs = list(zip(variables, coins, strict=False))
     return (
         tuple(sorted(variable for variable, coin in pairs if int(coin) & 1)),

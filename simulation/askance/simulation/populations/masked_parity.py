@@ -17,11 +17,15 @@ from askance.simulation.seeds import Seed
 
 
 def masked_parity(size: int, seed: Seed, d: int = 8) -> Population:
-    """`size` users with x uniform on d bits, i uniform on 0..d-1, b a fair bit, y = c_{r,a}(x,i,b).
+    """Make `size` users of MASKED-PARITY.
+
+    x is uniform on d bits, i uniform on 0..d-1, b a fair bit, y = c_{r,a}(x,i,b).
 
     The concept (r, a) is uniform and drawn from the seed too.
 
     Args:
+      size: number of users.
+      seed: root of all randomness.
       d: a power of two, 2 .. 1024.
     """
     schema = masked_parity_schema(d)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 STEPS = 128
-"""Of a table to a standard deviation."""
+"""Table steps per standard deviation."""
 REACH = 8
 """Standard deviations to either side; beyond is less than 2^-49 of the probability."""
 
@@ -17,7 +17,7 @@ _BITS = 192  # of the fixed point: what cancels in the series below stays under 
 
 
 def standard_steps(words: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Gaussian draws in steps of 1/128 standard deviation, one a uniform word.
+    """Draw Gaussian steps of 1/128 standard deviation, one per uniform word.
 
     k is drawn with probability Phi((k + 1/2)/128) - Phi((k - 1/2)/128), a Gaussian rounded to the
     nearest step, each bound exact to 2^-64; what lies beyond 8 standard deviations is put there.
@@ -28,7 +28,7 @@ def standard_steps(words: NDArray[np.uint64]) -> NDArray[np.int64]:
 
 @cache
 def _edges() -> NDArray[np.uint64]:
-    """Phi((k + 1/2)/128) in units of 2^-64, for k = -1024 .. 1023."""
+    """Compute Phi((k + 1/2)/128) in units of 2^-64, for k = -1024 .. 1023."""
     one = 1 << 64
     upper = [_centre_to(2 * k + 1, 2 * STEPS) for k in range(REACH * STEPS)]
     above = [min(one // 2 + part, one - 1) for part in upper]
@@ -37,7 +37,7 @@ def _edges() -> NDArray[np.uint64]:
 
 
 def _centre_to(numerator: int, denominator: int) -> int:
-    """The Gaussian's probability between 0 and a quotient, in units of 2^-64.
+    """Return the Gaussian's probability between 0 and a quotient, in units of 2^-64.
 
     The Taylor series of Phi - 1/2, sum of (-1)^n x^(2n+1) / (2^n n! (2n+1)) over sqrt(2 pi).
     """
@@ -53,7 +53,7 @@ def _centre_to(numerator: int, denominator: int) -> int:
 
 @cache
 def _pi() -> int:
-    """Pi in units of 2^-192, by Machin's formula 16 atan(1/5) - 4 atan(1/239)."""
+    """Compute pi in units of 2^-192, by Machin's formula 16 atan(1/5) - 4 atan(1/239)."""
     return 16 * _arctangent(5) - 4 * _arctangent(239)
 
 

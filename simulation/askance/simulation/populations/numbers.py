@@ -12,7 +12,7 @@ _BITS = 16
 
 
 def numbers(size: int, seed: Seed) -> Population:
-    """`size` users, each with a `number` in [0, 1] on a grid of 2^-16."""
+    """Make `size` users, each with a `number` in [0, 1] on a grid of 2^-16."""
     schema = Schema("numbers", 1, number=Real(0, 1, _BITS))
     people = seed / "people"
 

@@ -21,12 +21,14 @@ _MAX_BITS = 4096
 
 
 def parities(size: int, seed: Seed, d: int = 8) -> Population:
-    """`size` users with x uniform on d bits, y = <r, x> mod 2, r uniform and drawn from the seed.
+    """Make `size` users with x uniform on d bits, y = <r, x> mod 2, r uniform by the seed.
 
     No local learner finds r with few users (section 5); a trusted curator's does. Labels that are
     wrong with some chance are `changes.label_noise`.
 
     Args:
+      size: number of users.
+      seed: root of all randomness.
       d: how many bits, 1 .. 4096.
     """
     if not 1 <= d <= _MAX_BITS:

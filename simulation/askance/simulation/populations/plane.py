@@ -14,12 +14,14 @@ _BITS = 16
 
 
 def plane(size: int, seed: Seed, d: int = 3) -> Population:
-    """`size` users with x_j = (common + own_j)/2 and y = sum of w_j x_j plus a quarter of noise.
+    """Make `size` users with x_j = (common + own_j)/2, y = sum of w_j x_j plus a quarter of noise.
 
     All of them uniform on [-1, 1]; the weights, of magnitudes that sum to 3/4, come from the seed.
     So one direction holds more of the variance than any other.
 
     Args:
+      size: number of users.
+      seed: root of all randomness.
       d: how many features, 1 .. 32.
     """
     schema = plane_schema(d)

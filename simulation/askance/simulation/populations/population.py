@@ -58,7 +58,7 @@ class Population:
             )
 
     def stretch(self, coins: int = 0) -> int:
-        """Number of users whose records are processed together, a power of two.
+        """Return the number of users whose records are processed together, a power of two.
 
         It is 2^16, or less, but at least 2^12, where each user has many columns, or coins
         beside them.
@@ -71,7 +71,7 @@ class Population:
         return users
 
     def stretches(self) -> Iterator[tuple[int, int]]:
-        """All users, a stretch after the other: the first ordinal of each and the one past it."""
+        """Generate the stretches of all users: the first ordinal of each and the one past it."""
         step = self.stretch()
         for start in range(0, self.size, step):
             yield start, min(start + step, self.size)
@@ -83,7 +83,7 @@ class Population:
     def with_label_noise(
         self, rate: Rational, *, label: str | None = None, seed: int = 0
     ) -> Population:
-        """The same users, each label another one with chance `rate` (see `changes.label_noise`)."""
+        """Change each user's label with chance `rate` (see `changes.label_noise`)."""
         from askance.simulation.populations.changes import label_noise
 
         return label_noise(self, rate, Seed.of(seed) / "label-noise", label=label)
@@ -96,7 +96,7 @@ class Population:
 
     @classmethod
     def generated(cls, name: str, users: int, *, seed: int = 0, **parameters: int) -> Population:
-        """A generated population by its name (see `askance simulate --list`)."""
+        """Return a generated population by its name (see `askance simulate --list`)."""
         from askance.simulation.populations.registry import build
 
         return build(name, users, Seed.of(seed), parameters)
@@ -105,7 +105,7 @@ class Population:
     def from_columns(
         cls, schema: Schema, columns: Mapping[str, Any], *, name: str = "columns"
     ) -> Population:
-        """The people in columns of equal length (arrays, lists, a DataFrame), one a row.
+        """Make a population of equally long columns (arrays, lists, a DataFrame), one user per row.
 
         Raises:
           InvalidRecord: a column that the schema does not have, or of another shape.
@@ -123,7 +123,7 @@ class Population:
         users: int | None = None,
         seed: int = 0,
     ) -> Population:
-        """The people in a CSV file (see `tables.people_of`).
+        """Make a population of a CSV file (see `tables.people_of`).
 
         Raises:
           InvalidRecord, InvalidParameter: the file or an argument is not of that form.
@@ -144,7 +144,7 @@ class Population:
         users: int | None = None,
         seed: int = 0,
     ) -> Population:
-        """The people in a Parquet file: as in a CSV file of the same cells (`files.read_parquet`).
+        """Read the users of a Parquet file, like a CSV file of these cells (`files.read_parquet`).
 
         Raises:
           InvalidRecord, InvalidParameter: as of `from_csv`; pyarrow is not installed.
@@ -157,7 +157,7 @@ class Population:
 
 
 def draws(seed: Seed, start: int, stop: int, words: int) -> NDArray[np.uint64]:
-    """Uniform words for users start .. stop-1, shape (stop - start, words), by random access."""
+    """Draw words for users start .. stop-1, shape (stop - start, words), by random access."""
     stream = keystream(seed.key[:16], start * words, (stop - start) * words)
     return stream.reshape(-1, words)
 
@@ -176,16 +176,16 @@ def below(words: NDArray[np.uint64], chance: Fraction) -> NDArray[np.bool_]:
 def columns_of(
     values: Mapping[str, NDArray[np.int64] | tuple[NDArray[np.int64], ...]],
 ) -> EncodedColumns:
-    """Generated columns, on the grid already and complete."""
+    """Wrap generated columns, which are on the grid already and complete."""
     first = next(iter(values.values()))
     rows = len(first[0] if isinstance(first, tuple) else first)
     return EncodedColumns(values, {name: np.ones(rows, np.bool_) for name in values}, rows)
 
 
 def narrowed(schema: Schema, people: EncodedColumns) -> EncodedColumns:
-    """The same people in as few bytes as each field's bounds allow, for who is kept in memory.
+    """Narrow columns that are kept in memory to the fewest bytes that each field's bounds allow.
 
-    Ages take one byte a user and not eight: less to hold, and less to read in every round. Fields
+    Ages take one byte per user and not eight: less to hold, and less to read in every round. Fields
     of bits stay as they are, 32 to a word. That all users have a field takes one byte in all.
     """
     values: dict[str, ColumnValue] = {}
@@ -210,7 +210,7 @@ def _narrowest(kind: ValueType) -> np.dtype[np.signedinteger[Any]]:
 
 
 def words_of_bits(words: NDArray[np.uint64], width: int) -> tuple[NDArray[np.int64], ...]:
-    """`width` bits of each user, as the 32-bit words of a `Bits(width)` field.
+    """Pack `width` bits of each user as the 32-bit words of a `Bits(width)` field.
 
     `words` has shape (n, >= ceil(width / 64)); its bits are used from the lowest up.
     """
@@ -223,7 +223,7 @@ def words_of_bits(words: NDArray[np.uint64], width: int) -> tuple[NDArray[np.int
 
 
 def parity_of(words: tuple[NDArray[np.int64], ...], mask: NDArray[np.int64]) -> NDArray[np.int64]:
-    """<mask, x> mod 2 of each user, from the words of a `Bits` field and those of the mask."""
+    """Compute <mask, x> mod 2 of each user, from a `Bits` field's words and the mask's."""
     folded = np.zeros_like(words[0])
     for word, kept in zip(words, mask, strict=True):
         folded ^= word & kept
@@ -233,7 +233,7 @@ def parity_of(words: tuple[NDArray[np.int64], ...], mask: NDArray[np.int64]) -> 
 
 
 def weighted(columns: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The sum of weights times columns, shape (n,), added up from the first column on.
+    """Return the sum of weights times columns, shape (n,), added up from the first column on.
 
     Not a matrix product: that adds in an order that depends on the machine and on n, and a record
     is to be the same in a chunk of any size.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from askance.aggregator.names import unknown_name
 from askance.client.errors import InvalidParameter
 from askance.simulation.populations.categories import categories
 from askance.simulation.populations.clusters import clusters
@@ -132,19 +133,18 @@ POPULATIONS = {
 
 
 def entry(name: str) -> PopulationEntry:
-    """The generated population of that name.
+    """Return the generated population of that name.
 
     Raises:
       InvalidParameter: there is none.
     """
     if name not in POPULATIONS:
-        known = ", ".join(sorted(POPULATIONS))
-        raise InvalidParameter(f"population: expected one of {known}, found {name!r}")
+        raise unknown_name("population", name, sorted(POPULATIONS))
     return POPULATIONS[name]
 
 
 def build(name: str, users: int, seed: Seed, parameters: Mapping[str, int]) -> Population:
-    """`users` users of the population of that name.
+    """Make `users` users of the population of that name.
 
     Raises:
       InvalidParameter: no such population or parameter, or a parameter out of range.

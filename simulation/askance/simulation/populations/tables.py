@@ -1,4 +1,4 @@
-"""Real people: a table from a file, one a row."""
+"""Records of a file as a population, one user per row."""
 
 from __future__ import annotations
 
@@ -47,18 +47,23 @@ def people_of(
 
     Without a schema one is inferred: whole numbers, then numbers, then categories, bounds and
     labels taken from the file; truth values of a Parquet file are bits. Those are facts about the
-    people in it, so the result says so; a real study takes them from its own schema. A column with
+    users in it, and the result notes it; a real study takes them from its own schema. A column with
     nothing to ask about is left out: a constant, free text, numbers too large for any grid. What a
     field's name cannot hold is "_" in it, whatever the schema: "hours-per-week" is hours_per_week,
-    and the result says so. A missing value ("" or "?") of a category is the label "(missing)",
+    and the result notes it. A missing value ("" or "?") of a category is the label "(missing)",
     which an inferred category has where it needs one, the label to be predicted excepted. Other
     missing values and labels that a given schema does not know are answered by a query's public
-    default, and the result of a study says how many.
+    default, and the result of a study counts them.
 
     Args:
-      held_out: the part of the rows that belong to no user and stay `unseen`, chosen by the seed.
+      people: columns of texts, one row per user.
+      seed: root of all randomness.
+      schema: schema of the records; None: inferred.
+      label: field to be predicted; None: the only label.
       size: how many users; fewer than rows: a seeded sample without replacement; more: resampled
-        with replacement, by random access, and said so. None: one user a row that is not held out.
+        with replacement, by random access, and noted as such. None: one user per row that is not
+        held out.
+      held_out: the part of the rows that belong to no user and stay `unseen`, chosen by the seed.
 
     Raises:
       InvalidRecord: a column that is not there, or nothing to ask about.
@@ -110,9 +115,9 @@ def _encoded(people: Table, schema: Schema) -> EncodedColumns:
 
 
 def _divided(rows: int, held_out: Fraction, seed: Seed) -> tuple[Rows, Rows]:
-    """The rows that are held out, and all others in the file's order."""
+    """Return the rows that are held out, and all others in the file's order."""
     if not 0 <= held_out < 1:
-        raise InvalidParameter("held_out expects a part in [0, 1), found another number")
+        raise InvalidParameter(f"held_out: expected a part in [0, 1), got {held_out}")
     count = int(rows * held_out)
     if count == 0:
         return np.arange(0, dtype=np.int64), np.arange(rows, dtype=np.int64)
@@ -121,7 +126,7 @@ def _divided(rows: int, held_out: Fraction, seed: Seed) -> tuple[Rows, Rows]:
 
 
 def _chosen(kept: Rows, size: int, seed: Seed) -> Callable[[int, int], Rows]:
-    """The rows of users start .. stop-1, whose memory does not grow with the users."""
+    """Return the rows of users start .. stop-1, whose memory does not grow with the users."""
     rows = len(kept)
     if size > rows:
         people = seed / "resample"
@@ -186,7 +191,7 @@ def _infer_field(distinct: Sequence[str]) -> Field | None:
 
 
 def _ends(ratios: Sequence[tuple[int, int]]) -> tuple[Fraction, Fraction]:
-    """The least and the greatest, exactly: floats, which keep their order, tell who they may be."""
+    """Find the least and the greatest exactly; floats, which keep the order, select candidates."""
     near = [numerator / denominator for numerator, denominator in ratios]
     lows, highs = (
         [Fraction(*ratio) for ratio, place in zip(ratios, near, strict=True) if place == end]
@@ -196,7 +201,7 @@ def _ends(ratios: Sequence[tuple[int, int]]) -> tuple[Fraction, Fraction]:
 
 
 def _real(low: Fraction, high: Fraction) -> Real:
-    """A number on a grid that is fine enough to show it and coarse enough to be asked about."""
+    """Choose a grid that is fine enough for the numbers and coarse enough for questions."""
     frac = _FRAC_BITS
     while frac < MAX_FRAC and (high - low) * (1 << frac) < _MIN_STEPS:
         frac += 1

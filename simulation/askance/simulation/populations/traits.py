@@ -1,4 +1,4 @@
-"""People of two groups whose traits, of every kind that a schema knows, depend on the group."""
+"""Users of two groups, with traits of every kind that a schema knows, depending on the group."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COLOUR = ((0.6, 0.9), (0.2, 0.5))  # where red ends, and where green ends
 
 
 def traits(size: int, seed: Seed) -> Population:
-    """`size` users; within a group, drawn 7 to 3, all traits are independent.
+    """Make `size` users; within a group, drawn 7 to 3, all traits are independent.
 
     Ages are uniform on 0 .. 79 or 20 .. 99, heights a bell around 1/2 or somewhat more; one of
     three answers says nothing. So Bayes' rule is the best that can be done, and it errs.

@@ -16,12 +16,14 @@ _BITS = 16
 
 
 def unit_vectors(size: int, seed: Seed, d: int = 8, lean: int = 50) -> Population:
-    """`size` users with x of length 1, downward by less than d grid steps of 2^-16.
+    """Make `size` users with x of length 1, downward by less than d grid steps of 2^-16.
 
     A number is uniform on [-1, 1], plus lean/100 times a sign of the component that the seed draws;
     the vector is then divided by its length, rounded up, towards zero: never longer than 1.
 
     Args:
+      size: number of users.
+      seed: root of all randomness.
       d: how many numbers, 1 .. 1024.
       lean: hundredths, 0 .. 1000.
     """
@@ -43,7 +45,7 @@ def unit_vectors(size: int, seed: Seed, d: int = 8, lean: int = 50) -> Populatio
 
 
 def _root_above(squares: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The least whole number whose square is not below, for numbers below 2^52."""
+    """Return the least whole number whose square is not below, for numbers below 2^52."""
     roots = np.sqrt(squares.astype(np.float64)).astype(np.int64)
     roots += roots * roots < squares
     return roots

@@ -15,9 +15,11 @@ _MAX_WORDS = 65_536
 
 
 def words(size: int, seed: Seed, width: int = 16, words: int = 64) -> Population:
-    """`size` users, each with a `word` of `width` bits: the v-th word in proportion to 1 / (v + 1).
+    """Make `size` users, each with a `word` of `width` bits: the v-th in proportion to 1 / (v + 1).
 
     Args:
+      size: number of users.
+      seed: root of all randomness.
       width: 1 .. 256.
       words: how many words there are, 2 .. 65536; drawn with replacement, so that of few bits some
         may be the same.

@@ -67,7 +67,7 @@ Method = Callable[[Histogram, Marginals, Words], Answered]
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """Measures every method; QUICK at the first two n, once each."""
+    """Measure every method; QUICK at the first two n, once each."""
     family = Marginals(Universe.of_bits(BITS), WAY)
     rows: list[Row] = []
     for n in SIZES[:2] if setting.quick else SIZES:
@@ -106,7 +106,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def measured(family: Marginals, n: int, trials: int, setting: Setting) -> Iterator[Row]:
-    """Every method at one number of records."""
+    """Generate the rows of every method at one number of records."""
     errors: dict[str, list[float]] = {method: [] for method in EXPECTED}
     spent: dict[str, float] = {}
     for trial in range(trials):
@@ -136,7 +136,7 @@ def measured(family: Marginals, n: int, trials: int, setting: Setting) -> Iterat
 
 
 def methods(family: Marginals, n: int) -> Mapping[str, Method]:
-    """Everything that is compared, by name."""
+    """Return all compared methods, by name."""
     queries = QuerySet.counting(family, n)
     printed = printed_plan(queries, EPSILON, DELTA, SAMPLES)
     tight = tight_plan(queries, EPSILON, DELTA, SAMPLES)
@@ -163,7 +163,7 @@ def in_order(name: str, errors: Mapping[str, float], place: int) -> bool:
 
 
 def data(universe: Universe, n: int, seed: Seed) -> Histogram:
-    """Records of a mixture of three product distributions, themselves drawn."""
+    """Record of a mixture of three product distributions, themselves drawn."""
     rng = np.random.default_rng(int.from_bytes(seed.key, "big"))
     shares = rng.beta(0.5, 0.5, (3, len(universe.sizes)))
     parts = rng.integers(0, len(shares), n)
@@ -179,12 +179,15 @@ class ExactAnswers:
         self._shares = truth / n
 
     def answers(self, chosen: NDArray[np.int64], words: Words) -> NDArray[np.float64]:
-        """The data's own."""
+        """Return the data's own."""
         return np.asarray(self._shares[chosen])
 
 
 def without_noise(family: Marginals, n: int, seed: Seed) -> Row:
-    """Figure 1 at a lambda and a mu that noise would not allow: every query is within their sum."""
+    """Run Figure 1 at a lambda and a mu that noise would not allow.
+
+    Every query is within their sum.
+    """
     truth = family.counts(data(family.universe, n, seed / "data"))
     accurate, slack = int(_LAMBDA * n), int(_MU * n)
     schedule = Schedule(rounds_for(family.size), SAMPLES, accurate, slack, Fraction(1, n))
@@ -205,7 +208,7 @@ def without_noise(family: Marginals, n: int, seed: Seed) -> Row:
 
 
 def _draw(figure: Any, rows: Sequence[Row]) -> None:
-    """Errors over n; what was expected as hollow points."""
+    """Draw errors over n, and expected errors as hollow points."""
     figure.set_size_inches(6.5, 4.6)
     axes = figure.subplots()
     for side in ("top", "right"):

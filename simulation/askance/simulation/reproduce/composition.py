@@ -29,7 +29,7 @@ _INK, _ACCENT, _QUIET, _BAD = "#222222", "#0b6e99", "#b0b0b0", "#c0392b"
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """Computes the table; FULL has more numbers of releases."""
+    """Compute the table; FULL has more numbers of releases."""
     counts = TABLE if setting.quick else (*TABLE, 1, 2, 5, 20, 50, 200, 500, 2000)
     rows = []
     for count in sorted(counts):
@@ -62,7 +62,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def composed(count: int) -> Row:
-    """All bounds for so many releases."""
+    """Compute all bounds for that many releases."""
     totals = Totals({Pure(EACH): count})
     found = {name: each.epsilon(totals, DELTA) for name, each in ACCOUNTANTS.items()}
     basic, advanced = found[Sum().name], found[Advanced().name]
@@ -85,13 +85,13 @@ def composed(count: int) -> Row:
 
 
 def printed_bound(count: int) -> float:
-    """Theorem III.3 as it stands in the paper: true, and above the sum for few releases."""
+    """Compute Theorem III.3 as printed: true, and above the sum for few releases."""
     each = float(EACH)
     return sqrt(2 * count * log(1 / DELTA)) * each + count * each * (exp(each) - 1)
 
 
 def exact_optimum(count: int) -> float:
-    """The least epsilon of `count` randomized responses, of which all pure releases are made.
+    """Compute the least epsilon of `count` randomized responses, which dominate pure releases.
 
     Of the 2^k answers those with i lies have e^((k - i) eps) parts in (1 + e^eps)^k of probability,
     and e^(i eps) under the neighbour. The delta of an epsilon is a sum over i; it falls in epsilon.
@@ -123,7 +123,7 @@ def exact_optimum(count: int) -> float:
 
 
 def _draw(figure: Any, rows: Sequence[Row]) -> None:
-    """Curves over the number of releases; the table's columns as points."""
+    """Draw curves over the number of releases, and the table's columns as points."""
     figure.set_size_inches(6.5, 4.2)
     axes = figure.subplots()
     for side in ("top", "right"):

@@ -28,7 +28,7 @@ def exceeds(failed: int, trials: int, rate: float) -> bool:
 
 
 def generator(seed: Seed) -> np.random.Generator:
-    """Numpy's generator of a seed."""
+    """Make numpy's generator of a seed."""
     return np.random.default_rng(int.from_bytes(seed.key, "big"))
 
 
@@ -95,7 +95,7 @@ class AskedOnce:
         self.asked = 0
 
     def answer(self, batch: Batch) -> Answers:
-        """The remembered answers."""
+        """Return the remembered answers."""
         self.asked += len(batch.questions)
         new = {q.query: q for q in batch.questions if q.query not in self._known}
         if new:

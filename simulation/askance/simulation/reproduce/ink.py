@@ -8,7 +8,7 @@ INK, ACCENT, QUIET, BAD = "#222222", "#0b6e99", "#b0b0b0", "#c0392b"
 
 
 def plain(axes: Any, title: str, across: str, up: str) -> None:
-    """Axes without a frame, their title on the left."""
+    """Remove the axes' frame and put their title on the left."""
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     axes.grid(axis="y", color=QUIET, alpha=0.3)

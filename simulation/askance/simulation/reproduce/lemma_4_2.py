@@ -18,7 +18,7 @@ TAUS, SIZES = (0.1, 0.3, 1.0), (10, 30, 100, 300, 1000)
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """The exact tail beside the bounds, and a simulation beside the exact tail."""
+    """Return the exact tail beside the bounds, and a simulation beside the exact tail."""
     trials = 20_000 if setting.quick else 1_000_000
     rows: list[Row] = []
     for tau in TAUS:
@@ -78,12 +78,12 @@ def tail(n: int, tau: float, trials: int, seed: Seed) -> Row:
 
 
 def best_t(tau: float) -> float:
-    """Where e^(-t tau) / (1 - t^2) is least."""
+    """Find the t where e^(-t tau) / (1 - t^2) is least."""
     return (sqrt(1 + tau * tau) - 1) / tau
 
 
 def bound(n: int, tau: float, t: float) -> float | None:
-    """2 (e^(t tau) (1 - t^2))^-n, both sides; None: from t = 1 on the moment is infinite."""
+    """Compute 2 (e^(t tau) (1 - t^2))^-n, both sides; None for t >= 1: infinite moment."""
     if t >= 1:
         return None
     exponent = -n * (t * tau + log1p(-t * t))
@@ -91,7 +91,7 @@ def bound(n: int, tau: float, t: float) -> float | None:
 
 
 def exact_tail(n: int, tau: float) -> float:
-    """P[|X_1 + .. + X_n| >= n tau].
+    """Compute P[|X_1 + .. + X_n| >= n tau].
 
     The sum is G - H, both Gamma(n). G > s + H: of a Poisson process k < n points come before s,
     and then n - k more of them before n of another one's: 2n - k - 1 fair coins, n of one side.

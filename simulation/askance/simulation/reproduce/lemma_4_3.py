@@ -77,7 +77,7 @@ def one_bit(epsilon: str, queries: int, trials: int, seed: Seed) -> Row:
 
 
 def laplace(epsilon: str, queries: int, trials: int, seed: Seed) -> Row:
-    """Claim 4.1's randomizer: the value plus Laplace noise of scale 2b/eps."""
+    """Run Claim 4.1's randomizer: the value plus Laplace noise of scale 2b/eps."""
     scale, rng = 2 / float(epsilon), generator(seed)
     users = laplace_users(float(epsilon), queries)
     signs = 2 * rng.binomial(users, 0.5, (trials, queries)) / users - 1
@@ -100,13 +100,13 @@ def off_chance(randomizer: Randomizer, users: int) -> float:
 
 
 def printed_users(epsilon: float, queries: int) -> int:
-    """2 C^2 b^2 ln(2t/beta) / tau^2."""
+    """Compute 2 C^2 b^2 ln(2t/beta) / tau^2."""
     constant = (exp(epsilon) + 1) / (exp(epsilon) - 1)
     return ceil(2 * constant**2 * log(2 * queries / BETA) / TAU**2)
 
 
 def laplace_users(epsilon: float, queries: int) -> int:
-    """The least for which sample and noise are each within tau/2, at half of beta/t each."""
+    """Return the least for which sample and noise are each within tau/2, at half of beta/t each."""
     needed = log(4 * queries / BETA)
     tau = TAU / 2 / (2 / epsilon)
     t = best_t(tau)

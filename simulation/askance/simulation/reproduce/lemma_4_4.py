@@ -38,7 +38,7 @@ LARGE = 100  # calls of the algorithm whose law is compared by chance
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """Enumerates the laws of small algorithms, and samples that of a larger one."""
+    """Enumerate the laws of small algorithms, and samples that of a larger one."""
     rows: list[Row] = []
     for epsilon in ("0.5", "1") if setting.quick else ("0.5", "1", "2"):
         for calls in (1, 3) if setting.quick else (1, 2, 4, 6):
@@ -77,7 +77,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def asking(epsilon: str, calls: int) -> NonInteractive[int]:
-    """Asks one user after another for the bit and for the number; concludes how many ones."""
+    """Ask one user after another for the bit and the number, and count the ones."""
     nano = parse_epsilon(epsilon)
     bit, number = randomized_response(nano), k_ary_response(3, nano)
     return NonInteractive(
@@ -93,7 +93,7 @@ def asking(epsilon: str, calls: int) -> NonInteractive[int]:
 
 
 def bits(epsilon: str, calls: int) -> NonInteractive[int]:
-    """Asks every user for the bit."""
+    """Ask every user for the bit."""
     nano = parse_epsilon(epsilon)
     response = randomized_response(nano)
     return NonInteractive(
@@ -106,7 +106,7 @@ def bits(epsilon: str, calls: int) -> NonInteractive[int]:
 
 
 def enumerated(epsilon: str, calls: int, beta: Fraction, oracle: str) -> Row:
-    """The exact distance."""
+    """Return the exact distance."""
     algorithm = asking(epsilon, calls)
     real = local_law(algorithm, PEOPLE, WEIGHTS)
     law = simulated_law_in_one_round(algorithm, beta, ORACLES[oracle])
@@ -145,7 +145,7 @@ def single_candidate(epsilon: str, calls: int) -> Row:
 
 
 def sampled(beta: Fraction, runs: int, seed: Seed) -> Row:
-    """Many calls: the distribution of the number of ones, beside the binomial one."""
+    """Compare the number of ones of many calls with the binomial distribution."""
     from scipy.stats import binom
 
     algorithm = bits("1", LARGE)

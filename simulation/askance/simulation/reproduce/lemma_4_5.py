@@ -45,7 +45,7 @@ _ERRORS = 5.0  # standard errors that chance may explain
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """Enumerates the laws of a two-round algorithm, and samples it with more users."""
+    """Enumerate the laws of a two-round algorithm, and samples it with more users."""
     rows: list[Row] = []
     for epsilon in ("1",) if setting.quick else ("0.5", "1", "2"):
         for users in (1, 2) if setting.quick else (1, 2, 3):
@@ -84,7 +84,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def two_rounds(epsilon: str, users: int) -> Interactive[int]:
-    """Make an algorithm that asks all users twice and returns the second round's number of ones."""
+    """Make an algorithm that asks all users twice and concludes the second round's ones."""
     nano = parse_epsilon(epsilon)
     response = randomized_response(nano // 2)
 
@@ -105,7 +105,7 @@ def two_rounds(epsilon: str, users: int) -> Interactive[int]:
 
 
 def enumerated(epsilon: str, users: int, beta: Fraction, oracle: str) -> Row:
-    """The exact distance."""
+    """Return the exact distance."""
     algorithm = two_rounds(epsilon, users)
     real = local_law(algorithm, PEOPLE, WEIGHTS)
     law = simulated_law(algorithm, beta, ORACLES[oracle])
@@ -116,7 +116,7 @@ def enumerated(epsilon: str, users: int, beta: Fraction, oracle: str) -> Row:
 
 
 def forgetful(epsilon: str) -> Row:
-    """A second report that knows nothing of the first."""
+    """Return a second report that knows nothing of the first."""
     real = local_law(two_rounds(epsilon, 1), PEOPLE, WEIGHTS)
     response = randomized_response(parse_epsilon(epsilon) // 2)
     law: Law = {}
@@ -144,7 +144,7 @@ def forgetful(epsilon: str) -> Row:
 
 
 def sampled(beta: Fraction, runs: int, seed: Seed) -> Row:
-    """The simulation and real runs on users who are drawn for each."""
+    """Return the simulation and real runs on users who are drawn for each."""
     algorithm, oracle = two_rounds("1", LARGE), AskedOnce(TRUTH)
     rng, shares = generator(seed / "people"), np.array(WEIGHTS) / sum(WEIGHTS)
     back, there = [], []

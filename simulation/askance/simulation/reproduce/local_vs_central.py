@@ -26,7 +26,7 @@ TAU = float(ACCURACY / (2 * D))
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """The same learner, tolerance and failure in both models."""
+    """Return the same learner, tolerance and failure in both models."""
     trials = 10 if setting.quick else 300
     rows: list[Row] = []
     for epsilon in EPSILONS:
@@ -61,7 +61,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def local(epsilon: str, trials: int, seed: Seed) -> Row:
-    """Devices, a fresh group a question."""
+    """Return devices, with a fresh group per question."""
     batch = Batch(LEARNER.batch.questions, allocation=Allocation.FRESH)
     planned = plan_batch(batch, parse_epsilon(epsilon), float(BETA) / D)
     truth = [0.0] + [0.25] * (D - 1)  # the target is x_0
@@ -75,7 +75,7 @@ def local(epsilon: str, trials: int, seed: Seed) -> Row:
 
 
 def central(epsilon: str, trials: int, seed: Seed) -> Row:
-    """A curator with disjoint parts."""
+    """Return a curator with disjoint parts."""
     share = float(BETA) / D
     users = sum(central_rows(q, Fraction(epsilon), share) for q in LEARNER.batch.questions)
     words, people = SeededWords(seed / "words"), _Examples(seed)
@@ -88,7 +88,7 @@ def central(epsilon: str, trials: int, seed: Seed) -> Row:
 
 
 def not_private() -> int:
-    """Theorem 6's examples."""
+    """Compute Theorem 6's examples."""
     return D * ceil(log(2 * D / float(BETA)) / (2 * TAU * TAU))
 
 

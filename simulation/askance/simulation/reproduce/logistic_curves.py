@@ -18,7 +18,10 @@ _STYLES = {"none": "-", "output": "--", "objective": "-"}
 
 
 def lines(epsilon: str, others: Sequence[str] = ()) -> tuple[Algorithm, ...]:
-    """Without privacy, printed and corrected at the paper's epsilon, corrected at others."""
+    """Return the algorithms.
+
+    Not private, as printed, corrected at the paper's and at other epsilons.
+    """
     corrected = [one for each in (epsilon, *others) for one in pair(Version.CORRECTED, each)]
     return (STANDARD, *pair(Version.PRINTED, epsilon), *corrected)
 
@@ -31,9 +34,13 @@ def curve_row(
     at_least: float | None = None,
     at_most: float | None = None,
 ) -> Row:
-    """A point of a curve.
+    """Return a point of a curve.
 
     Args:
+      data: the data set's name.
+      n: number of rows.
+      algorithm: the algorithm's name.
+      errors: error of each run.
       at_least: what the error is claimed to be at least, but for `SLACK` standard errors; None: no
         such claim.
       at_most: the same, from above.
@@ -58,9 +65,11 @@ def curve_row(
 
 
 def draw_curves(axes: Any, rows: Sequence[Row], along: str) -> None:
-    """A line for every algorithm of the rows, with bands of two standard errors.
+    """Draw a line for every algorithm of the rows, with bands of two standard errors.
 
     Args:
+      axes: matplotlib axes.
+      rows: rows of `curve_row`.
       along: the column of the horizontal axis: "n", or "epsilon" (then lines go through epsilons).
     """
     keys = ("version", "mechanism") if along == "epsilon" else ("version", "mechanism", "epsilon")
@@ -108,7 +117,7 @@ def legend_below(figure: Any, axes: Any) -> None:
 
 
 def title(axes: Any, text: str) -> None:
-    """A panel's."""
+    """Set a panel's title."""
     axes.set_title(text, loc="left", fontsize=11, color=_INK)
 
 

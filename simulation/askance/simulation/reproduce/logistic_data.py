@@ -38,11 +38,11 @@ class Problem:
 
 
 Split = tuple[Examples, Examples]
-"""What is learnt from, and what is tested on."""
+"""Training examples and test examples."""
 
 
 def problems(setting: Setting) -> tuple[tuple[Problem, ...], tuple[str, ...]]:
-    """The paper's four, and a note on each that cannot be had."""
+    """Return the paper's four, and a note on each that cannot be had."""
     found, notes = [_uniform("0.1", "0.01"), _uniform("0.05", "0.001")], []
     file = None if setting.data is None else setting.data / PIMA
     if file is not None and file.is_file():
@@ -64,7 +64,7 @@ def folds(examples: Examples, seed: Seed) -> Iterator[Split]:
 
 
 def narrow_split(dimension: int, margin: float, count: int, seed: Seed) -> Split:
-    """CM08 section 3.1's example: corners of the cube, squeezed to `margin` along the first axis.
+    """Make CM08 section 3.1's example: corners of the cube, squeezed to `margin` on the first axis.
 
     The label is the sign of the first coordinate; every point has norm 1. 1000 points are tested.
     """
@@ -76,7 +76,7 @@ def narrow_split(dimension: int, margin: float, count: int, seed: Seed) -> Split
 
 
 def generator(seed: Seed) -> np.random.Generator:
-    """Numpy's randomness, of the seed."""
+    """Make numpy's generator of a seed."""
     return np.random.default_rng(int.from_bytes(seed.key, "big"))
 
 
@@ -90,7 +90,7 @@ def _uniform(margin: str, regularisation: str) -> Problem:
 
 
 def _sphere(margin: float, chance: np.random.Generator) -> Examples:
-    """Uniform points of the sphere that are no nearer than `margin` to a random hyperplane."""
+    """Draw uniform points of the sphere, no nearer than `margin` to a random hyperplane."""
     normal = chance.standard_normal(DIMENSION)
     normal /= np.linalg.norm(normal)
     kept = np.empty((0, DIMENSION))
@@ -116,5 +116,5 @@ def _breast(_: Seed) -> Examples:
 
 
 def _table(rows: NDArray[np.float64], positive: NDArray[np.bool_]) -> Examples:
-    """Rows clipped to norm 1, in their own units: all medical ones are longer."""
+    """Return rows clipped to norm 1, in their own units: all medical ones are longer."""
     return Examples.of(rows, np.where(positive, 1, -1), longer=LongRows.CLIP)

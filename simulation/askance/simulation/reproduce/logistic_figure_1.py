@@ -48,7 +48,7 @@ EXAMPLES = (
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """Learning curves of the example, each run with data of its own."""
+    """Reproduce the learning curves of the example, each run with data of its own."""
     rows: list[Row] = []
     for example in EXAMPLES:
         rows.extend(_rows(example, setting))
@@ -90,7 +90,7 @@ def _rows(example: Example, setting: Setting) -> Iterator[Row]:
 
 
 def _claims(example: Example, algorithm: Algorithm) -> tuple[float | None, float | None]:
-    """At least, and at most."""
+    """Return the claimed lower and upper bounds."""
     if algorithm.epsilon is None:
         return None, 0.1
     if algorithm.epsilon != EPSILON:

@@ -75,7 +75,7 @@ ALGORITHMS = (
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """Five folds and some restarts of every algorithm on every data set."""
+    """Run five folds and some restarts of every algorithm on every data set."""
     found, notes = problems(setting)
     rows: list[Row] = []
     for problem in found:
@@ -174,7 +174,7 @@ def _holds(
 
 
 def _off_by(errors: Errors, expected: float, algorithm: Algorithm) -> float:
-    """In standard errors; the expected figure is a mean of few runs too, and rounded."""
+    """Compute the deviation in standard errors; the expected mean is rounded, of few runs."""
     runs = _REFERENCE_RUNS if algorithm.epsilon is not None else 5
     spread = errors.deviation * float(np.sqrt(1 / runs + 1 / len(errors.each)))
     return (errors.mean - expected) / float(np.hypot(spread, 0.0005))
@@ -190,7 +190,7 @@ def _delta(algorithm: Algorithm, dimension: int) -> float | None:
 
 
 def _draw(figure: Any, rows: Sequence[Row], found: Sequence[Problem]) -> None:
-    """A panel a data set: our means with two standard errors, the paper's with its deviation."""
+    """Draw one panel per data set: our means +- 2 standard errors, the paper's +- deviation."""
     figure.set_size_inches(12, 3.4 * -(-len(found) // 2) + 0.6)
     panels = np.atleast_1d(figure.subplots(-(-len(found) // 2), 2)).ravel()
     for axes in panels[len(found) :]:

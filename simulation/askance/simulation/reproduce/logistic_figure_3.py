@@ -23,7 +23,7 @@ CORRECTED = (*PRINTED, "0.5", "1", "2", "4")
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """Five folds and some restarts at every epsilon."""
+    """Run five folds and some restarts at every epsilon."""
     problem = problems(setting)[0][0]
     rows = list(_rows(problem, setting))
     return Reproduction(

@@ -34,7 +34,7 @@ ALGORITHMS = lines(EPSILON, ("2",))
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """Five folds and some restarts, on the first rows of each fold's training part."""
+    """Run five folds and some restarts, on the first rows of each fold's training part."""
     found, notes = problems(setting)
     rows: list[Row] = []
     for problem in found:

@@ -44,7 +44,7 @@ _CALIBRATIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Algorithm:
-    """One line of a figure.
+    """Algorithm of a figure: one of its lines.
 
     Args:
       mechanism: "output" (the paper's sensitivity method) or "objective" (its new method); "none"
@@ -62,7 +62,7 @@ class Algorithm:
         return self.version not in (Version.STANDARD, Version.PRINTED)
 
     def release(self, examples: Examples, regularisation: str, words: Words) -> NDArray[np.float64]:
-        """The coefficients that are learnt, shape (d,)."""
+        """Return the coefficients that are learnt, shape (d,)."""
         if self.epsilon is None:
             return minimise(examples, float(regularisation))
         if self.version is Version.PRINTED:
@@ -79,7 +79,7 @@ STANDARD = Algorithm(Version.STANDARD, "none", None)
 
 
 def pair(version: Version, epsilon: str) -> tuple[Algorithm, Algorithm]:
-    """Output and objective perturbation."""
+    """Return output and objective perturbation."""
     return Algorithm(version, "output", epsilon), Algorithm(version, "objective", epsilon)
 
 
@@ -116,7 +116,7 @@ def measure(
     restarts: int,
     seed: Seed,
 ) -> Errors:
-    """The errors of `restarts` runs a split (of one, where there is no chance)."""
+    """Return the errors of `restarts` runs a split (of one, where there is no chance)."""
     words = SeededWords(seed / f"{algorithm.version} {algorithm.mechanism} {algorithm.epsilon}")
     runs = restarts if algorithm.epsilon is not None else 1
     return Errors(
@@ -131,7 +131,7 @@ def measure(
 
 
 def share_wrong(point: NDArray[np.float64], test: Examples) -> float:
-    """The share of rows that lie on the wrong side, or on neither."""
+    """Return the share of rows that lie on the wrong side, or on neither."""
     return float((test.signed @ point <= 0).mean())
 
 

@@ -33,7 +33,7 @@ from askance.simulation.seeds import Seed
 NAME = "masked-parity"
 BETA = Fraction(1, 100)
 OURS, PRINTED = "signed", "printed"
-# What was found before, of users for at most 1 % failure of round 1: (printed, signed).
+# Earlier results: users for at most 1 % failure of round 1: (printed, signed).
 KNOWN = {
     ("1", 8): (71e3, 11e3),
     ("1", 16): (615e3, 48e3),
@@ -50,7 +50,7 @@ _STEP = 1.05  # a search ends when its bracket's ends are this factor apart
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """Searches the least users of round 1 for both variants, and runs whole studies."""
+    """Search the least users of round 1 for both variants, and runs whole studies."""
     trials = 500 if setting.quick else 1000
     cases = [("1", 8), ("4", 8)] if setting.quick else list(KNOWN)
     rows: list[Row] = []
@@ -88,7 +88,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def first_round(variant: str, d: int, epsilon: str, trials: int, seed: Seed) -> Row:
-    """Planned and measured users of round 1."""
+    """Compare planned and measured users of round 1."""
     learner = masked_parity(masked_parity_schema(d), variant)
     planned = plan_first(learner, epsilon)
     groups = len(planned.groups)
@@ -129,7 +129,7 @@ def plan_first(learner: Adaptive[MaskedParity], epsilon: str) -> RoundPlan:
 def failures(
     learner: Adaptive[MaskedParity], planned: RoundPlan, users: int, trials: int, seed: Seed
 ) -> int:
-    """In how many trials, each with a mask of its own, round 1 misreads the mask."""
+    """Count the trials, each with a mask of its own, in which round 1 misreads the mask."""
     run = learner.run()
     questions = next(run).questions
     run.close()
@@ -150,7 +150,7 @@ def failures(
 
 
 def mask_read(questions: Sequence[Question], answers: Answers) -> list[int]:
-    """The mask as both variants read it: by signs, or by what is above tau.
+    """Return the mask as both variants read it: by signs, or by what is above tau.
 
     (The learner's own rule, without building its second round for every trial.)
     """
@@ -161,7 +161,7 @@ def mask_read(questions: Sequence[Question], answers: Answers) -> list[int]:
 
 
 def record_weights(masks: NDArray[np.int64]) -> NDArray[np.float64]:
-    """P[(i, b, y)] for each mask, in the order of `_records`: 4 records for each i.
+    """Compute P[(i, b, y)] for each mask, in the order of `_records`: 4 records for each i.
 
     i is uniform, b a fair bit; with b = 1, y is (-1)^(r_i), with b = 0 as good as a fair sign, for
     no question of round 1 reads it there.
@@ -184,7 +184,7 @@ def _records(d: int) -> EncodedColumns:
 
 
 def whole(d: int, epsilon: str, trials: int, seed: Seed) -> Row:
-    """Both rounds on devices, at the planned number of users."""
+    """Run both rounds on devices, at the planned number of users."""
     learner = masked_parity(masked_parity_schema(d))
     users = plan(learner, parse_epsilon(epsilon), BETA).users_needed
     study = Study(learner, epsilon=epsilon, beta=BETA)
@@ -208,7 +208,7 @@ def whole(d: int, epsilon: str, trials: int, seed: Seed) -> Row:
 
 
 def _ratios_hold(rows: Sequence[Row]) -> bool:
-    """At eps = 1 the printed variant takes more than 0.35 d times our users."""
+    """Check that at eps = 1 the printed variant takes more than 0.35 d times our users."""
     least = {(row["what"], row["epsilon"], row["d"]): row["least"] for row in rows}
     ones = {row["d"] for row in rows if row["epsilon"] == 1 and row["least"] is not None}
     return all(

@@ -71,7 +71,7 @@ LOSSES = (
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """Enumerates the losses, then counts the failures of A* on labels of a parity."""
+    """Enumerate the losses, then counts the failures of A* on labels of a parity."""
     rows: list[Row] = []
     for case in LOSSES:
         rows.append(loss_row(case))
@@ -108,10 +108,10 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def loss_row(case: LossCase) -> Row:
-    """The enumerated loss beside the formula's, and whether both are where they should be."""
+    """Compare the enumerated loss with the formula's, and both with their bounds."""
     p = case.keeping(case.epsilon, case.runs)
     measured = log(worst_ratio(p, case.runs))
-    # Of A the dearest is to answer, of A* (with as many runs as here) to give up k times.
+    # The costliest output of A is an answer, of A* (with this many runs) giving up k times.
     expected = log((1 + p) / (1 - p)) if case.runs == 1 else case.runs * log(1 + p)
     spends_all = case.keeping_name in ("tanh", "sharper")
     private = measured <= float(case.epsilon) + _CLOSE
@@ -135,7 +135,7 @@ def loss_row(case: LossCase) -> Row:
 
 
 def worst_ratio(keep: Fraction, runs: int) -> Fraction:
-    """The largest ratio of an output's probabilities on two neighbouring data sets, exactly."""
+    """Compute the largest ratio of an output's probabilities on two neighbours, exactly."""
     kinds = list(product((0, 1), repeat=UNKNOWNS + 1))
     # The order of the examples is of no matter: their coins are independent and alike.
     laws = {
@@ -165,7 +165,10 @@ def failure_row(d: int, ones: int, trials: int, seed: Seed) -> Row:
     """Measure how often A* returns nothing, or a parity that errs by more than ERROR.
 
     Args:
+      d: dimension.
       ones: the bits of x are 1 with probability 2^-ones.
+      trials: number of trials.
+      seed: root of all randomness.
     """
     from scipy.stats import binomtest
 
@@ -207,7 +210,7 @@ def _errs(mechanism: PrivateParity, d: int, n: int, ones: int, words: Words) -> 
 
 
 def _bits(words: Words, count: int, d: int) -> NDArray[np.uint64]:
-    """Uniform bits, packed, shape (count, ceil(d / 64)), 0 beyond d."""
+    """Draw uniform bits, packed, shape (count, ceil(d / 64)), 0 beyond d."""
     wide = -(-d // 64)
     drawn = words.take(count * wide).reshape(count, wide)
     if d % 64:
@@ -228,7 +231,7 @@ def _draw(figure: Any, rows: Sequence[Row]) -> None:
 
 
 def _draw_losses(axes: Any, rows: Sequence[Row]) -> None:
-    """Lines by the formulas for one run, points as enumerated."""
+    """Draw the formulas for one run as lines, and the enumerated values as points."""
     epsilons = np.linspace(0.02, 3.97, 200)
     axes.plot(epsilons, epsilons, color=_QUIET, linewidth=1, label="allowed: the loss is ε")
     printed = np.log((1 + epsilons / 4) / (1 - epsilons / 4))
@@ -260,7 +263,7 @@ def _draw_losses(axes: Any, rows: Sequence[Row]) -> None:
 
 
 def _draw_failures(axes: Any, rows: Sequence[Row]) -> None:
-    """The rate of failure with two standard errors, and what is allowed."""
+    """Draw the rate of failure with two standard errors, and the allowed rate."""
     places = range(len(rows))
     rates = [row["measured"] for row in rows]
     errors = [2 * (r * (1 - r) / row["trials"]) ** 0.5 for r, row in zip(rates, rows, strict=True)]

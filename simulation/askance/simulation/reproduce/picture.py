@@ -8,9 +8,10 @@ from askance.simulation.reproduce.reproduction import Reproduction
 
 
 def save(found: Reproduction, path: Path) -> None:
-    """Writes the picture, the same bytes for the same rows.
+    """Write the picture, the same bytes for the same rows.
 
     Args:
+      found: result of a reproduction.
       path: *.png or *.svg.
     """
     from matplotlib import rc_context

@@ -1,7 +1,7 @@
 """CM08's algorithms as printed. NOT private: for reproductions, and for tests that find it out.
 
 The noise's length is drawn from a Laplace distribution (its absolute value, that is: exponential)
-and its direction uniformly. Where the paper says "standard deviation" its proofs need the scale,
+and its direction uniformly. Where the paper writes "standard deviation" its proofs need the scale,
 which is taken here. In one dimension that is Laplace noise. In d > 1 the noise's density is
 proportional to e^(-r/s) / r^(d-1) at a distance of r: infinite at 0, so that the ratio between
 neighbours has no bound. What is left of the guarantee is a delta: `delta_of_a_shift`.
@@ -25,7 +25,7 @@ class PrintedOutput:
     """CM08, Algorithm 1, as printed. NOT epsilon-differentially private for d > 1.
 
     Args:
-      epsilon: what the paper says it costs, nats.
+      epsilon: its cost by the paper, nats.
       regularisation: lambda.
     """
 
@@ -37,7 +37,7 @@ class PrintedOutput:
         return 2 / (count * self.regularisation * self.epsilon)
 
     def release(self, examples: Examples, words: Words) -> NDArray[np.float64]:
-        """The minimiser and the noise, shape (d,)."""
+        """Return the minimiser and the noise, shape (d,)."""
         point = minimise(examples, self.regularisation)
         return point + _printed_noise(words, examples.dimension, self.scale(examples.count))
 
@@ -50,7 +50,7 @@ class PrintedObjective:
     change of variables out.
 
     Args:
-      epsilon: what the paper says it costs, nats.
+      epsilon: its cost by the paper, nats.
       regularisation: lambda.
     """
 
@@ -62,19 +62,20 @@ class PrintedObjective:
         return 2 / self.epsilon
 
     def release(self, examples: Examples, words: Words) -> NDArray[np.float64]:
-        """The minimiser of the tilted loss, shape (d,)."""
+        """Return the minimiser of the tilted loss, shape (d,)."""
         tilt = _printed_noise(words, examples.dimension, self.scale())
         return minimise(examples, self.regularisation, tilt)
 
 
 def delta_of_a_shift(epsilon: float, dimension: int, shift: float) -> float:
-    """The least delta for which the printed noise hides a shift by (epsilon, delta).
+    """Return the least delta for which the printed noise hides a shift by (epsilon, delta).
 
     It is the integral of max(0, f(v) - e^epsilon f(v - shift)), f the density: the mean over v of
     max(0, 1 - e^epsilon f(v - shift) / f(v)), taken at the midpoints of equal parts of v's length
     and of its cosine to the shift.
 
     Args:
+      epsilon: nats.
       dimension: d, 2 or more.
       shift: in units of the scale of the noise's length; the sensitivity is `epsilon` such units.
     """

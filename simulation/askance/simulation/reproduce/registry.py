@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
 
-from askance.client.errors import InvalidParameter
+from askance.aggregator.names import unknown_name
 from askance.simulation.reproduce.reproduction import Reproduction, Setting
 
 
@@ -25,7 +25,7 @@ class Entry:
     summary: str
 
     def reproduce(self, setting: Setting) -> Reproduction:
-        """Measures it."""
+        """Measure it."""
         module = import_module(f"askance.simulation.reproduce.{self.module}")
         found: Reproduction = module.reproduce(setting)
         return found
@@ -66,12 +66,11 @@ REPRODUCTIONS: Mapping[str, Entry] = MappingProxyType({one.name: one for one in 
 
 
 def find(name: str) -> Entry:
-    """The reproduction of this name.
+    """Return the reproduction of this name.
 
     Raises:
       InvalidParameter: there is none.
     """
     if name not in REPRODUCTIONS:
-        known = ", ".join(REPRODUCTIONS)
-        raise InvalidParameter(f"reproduction: expected one of {known}, found {name!r}")
+        raise unknown_name("reproduction", name, REPRODUCTIONS)
     return REPRODUCTIONS[name]

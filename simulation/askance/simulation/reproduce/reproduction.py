@@ -12,7 +12,7 @@ from askance.simulation.experiments.frames import to_arrow, to_pandas
 from askance.simulation.seeds import Seed
 
 Row = Mapping[str, Any]
-"""One line of what was measured: column to value (text, numbers, booleans, None)."""
+"""Row of measurements: column to value (text, numbers, booleans, None)."""
 
 
 class Effort(Enum):
@@ -30,8 +30,8 @@ class Setting:
       effort: how much to measure.
       seed: of all chance in it.
       data: a folder with the data files that may not be shipped (`adult.csv`,
-        `pima_indians_diabetes.csv`); None: there is none, and what needs one is left out, said so
-        in a note.
+        `pima_indians_diabetes.csv`); None: there is none; parts that need
+        one are left out, with a note.
       progress: called after each part with a short text.
     """
 
@@ -52,7 +52,7 @@ class Reproduction:
 
     Args:
       source: where the paper has it ("KLNRS08, Theorem 3.7").
-      statement: what the paper says, in a sentence or two of ours.
+      statement: the paper's claim, in a sentence or two of ours.
       differs_from_print: what is true instead, where the print is not; None: it is.
       rows: what was measured beside what was expected, all with the same columns.
       holds: whether the statement (the corrected one, where they differ) holds in every row that is
@@ -71,11 +71,11 @@ class Reproduction:
     draw: Callable[[Any], None]
 
     def to_arrow(self) -> Any:
-        """A `pyarrow.Table` of the rows."""
+        """Return a `pyarrow.Table` of the rows."""
         return to_arrow(self.rows)
 
     def to_pandas(self) -> Any:
-        """A `pandas.DataFrame` of the rows."""
+        """Return a `pandas.DataFrame` of the rows."""
         return to_pandas(self.rows)
 
     def to_json(self) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class Instance:
         return Fraction(0) if self.labels == "realizable" else Fraction(1, 2) - _GAP * self.alpha
 
     def law(self, target: int) -> NDArray[np.float64]:
-        """P[(x, y)]: the 2^d points x with y = 0, then the same with y = 1."""
+        """Compute P[(x, y)]: the 2^d points x with y = 0, then the same with y = 1."""
         points = 1 << self.d
         flipped = float(self.best_error)
         ones = self.family.hypothesis(target)(_cube(self.d)) == 1
@@ -77,7 +77,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """An instance by one mechanism: of so many trials, how many failed at each part of n."""
+    """Run one mechanism on an instance, and count the failed trials at each part of n."""
 
     instance: Instance
     mechanism: str
@@ -98,7 +98,7 @@ class Curve:
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """Measures; FULL takes more classes, more budgets and more trials."""
+    """Measure; FULL takes more classes, more budgets and more trials."""
     trials = 100 if setting.quick else 1000
     curves = []
     for instance in instances(setting):
@@ -134,7 +134,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def instances(setting: Setting) -> list[Instance]:
-    """Some where privacy asks for the examples (6 / (eps alpha)), some where sampling does."""
+    """Return cases whose size privacy decides (6 / (eps alpha)), and cases that sampling does."""
     asked = [(4, "0.2", "0.5")]
     if not setting.quick:
         asked = [(4, "0.2", "0.1"), (4, "0.2", "1"), (8, "0.1", "0.1"), (8, "0.1", "1")]
@@ -152,7 +152,7 @@ def measured(
     trials: int,
     seed: Seed,
 ) -> Curve:
-    """Runs the learner's own steps on counts of examples, drawn exactly in law."""
+    """Run the learner's own steps on counts of examples, drawn exactly in law."""
     place = seed / name / f"{instance.d} {instance.alpha} {instance.epsilon} {instance.labels}"
     n = sample_size(instance.family.size, alpha=instance.alpha, beta=BETA, epsilon=instance.epsilon)
     mechanism = kind.of(instance.epsilon)
@@ -168,7 +168,7 @@ def measured(
 
 
 def printed_size(instance: Instance) -> int:
-    """The sample size as printed: (ln |H| + ln(2/beta)) max{4/(eps alpha), 2/alpha^2}."""
+    """Return the sample size as printed: (ln |H| + ln(2/beta)) max{4/(eps alpha), 2/alpha^2}."""
     rate = max(4 / (instance.epsilon * instance.alpha), 2 / instance.alpha**2)
     logarithm = (Decimal(instance.family.size) * 2 * BETA.denominator / BETA.numerator).ln()
     found = logarithm * rate.numerator / rate.denominator
@@ -191,7 +191,7 @@ def _fails(
 
 
 def enumerated_loss(kind: type[Exponential] | type[PermuteAndFlip], epsilon: Fraction) -> float:
-    """The greatest log-ratio over all data sets of three labelled bits, and their neighbours."""
+    """Compute the greatest log-ratio over all data sets of three labelled bits and neighbours."""
     mechanism, family = kind.of(epsilon), Parities(1)
     records = list(product((0, 1), repeat=2))
     law = {}
@@ -209,7 +209,7 @@ def enumerated_loss(kind: type[Exponential] | type[PermuteAndFlip], epsilon: Fra
 
 
 def row(curve: Curve) -> Row:
-    """A line of the table."""
+    """Return a line of the table."""
     from scipy import stats
 
     instance = curve.instance
@@ -237,12 +237,12 @@ def row(curve: Curve) -> Row:
 
 
 def _cube(d: int) -> NDArray[np.int64]:
-    """The 2^d points, in the order of their numbers; shape (2^d, d)."""
+    """Return the 2^d points, in the order of their numbers; shape (2^d, d)."""
     return np.arange(1 << d)[:, None] >> np.arange(d)[::-1] & 1
 
 
 def _draw(figure: Any, curves: Sequence[Curve]) -> None:
-    """Failures over the part of n, a panel for each kind of labels."""
+    """Draw failures over the part of n, one panel per kind of labels."""
     figure.set_size_inches(9.5, 3.9)
     panels = figure.subplots(1, 2, sharey=True)
     for axes, labels in zip(panels, ("realizable", "noisy"), strict=True):

@@ -63,7 +63,7 @@ class Journey:
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """Learns directly, with devices, and with the devices' algorithm simulated by queries."""
+    """Learn directly, with devices, and with the devices' algorithm simulated by queries."""
     trials = 2 if setting.quick else 40
     rows: list[Row] = []
     for journey in journeys(setting.quick):
@@ -93,7 +93,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def journeys(quick: bool) -> list[Journey]:
-    """Conjunctions in one round, MASKED-PARITY in two."""
+    """Return conjunctions in one round, MASKED-PARITY in two."""
     found = [_conjunctions(2, (0,), "1"), _masked_parity(MaskedParity((1, 0), 1), "2")]
     if not quick:
         found += [_conjunctions(3, (1,), "2"), _masked_parity(MaskedParity((0, 1, 1, 0), 0), "4")]
@@ -101,7 +101,7 @@ def journeys(quick: bool) -> list[Journey]:
 
 
 def travelled(journey: Journey, trials: int, seed: Seed) -> list[Row]:
-    """The three ways to the target."""
+    """Return the three ways to the target."""
     direct = learn(journey.learner, journey.oracle) == journey.target
     users = journey.there.calls_at_most
     devices = back = 0

@@ -31,7 +31,7 @@ _POSITIVE = 0.81  # the share of positive examples; each of the target's variabl
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """Counts failures at the planner's number of users."""
+    """Count failures at the planner's number of users."""
     ds = (10, 50, 100) if setting.quick else range(10, 101, 10)
     trials = 100 if setting.quick else 1000
     rows: list[Row] = []
@@ -104,7 +104,7 @@ def measured(d: int, trials: int, seed: Seed) -> Row:
 
 
 def invalid_chance(truth: Sequence[float], tau: float, randomizer: Randomizer, users: int) -> float:
-    """The chance that any answer is off by tau or more, exactly: reports are binomial counts."""
+    """Compute the chance that any answer is off by tau or more, exactly, from binomial counts."""
     from scipy.stats import binom
 
     lie, own = (float(randomizer.probability(level, b"\x01")) for level in (0, 1))
@@ -117,7 +117,7 @@ def invalid_chance(truth: Sequence[float], tau: float, randomizer: Randomizer, u
 
 
 def least_group(truth: Sequence[float], tau: float, randomizer: Randomizer, enough: int) -> int:
-    """About the least users a question for which that chance is beta."""
+    """Find about the least users per question for which that chance is beta."""
     low, high = 1, enough
     while high - low > max(high // 1000, 1):
         middle = (low + high) // 2
@@ -136,7 +136,7 @@ def zero_rates(d: int) -> list[float]:
 
 
 def _error(learner: NonAdaptive[Conjunction], answers: Any, zeros: Sequence[float]) -> float:
-    """Exactly: variables are independent. Losing a variable of the target is an error of 1."""
+    """Compute the error exactly: variables are independent; losing a target's variable costs 1."""
     kept = learner.conclude(answers).variables
     if not set(TARGET) <= set(kept):
         return 1.0

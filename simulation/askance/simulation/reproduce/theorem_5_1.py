@@ -38,7 +38,7 @@ MASKS = 16  # that the non-adaptive learner asks of
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """Both learners under the lazy oracle, and the leak of the oracle as printed."""
+    """Run both learners under the lazy oracle, and show the leak of the oracle as printed."""
     rows: list[Row] = []
     for d in (8, 16, 32):
         count = 20 if setting.quick else 128
@@ -76,7 +76,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def concepts_of(d: int, masks: int, seed: Seed) -> list[MaskedParity]:
-    """Random masks (all, where there are no more), each with both bits."""
+    """Draw random masks (all, if there are no more), each with both bits."""
     numbers = np.arange(1 << d) if masks >= 1 << d else None
     rng = generator(seed)
     bits = rng.integers(0, 2, (masks, d)) if numbers is None else numbers[:, None] >> np.arange(d)
@@ -84,7 +84,7 @@ def concepts_of(d: int, masks: int, seed: Seed) -> list[MaskedParity]:
 
 
 def separation(d: int, concepts: Sequence[MaskedParity], seed: Seed) -> list[Row]:
-    """The non-adaptive learner and the one of two rounds, under the same lazy oracle."""
+    """Return the non-adaptive learner and the one of two rounds, under the same lazy oracle."""
     tau = Fraction(2.0 ** (-d / 3)).limit_denominator(10**9)
     schema = masked_parity_schema(d)
     masks = generator(seed / "masks" / d).integers(0, 2, (MASKS, d))
@@ -106,7 +106,7 @@ def separation(d: int, concepts: Sequence[MaskedParity], seed: Seed) -> list[Row
 
 
 def leak(concepts: Sequence[MaskedParity], as_printed: type[MaskedParityOracle]) -> Row:
-    """The fixed set of questions, under the oracle that omits all or that omits one half."""
+    """Return the fixed set of questions, under the oracle that omits all or that omits one half."""
     learner = pushing(masked_parity_schema(LEAK_D), LEAK_TAU)
     shown, hidden = mean_errors(learner, concepts, as_printed)
     printed = as_printed is FairOracle
@@ -134,7 +134,7 @@ def mean_errors(
 def one_round(
     schema: Schema, masks: Sequence[tuple[int, ...]], tau: Fraction
 ) -> NonAdaptive[MaskedParity]:
-    """Reads the mask, and asks [b = 0, y != (-1)^<s,x>] of some masks s: one may be the right."""
+    """Read the mask, and ask [b = 0, y != (-1)^<s,x>] of some masks s: one may be the right."""
     batch = Batch([_shown(schema, tau), *(_hidden(schema, mask, tau) for mask in masks)])
 
     def conclude(answers: Answers) -> MaskedParity:
@@ -154,7 +154,8 @@ def pushing(schema: Schema, tau: Fraction) -> NonAdaptive[MaskedParity]:
     """Make a learner that reads a from the half with b = 0, by an answer pushed past tau.
 
     With B(x) = x_0 x_1 + x_2 x_3 + ... every <r,x> has correlation 2^(-d/2) (-1)^B(r) with
-    (-1)^B(x), too little to be told; [i = 0] y on the half with b = 1 is added once with each sign.
+    (-1)^B(x), too little to be detected; [i = 0] y on the half with b = 1 is added once with each
+    sign.
     """
     d = len(schema["x"])
     y = where(schema["y"] == "-1", -1, 1)

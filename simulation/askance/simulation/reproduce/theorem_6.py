@@ -25,7 +25,7 @@ NUMBER = Question(real(SCHEMA["coin"]), Fraction(1, 2))
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """Counts how often any of M answers is off, at the size of the theorem."""
+    """Count how often any of M answers is off, at the size of the theorem."""
     rows: list[Row] = []
     for queries in (1, 10) if setting.quick else (1, 10, 100):
         trials = 200 if setting.quick else 2000 // max(queries // 10, 1)
@@ -70,7 +70,7 @@ class Coins:
 
 
 def sampled(question: Question, queries: int, trials: int, seed: Seed) -> Row:
-    """The oracle's own size."""
+    """Return the oracle's own size."""
     coins = Coins(seed / str(question.spread))
     middle, tau = float(question.spread) / 2, float(question.working_tau)
     failed = size = 0
@@ -83,7 +83,7 @@ def sampled(question: Question, queries: int, trials: int, seed: Seed) -> Row:
 
 
 def printed(queries: int, trials: int, seed: Seed) -> Row:
-    """The size for [0, 1], on a range of 10: what the print would take if it were read so."""
+    """Compute the size for [0, 1] on a range of 10: the literal reading of the print."""
     size = examples(queries, float(NUMBER.working_tau))
     heads = generator(seed).binomial(size, 0.5, (trials, queries))
     off = np.abs(heads / size - 0.5) * RANGE >= float(NUMBER.working_tau)
@@ -91,7 +91,7 @@ def printed(queries: int, trials: int, seed: Seed) -> Row:
 
 
 def examples(queries: int, tau: float) -> int:
-    """ln(2M/delta) / (2 tau^2)."""
+    """Compute ln(2M/delta) / (2 tau^2)."""
     return ceil(log(2 * queries / DELTA) / (2 * tau * tau))
 
 

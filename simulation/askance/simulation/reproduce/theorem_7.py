@@ -28,7 +28,7 @@ _REACH = 400  # outputs that are enumerated on either side
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """The loss by enumeration, the rows and the failures by trials, and what the print says."""
+    """Return the loss by enumeration, the rows and failures by trials, and the printed values."""
     rows: list[Row] = [loss(Fraction(alpha)) for alpha in ("0.1", "0.5", "2")]
     for alpha in ("0.1", "1"):
         for queries in (1, 16):
@@ -65,7 +65,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def loss(alpha: Fraction) -> Row:
-    """The largest log-ratio of an output's probabilities when one row is replaced."""
+    """Return the largest log-ratio of an output's probabilities when one row is replaced."""
     mechanism = laplace_of(COIN, alpha)
     outputs = np.arange(-_REACH, _REACH + 1)
     logs = []
@@ -79,7 +79,7 @@ def loss(alpha: Fraction) -> Row:
 
 
 def answered(alpha: str, queries: int, trials: int, seed: Seed) -> Row:
-    """The oracle's own rows, and how often any of its answers is off."""
+    """Return the oracle's own rows, and how often any of its answers is off."""
     size = central_rows(COIN, Fraction(alpha), float(DELTA) / queries)
     words, rng = SeededWords(seed / "words"), generator(seed)
     tau, off = float(COIN.working_tau), 0
@@ -97,7 +97,7 @@ def split_rows(alpha: str, queries: int) -> int:
 
 
 def printed(alpha: str, queries: int, trials: int, seed: Seed) -> Row:
-    """The same rows with Laplace noise whose *scale* is alpha |S_i| / M, as it is printed."""
+    """Run the same rows with Laplace noise whose *scale* is alpha |S_i| / M, as printed."""
     size = central_rows(COIN, Fraction(alpha), float(DELTA) / queries)
     rng = generator(seed)
     means = rng.binomial(size, 0.5, (trials, queries)) / size
@@ -107,7 +107,7 @@ def printed(alpha: str, queries: int, trials: int, seed: Seed) -> Row:
 
 
 def printed_bound(alpha: Fraction, queries: int) -> float:
-    """(1/(alpha tau) + 1/tau^2) ln(2M/delta), the constant left out."""
+    """Compute (1/(alpha tau) + 1/tau^2) ln(2M/delta), the constant left out."""
     tau = float(COIN.working_tau)
     return (1 / (float(alpha) * tau) + 1 / tau**2) * log(2 * queries / DELTA)
 

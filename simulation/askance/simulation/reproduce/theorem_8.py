@@ -33,7 +33,7 @@ ETAS = tuple(Fraction(k, 10) for k in range(5))
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """Counts failures by rate: corrected, not corrected, and with the rate unknown."""
+    """Count failures by rate: corrected, not corrected, and with the rate unknown."""
     trials, searches = (40, 2) if setting.quick else (500, 30)
     rows: list[Row] = []
     for eta in ETAS:
@@ -71,7 +71,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 class Flipped:
-    """Examples of the target whose label is flipped at a rate."""
+    """Draw examples of the target whose label is flipped at a rate."""
 
     def __init__(self, eta: Fraction, seed: Seed) -> None:
         self._eta, self._rng = float(eta), generator(seed)
@@ -86,7 +86,7 @@ class Flipped:
 
 
 def known(eta: Fraction, trials: int, seed: Seed) -> Row:
-    """The correction at the true rate."""
+    """Return the correction at the true rate."""
     rows = Flipped(eta, seed)
     failed = _failures(
         lambda: ClassificationNoiseOracle(rows, SCHEMA, "y", eta, DELTA, values=D), trials
@@ -95,7 +95,7 @@ def known(eta: Fraction, trials: int, seed: Seed) -> Row:
 
 
 def uncorrected(eta: Fraction, trials: int, seed: Seed) -> Row:
-    """Labels as they are seen, from a sample of Theorem 6."""
+    """Return labels as they are seen, from a sample of Theorem 6."""
     rows = Flipped(eta, seed)
     failed = _failures(lambda: EmpiricalOracle(rows, DELTA, values=D), trials)
     return _row("not corrected", eta, rows.drawn // (trials * D), failed, trials, ACCURACY)
@@ -122,7 +122,7 @@ def unknown(eta: Fraction, trials: int, seed: Seed) -> Row:
 
 
 def disagrees(hypothesis: Conjunction, rows: EncodedColumns) -> NDArray[np.bool_]:
-    """Rows whose label is another than the hypothesis'."""
+    """Return rows whose label is another than the hypothesis'."""
     word = np.asarray(rows.values["x"][0])
     said = np.ones(rows.rows, dtype=np.int64)
     for variable in hypothesis.variables:
@@ -131,13 +131,13 @@ def disagrees(hypothesis: Conjunction, rows: EncodedColumns) -> NDArray[np.bool_
 
 
 def error_of(hypothesis: Conjunction) -> float:
-    """Under the true labels, exactly: variables are fair bits."""
+    """Compute the error under the true labels, exactly: variables are fair bits."""
     one, other = set(hypothesis.variables), set(TARGET.variables)
     return float(0.5 ** len(one) + 0.5 ** len(other) - 2 * 0.5 ** len(one | other))
 
 
 def printed_rows(eta: Fraction) -> int:
-    """A query's examples as the proof has them: two samples at tau/2, Hoeffding's constants."""
+    """Compute a query's examples as in the proof: two samples at tau/2, Hoeffding's constants."""
     half, left = float(TAU) / 2, float(1 - 2 * eta)
     scale = log(4 * D / float(DELTA)) / (2 * half * half)
     return ceil(scale) + ceil(scale / left**2)

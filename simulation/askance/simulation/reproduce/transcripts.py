@@ -37,7 +37,7 @@ BETAS = (Fraction(1, 2), Fraction(1, 10), Fraction(1, 100))
 
 
 def draw_distances(figure: Any, rows: Sequence[Row], title: str) -> None:
-    """Every enumerated distance beside the beta that it has to stay below."""
+    """Draw every enumerated distance beside the beta that it has to stay below."""
     axes = figure.subplots()
     plain(axes, title, "β, allowed", "total variation, enumerated")
     colors = (ACCENT, INK, "#7a5195", "#ef8f35", "#3a9d5d")

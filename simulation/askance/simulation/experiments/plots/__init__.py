@@ -1,12 +1,12 @@
 """Pictures of simulations and sweeps.
 
-Rules of the room:
+Rules of the package:
 
 - A picture is made from rows and from nothing else, and is the same bytes for the same rows.
-- Colours are told apart by everybody: Okabe and Ito's for names, viridis for numbers, and every
-  line has a marker of its own beside its colour. Bands say what they are, below the picture.
+- Colours can be distinguished by all readers: Okabe and Ito's for names, viridis for numbers, and
+  every line has a marker of its own beside its colour. A line below the picture explains the bands.
 - An axis is logarithmic where its values are positive and span more than a factor of four, and
-  says so by its ticks. Errors of zero have no place on such an axis, so then it is linear.
+  its ticks show it. Errors of zero have no place on such an axis, so then it is linear.
 - matplotlib is imported when something is drawn.
 """
 

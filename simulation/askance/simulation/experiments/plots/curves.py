@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import log
 from typing import Any
 
+from askance.aggregator.names import unknown_name
 from askance.client.errors import InvalidParameter
 from askance.simulation.experiments.plots import ink
 from askance.simulation.experiments.plots.picture import Picture, new_figure
@@ -22,7 +23,7 @@ _LOWEST = 0.3  # of the least mean error: where a band that reaches 0 ends on a 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What is drawn for one value of the other axes."""
+    """Plotted values of one combination of the other axes."""
 
     label: str
     level: object
@@ -30,9 +31,10 @@ class Line:
 
 
 def curves(summary: Summary, x: str, y: str = "error") -> Picture:
-    """A measure with its bands.
+    """Return a measure with its bands.
 
     Args:
+      summary: summary of a sweep.
       x: an axis with numbers, as `users` or `epsilon`.
       y: "error" (the mean over a cell's trials) or "success" (the part that was right).
 
@@ -57,12 +59,12 @@ _UP = {"error": "mean error", "success": "part of the trials that is right"}
 
 
 def other_axes(summary: Summary, x: str) -> tuple[str, ...]:
-    """The names in which lines differ."""
+    """Return the names in which lines differ."""
     return tuple(name for name in summary.axes if name != x)
 
 
 def numbers_on(summary: Summary, x: str) -> None:
-    """Refuses an axis that has no numbers."""
+    """Refuse an axis that has no numbers."""
     known = tuple(summary.cells[0].at)
     if x not in known:
         raise InvalidParameter(f"plot: expected an axis of {', '.join(known)}, found {x!r}")
@@ -73,7 +75,7 @@ def numbers_on(summary: Summary, x: str) -> None:
 def grouped(
     summary: Summary, names: Sequence[str], cells: Sequence[CellSummary]
 ) -> dict[tuple[Any, ...], list[CellSummary]]:
-    """Cells by their values of these names, in order; no more than can be told apart."""
+    """Group cells by their values of these names, in order, up to the number of distinct marks."""
     groups: defaultdict[tuple[Any, ...], list[CellSummary]] = defaultdict(list)
     for cell in cells:
         groups[tuple(cell.at[name] for name in names)].append(cell)
@@ -88,7 +90,7 @@ def grouped(
 def _lines(summary: Summary, x: str, y: str) -> list[Line]:
     numbers_on(summary, x)
     if y not in MEASURES:
-        raise InvalidParameter(f"plot: expected one of {', '.join(MEASURES)}, found {y!r}")
+        raise unknown_name("plot", y, MEASURES)
     cells = [cell for cell in summary if getattr(cell, y) is not None]
     if all(cell.refused == cell.trials for cell in summary):
         reason = summary.cells[0].reason
@@ -105,7 +107,7 @@ def _lines(summary: Summary, x: str, y: str) -> list[Line]:
 
 
 def _draw(axes: Any, line: Line, mark: ink.Mark, y: str) -> None:
-    """Errors in areas; success rates, which are often equal, in bars beside each other."""
+    """Draw errors as areas; success rates, which are often equal, as bars beside each other."""
     shift = mark.shift if y == "success" else 1.0
     places = [place * shift for place, _ in line.points]
     bands = [band for _, band in line.points]
@@ -130,7 +132,7 @@ def _scale(axes: Any, lines: Sequence[Line], places: Sequence[float], y: str) ->
     if not ink.wide(values):
         highest = max(band.high or band.value for line in lines for _, band in line.points)
         top = 1.08 * highest or 0.1
-        axes.set_ylim(-top / 40, top)  # room for the points on zero
+        axes.set_ylim(-top / 40, top)  # space for the points on zero
         return
     axes.set_yscale("log")
     axes.set_ylim(bottom=_LOWEST * min(values))
@@ -139,7 +141,7 @@ def _scale(axes: Any, lines: Sequence[Line], places: Sequence[float], y: str) ->
 
 
 def _reference(axes: Any, lines: Sequence[Line]) -> None:
-    """n to the -1/2, below the lines, if that is how they fall."""
+    """Draw n^(-1/2) below the lines, if they fall at that rate."""
     if axes.get_xscale() != "log" or axes.get_xlabel() != NAMES["users"]:
         return
     slopes = [slope(line.points) for line in lines if len(line.points) > 1]
@@ -158,7 +160,7 @@ def _reference(axes: Any, lines: Sequence[Line]) -> None:
 
 
 def slope(points: Sequence[tuple[float, Band]]) -> float:
-    """Of the straight line that is nearest on logarithmic axes, by least squares."""
+    """Compute the slope of the nearest straight line on logarithmic axes, by least squares."""
     across = [log(place) for place, _ in points]
     up = [log(band.value) for _, band in points]
     middle, height = sum(across) / len(across), sum(up) / len(up)
@@ -168,7 +170,7 @@ def slope(points: Sequence[tuple[float, Band]]) -> float:
 
 
 def title(summary: Summary, x: str) -> str:
-    """What does not vary."""
+    """Return a title from the settings that do not vary."""
     at = summary.cells[0].at
     fixed = [name for name in ("epsilon", "users") if name not in (x, *summary.axes)]
     told = [f"{'ε' if name == 'epsilon' else name} = {shown(at[name])}" for name in fixed]

@@ -13,7 +13,10 @@ _MAX_ROWS = 200  # of the cells with the greatest shares; more make no picture
 def estimates_beside_truth(
     cells: Mapping[str, Mapping[str, float]], truth: Sequence[float], confidence: float, title: str
 ) -> Picture:
-    """The greatest truth on top; raw estimates may lie outside their interval's possible range."""
+    """Draw the estimates with the greatest truth on top.
+
+    Raw estimates may lie outside their interval's possible range.
+    """
     order = sorted(range(len(truth)), key=lambda place: truth[place])[-_MAX_ROWS:]
     names = list(cells)
     shown = [cells[names[place]] for place in order]

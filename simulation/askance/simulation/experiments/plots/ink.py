@@ -17,7 +17,7 @@ _MOST_TICKS = 8
 
 
 def colours(values: Sequence[object]) -> list[Any]:
-    """One a value: along a scale for numbers, as different as can be for names."""
+    """Assign a colour per value: along a scale for numbers, maximally different for names."""
     numbers = all(isinstance(value, int | float) for value in values)
     if not numbers or len(values) < 3:
         return list(_NAMES[: len(values)])
@@ -29,7 +29,7 @@ def colours(values: Sequence[object]) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How one line of several is told from the others.
+    """Marker and colour that distinguish one line of several.
 
     Args:
       colour, marker: its own.
@@ -42,13 +42,13 @@ class Mark:
 
     @classmethod
     def of(cls, place: int, values: Sequence[object]) -> Mark:
-        """The mark of the line at this place, of as many as there are values."""
+        """Return the mark of the line at this place, of as many as there are values."""
         shift = 1 + _APART * (place - (len(values) - 1) / 2)
         return cls(colours(values)[place], MARKERS[place], shift)
 
 
 def plain(axes: Any, *, title: str, across: str, up: str) -> None:
-    """Axes without a frame, their title on the left."""
+    """Remove the axes' frame and put their title on the left."""
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     axes.grid(axis="y", color=QUIET, alpha=0.25)
@@ -59,12 +59,12 @@ def plain(axes: Any, *, title: str, across: str, up: str) -> None:
 
 
 def wide(values: Sequence[float]) -> bool:
-    """Whether an axis with these values is to be logarithmic."""
+    """Return whether an axis with these values is to be logarithmic."""
     return min(values) > 0 and max(values) >= _WIDE * min(values)
 
 
 def across(axis: Any, values: Sequence[float]) -> None:
-    """Ticks at the values themselves, while there are few."""
+    """Put ticks at the values themselves, if there are few."""
     if len(values) <= _MOST_TICKS:
         axis.set_ticks(list(values), [short(value) for value in values])
         axis.set_minor_locator(_none())
@@ -73,7 +73,10 @@ def across(axis: Any, values: Sequence[float]) -> None:
 
 
 def logarithmic(axes: Any) -> None:
-    """Upward, ticks at 1, 2 and 5 times powers of ten; at the powers alone if they are many."""
+    """Make the vertical axis logarithmic.
+
+    Ticks are at 1, 2 and 5 times powers of ten; at the powers alone if they are many.
+    """
     from matplotlib.ticker import LogLocator
 
     low, high = axes.get_ylim()
@@ -84,12 +87,12 @@ def logarithmic(axes: Any) -> None:
 
 
 def caption(figure: Any, text: str) -> None:
-    """Below the picture, what it does not say by itself."""
+    """Add an explanation below the picture."""
     figure.text(0.0, -0.01, text, fontsize=8, color="#555555", ha="left", va="top")
 
 
 def legend_beside(axes: Any, title: str | None = None, **what: Any) -> None:
-    """On the right of the axes, where it hides nothing."""
+    """Put the legend on the right of the axes, where it hides nothing."""
     found = axes.legend(
         title=title, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9, **what
     )
@@ -98,7 +101,7 @@ def legend_beside(axes: Any, title: str | None = None, **what: Any) -> None:
 
 
 def short(value: float, digits: int = 4) -> str:
-    """1,000,000 as 1M; small numbers as they are."""
+    """Format 1,000,000 as 1M; small numbers as they are."""
     for unit, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= unit:
             return f"{value / unit:.{digits}g}{letter}"

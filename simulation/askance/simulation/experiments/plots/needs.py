@@ -19,12 +19,13 @@ from askance.simulation.experiments.sweeps.results import Summary, shown
 
 
 def needs(summary: Summary, x: str) -> Picture:
-    """What plans take, the least that any randomizers take, and the smallest n that was enough.
+    """Draw the users of plans, the lower bound, and the smallest n that was enough.
 
     An n of the sweep is enough where its plan was carried out and at least 1 - beta of its trials
     were right; where there is nothing to be right about, where its plan was carried out.
 
     Args:
+      summary: summary of a sweep.
       x: an axis with numbers, as `d` or `epsilon`.
 
     Raises:
@@ -84,7 +85,7 @@ def _enough(cell: CellSummary) -> bool:
 
 
 def _legend(axes: Any, heading: str, entries: Sequence[tuple[ink.Mark, str]]) -> None:
-    """What kinds of lines there are, and below whose they are."""
+    """Add a legend: the kinds of lines, and the values of the other axes below."""
     from matplotlib.lines import Line2D
 
     kinds: dict[str, dict[str, Any]] = {

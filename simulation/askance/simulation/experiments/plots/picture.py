@@ -19,7 +19,7 @@ class Picture:
     figure: Any
 
     def save(self, path: Path | str) -> None:
-        """Writes a .png or .svg file, the same bytes for the same picture.
+        """Write a .png or .svg file, the same bytes for the same picture.
 
         Raises:
           InvalidParameter: another suffix.
@@ -35,14 +35,14 @@ class Picture:
             self.figure.savefig(where, bbox_inches="tight", metadata=metadata)
 
     def _repr_png_(self) -> bytes:
-        """What a notebook shows."""
+        """Return the PNG that a notebook shows."""
         data = io.BytesIO()
         self.figure.savefig(data, format="png", bbox_inches="tight")
         return data.getvalue()
 
 
 def new_figure(width: float = 7.5, height: float = 4.2) -> Any:
-    """An empty figure of so many inches."""
+    """Make an empty figure of that size, in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), dpi=150)

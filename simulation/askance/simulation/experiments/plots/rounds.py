@@ -13,7 +13,7 @@ _LABELLED = 12  # rounds; bars of more are too narrow for numbers
 
 
 def rounds(taken: Sequence[RoundTaken], title: str) -> Picture:
-    """Users and answers of every round, and the tolerance of its answers below."""
+    """Return users and answers of every round, and the tolerance of its answers below."""
     figure = new_figure(height=5.0)
     above, below = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": [3, 2]})
     places = [number + 1 for number in range(len(taken))]

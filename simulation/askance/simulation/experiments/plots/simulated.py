@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from askance.client.errors import InvalidParameter
+from askance.aggregator.names import unknown_name
 from askance.simulation.experiments.plots.picture import Picture
 from askance.simulation.experiments.plots.rounds import rounds
 from askance.simulation.experiments.plots.spending import spending
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 
 def picture(simulation: Simulation, kind: str) -> Picture:
-    """Trial 0 in a picture.
+    """Draw a picture of trial 0.
 
     Args:
+      simulation: result of `simulate`.
       kind: "result" (estimates beside the truth, or every trial's error), "spending" (how many
         users were asked for how much of their epsilon) or "rounds" (users, answers, tolerance).
 
@@ -28,7 +29,7 @@ def picture(simulation: Simulation, kind: str) -> Picture:
       InvalidParameter: no such picture, or nothing to draw.
     """
     if kind not in PICTURES:
-        raise InvalidParameter(f"plot: expected one of {', '.join(PICTURES)}, found {kind!r}")
+        raise unknown_name("plot", kind, PICTURES)
     return PICTURES[kind](simulation)
 
 

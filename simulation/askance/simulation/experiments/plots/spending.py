@@ -1,4 +1,4 @@
-"""What users were asked to spend, as a histogram."""
+"""Histogram of the epsilon that users were asked to spend."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ _BINS = 30
 
 
 def spending(transcript: Transcript, budget: float, title: str) -> Picture:
-    """How many users were asked for how much of their epsilon.
+    """Draw the number of users by the epsilon that they were asked for.
 
     By the transcript: what a device spent is that at most, and less where it did not answer or
     had answered the same before.
 
     Args:
-      transcript: of the study; budget: each user's, in nats.
+      transcript: of the study.
+      budget: each user's, in nats.
       title: above the picture.
     """
     figure = new_figure(height=3.6)
@@ -47,7 +48,7 @@ def spending(transcript: Transcript, budget: float, title: str) -> Picture:
 
 
 def asked_for(transcript: Transcript) -> dict[int, int]:
-    """How many users were asked for how many nano-nats, with those who were asked for none."""
+    """Count users by the nano-nats they were asked for, those asked for none included."""
     steps: Counter[int] = Counter()
     population = 0
     for event in transcript.recorded:
@@ -61,7 +62,7 @@ def asked_for(transcript: Transcript) -> dict[int, int]:
 
 
 def _levels(steps: Counter[int], population: int) -> dict[int, int]:
-    """Positions by what is charged to them: charges begin and end at the steps."""
+    """Return positions by their charges, which begin and end at the steps."""
     users: Counter[int] = Counter()
     charged, before = 0, 0
     for place in sorted(steps):

@@ -18,7 +18,7 @@ def result(
     confidence: float,
     title: str,
 ) -> Picture:
-    """What a study has found.
+    """Draw the result of a study.
 
     Args:
       cells: trial 0's estimates with their intervals, by name; None: it has none.
@@ -55,6 +55,6 @@ def _errors(axes: Any, verdicts: Sequence[tuple[float | None, bool | None]], tit
     if judged:
         ink.legend_beside(axes)
     top = max(0.1, 1.1 * max(errors))
-    axes.set_ylim(bottom=-top / 40, top=top)  # room for the points on zero
-    axes.set_xlim(-0.5, len(verdicts) - 0.5)  # room for whole numbers, be it one
+    axes.set_ylim(bottom=-top / 40, top=top)  # space for the points on zero
+    axes.set_xlim(-0.5, len(verdicts) - 0.5)  # space around whole numbers, also around a single one
     axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)

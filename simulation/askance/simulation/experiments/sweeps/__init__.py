@@ -1,6 +1,6 @@
-"""Sweeps: a grid of settings, many trials of each cell, and what they come to.
+"""Sweeps: a grid of settings, many trials per cell, and their summaries.
 
-Rules of the room:
+Rules of the package:
 
 - The rows in a *.jsonl file are the only truth; tables and pictures are made from them. A row is
   durable before the next trial begins, so that a killed sweep goes on where it was.

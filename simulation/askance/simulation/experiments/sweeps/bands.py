@@ -1,4 +1,4 @@
-"""What the trials of a cell come to, with bands of a stated confidence.
+"""Summaries of a cell's trials, with bands of a stated confidence.
 
 Bands are a cell's own, not joint over cells. That of a mean error is Student's t over its trials:
 approximate, exact where errors are normal, and cut at 0, below which no error is. Where all trials
@@ -29,7 +29,7 @@ class Band:
     high: float | None
 
     def to_json(self) -> dict[str, float | None]:
-        """As the command line prints it."""
+        """Return the band as JSON, as the command line prints it."""
         return {"value": self.value, "low": self.low, "high": self.high}
 
 
@@ -39,7 +39,8 @@ class CellSummary:
 
     Args:
       at: what it is, by name: learner, epsilon, users and the rest; settings by their own names.
-      trials: that have ended; refused: of these, how many whose plan was refused, and why.
+      trials: that have ended.
+      refused: of these, how many whose plan was refused, and why.
       error: the mean error; None where nothing could be judged.
       success: the part of trials that were right; None where there is nothing to be right about.
       users_needed, hoeffding_users, lower_bound: by the plan.
@@ -60,7 +61,7 @@ class CellSummary:
     seconds: float | None
 
     def to_json(self) -> dict[str, Any]:
-        """As the command line prints it."""
+        """Return the summary as JSON, as the command line prints it."""
         return {
             **self.at,
             "trials": self.trials,
@@ -78,7 +79,7 @@ class CellSummary:
 
 
 def summarise(at: Mapping[str, Any], rows: Sequence[Row], confidence: float) -> CellSummary:
-    """The summary of one cell's rows."""
+    """Return the summary of one cell's rows."""
     ended = [row for row in rows if row["refused"] is None]
     errors = [row["error"] for row in ended if row["error"] is not None]
     verdicts = [row["success"] for row in ended if row["success"] is not None]
@@ -100,7 +101,7 @@ def summarise(at: Mapping[str, Any], rows: Sequence[Row], confidence: float) -> 
 
 
 def mean_band(values: Sequence[float], confidence: float) -> Band:
-    """A mean of numbers that are never negative, by Student's t."""
+    """Return a mean of numbers that are never negative, by Student's t."""
     count = len(values)
     mean = sum(values) / count
     if len(set(values)) == 1:
@@ -113,7 +114,7 @@ def mean_band(values: Sequence[float], confidence: float) -> Band:
 
 
 def rate_band(hits: int, count: int, confidence: float) -> Band:
-    """A success rate, by Clopper-Pearson."""
+    """Return a success rate, by Clopper-Pearson."""
     low, high = clopper_pearson(np.array([hits]), count, 1 - confidence)
     return Band(hits / count, float(low[0]), float(high[0]))
 

@@ -20,14 +20,14 @@ from askance.simulation.experiments.designs import BEST
 
 Value = str | int | float | Decimal | Fraction
 Grid = Mapping[str, Any]
-"""By name, one value or several: `epsilon`, `users`, `beta`, `randomizer`, and parameters."""
+"""Values by name, one or several: `epsilon`, `users`, `beta`, `randomizer`, and parameters."""
 
 _SEED_BYTES = 8  # less the top bit, so that tables of 64-bit numbers can hold it
 
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """Whom all cells ask, unless a learner brings its own (see `named`).
+    """Population of all cells, unless a learner brings its own (see `named`).
 
     Args:
       digest: of the files' names and bytes, so that a sweep is the same in whichever folder they
@@ -44,7 +44,7 @@ class People:
     def of(
         cls, population: str | None, data: Path | None, schema: Path | None, label: str | None
     ) -> People:
-        """With the digest of its files.
+        """Make the value, with the digest of its files.
 
         Raises:
           InvalidParameter: a file that is not there.
@@ -65,11 +65,12 @@ class People:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One point of a grid.
+    """Cell of a grid: one combination of its settings.
 
     Args:
       learner: its name.
-      epsilon: each user's budget in nats, as a decimal in lowest terms; beta: the same.
+      epsilon: each user's budget in nats, as a decimal in lowest terms.
+      beta: the same.
       users: how many; None: as many as the data have rows.
       randomizer: by its name in `DESIGNS`.
       settings: text by name, sorted, for the learner and a generated population.
@@ -102,12 +103,12 @@ class Cell:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def seed(self, sweep: int, trial: int) -> int:
-        """The seed with which `simulate` runs this trial of this cell, as its trial 0."""
+        """Return the seed with which `simulate` runs this trial of this cell, as its trial 0."""
         text = f"askance sweep v1 {sweep} {self.digest} {trial}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:_SEED_BYTES], "big") >> 1
 
     def __str__(self) -> str:
-        """In a few words, for complaints."""
+        """Format the cell in a few words, for errors."""
         users = "" if self.users is None else f", {self.users:,} users"
         settings = "".join(f", {name}={value}" for name, value in self.settings)
         return f"{self.learner} at epsilon {self.epsilon}{users}{settings} ({self.randomizer})"
@@ -119,7 +120,7 @@ is imported anew, so it has to stand at the top of a module."""
 
 
 def by_name(cell: Cell) -> Named:
-    """The study of a cell whose learner is in the catalogue."""
+    """Return the study of a cell whose learner is in the catalogue."""
     return named(
         cell.learner,
         epsilon=cell.epsilon,
@@ -135,7 +136,7 @@ def by_name(cell: Cell) -> Named:
 
 
 def cells_of(learners: Iterable[str], grid: Grid, people: People) -> tuple[Cell, ...]:
-    """The product over learners and all of a grid's names, each cell once.
+    """Return the product over learners and all of a grid's names, each cell once.
 
     Raises:
       InvalidParameter: no epsilon, a name with no value, or a value that is none.
@@ -163,7 +164,7 @@ def _values(name: str, values: Value | Iterable[Value]) -> list[Value]:
 
 
 def _cell(learner: str, at: Mapping[str, Value], people: People) -> Cell:
-    """Numbers that are equal make the same cell, however they are written."""
+    """Normalize numbers: equal ones make the same cell, however they are written."""
     settings = {name: str(value) for name, value in at.items() if name not in _OWN}
     own = {name: read(at.get(name)) for name, read in _OWN.items()}
     return Cell(learner, settings=tuple(sorted(settings.items())), people=people, **own)
@@ -202,7 +203,7 @@ def _randomizer(value: Value | None) -> str:
 
 
 def _decimal(number: Fraction) -> str:
-    """Whole nano-nats, without zeros that say nothing."""
+    """Format whole nano-nats, without trailing zeros."""
     return f"{Decimal(number.numerator) / number.denominator:f}"
 
 

@@ -1,4 +1,4 @@
-"""One trial of one cell, as a value that another process can run."""
+"""Trial of a cell as a value that another process can run."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _RESULTS = (
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What is known of a cell before anybody is asked.
+    """Plan of a cell, known before any user is asked.
 
     Args:
       users: how many there are.
       users_needed: how many its plan takes.
-      hoeffding_users: how many by the paper's bound; lower_bound: how many any randomizers take at
-        least (see `RoundPlan`).
+      hoeffding_users: how many by the paper's bound.
+      lower_bound: how many any randomizers take at least (see `RoundPlan`).
     """
 
     users: int
@@ -39,7 +39,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One trial of a cell that has not been run.
+    """Trial of a cell that has not been run.
 
     `workers` are the fleet's own, as of `simulate`.
     """
@@ -54,7 +54,7 @@ class Job:
 
 
 def planned(cell: Cell, making: Making) -> Planned:
-    """A cell's plan, on some population of its law.
+    """Return a cell's plan, on some population of its law.
 
     Raises:
       InvalidParameter: a name or value that there is none of; the cell is named.
@@ -74,7 +74,7 @@ def planned(cell: Cell, making: Making) -> Planned:
 
 
 def run_job(job: Job) -> Row:
-    """The row of one trial; of a plan that was refused or exceeded, the reason and no result."""
+    """Return the row of one trial; of a refused plan, with the reason and no result."""
     began = time.perf_counter()
     made = job.making(job.cell)
     row = _asked_for(job)
@@ -102,7 +102,7 @@ def run_job(job: Job) -> Row:
 
 
 def _asked_for(job: Job) -> Row:
-    """All of a row's names, with what is known before the trial."""
+    """Return all of a row's names, with what is known before the trial."""
     cell = job.cell
     return {
         "cell": cell.digest,

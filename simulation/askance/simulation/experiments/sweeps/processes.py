@@ -10,12 +10,12 @@ from askance.simulation.experiments.sweeps.row_file import Row
 
 
 def at_once(jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, Row]]:
-    """Rows in the order in which trials end. Processes are spawned: fleets may have threads.
+    """Generate rows as trials end. Processes are spawned, since fleets may have threads.
 
     Raises:
       AskanceError: a process was killed, for the memory it took perhaps.
     """
-    import multiprocessing  # of no use to whoever runs one trial
+    import multiprocessing  # of no use to a caller that runs one trial
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from concurrent.futures.process import BrokenProcessPool
 
@@ -34,14 +34,17 @@ def at_once(jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, Row]]:
             " take less memory"
         ) from error
     finally:
-        if not ended:  # nobody waits for trials whose rows go nowhere
+        if not ended:  # no caller waits for trials whose rows are dropped
             for child in set(multiprocessing.active_children()) - others:
                 child.terminate()
         pool.shutdown(cancel_futures=True)
 
 
 def _end_with_parent() -> None:
-    """A worker whose parent was killed would wait for work for ever; Ctrl-C is the parent's."""
+    """Initialize a worker, so that it ends with its parent.
+
+    A worker whose parent was killed would wait for work for ever; Ctrl-C is the parent's.
+    """
     import multiprocessing
     import os
     import signal

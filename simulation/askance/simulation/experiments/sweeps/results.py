@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from askance.aggregator.names import unknown_name
 from askance.client.errors import InvalidParameter
 from askance.simulation.experiments import frames
 from askance.simulation.experiments.sweeps.bands import CellSummary, summarise
@@ -40,7 +41,7 @@ class Summary:
         return len(self.cells)
 
     def __str__(self) -> str:
-        """A table in plain text."""
+        """Return a table in plain text."""
         shown = self.table()
         widths = [max(len(line[place]) for line in shown) for place in range(len(shown[0]))]
         return "\n".join(
@@ -49,21 +50,21 @@ class Summary:
         )
 
     def table(self) -> list[list[str]]:
-        """Its lines as people read them, the heads first."""
+        """Return the lines as text, the heads first."""
         band = f"{self.confidence:.0%}"
         heads = [*self.axes, "trials", "error", band, "success", band, "asked", "s"]
         return [heads, *(_line(cell, self.axes) for cell in self.cells)]
 
     def to_json(self) -> list[dict[str, Any]]:
-        """A dictionary a cell."""
+        """Return a dictionary a cell."""
         return [cell.to_json() for cell in self.cells]
 
     def to_arrow(self) -> Any:
-        """A `pyarrow.Table`, a row a cell."""
+        """Return a `pyarrow.Table`, one row per cell."""
         return frames.to_arrow(self.to_json())
 
     def to_pandas(self) -> Any:
-        """A `pandas.DataFrame`, a row a cell."""
+        """Return a `pandas.DataFrame`, one row per cell."""
         return frames.to_pandas(self.to_json())
 
 
@@ -83,7 +84,7 @@ class Sweep:
 
     @classmethod
     def read(cls, path: Path | str) -> Sweep:
-        """From a *.jsonl file, which a sweep may still be writing.
+        """Read a *.jsonl file, which a sweep may still be writing.
 
         Raises:
           InvalidParameter: no such file, or one of something else.
@@ -92,7 +93,7 @@ class Sweep:
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """All settings and results, a row a trial."""
+        """All settings and results, one row per trial."""
         return self._rows
 
     @property
@@ -106,16 +107,14 @@ class Sweep:
         )
 
     def where(self, **at: object) -> Sweep:
-        """The part of it with these values, as `sweep.where(epsilon=1, d=8)`.
+        """Return the part of it with these values, as `sweep.where(epsilon=1, d=8)`.
 
         Raises:
           InvalidParameter: a name that it does not have, or nothing there.
         """
         for name in at:
             if name not in self._names:
-                raise InvalidParameter(
-                    f"sweep: expected one of {', '.join(self._names)}, found {name!r}"
-                )
+                raise unknown_name("sweep", name, self._names)
         wanted = {self._names.index(name): level(value) for name, value in at.items()}
         found = [
             row
@@ -127,7 +126,7 @@ class Sweep:
         return Sweep(tuple(found))
 
     def summary(self, confidence: float = 0.95) -> Summary:
-        """A line a cell: mean error and success rate with their bands (see `bands`)."""
+        """Return one line per cell: mean error and success rate with their bands (see `bands`)."""
         if not 0 < confidence < 1:
             raise InvalidParameter(
                 f"confidence: expected a number between 0 and 1, found {confidence}"
@@ -142,7 +141,7 @@ class Sweep:
         return Summary(tuple(summaries), confidence, self.axes)
 
     def picture(self, x: str | None = None, y: str = "error", confidence: float = 0.95) -> Picture:
-        """One measure against one axis, a line for every value of the others.
+        """Draw one measure against one axis, with a line per value of the others.
 
         Args:
           x: an axis with numbers; None: users if they vary, else epsilon, else a setting that does.
@@ -160,7 +159,7 @@ class Sweep:
         return curves(summary, x or self._first_axis(("users", "epsilon")), y)
 
     def plot(self, path: Path | str, x: str | None = None, y: str = "error") -> None:
-        """Writes `picture` to a .png or .svg file."""
+        """Write `picture` to a .png or .svg file."""
         self.picture(x, y).save(path)
 
     def _first_axis(self, wanted: tuple[str, ...], besides: str | None = None) -> str:
@@ -175,15 +174,15 @@ class Sweep:
         return next((name for name in wanted if name in numbers), numbers[0])
 
     def flat(self) -> list[Row]:
-        """The rows as a table has them (see `frames.flat`)."""
+        """Return the rows as a table has them (see `frames.flat`)."""
         return frames.flat(self._rows)
 
     def to_arrow(self) -> Any:
-        """A `pyarrow.Table`, a row a trial."""
+        """Return a `pyarrow.Table`, one row per trial."""
         return frames.to_arrow(self._rows)
 
     def to_pandas(self) -> Any:
-        """A `pandas.DataFrame`, a row a trial."""
+        """Return a `pandas.DataFrame`, one row per trial."""
         return frames.to_pandas(self._rows)
 
     def _point(self, row: Row) -> tuple[Level, ...]:
@@ -194,7 +193,7 @@ class Sweep:
 
 
 def level(value: object) -> Level:
-    """A number, if it can be read as one; else text."""
+    """Parse a number, if the text is one; else return the text."""
     if value is None:
         return None
     try:
@@ -205,7 +204,7 @@ def level(value: object) -> Level:
 
 
 def _order(value: Level) -> tuple[int, float, str]:
-    """None first, numbers by size, then text."""
+    """Return a sort key: None first, numbers by size, then text."""
     if value is None:
         return 0, 0.0, ""
     return (2, 0.0, value) if isinstance(value, str) else (1, value, "")
@@ -227,7 +226,7 @@ def _line(cell: CellSummary, axes: tuple[str, ...]) -> list[str]:
 
 
 def shown(value: Level) -> str:
-    """A level as people read it."""
+    """Format a confidence level."""
     if value is None:
         return "-"
     if isinstance(value, str):

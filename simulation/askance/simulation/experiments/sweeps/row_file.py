@@ -16,14 +16,15 @@ from askance.client.errors import InvalidParameter
 Row = dict[str, Any]
 
 _OPENING = '{"cell": "'
-"""What every row begins with, so that a torn one is told from somebody's own text."""
+"""First bytes of every row, so that a torn row is distinguished from other text."""
 
 
 class RowFile:
-    """Rows in JSON, one a line, appended only; one process at a time has it open.
+    """Rows in JSON, one per line, appended only; one process at a time has it open.
 
     Args:
-      path: the file; descriptor: of it, open and locked.
+      path: the file.
+      descriptor: of it, open and locked.
     """
 
     def __init__(self, path: Path, descriptor: int) -> None:
@@ -33,10 +34,10 @@ class RowFile:
         os.ftruncate(descriptor, whole)  # what a crash has torn off the last line
 
     def append(self, row: Row) -> None:
-        """Writes a row; durable when this returns.
+        """Write a row; it is durable when this returns.
 
         Raises:
-          OSError: it cannot be, for want of room perhaps; the rows before it stay as they are.
+          OSError: the row cannot be written, as on a full disk; earlier rows stay as they are.
         """
         line = (json.dumps(row, allow_nan=False) + "\n").encode()
         try:
@@ -49,7 +50,7 @@ class RowFile:
 
 @contextmanager
 def opened(path: Path) -> Iterator[RowFile]:
-    """The file, made if there is none.
+    """Open the file, made if there is none.
 
     Raises:
       InvalidParameter: a file of something else, or one that another process is writing.
@@ -64,7 +65,7 @@ def opened(path: Path) -> Iterator[RowFile]:
 
 
 def _locked(path: Path) -> int:
-    """The file's descriptor; whoever has not got the lock leaves the file as it is."""
+    """Open and lock the file; a process without the lock leaves the file as it is."""
     while True:
         new = not path.exists()
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
@@ -84,7 +85,7 @@ def _locked(path: Path) -> int:
 
 
 def _is_at(path: Path, descriptor: int) -> bool:
-    """Whether a path still leads to the open file."""
+    """Return whether a path still leads to the open file."""
     try:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:
@@ -92,7 +93,7 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The whole rows of a file, which somebody may be writing.
+    """Read the whole rows of a file, which may be written at the same time.
 
     Raises:
       InvalidParameter: no such file, or one of something else.
@@ -103,7 +104,7 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def is_of_a_sweep(path: Path) -> bool:
-    """Whether there is a file with rows of a sweep, which nobody else should write over."""
+    """Return whether the file has rows of a sweep, which no other sweep may overwrite."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -111,7 +112,7 @@ def is_of_a_sweep(path: Path) -> bool:
 
 
 def _parsed(path: Path) -> tuple[list[Row], int]:
-    """The rows, and the bytes that they take; after them there may be a torn one."""
+    """Return the rows, and the bytes that they take; after them there may be a torn one."""
     data = path.read_bytes()
     rows, whole = [], 0
     for number, line in enumerate(data.splitlines(keepends=True), start=1):
@@ -137,7 +138,7 @@ def _row(line: bytes) -> Row | None:
 
 
 def _names_a_trial(row: Row) -> bool:
-    """What a row is known by; who has written these has written the others."""
+    """Return whether a row identifies a trial; its writer has written all other fields."""
     return isinstance(row.get("cell"), str) and isinstance(row.get("trial"), int)
 
 

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+from askance.aggregator.names import unknown_name
 from askance.client import __version__
 from askance.client.errors import InvalidParameter
 from askance.simulation.experiments.records import write_rows
@@ -28,7 +29,7 @@ from askance.simulation.seeds import Seed
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """How far a sweep has come.
+    """Progress of a sweep.
 
     `done` of `trials` trials have a row, some perhaps from an earlier run; `work` of `all_work`
     users have been met in this run; `answers` are the reports of this run.
@@ -57,9 +58,10 @@ def sweep(
     label: str | None = None,
     progress: Callable[[Advance], None] | None = None,
 ) -> Sweep:
-    """Runs every cell of a grid so many times; called again with the same file, what is missing.
+    """Run each cell of a grid `trials` times; with the same file, run only what is missing.
 
     Privacy: as of `simulate`, which runs every trial.
+
     Args:
       learner: a name, or what makes the study of a cell; or several.
       grid: by name, a value or several: `epsilon`, `users`, `beta`, `randomizer`, and every other
@@ -73,15 +75,19 @@ def sweep(
       workers: processes, each with a trial at a time; None: one. A program that is not imported by
         its name has to guard its start (`if __name__ == "__main__":`). On the fleet "ray" trials
         are run one after another, and workers and cluster are as of `simulate`.
-      population, data, schema, label: whom all cells ask, as of `named`.
-      progress: told after each trial.
+      cluster: address of a Ray; None: a local one.
+      population: whom all cells ask, as of `named`.
+      data: whom all cells ask, as of `named`.
+      schema: whom all cells ask, as of `named`.
+      label: whom all cells ask, as of `named`.
+      progress: called after each trial.
 
     Raises:
       InvalidParameter: a name or value that there is none of, or a file with rows of another
         sweep; nothing was run.
     """
     if fleet not in FLEETS:
-        raise InvalidParameter(f"fleet: expected one of {', '.join(FLEETS)}, found {fleet!r}")
+        raise unknown_name("fleet", fleet, FLEETS)
     for name, number in (("trials", trials), ("workers", workers)):
         if number is not None and number < 1:
             raise InvalidParameter(f"{name}: expected 1 or more, found {number}")
@@ -113,7 +119,7 @@ def _path(path: Path | str | None) -> Path | None:
 
 
 def _rows_path(out: Path) -> Path:
-    """Where rows are kept while the sweep goes on."""
+    """Return the path of the rows while the sweep runs."""
     if out.suffix not in (".jsonl", ".parquet"):
         raise InvalidParameter(f"expected a file named *.jsonl or *.parquet, found {out}")
     if not out.parent.is_dir():
@@ -122,7 +128,7 @@ def _rows_path(out: Path) -> Path:
 
 
 def _makings(learner: str | Making | Sequence[str | Making]) -> dict[str, Making]:
-    """How each learner's studies are made, by its name."""
+    """Return the maker of each learner's studies, by the learner's name."""
     given = [learner] if isinstance(learner, str) or callable(learner) else learner
     found: dict[str, Making] = {}
     for one in given:
@@ -136,7 +142,7 @@ def _makings(learner: str | Making | Sequence[str | Making]) -> dict[str, Making
 def _check_own(
     rows: Sequence[Row], expected: dict[tuple[str, int], Cell], seed: int, path: Path | None
 ) -> None:
-    """Refuses rows that this sweep would not have written; those of a part of it are its own."""
+    """Refuse rows that this sweep would not have written; those of a part of it are its own."""
     for row in rows:
         cell = expected.get((row["cell"], row["trial"]))
         if cell is None or row["seed"] != cell.seed(seed, row["trial"]):
@@ -158,7 +164,7 @@ def _jobs(
     workers: int | None,
     seed: int,
 ) -> list[Job]:
-    """The trials to be run; every cell is planned first, so that bad input is found at once."""
+    """List the trials to be run, after planning every cell, so that bad input is found at once."""
     needed: dict[Cell, Planned] = {}
     jobs = []
     for (_, trial), cell in missing:
@@ -170,7 +176,7 @@ def _jobs(
 
 
 class _Counted:
-    """Tells of every row as it comes."""
+    """Sink that reports every row to the progress callback."""
 
     def __init__(
         self,

@@ -129,8 +129,11 @@ def test_a_table_of_many_levels_and_no_symbols_is_not_laid_out(levels: int, symb
 
 def test_empty_nodes_are_counted_before_they_are_looked_at() -> None:
     """Two bytes a node: 120,000 of them in one request."""
-    outcome = Bench().ask(query_pb2.Query(nodes=[query_pb2.Node()] * 120_000)).outcome
-    assert outcome == Refusal(Reason.INVALID_QUERY, "query: expected 1..4096 nodes, found 120000")
+    bench = Bench()
+    turn = bench.device.begin([bench.payload(query_pb2.Query(nodes=[query_pb2.Node()] * 120_000))])
+    expected = Refusal(Reason.INVALID_QUERY, "query: expected 1..4096 nodes, found 120000")
+    assert turn.refusals == (expected,)
+    turn.close()
 
 
 def _nested() -> dict[str, tuple[Any, bytes]]:

@@ -65,7 +65,7 @@ class Wire:
         self.reports: list[tuple[int, bytes]] = []
 
     def unary_unary(self, method: str) -> Any:
-        async def call(data: bytes, timeout: int) -> bytes:
+        async def call(data: bytes, timeout: int, metadata: object) -> bytes:
             reports = decode_check_in(data).reports
             self.reports += [(self.time.now_ms, report) for report in reports]
             if not reports:

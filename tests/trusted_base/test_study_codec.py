@@ -35,6 +35,7 @@ def terms(conduct: Conduct) -> StudyTerms:
         budget_nano_nats=1,
         expires_unix_s=1,
         purpose="purpose",
+        fields=("b",),
         conduct=conduct,
     )
 

@@ -32,8 +32,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import askance.api as ask
-from askance.aggregator.learners import (
+import askance as ask
+from askance_aggregator.curator.oracle import laplace_of, step_of, totals
+from askance_aggregator.learners import (
     Answer,
     Answers,
     Batch,
@@ -42,16 +43,15 @@ from askance.aggregator.learners import (
     logistic_regression,
     naive_bayes,
 )
-from askance.aggregator.learners.encodings import cells
-from askance.aggregator.learners.linear_classifiers import coordinates_of
-from askance.aggregator.learners.rows import features_of
-from askance.aggregator.oracles import ExactOracle, Oracle, learn
-from askance.aggregator.oracles.central import laplace_of, step_of, totals
-from askance.aggregator.planning import rehearse
-from askance.client.queries import Category, EncodedColumns, Integer, Label, Schema
-from askance.simulation.populations import Population, people_of, read_file
-from askance.simulation.seeds import Seed
-from askance.simulation.words import SeededWords
+from askance_aggregator.learners.encodings import cells
+from askance_aggregator.learners.linear_classifiers import coordinates_of
+from askance_aggregator.learners.rows import features_of
+from askance_aggregator.oracles import ExactOracle, Oracle, learn
+from askance_aggregator.planning import rehearse
+from askance_client.queries import Category, EncodedColumns, Integer, Label, Schema
+from askance_simulation.populations import Population, people_of, read_file
+from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness.words import SeededWords
 
 LABEL = "income"
 HELD_OUT = Fraction(1, 5)

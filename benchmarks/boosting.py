@@ -24,8 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from askance.aggregator.curator.chance import SystemWords
-from askance.aggregator.curator.synopsis import (
+from askance_aggregator.curator.synopsis import (
     Histogram,
     Marginals,
     QuerySet,
@@ -33,6 +32,7 @@ from askance.aggregator.curator.synopsis import (
     boosted_counting,
     tight_plan,
 )
+from askance_aggregator.sampling import SystemWords
 
 EPSILON, DELTA = 1, "1e-6"
 RECORDS = 100_000

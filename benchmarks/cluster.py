@@ -23,14 +23,14 @@ from typing import Any
 
 import numpy as np
 
-import askance.api as ask
-from askance.aggregator.study import Study
-from askance.simulation.experiments import run_trial
-from askance.simulation.fleets import fleet_by
-from askance.simulation.fleets.cluster import joined
-from askance.simulation.fleets.shards import import_ray
-from askance.simulation.populations import Population, masked_parity
-from askance.simulation.seeds import Seed
+import askance as ask
+from askance_aggregator.studies.study import Study
+from askance_simulation.experiments import run_trial
+from askance_simulation.fleets import fleet_by
+from askance_simulation.fleets.cluster import joined
+from askance_simulation.fleets.shards import import_ray
+from askance_simulation.populations import Population, masked_parity
+from askance_simulation.randomness.seeds import Seed
 
 USERS, QUICK_USERS = 100_000_000, 5_000_000
 REPEATS = 2

@@ -27,21 +27,21 @@ from typing import Any
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from askance.aggregator.families import randomized_response
-from askance.aggregator.learners import mean
-from askance.aggregator.session import Accounts, Cohort, Group, Permutation, Round
-from askance.aggregator.study import Study
-from askance.client.codec import digest_of, encode_request
-from askance.client.device import Policy
-from askance.client.messages import Request
-from askance.client.queries import EncodedColumns, Integer, Schema, predicate
-from askance.simulation.coins import Keystream, SeededCoins
-from askance.simulation.experiments import named, simulate
-from askance.simulation.experiments.trials import peak_memory_mb
-from askance.simulation.fleets import ColumnFleet, Devices, Threads
-from askance.simulation.fleets.threads import cores
-from askance.simulation.populations import Population
-from askance.simulation.seeds import Seed
+from askance_aggregator.families import randomized_response
+from askance_aggregator.learners import mean
+from askance_aggregator.studies import Accounts, Cohort, Group, Permutation, Round
+from askance_aggregator.studies.study import Study
+from askance_client.codec import digest_of, encode_request
+from askance_client.device import Policy
+from askance_client.messages import Request
+from askance_client.queries import EncodedColumns, Integer, Schema, predicate
+from askance_simulation.experiments import named, simulate
+from askance_simulation.experiments.trials import peak_memory_mb
+from askance_simulation.fleets import ColumnFleet, Devices, Threads
+from askance_simulation.fleets.threads import cores
+from askance_simulation.populations import Population
+from askance_simulation.randomness.coins import Keystream, SeededCoins
+from askance_simulation.randomness.seeds import Seed
 
 REPEATS = 7
 EPSILON = 10**9

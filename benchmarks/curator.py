@@ -23,8 +23,8 @@ from pathlib import Path
 
 import numpy as np
 
-from askance.aggregator.curator.chance import SystemWords, discrete_gaussian, discrete_laplace
-from askance.aggregator.curator.mechanisms import Exponential, PermuteAndFlip, Scored
+from askance_aggregator.curator.mechanisms import Exponential, PermuteAndFlip, Scored
+from askance_aggregator.sampling import SystemWords, discrete_gaussian, discrete_laplace
 
 SCALE = 1000  # of the draws, in steps
 PEER = Path(__file__).parent / "peers" / "opendp" / "laplace.py"

@@ -26,13 +26,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from askance.aggregator import learners
-from askance.aggregator.session import Accounts, Fleet, Round, Tally
-from askance.aggregator.study import Study
-from askance.simulation.experiments import Trial, run_trial
-from askance.simulation.fleets import FLEETS, Devices, OpenedFleet, Progress
-from askance.simulation.populations import POPULATIONS, Population, masked_parity
-from askance.simulation.seeds import Seed
+from askance_aggregator import learners
+from askance_aggregator.studies import Accounts, Fleet, Round, Tally
+from askance_aggregator.studies.study import Study
+from askance_simulation.experiments import Trial, run_trial
+from askance_simulation.fleets import FLEETS, Devices, OpenedFleet, Progress
+from askance_simulation.populations import POPULATIONS, Population, masked_parity
+from askance_simulation.randomness.seeds import Seed
 
 CONNECTED_WITHIN_S = 300.0
 POLL_S = 0.005

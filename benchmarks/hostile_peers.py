@@ -38,12 +38,12 @@ import uvloop
 from grpc import aio
 from service_load import metadata, token
 
-from askance.aggregator.analyst import AnalystsServicer
-from askance.aggregator.desk import Desk
-from askance.aggregator.operation.health import Health
-from askance.aggregator.service import AggregatorServer, Parts, ServiceFleet
-from askance.aggregator.store import SqliteStore
-from askance.client.service import (
+from askance_aggregator.server.analysts.servicer import AnalystsServicer
+from askance_aggregator.server.devices import AggregatorServer, Parts, ServiceFleet
+from askance_aggregator.server.process.health import Health
+from askance_aggregator.server.studies import Desk
+from askance_aggregator.store import SqliteStore
+from askance_client.service import (
     SERVICE,
     CheckIn,
     channel_options,

@@ -1,6 +1,6 @@
 """Every learner under every oracle: how wrong it is, on a small world of its own.
 
-Each learner learns about the rows of its world (`askance.simulation.experiments.worlds`) from
+Each learner learns about the rows of its world (`askance_simulation.experiments.worlds`) from
 oracles that know them, draw from them, are off by almost tau wherever that hurts, see one label in
 ten flipped, or are a curator or a fleet of devices. Its error is what `askance simulate --list`
 says it is.
@@ -19,10 +19,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from askance.aggregator.learners import Answers, Batch, learners
-from askance.aggregator.oracles import Oracle, learn
-from askance.simulation.experiments.judging import judge
-from askance.simulation.experiments.worlds import ORACLES, World, world
+from askance_aggregator.learners import Answers, Batch, learners
+from askance_aggregator.oracles import Oracle, learn
+from askance_simulation.experiments.judging import judge
+from askance_simulation.experiments.worlds import ORACLES, World, world
 
 QUICK = ("exact", "wrong side")
 _TABLE = re.compile(r"(?<=<!-- table -->\n).*?(?=<!-- end -->)", re.DOTALL)

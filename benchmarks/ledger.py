@@ -25,16 +25,16 @@ from unittest import mock
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from askance.aggregator.families import randomized_response
-from askance.client import durable_files
-from askance.client.codec import digest_of, encode_request, sign_study
-from askance.client.device import Device, Examiner, Policy
-from askance.client.ledger import LedgerFile
-from askance.client.ledger import mark as mark_module
-from askance.client.ledger.marked import MarkedFile
-from askance.client.messages import Request, SignedStudy, StudyTerms
-from askance.client.queries import Integer, Schema, predicate
-from askance.client.randomizers import SystemCoins
+from askance_aggregator.families import randomized_response
+from askance_client import durable_files
+from askance_client.codec import digest_of, encode_request, sign_study
+from askance_client.device import Device, Examiner, Policy
+from askance_client.ledger import LedgerFile
+from askance_client.ledger import mark as mark_module
+from askance_client.ledger.marked import MarkedFile
+from askance_client.messages import Request, SignedStudy, StudyTerms
+from askance_client.queries import Integer, Schema, predicate
+from askance_client.randomizers import SystemCoins
 
 THREADS = 32
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))

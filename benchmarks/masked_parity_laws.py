@@ -10,7 +10,7 @@ exactly nothing is drawn:
   chance 0 or 1.
 - *signed sets*: which values are in whose sets is drawn; given that, the signs of all but the own
   values are fair coins, and a trial's chance is one less a product of binomial tails again.
-- *cells*: tallies are drawn (`askance.simulation.counts`); a trial has the chance 0 or 1.
+- *cells*: tallies are drawn (`askance_simulation.counts`); a trial has the chance 0 or 1.
 
 What is read from a tally is what the learner reads from the estimates; `tests/benchmarks` holds one
 against the other.
@@ -26,19 +26,19 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from askance.aggregator.families import HadamardFamily
-from askance.aggregator.learners import Batch, masked_parity, masked_parity_schema
-from askance.aggregator.planning import RoundPlan, plan_batch
-from askance.aggregator.planning.precision import randomizer_text
-from askance.client.accounting import parse_epsilon
-from askance.client.randomizers import (
+from askance_aggregator.families import HadamardFamily
+from askance_aggregator.learners import Batch, masked_parity, masked_parity_schema
+from askance_aggregator.planning import RoundPlan, plan_batch
+from askance_aggregator.planning.precision import randomizer_text
+from askance_client.accounting import parse_epsilon
+from askance_client.randomizers import (
     Channel,
     HadamardSign,
     Randomizer,
     SignedSubsetSelection,
 )
-from askance.simulation.counts import sample_levels, sample_signed_sets, sample_tally
-from askance.simulation.seeds import Seed
+from askance_simulation.counts import sample_levels, sample_signed_sets, sample_tally
+from askance_simulation.randomness.seeds import Seed
 
 BETA = 0.01  # round 1 fails at most this often
 CLEAR = 4.0  # standard errors from BETA at which a probe ends

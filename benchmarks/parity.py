@@ -22,14 +22,14 @@ from typing import Any
 
 import numpy as np
 
-from askance.aggregator.curator.chance import SystemWords
-from askance.aggregator.curator.parity import (
+from askance_aggregator.curator.parity import (
     Examples,
     Parity,
     PrivateParity,
     examples_needed,
     printed_keeping,
 )
+from askance_aggregator.sampling import SystemWords
 
 EPSILON, ERROR, BETA = "0.5", "0.1", "0.15"
 ALLOWED_S = {256: 0.05, 1024: 3.0}

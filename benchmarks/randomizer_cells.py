@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 from peers.measuring import cells, shares
 
-from askance.aggregator.estimation import estimate
-from askance.aggregator.families import best_for, family_of, signed_for
-from askance.aggregator.learners import Batch, Question
-from askance.aggregator.learners.shares import nearest_distribution
-from askance.aggregator.planning import n_variance, plan_batch, randomizer_text
-from askance.client.queries import Integer, Schema, signed
-from askance.client.randomizers import Randomizer
-from askance.simulation.fleets.column_draws import draw
+from askance_aggregator.estimation import estimate
+from askance_aggregator.families import best_for, family_of, signed_for
+from askance_aggregator.learners import Batch, Question
+from askance_aggregator.learners.shares import nearest_distribution
+from askance_aggregator.planning import n_variance, plan_batch, randomizer_text
+from askance_client.queries import Integer, Schema, signed
+from askance_client.randomizers import Randomizer
+from askance_simulation.fleets.column_draws import draw
 
 NAT = 10**9
 USERS = 10_000

@@ -21,7 +21,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from askance.aggregator.families import (
+from askance_aggregator.families import (
     hadamard_sign,
     hypercube_response,
     k_ary_response,
@@ -30,18 +30,18 @@ from askance.aggregator.families import (
     signed_subset_selection,
     subset_selection,
 )
-from askance.aggregator.learners import (
+from askance_aggregator.learners import (
     masked_parity,
     masked_parity_schema,
     mean_vector,
     vectors_schema,
 )
-from askance.aggregator.learners.prefixes import MAX_PREFIXES, Domain
-from askance.client.codec import decode_study, digest_of, encode_request, sign_study
-from askance.client.device import Device, Examiner, Policy
-from askance.client.ledger import MemoryLedger
-from askance.client.messages import Conduct, Request, SignedStudy, StudyTerms
-from askance.client.queries import (
+from askance_aggregator.learners.prefixes import MAX_PREFIXES, Domain
+from askance_client.codec import decode_study, digest_of, encode_request, sign_study
+from askance_client.device import Device, Examiner, Policy
+from askance_client.ledger import MemoryLedger
+from askance_client.messages import Conduct, Request, SignedStudy, StudyTerms
+from askance_client.queries import (
     Bit,
     Bits,
     Integer,
@@ -53,7 +53,7 @@ from askance.client.queries import (
     real,
     signed,
 )
-from askance.client.randomizers import Channel, Randomizer, SystemCoins
+from askance_client.randomizers import Channel, Randomizer, SystemCoins
 
 NAT = 10**9
 MOST_MS, MOST_BYTES = 5.0, 40_000

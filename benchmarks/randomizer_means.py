@@ -1,6 +1,7 @@
 """Errors of means of bounded numbers: designed tables beside C^2 and the dual's bound.
 
-Three objectives (`askance.aggregator.tables`), on 33 levels of [-1, 1]: "minimax" has the least
+Three objectives (`askance_aggregator.table_design`), on 33 levels of [-1, 1]:
+"minimax" has the least
 second moment whatever the population, "conditional" the least error about the people at hand,
 "prior" the least second moment for people who are as a stated prior says. Figures are exact, of the
 integers that a device is sent. What is measured is n x the squared error about the mean of the very
@@ -24,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 from peers.measuring import numbers
 
-from askance.aggregator.families import TableFamily
-from askance.aggregator.tables import (
+from askance_aggregator.families import TableFamily
+from askance_aggregator.table_design import (
     Conditional,
     DesignedTable,
     Minimax,
@@ -34,8 +35,8 @@ from askance.aggregator.tables import (
     design_table,
     prior_of,
 )
-from askance.client.randomizers import round_to_levels
-from askance.simulation.fleets.column_draws import draw
+from askance_client.randomizers import round_to_levels
+from askance_simulation.fleets.column_draws import draw
 
 NAT = 10**9
 LEVELS = 33

@@ -19,10 +19,10 @@ from collections.abc import Sequence
 import uvloop
 from grpc import aio
 
-from askance.client.codec import decode_request, decode_study, digest_of, encode_report, study_of
-from askance.client.messages import Report, SignedStudy
-from askance.client.queries import Schema
-from askance.client.service import (
+from askance_client.codec import decode_request, decode_study, digest_of, encode_report, study_of
+from askance_client.messages import Report, SignedStudy
+from askance_client.queries import Schema
+from askance_client.service import (
     SERVICE,
     CheckIn,
     Identity,

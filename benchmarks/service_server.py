@@ -32,14 +32,14 @@ from grpc import aio
 from numpy.typing import NDArray
 from service_load import token
 
-from askance.aggregator.families import randomized_response
-from askance.aggregator.service import AggregatorServer, PeerLimits, Settings
-from askance.aggregator.session import Accounts, Cohort, Group, Permutation, Round
-from askance.aggregator.store import SqliteStore
-from askance.client.codec import digest_of, encode_request, sign_study
-from askance.client.messages import AckStatus, Request, SignedStudy, StudyTerms
-from askance.client.queries import Bits, Schema, parity, predicate
-from askance.client.service import (
+from askance_aggregator.families import randomized_response
+from askance_aggregator.server.devices import AggregatorServer, PeerLimits, Settings
+from askance_aggregator.store import SqliteStore
+from askance_aggregator.studies import Accounts, Cohort, Group, Permutation, Round
+from askance_client.codec import digest_of, encode_request, sign_study
+from askance_client.messages import AckStatus, Request, SignedStudy, StudyTerms
+from askance_client.queries import Bits, Schema, parity, predicate
+from askance_client.service import (
     SERVICE,
     Response,
     encode_response,

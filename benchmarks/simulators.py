@@ -26,7 +26,7 @@ import numpy as np
 from peers.measuring import CELLS, ROUNDS, bits, cells, shares
 from peers_environments import run_peers
 
-import askance.api as ask
+import askance as ask
 
 PEERS = ("pure_ldp", "multi_freq_ldpy", "opendp", "diffprivlib", "pfl", "flower")
 EPS = 1

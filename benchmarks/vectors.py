@@ -23,8 +23,8 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from numpy.typing import NDArray
 
-from askance.aggregator.families import HypercubeFamily, family_of, hypercube_response
-from askance.aggregator.learners import (
+from askance_aggregator.families import HypercubeFamily, family_of, hypercube_response
+from askance_aggregator.learners import (
     Answer,
     MeanVector,
     NonAdaptive,
@@ -32,17 +32,17 @@ from askance.aggregator.learners import (
     mean_vector,
     vectors_schema,
 )
-from askance.aggregator.oracles import expectations
-from askance.aggregator.planning.blocks import block_size, block_variance, laid_out
-from askance.client.codec import digest_of, encode_request, sign_study
-from askance.client.device import Device, Examiner, Policy
-from askance.client.ledger import MemoryLedger
-from askance.client.messages import Conduct, Request, StudyTerms
-from askance.client.queries import Op, block_of
-from askance.client.randomizers import SystemCoins, round_to_levels
-from askance.simulation.fleets.column_draws import draw
-from askance.simulation.populations import unit_vectors
-from askance.simulation.seeds import Seed
+from askance_aggregator.oracles import expectations
+from askance_aggregator.planning.blocks import block_size, block_variance, laid_out
+from askance_client.codec import digest_of, encode_request, sign_study
+from askance_client.device import Device, Examiner, Policy
+from askance_client.ledger import MemoryLedger
+from askance_client.messages import Conduct, Request, StudyTerms
+from askance_client.queries import Op, block_of
+from askance_client.randomizers import SystemCoins, round_to_levels
+from askance_simulation.fleets.column_draws import draw
+from askance_simulation.populations import unit_vectors
+from askance_simulation.randomness.seeds import Seed
 
 NAT = 10**9
 POOL = 4096

@@ -1,8 +1,8 @@
 """Rounds in waves: what they save, and that the stated error is kept.
 
 A round's users are asked in W parts, and it ends at the first look that is exact enough. Devices
-would take hours, so each wave's tally is drawn exactly in law (`askance.simulation.counts`); the
-plan, the looks and the estimates are the system's own (`askance.aggregator.session.waves`).
+would take hours, so each wave's tally is drawn exactly in law (`askance_simulation.counts`); the
+plan, the looks and the estimates are the system's own (`askance_aggregator.studies.waves`).
 
 Truths are adversarial: besides shares near 0 and at 1/2, those at which a look is about to end the
 round (half of the paths do). Failure is that any value is off by its tolerance or more.
@@ -25,15 +25,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from askance.aggregator.learners import Batch, Question
-from askance.aggregator.planning import RoundPlan, plan_batch, prefixes
-from askance.aggregator.session import Tally
-from askance.aggregator.session.waves import Waves
-from askance.client.accounting import parse_epsilon
-from askance.client.messages import Request
-from askance.client.queries import Integer, Schema, category, predicate
-from askance.simulation.counts import sample_levels, sample_tally
-from askance.simulation.seeds import Seed
+from askance_aggregator.learners import Batch, Question
+from askance_aggregator.planning import RoundPlan, plan_batch, prefixes
+from askance_aggregator.studies import Tally
+from askance_aggregator.studies.waves import Waves
+from askance_client.accounting import parse_epsilon
+from askance_client.messages import Request
+from askance_client.queries import Integer, Schema, category, predicate
+from askance_simulation.counts import sample_levels, sample_tally
+from askance_simulation.randomness.seeds import Seed
 
 ALPHA = 1e-6
 BETA = 0.01

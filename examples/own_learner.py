@@ -6,7 +6,7 @@ on the answer, so the learner is adaptive. It knows questions and answers, and n
 
 import numpy as np
 
-import askance.api as ask
+import askance as ask
 
 
 @ask.adaptive("median", version=1)

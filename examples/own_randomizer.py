@@ -4,8 +4,8 @@ This one passes half of the time, whatever the truth, and is randomized response
 device computes the exact loss of the table it is sent, and answers if that fits its budget.
 """
 
-import askance.api as ask
-from askance.client.accounting import ratio_within
+import askance as ask
+from askance_client.accounting import ratio_within
 
 ONE = 1 << 64  # every row is a distribution in units of 2^-64
 

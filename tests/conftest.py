@@ -11,8 +11,8 @@ import pytest
 from hypothesis import settings
 from numpy.typing import NDArray
 
-from askance.aggregator.session import Cohort, Permutation
-from askance.client.sqlite_file import SqliteFile
+from askance_aggregator.studies import Cohort, Permutation
+from askance_client.sqlite_file import SqliteFile
 
 # A busy machine is not a failure: no property test has a deadline.
 settings.register_profile("askance", deadline=None)

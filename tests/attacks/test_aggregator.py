@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-import askance.api as ask
-from askance.aggregator.service import Admission, Hub, Peers, Settings
-from askance.aggregator.service.servicer import DevicesServicer
-from askance.aggregator.session import (
+import askance as ask
+from askance_aggregator.server.devices import Admission, Hub, Peers, Settings
+from askance_aggregator.server.devices.servicer import DevicesServicer
+from askance_aggregator.store import MemoryStore, StoredReport
+from askance_aggregator.studies import (
     Accounts,
     Cohort,
     Group,
@@ -25,15 +26,14 @@ from askance.aggregator.session import (
     Session,
     Tally,
 )
-from askance.aggregator.store import MemoryStore, StoredReport
-from askance.client.codec import digest_of, encode_request
-from askance.client.device import Policy
-from askance.client.errors import NondeterminismError
-from askance.client.messages import AckStatus, Request, SignedStudy
-from askance.client.service import MAX_RESPONSE_BYTES, CheckIn, token_digest
-from askance.simulation.coins import SeededCoins
-from askance.simulation.fleets import Devices, ObjectFleet
-from askance.simulation.seeds import Seed
+from askance_client.codec import digest_of, encode_request
+from askance_client.device import Policy
+from askance_client.errors import NondeterminismError
+from askance_client.messages import AckStatus, Request, SignedStudy
+from askance_client.service import MAX_RESPONSE_BYTES, CheckIn, token_digest
+from askance_simulation.fleets import Devices, ObjectFleet
+from askance_simulation.randomness.coins import SeededCoins
+from askance_simulation.randomness.seeds import Seed
 
 NOW_S = 1_767_225_600
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))

@@ -11,14 +11,14 @@ from typing import Any
 import grpc
 import pytest
 from grpc import aio
-from tests.service.conftest import World
 
-from askance.aggregator.analyst.channels import open_channel as open_analyst_channel
-from askance.aggregator.service import Hub
-from askance.aggregator.service.connections import Connection
-from askance.aggregator.store import MemoryStore
-from askance.client.errors import StoreError
-from askance.client.service import decode_response, open_channel
+from askance_aggregator.analyst.channels import open_channel as open_analyst_channel
+from askance_aggregator.server.devices import Hub
+from askance_aggregator.server.devices.connections import Connection
+from askance_aggregator.store import MemoryStore
+from askance_client.errors import StoreError
+from askance_client.service import decode_response, open_channel
+from tests.aggregator.server.devices.conftest import World
 
 Run = Callable[[Any], Any]
 USERS = 3

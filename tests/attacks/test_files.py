@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from askance.aggregator.analyst import StudyExport, create_key, load_key
-from askance.client.errors import InvalidParameter, StoreError
-from askance.client.messages import SignedStudy
+from askance_aggregator.analyst import StudyExport, create_key, load_key
+from askance_client.errors import InvalidParameter, StoreError
+from askance_client.messages import SignedStudy
 
 
 def test_a_key_that_a_full_disk_broke_off_is_not_left_behind(

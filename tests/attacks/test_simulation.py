@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-import askance.api as ask
-from askance.simulation.cli import main
-from askance.simulation.cli import version as some_command
-from askance.simulation.fleets.grpc import room_for
+import askance as ask
+from askance.cli import main
+from askance.cli import version as some_command
+from askance_simulation.fleets.grpc import room_for
 
 
 def from_csv(folder: Path, text: str, **options: Any) -> ask.Population:

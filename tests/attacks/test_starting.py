@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.operation.conftest import made
 
-from askance.aggregator.desk import Desk
-from askance.aggregator.operation import process
-from askance.aggregator.operation.configuration import read_configuration
-from askance.aggregator.operation.metrics import PrometheusObserver
-from askance.aggregator.service import AggregatorServer
+from askance_aggregator.server.devices import AggregatorServer
+from askance_aggregator.server.process import process
+from askance_aggregator.server.process.configuration import read_configuration
+from askance_aggregator.server.process.metrics import PrometheusObserver
+from askance_aggregator.server.studies import Desk
+from tests.aggregator.server.process.conftest import made
 
 
 def test_a_study_that_comes_in_at_the_start_is_counted_once(

@@ -10,7 +10,8 @@ import grpc
 import pytest
 from grpc import aio
 
-from askance.aggregator.analyst import (
+from askance.cli import main
+from askance_aggregator.analyst import (
     Aggregator,
     CallRefused,
     StudyEvent,
@@ -18,10 +19,9 @@ from askance.aggregator.analyst import (
     StudyResult,
     StudySummary,
 )
-from askance.aggregator.store import StudyState
-from askance.client.printable import all_printable, printable
-from askance.client.service import describe
-from askance.simulation.cli import main
+from askance_aggregator.store import StudyState
+from askance_client.printable import all_printable, printable
+from askance_client.service import describe
 
 STEER = "\x1b[2J\x1b]0;mine\x07 \x9b31m[/] [link=https://example.org]\r"
 DIGEST = bytes(32)

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-import askance.client.device.core
-import askance.client.ledger.memory
-import askance.client.ledger.sqlite
-from askance.aggregator.families import k_ary_response, randomized_response
-from askance.client.codec import (
+import askance_client.device.core
+import askance_client.ledger.memory
+import askance_client.ledger.sqlite
+from askance_aggregator.families import k_ary_response, randomized_response
+from askance_client.codec import (
     decode_report,
     digest_of,
     encode_query,
@@ -22,11 +22,11 @@ from askance.client.codec import (
     parse,
     sign_study,
 )
-from askance.client.device import Device, Examiner, Policy
-from askance.client.errors import RemoteProtocolError
-from askance.client.ledger import Ledger, MemoryLedger, SqliteLedger
-from askance.client.messages import Reason, Refusal, Report, StudyTerms
-from askance.client.queries import (
+from askance_client.device import Device, Examiner, Policy
+from askance_client.errors import RemoteProtocolError
+from askance_client.ledger import Ledger, MemoryLedger, SqliteLedger
+from askance_client.messages import Reason, Refusal, Report, StudyTerms
+from askance_client.queries import (
     Bit,
     Bits,
     Category,
@@ -39,9 +39,9 @@ from askance.client.queries import (
     predicate,
     where,
 )
-from askance.client.queries.evaluate import Compiled
-from askance.client.randomizers import SystemCoins
-from askance.protos.v1 import exchange_pb2, query_pb2, randomizer_pb2, schema_pb2, study_pb2
+from askance_client.queries.evaluate import Compiled
+from askance_client.randomizers import SystemCoins
+from askance_protos.v1 import exchange_pb2, query_pb2, randomizer_pb2, schema_pb2, study_pb2
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 LABELS = tuple(str(number) for number in range(12_000))
@@ -208,7 +208,7 @@ def test_a_single_device_remembers_few_verdicts() -> None:
 def test_an_analyst_that_signs_without_end_is_forgotten_from_the_oldest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(askance.client.device.core, "_MAX_STUDIES", 3)
+    monkeypatch.setattr(askance_client.device.core, "_MAX_STUDIES", 3)
     bench = Bench()
     later = [bench.introduce(number) for number in range(1, 5)]
     assert bench.device.known_studies == tuple(later[-3:])
@@ -221,7 +221,7 @@ def test_replays_of_one_question_do_not_end_a_device_for_life(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """65,535 replays of one question under new rounds cost nothing and used up all answers."""
-    for room in (askance.client.ledger.memory, askance.client.ledger.sqlite):
+    for room in (askance_client.ledger.memory, askance_client.ledger.sqlite):
         monkeypatch.setattr(room, "MAX_ANSWERS", 2)
     bench = Bench(ledger)
     reports = [bench.ask(round_=round_) for round_ in range(5)]

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from askance.aggregator.learners import learners
+from askance_aggregator.learners import learners
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2
 
-from askance.aggregator.estimation import estimate
-from askance.aggregator.families import best_for
-from askance.aggregator.learners import (
+from askance_aggregator.estimation import estimate
+from askance_aggregator.families import best_for
+from askance_aggregator.learners import (
     Answer,
     Answers,
     MaskedParity,
@@ -23,16 +23,16 @@ from askance.aggregator.learners import (
     masked_parity_schema,
     neutral_answer,
 )
-from askance.aggregator.planning.precision import candidates
-from askance.client.accounting import parse_epsilon
-from askance.client.randomizers import (
+from askance_aggregator.planning.precision import candidates
+from askance_client.accounting import parse_epsilon
+from askance_client.randomizers import (
     HadamardSign,
     KaryResponse,
     Randomizer,
     SignedSubsetSelection,
     SubsetSelection,
 )
-from askance.simulation.counts import sample_levels, sample_tally
+from askance_simulation.counts import sample_levels, sample_tally
 
 ALPHA = 1e-6
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from askance.aggregator.families import TableFamily, family_of, linear_hashing, subset_selection
-from askance.aggregator.tables import Conditional, Minimax, design_table
-from askance.client.device import Examiner
+from askance_aggregator.families import TableFamily, family_of, linear_hashing, subset_selection
+from askance_aggregator.table_design import Conditional, Minimax, design_table
+from askance_client.device import Examiner
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 NAT = 10**9

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.slow
 def test_it_runs() -> None:
-    rooms = [str(ROOT / room) for room in ("protos", "client", "aggregator", "simulation")]
+    rooms = [str(ROOT / folder) for folder in ("", "protos", "client", "aggregator", "simulation")]
     done = subprocess.run(
         [sys.executable, str(ROOT / "benchmarks" / "service.py"), "--quick", "--json"],
         capture_output=True,

@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def ray_of_three() -> Iterator[None]:
     """Start a Ray with three workers, for all of these tests."""
-    from askance.simulation.fleets.cluster import joined
+    from askance_simulation.fleets.cluster import joined
 
     with joined(3):
         yield

@@ -16,16 +16,16 @@ from typing import Any
 
 import pytest
 
-import askance.api as ask
-from askance.aggregator.session.tallies import CHUNK
-from askance.client.errors import AskanceError, InvalidParameter
-from askance.client.queries import EncodedColumns
-from askance.simulation.experiments import run_trial
-from askance.simulation.fleets import fleet_by
-from askance.simulation.fleets.cluster import NoCluster, joined
-from askance.simulation.fleets.shards import LostShard, compute, import_ray
-from askance.simulation.populations import Population
-from askance.simulation.seeds import Seed
+import askance as ask
+from askance_aggregator.studies.tallies import CHUNK
+from askance_client.errors import AskanceError, InvalidParameter
+from askance_client.queries import EncodedColumns
+from askance_simulation.experiments import run_trial
+from askance_simulation.fleets import fleet_by
+from askance_simulation.fleets.cluster import NoCluster, joined
+from askance_simulation.fleets.shards import LostShard, compute, import_ray
+from askance_simulation.populations import Population
+from askance_simulation.randomness.seeds import Seed
 
 MANY = 7 * CHUNK + 300
 RUN = ["simulate", "mean", "--users", "200000", "--epsilon", "1", "--json", "--fleet"]
@@ -62,7 +62,7 @@ def ran(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 def command(*words: str) -> list[str]:
-    code = "import sys; from askance.simulation.cli import main; sys.exit(main())"
+    code = "import sys; from askance.cli import main; sys.exit(main())"
     return [sys.executable, "-c", code, *words]
 
 

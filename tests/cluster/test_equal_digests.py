@@ -6,13 +6,13 @@ from functools import cache
 
 import pytest
 
-from askance.aggregator.learners import learners
-from askance.aggregator.session.tallies import CHUNK
-from askance.simulation.behaviour import Misbehaviour
-from askance.simulation.experiments import Trial, named, run_trial
-from askance.simulation.experiments.worlds import SETTINGS
-from askance.simulation.fleets import FLEETS, fleet_by
-from askance.simulation.seeds import Seed
+from askance_aggregator.learners import learners
+from askance_aggregator.studies.tallies import CHUNK
+from askance_simulation.disturbances import Misbehaviour
+from askance_simulation.experiments import Trial, named, run_trial
+from askance_simulation.experiments.worlds import SETTINGS
+from askance_simulation.fleets import FLEETS, fleet_by
+from askance_simulation.randomness.seeds import Seed
 
 pytestmark = pytest.mark.usefixtures("ray_of_three")
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import grpc
 import pytest
-from tests.operation.conftest import PATIENCE_S, made, serving
 
-from askance.aggregator.clock import system_now_s
-from askance.aggregator.store import SqliteStore
-from askance.client.service import SERVICE, Identity, device_metadata, token_digest
+from askance_aggregator.clock import system_now_s
+from askance_aggregator.store import SqliteStore
+from askance_client.service import SERVICE, Identity, device_metadata, token_digest
+from tests.aggregator.server.process.conftest import PATIENCE_S, made, serving
 
 DOCUMENTED = Path(__file__).resolve().parents[2] / "docs" / "proxy" / "haproxy.cfg"
 HAPROXY = shutil.which("haproxy") or "/usr/sbin/haproxy"

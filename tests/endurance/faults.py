@@ -20,7 +20,9 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / room) for room in ("protos", "client", "aggregator", "simulation", "")]
+sys.path[:0] = [
+    str(ROOT / folder) for folder in ("", "protos", "client", "aggregator", "simulation")
+]
 
 from tests.faults.operations import Operation, operations  # noqa: E402  # the path is set above
 from tests.faults.people import PARITY, PEOPLE, Setup  # noqa: E402

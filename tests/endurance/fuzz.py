@@ -21,7 +21,9 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / room) for room in ("protos", "client", "aggregator", "simulation", "")]
+sys.path[:0] = [
+    str(ROOT / folder) for folder in ("", "protos", "client", "aggregator", "simulation")
+]
 
 from tests.faults.ammunition import Ammunition  # noqa: E402  # the path is set above
 from tests.faults.hostile import Shot, Target  # noqa: E402

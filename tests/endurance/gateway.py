@@ -18,19 +18,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from askance.client.codec import digest_of
-from askance.client.device import Device, Policy
-from askance.client.ledger import LedgerFile
-from askance.client.messages import AckStatus, Reason, Refusal
-from askance.client.queries import EncodedRecord
-from askance.client.service import DeviceRunner, Identity, token_digest
-from askance.client.service.channels import open_channel
-from askance.client.service.gateway import Gateway, Member
-from askance.client.service.outbox import Outbox
-from askance.simulation.coins import SeededCoins
-from askance.simulation.experiments.trials import EPOCH_S
-from askance.simulation.populations import Population, masked_parity
-from askance.simulation.seeds import Seed
+from askance_client.codec import digest_of
+from askance_client.device import Device, Policy
+from askance_client.ledger import LedgerFile
+from askance_client.messages import AckStatus, Reason, Refusal
+from askance_client.queries import EncodedRecord
+from askance_client.service import DeviceRunner, Identity, token_digest
+from askance_client.service.channels import open_channel
+from askance_client.service.gateway import Gateway, Member
+from askance_client.service.outbox import Outbox
+from askance_simulation.experiments.trials import EPOCH_S
+from askance_simulation.populations import Population, masked_parity
+from askance_simulation.randomness.coins import SeededCoins
+from askance_simulation.randomness.seeds import Seed
 
 LONGEST_WAIT_MS = 500  # a fleet that comes back at once, so that many kills fit into a minute
 CONNECTIONS = 4

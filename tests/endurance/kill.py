@@ -39,20 +39,20 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from gateway import ACKNOWLEDGED, GROUPS, coins, enrolments, open_ledgers, people, policy
 
-from askance.aggregator.analyst import CallRefused, StudyEvent, StudyHandle, connect
-from askance.aggregator.analyst.submission import sign_submission
-from askance.aggregator.desk import cohort_seed
-from askance.aggregator.learners import find, hypothesis_json
-from askance.aggregator.session import MemoryLog, Outcome, Session
-from askance.aggregator.store import SqliteStore, StudyState
-from askance.aggregator.study import Study
-from askance.client.codec import decode_report, digest_of
-from askance.client.errors import AskanceError
-from askance.client.ledger import LedgerFile
-from askance.client.messages import Refusal, SignedStudy
-from askance.simulation.experiments.trials import EPOCH_S
-from askance.simulation.fleets import Devices
-from askance.simulation.fleets.objects import ObjectFleet
+from askance_aggregator.analyst import CallRefused, StudyEvent, StudyHandle, connect
+from askance_aggregator.analyst.submission import sign_submission
+from askance_aggregator.learners import find, hypothesis_json
+from askance_aggregator.store import SqliteStore, StudyState
+from askance_aggregator.studies import MemoryLog, Outcome, Session
+from askance_aggregator.studies.results import cohort_seed
+from askance_aggregator.studies.study import Study
+from askance_client.codec import decode_report, digest_of
+from askance_client.errors import AskanceError
+from askance_client.ledger import LedgerFile
+from askance_client.messages import Refusal, SignedStudy
+from askance_simulation.experiments.trials import EPOCH_S
+from askance_simulation.fleets import Devices
+from askance_simulation.fleets.objects import ObjectFleet
 
 USERS, D, EPSILON = 300, 4, "4"
 ROUNDS = 2  # of the study, each disturbed for as many kills as there are groups, less one
@@ -61,7 +61,7 @@ SPREAD_MS = 1500  # over which a round's reports leave the gateway
 LATEST_S = 2.0  # of a kill, after its victim was started
 READY_S, END_S = 60.0, 60.0
 CONCLUDED = "the study was concluded"
-ASKANCE = [sys.executable, "-c", "import sys; from askance.simulation.cli import main; main()"]
+ASKANCE = [sys.executable, "-c", "import sys; from askance.cli import main; main()"]
 
 
 class Violated(Exception):

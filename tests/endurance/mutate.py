@@ -12,7 +12,7 @@ in a child and tested by all tests of its area. A test that runs past its limit 
 counts as failed.
 A survivor that `mutants.md` does not list with a reason makes the program exit 1.
 
-    pip install -e '.[dev,mutation]'
+    pip install -e ./client -e '.[dev,mutation]'
     python tests/endurance/mutate.py [AREA ...] [--sample 200] [--seed 13] [--only TEXT] [--json]
 """
 

@@ -20,14 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = ("protos", "client", "aggregator", "simulation")
+SOURCES = ("", "protos", "client", "aggregator", "simulation")
 START_S, COMMAND_S = 60.0, 300.0
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 _COMMAND = re.compile(r"(askance|python|python3|pip|pytest|bash|\./\S+)( |$)")
 _PLACEHOLDER = re.compile(r"\b[A-Z]{1,}\b|\.\.\.|\[|NAME=")
-_NAMES_ONLY = re.compile(r"(askance|python -m askance\.client)( [a-z][a-z-]*)*")
+_NAMES_ONLY = re.compile(r"(askance|python -m askance_client)( [a-z][a-z-]*)*")
 _STOP = re.compile(r"[Ss]top the (gateway|aggregator)\b")
 _SERVERS = {"aggregator": "askance aggregator serve", "gateway": "askance device run"}
 _STUDY = re.compile(r"\bstudy ([0-9a-f]{64})\b")

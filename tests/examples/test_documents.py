@@ -6,6 +6,7 @@ import socket
 from pathlib import Path
 
 import pytest
+
 from tests.examples.documents import (
     BY_CI,
     LONG,

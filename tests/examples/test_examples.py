@@ -13,7 +13,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("own_*.py"))  # people.py: tests/depl
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_runs_and_its_fleets_agree(example: Path) -> None:
-    roots = [str(ROOT / room) for room in ("protos", "client", "aggregator", "simulation")]
+    roots = [str(ROOT / folder) for folder in ("", "protos", "client", "aggregator", "simulation")]
     done = subprocess.run(
         [sys.executable, str(example)],
         capture_output=True,

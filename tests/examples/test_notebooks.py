@@ -38,7 +38,7 @@ def test_it_runs_and_shows_tables_and_pictures(
 ) -> None:
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     pytest.importorskip("ipykernel")
-    roots = [str(ROOT / room) for room in ("protos", "client", "aggregator", "simulation")]
+    roots = [str(ROOT / folder) for folder in ("", "protos", "client", "aggregator", "simulation")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(roots))
     shown: Any = nbformat.read(notebook, as_version=4)
     nbformat.validate(shown)

@@ -7,16 +7,14 @@ from dataclasses import replace
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import strategies as st
-from tests.faults.hostile import ALLOWED, ALONE, HEALTH, INSIDER, STREAMED, Shot, Target
-from tests.faults.people import KEY, NOW_S, PUBLIC
 
-from askance.aggregator.analyst.calls import CALL_KEY, Call, SignedCall, call_metadata, sign_call
-from askance.aggregator.analyst.wire import SERVICE as ANALYSTS
-from askance.aggregator.analyst.wire import encode_submission
-from askance.aggregator.operation.tokens import EnrolmentTokens
-from askance.client.codec import decode_study, digest_of, encode_report, sign_study
-from askance.client.messages import Reason, Refusal, Report, SignedStudy
-from askance.client.service import (
+from askance_aggregator.analyst.calls import CALL_KEY, Call, SignedCall, call_metadata, sign_call
+from askance_aggregator.analyst.wire import SERVICE as ANALYSTS
+from askance_aggregator.analyst.wire import encode_submission
+from askance_aggregator.server.process.tokens import EnrolmentTokens
+from askance_client.codec import decode_study, digest_of, encode_report, sign_study
+from askance_client.messages import Reason, Refusal, Report, SignedStudy
+from askance_client.service import (
     PROTOCOL,
     PROTOCOL_KEY,
     CheckIn,
@@ -27,9 +25,11 @@ from askance.client.service import (
     encode_enrol,
     enrolment_metadata,
 )
-from askance.client.service import SERVICE as DEVICES
-from askance.client.service.credentials import DEVICE_KEY, TOKEN_KEY
-from askance.protos.v1 import analyst_pb2, exchange_pb2
+from askance_client.service import SERVICE as DEVICES
+from askance_client.service.credentials import DEVICE_KEY, TOKEN_KEY
+from askance_protos.v1 import analyst_pb2, exchange_pb2
+from tests.faults.hostile import ALLOWED, ALONE, HEALTH, INSIDER, STREAMED, Shot, Target
+from tests.faults.people import KEY, NOW_S, PUBLIC
 
 STRANGER = Ed25519PrivateKey.from_private_bytes(bytes(32))
 LONG = 1 << 20  # bytes, and a little more than a message may have

@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from grpc import aio
+
+from askance_aggregator.server.devices import Hub, Peers, ServiceFleet, Settings
+from askance_aggregator.server.devices.admission import Admission
+from askance_aggregator.server.devices.servicer import DevicesServicer
+from askance_aggregator.server.studies import Desk, DeskLimits, SubmissionRefused
+from askance_aggregator.store import MemoryStore, SqliteStore, Store, StudyState
+from askance_client.codec import digest_of
+from askance_client.errors import StoreError
+from askance_client.ledger import Ledger, LedgerFile, MemoryLedger
+from askance_client.service import DeviceRunner, Identity, token_digest
+from askance_simulation.disturbances.mortality import Life, mortal
 from tests.faults.network import Link, Witness
 from tests.faults.people import NOW_S, PUBLIC, Setup
-
-from askance.aggregator.desk import Desk, DeskLimits, SubmissionRefused
-from askance.aggregator.service import Hub, Peers, ServiceFleet, Settings
-from askance.aggregator.service.admission import Admission
-from askance.aggregator.service.servicer import DevicesServicer
-from askance.aggregator.store import MemoryStore, SqliteStore, Store, StudyState
-from askance.client.codec import digest_of
-from askance.client.errors import StoreError
-from askance.client.ledger import Ledger, LedgerFile, MemoryLedger
-from askance.client.service import DeviceRunner, Identity, token_digest
-from askance.simulation.faults.mortality import Life, mortal
 
 _TURNS = 40  # of the loop, in which everything that waits for no thread has happened
 _LOOK_EVERY_S = 0.0003

@@ -21,22 +21,22 @@ from typing import Any, Self
 
 import grpc
 from grpc import aio
-from tests.faults.people import NOW_S, PEOPLE, PUBLIC, undisturbed
 
-from askance.aggregator.analyst.servicer import AnalystsServicer
-from askance.aggregator.analyst.wire import SERVICE as ANALYSTS
-from askance.aggregator.desk import Desk, DeskLimits
-from askance.aggregator.operation.health import Health
-from askance.aggregator.operation.tokens import EnrolmentTokens
-from askance.aggregator.service import AggregatorServer, Parts, ServiceFleet, Settings
-from askance.aggregator.service.observer import Silent
-from askance.aggregator.session import Transcript
-from askance.aggregator.session.transcript import Asked
-from askance.aggregator.store import SqliteStore, StudyState
-from askance.client.codec import digest_of
-from askance.client.ledger import MemoryLedger
-from askance.client.service import SERVICE as DEVICES
-from askance.client.service import DeviceRunner, Identity, Metadata, token_digest
+from askance_aggregator.analyst.wire import SERVICE as ANALYSTS
+from askance_aggregator.server.analysts.servicer import AnalystsServicer
+from askance_aggregator.server.devices import AggregatorServer, Parts, ServiceFleet, Settings
+from askance_aggregator.server.devices.observer import Silent
+from askance_aggregator.server.process.health import Health
+from askance_aggregator.server.process.tokens import EnrolmentTokens
+from askance_aggregator.server.studies import Desk, DeskLimits
+from askance_aggregator.store import SqliteStore, StudyState
+from askance_aggregator.studies import Transcript
+from askance_aggregator.studies.transcript import Asked
+from askance_client.codec import digest_of
+from askance_client.ledger import MemoryLedger
+from askance_client.service import SERVICE as DEVICES
+from askance_client.service import DeviceRunner, Identity, Metadata, token_digest
+from tests.faults.people import NOW_S, PEOPLE, PUBLIC, undisturbed
 
 Code = grpc.StatusCode
 ALONE = replace(PEOPLE, users=1)

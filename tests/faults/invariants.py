@@ -6,22 +6,20 @@ import json
 from collections import Counter
 from typing import Any
 
-from tests.faults.deployment import Deployment
-from tests.faults.people import undisturbed
-
-from askance.aggregator.desk import cohort_seed
-from askance.aggregator.desk.results import figures
-from askance.aggregator.learners import hypothesis_json
-from askance.aggregator.session import Accounts, MemoryLog, Round, Session, Tally, Transcript
-from askance.aggregator.store import StudyState
-from askance.client.codec import decode_report, decode_study, digest_of
-from askance.client.messages import AckStatus
-from askance.simulation.faults.invariants import (
+from askance_aggregator.learners import hypothesis_json
+from askance_aggregator.store import StudyState
+from askance_aggregator.studies import Accounts, MemoryLog, Round, Session, Tally, Transcript
+from askance_aggregator.studies.results import cohort_seed, figures
+from askance_client.codec import decode_report, decode_study, digest_of
+from askance_client.messages import AckStatus
+from askance_simulation.disturbances.invariants import (
     check_accepted_once,
     check_charges,
     events,
 )
-from askance.simulation.faults.invariants import check_counted as stored_and_counted
+from askance_simulation.disturbances.invariants import check_counted as stored_and_counted
+from tests.faults.deployment import Deployment
+from tests.faults.people import undisturbed
 
 _ROUNDS = 12  # of check-ins by everybody, after which every study has come to an end
 

@@ -14,10 +14,10 @@ from typing import Any, NoReturn
 import grpc
 from grpc import aio
 
-from askance.aggregator.service.calls import serving
-from askance.aggregator.service.servicer import DevicesServicer
-from askance.client.service import Identity, Metadata, Response, decode_response, device_metadata
-from askance.simulation.faults import Fault
+from askance_aggregator.server.devices.calls import serving
+from askance_aggregator.server.devices.servicer import DevicesServicer
+from askance_client.service import Identity, Metadata, Response, decode_response, device_metadata
+from askance_simulation.disturbances import Fault
 
 CUT = aio.AioRpcError(
     grpc.StatusCode.UNAVAILABLE, aio.Metadata(), aio.Metadata(), "the network was cut"

@@ -8,11 +8,11 @@ from typing import Protocol
 
 from grpc import aio
 from hypothesis import strategies as st
+
+from askance_simulation.disturbances import Fault
 from tests.faults.deployment import Deployment, Phone
 from tests.faults.network import ON_THE_WAY
 from tests.faults.people import WEEK_S, Setup
-
-from askance.simulation.faults import Fault
 
 
 class Operation(Protocol):

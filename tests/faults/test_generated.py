@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from tests.faults.operations import Operation, operations
 from tests.faults.people import PARITY, PEOPLE
 from tests.faults.runs import happens

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+
+from askance_client.codec import digest_of, encode_report
+from askance_client.messages import Report
+from askance_client.service import SERVICE as DEVICES
+from askance_client.service import CheckIn, device_metadata, encode_check_in
 from tests.faults.ammunition import LONG, Ammunition
 from tests.faults.hostile import ALLOWED, ENDED_EARLY, INSIDER, Code, Shot, Target
-
-from askance.client.codec import digest_of, encode_report
-from askance.client.messages import Report
-from askance.client.service import SERVICE as DEVICES
-from askance.client.service import CheckIn, device_metadata, encode_check_in
 
 STEADY = settings(
     max_examples=100,

@@ -10,6 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from askance_client.messages import AckStatus, Reason
+from askance_simulation.disturbances import Fault
 from tests.faults.deployment import Deployment
 from tests.faults.invariants import check, finish
 from tests.faults.operations import (
@@ -27,9 +30,6 @@ from tests.faults.operations import (
 )
 from tests.faults.people import PARITY, PEOPLE, WEEK_S, Setup
 from tests.faults.runs import happens
-
-from askance.client.messages import AckStatus, Reason
-from askance.simulation.faults import Fault
 
 TIMED = replace(PEOPLE, deadline_s=60)
 History = tuple[Setup, list[Operation]]

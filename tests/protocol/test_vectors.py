@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-import askance.client.errors
-import askance.client.service
-from askance.client.codec import (
+import askance_client.errors
+import askance_client.service
+from askance_client.codec import (
     decode_query,
     decode_randomizer,
     decode_report,
@@ -32,10 +32,10 @@ from askance.client.codec import (
     parse,
     verify_study,
 )
-from askance.client.codec.exchange import study_of
-from askance.client.device import Device, Examiner, Policy
-from askance.client.ledger import MemoryLedger
-from askance.client.messages import (
+from askance_client.codec.exchange import study_of
+from askance_client.device import Device, Examiner, Policy
+from askance_client.ledger import MemoryLedger
+from askance_client.messages import (
     Conduct,
     Reason,
     Refusal,
@@ -44,7 +44,7 @@ from askance.client.messages import (
     SignedStudy,
     StudyTerms,
 )
-from askance.client.queries import (
+from askance_client.queries import (
     Bit,
     Bits,
     Category,
@@ -56,7 +56,7 @@ from askance.client.queries import (
     Real,
     Schema,
 )
-from askance.client.randomizers import (
+from askance_client.randomizers import (
     Channel,
     HadamardSign,
     HypercubeResponse,
@@ -66,7 +66,7 @@ from askance.client.randomizers import (
     SignedSubsetSelection,
     SubsetSelection,
 )
-from askance.client.service import (
+from askance_client.service import (
     CheckIn,
     Response,
     decode_check_in,
@@ -74,7 +74,7 @@ from askance.client.service import (
     encode_check_in,
     encode_response,
 )
-from askance.protos.v1 import query_pb2, randomizer_pb2, schema_pb2, study_pb2
+from askance_protos.v1 import query_pb2, randomizer_pb2, schema_pb2, study_pb2
 
 ROOT = Path(__file__).parents[2]
 VECTORS = ROOT / "tests" / "vectors" / "v1"
@@ -372,8 +372,8 @@ def test_a_bad_vector_is_refused_with_its_reason(kind: str, case: dict[str, Any]
         assert isinstance(verdict, Refusal)
         assert verdict.reason is Reason[case["error"]]
         return
-    error = getattr(askance.client.errors, case["error"], None)
-    error = error or getattr(askance.client.service, case["error"])
+    error = getattr(askance_client.errors, case["error"], None)
+    error = error or getattr(askance_client.service, case["error"])
     with pytest.raises(error) as caught:
         KINDS[kind][0](data)
     assert type(caught.value) is error

@@ -17,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import ks_2samp
 
-from askance.aggregator.families import (
+from askance_aggregator.families import (
     family_of,
     hadamard_sign,
     k_ary_response,
@@ -26,8 +26,8 @@ from askance.aggregator.families import (
     signed_subset_selection,
     subset_selection,
 )
-from askance.client.errors import InvalidParameter
-from askance.client.randomizers import (
+from askance_client.errors import InvalidParameter
+from askance_client.randomizers import (
     COIN_SPACE,
     Channel,
     HadamardSign,
@@ -37,9 +37,9 @@ from askance.client.randomizers import (
     SignedSubsetSelection,
     SubsetSelection,
 )
-from askance.simulation.coins import keystream
-from askance.simulation.counts import sample_levels, sample_signed_sets, sample_tally
-from askance.simulation.seeds import Seed
+from askance_simulation.counts import sample_levels, sample_signed_sets, sample_tally
+from askance_simulation.randomness.coins import keystream
+from askance_simulation.randomness.seeds import Seed
 
 ALPHA = 1e-6
 HALF = COIN_SPACE // 2

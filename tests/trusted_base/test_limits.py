@@ -17,18 +17,18 @@ from typing import Any
 
 import pytest
 
-from askance.aggregator.families import linear_hashing
-from askance.aggregator.families.hash_supports import sums_taken
-from askance.client import codec
-from askance.client.accounting import check_nano_nats, parse_epsilon
-from askance.client.addresses import Address
-from askance.client.codec import studies
-from askance.client.codec.exchange import decode_report
-from askance.client.codec.parsing import parse
-from askance.client.codec.queries import decode_query
-from askance.client.errors import AskanceError
-from askance.client.messages import Conduct
-from askance.client.queries import (
+from askance_aggregator.families import linear_hashing
+from askance_aggregator.families.hash_supports import sums_taken
+from askance_client import codec
+from askance_client.accounting import check_nano_nats, parse_epsilon
+from askance_client.addresses import Address
+from askance_client.codec import studies
+from askance_client.codec.exchange import decode_report
+from askance_client.codec.parsing import parse
+from askance_client.codec.queries import decode_query
+from askance_client.errors import AskanceError
+from askance_client.messages import Conduct
+from askance_client.queries import (
     Bit,
     Bits,
     Category,
@@ -43,8 +43,8 @@ from askance.client.queries import (
     real,
     vector,
 )
-from askance.client.queries.exact import exact_ratio
-from askance.client.randomizers import (
+from askance_client.queries.exact import exact_ratio
+from askance_client.randomizers import (
     Channel,
     HadamardSign,
     HypercubeResponse,
@@ -53,8 +53,8 @@ from askance.client.randomizers import (
     SubsetSelection,
     round_to_levels,
 )
-from askance.client.service.identity import Identity
-from askance.protos.v1 import exchange_pb2, query_pb2, study_pb2
+from askance_client.service.identity import Identity
+from askance_protos.v1 import exchange_pb2, query_pb2, study_pb2
 
 CLIENT = Path(codec.__file__).parents[1]
 M = 1 << 64
@@ -122,7 +122,7 @@ def weighing(weight: int) -> Expression:
 
 
 def modulus_allowed(most: int, monkeypatch: pytest.MonkeyPatch) -> bool:
-    module = import_module("askance.client.randomizers.linear_hashing")
+    module = import_module("askance_client.randomizers.linear_hashing")
     monkeypatch.setattr(module, "_MAX_SUMS", most)
     return 17 in module._moduli.__wrapped__(300)
 
@@ -189,17 +189,18 @@ LIMITS: dict[str, Limit] = {
 }
 
 HERE = "tests/trusted_base/test_limits.py"
+DEVICES = "tests/aggregator/server/devices"
 # What no number can be passed to: the file of a test at the limit and past it.
 ELSEWHERE: dict[str, str] = {
     "randomizers/linear_hashing.py _MAX_SUMS": HERE,
     "device/core.py _MAX_STUDIES": "tests/attacks/test_trusted_base.py",
     "ledger/contract.py MAX_ANSWERS": "tests/attacks/test_trusted_base.py",
-    "service/exchange.py MAX_REPORTS": "tests/service/test_overload_and_loss.py",
-    "service/exchange.py MAX_REQUESTS": "tests/service/test_hostile_aggregator.py",
-    "service/exchange.py MAX_STUDIES": "tests/service/test_hostile_aggregator.py",
-    "service/exchange.py MAX_KNOWN_STUDIES": "tests/service/test_refused_calls.py",
-    "service/exchange.py MAX_REQUEST_MESSAGE_BYTES": "tests/service/test_refused_calls.py",
-    "service/exchange.py MAX_RESPONSE_BYTES": "tests/service/test_hostile_aggregator.py",
+    "service/exchange.py MAX_REPORTS": f"{DEVICES}/test_overload_and_loss.py",
+    "service/exchange.py MAX_REQUESTS": f"{DEVICES}/test_hostile_aggregator.py",
+    "service/exchange.py MAX_STUDIES": f"{DEVICES}/test_hostile_aggregator.py",
+    "service/exchange.py MAX_KNOWN_STUDIES": f"{DEVICES}/test_refused_calls.py",
+    "service/exchange.py MAX_REQUEST_MESSAGE_BYTES": f"{DEVICES}/test_refused_calls.py",
+    "service/exchange.py MAX_RESPONSE_BYTES": f"{DEVICES}/test_hostile_aggregator.py",
 }
 
 # Constants that cut a text or bound a configuration, and refuse no record and no peer.

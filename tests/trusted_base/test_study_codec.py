@@ -6,11 +6,11 @@ from fractions import Fraction
 
 import pytest
 
-from askance.client.codec.studies import decode_study, encode_study
-from askance.client.errors import RemoteProtocolError
-from askance.client.messages import Conduct, StudyTerms
-from askance.client.queries import Bit, Schema
-from askance.protos.v1 import study_pb2
+from askance_client.codec.studies import decode_study, encode_study
+from askance_client.errors import RemoteProtocolError
+from askance_client.messages import Conduct, StudyTerms
+from askance_client.queries import Bit, Schema
+from askance_protos.v1 import study_pb2
 
 CONDUCTS = [
     Conduct(),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from askance_client.codec import encode_study, sign_study
+from askance_client.service import MAX_REQUESTS
+from askance_protos.v1 import exchange_pb2, study_pb2
 from tests.vectors.good_cases import KEY, requests, signed_bytes, terms
 from tests.vectors.refusals import (
     FUTURE,
@@ -19,10 +22,6 @@ from tests.vectors.refusals import (
     long_case,
     oversize,
 )
-
-from askance.client.codec import encode_study, sign_study
-from askance.client.service import MAX_REQUESTS
-from askance.protos.v1 import exchange_pb2, study_pb2
 
 
 def studies() -> Cases:

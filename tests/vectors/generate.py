@@ -1,6 +1,6 @@
 """Writes the golden vectors; see README.md.
 
-PYTHONPATH=protos:client:. python -m tests.vectors.generate [FOLDER]
+PYTHONPATH=.:protos:client python -m tests.vectors.generate [FOLDER]
 """
 
 from __future__ import annotations

@@ -8,16 +8,15 @@ from fractions import Fraction
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from tests.vectors.one_device import answer
 
-from askance.aggregator.families import (
+from askance_aggregator.families import (
     hypercube_response,
     k_ary_response,
     randomized_response,
     subset_selection,
 )
-from askance.client.accounting import parse_epsilon
-from askance.client.codec import (
+from askance_client.accounting import parse_epsilon
+from askance_client.codec import (
     decode_request,
     digest_of,
     encode_query,
@@ -28,7 +27,7 @@ from askance.client.codec import (
     encode_study,
     sign_study,
 )
-from askance.client.messages import (
+from askance_client.messages import (
     AckStatus,
     Conduct,
     Reason,
@@ -38,7 +37,7 @@ from askance.client.messages import (
     SignedStudy,
     StudyTerms,
 )
-from askance.client.queries import (
+from askance_client.queries import (
     Bit,
     Bits,
     Category,
@@ -63,7 +62,7 @@ from askance.client.queries import (
     vector,
     where,
 )
-from askance.client.randomizers import (
+from askance_client.randomizers import (
     Channel,
     HadamardSign,
     HypercubeResponse,
@@ -73,8 +72,9 @@ from askance.client.randomizers import (
     SignedSubsetSelection,
     SubsetSelection,
 )
-from askance.client.service import CheckIn, Response, encode_check_in, encode_response
-from askance.protos.v1 import study_pb2
+from askance_client.service import CheckIn, Response, encode_check_in, encode_response
+from askance_protos.v1 import study_pb2
+from tests.vectors.one_device import answer
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 SCHEMA = Schema(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from askance.client.device import Device, Examiner, Policy
-from askance.client.ledger import MemoryLedger
-from askance.client.messages import SignedStudy
-from askance.client.queries import Schema
+from askance_client.device import Device, Examiner, Policy
+from askance_client.ledger import MemoryLedger
+from askance_client.messages import SignedStudy
+from askance_client.queries import Schema
 
 LIFE = 10**12
 NOW_S = 1_700_000_000

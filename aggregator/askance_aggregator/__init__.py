@@ -1,0 +1,23 @@
+"""The aggregator: asks a fleet of devices statistical questions and learns from the answers.
+
+Nothing here decides what a device reveals (that is `askance_client`); what is decided here is what
+to ask, of how many, and what to conclude. Its rooms:
+
+- ``learners``: generators without I/O, which know queries only.
+- ``numbers``: exact parsing; ``sampling``: exact draws.
+- ``oracles``: what answers a learner: exactly, from samples, or as an adversary; a fleet is one
+  more. ``oracles.reductions``: local algorithms and statistical queries in place of each other.
+- ``table_design``: randomizers for the mean of a bounded number, designed by linear program.
+- ``estimation``: from counts of reports to an unbiased answer with its interval.
+- ``planning``: how many users each question needs, with which randomizer, before anyone is asked.
+- ``store``: the durable transcript; ``studies``: studies, their sessions and their results.
+- ``server``: the network: the devices' calls, the manager of submitted studies, the analysts'
+  calls, and the process with its files, tokens, logs and metrics.
+- ``analyst``: the client side of submitting, watching and verifying a study.
+- ``composition``: what many releases cost together. ``curator``: the papers' algorithms for who
+  holds everybody's records.
+
+Imports go ``server -> analyst -> {studies, curator} -> oracles -> planning -> estimation ->
+{learners, composition, table_design, store} -> {numbers, sampling}``. This module imports
+nothing, so that a command line that only prints its help stays fast.
+"""

@@ -1,0 +1,49 @@
+"""The analyst's side: studies written down, signed, submitted, watched, and checked afterwards.
+
+Its rules: an analyst's key never leaves the analyst; every call about a study is signed by the key
+that signed the study, and another analyst's study is an unknown one. What is signed is enough to
+build the learner again, so that the aggregator decides nothing that the analyst did not sign. What
+an aggregator says is not believed where it can be computed: an export is replayed offline.
+
+Theory of operation. `definitions` reads a study from TOML; `submission` signs it with the
+registry's text for its learner. `wire` and `calls` are the bytes that travel and their signatures,
+shared by both ends: `client` calls and `server.analysts` answers. `export` is a study in one file,
+and `verification` runs the learner over it again, with a fleet that can only remember.
+"""
+
+from askance_aggregator.analyst.calls import CallRefused
+from askance_aggregator.analyst.client import Aggregator, StudyHandle, connect
+from askance_aggregator.analyst.definitions import StudyDefinition, read_definition
+from askance_aggregator.analyst.export import StudyExport
+from askance_aggregator.analyst.keys import AnalystKey, create_key, load_key, public_hex
+from askance_aggregator.analyst.results import StudyResult
+from askance_aggregator.analyst.submission import sign_submission
+from askance_aggregator.analyst.verification import (
+    Verification,
+    VerificationFailed,
+    verify,
+    verify_export,
+)
+from askance_aggregator.analyst.wire import StudyEvent, StudySummary
+
+__all__ = [
+    "Aggregator",
+    "AnalystKey",
+    "CallRefused",
+    "StudyDefinition",
+    "StudyEvent",
+    "StudyExport",
+    "StudyHandle",
+    "StudyResult",
+    "StudySummary",
+    "Verification",
+    "VerificationFailed",
+    "connect",
+    "create_key",
+    "load_key",
+    "public_hex",
+    "read_definition",
+    "sign_submission",
+    "verify",
+    "verify_export",
+]

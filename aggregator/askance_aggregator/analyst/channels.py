@@ -1,0 +1,73 @@
+"""How an analyst reaches an aggregator: by TLS, or in plain text where nobody is in between."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import grpc
+from cryptography import x509
+
+from askance_aggregator.analyst.wire import MAX_ANSWER_BYTES, MAX_SUBMISSION_BYTES
+from askance_client.addresses import Address
+from askance_client.errors import InvalidParameter
+from askance_client.service import NO_PROXY
+
+_KEEPALIVE_MS = 60_000
+_OPTIONS = [
+    ("grpc.max_receive_message_length", MAX_ANSWER_BYTES),
+    ("grpc.max_send_message_length", 2 * MAX_SUBMISSION_BYTES),
+    ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
+    ("grpc.max_reconnect_backoff_ms", 2_000),  # a person waits
+]
+
+
+def open_channel(address: str, ca: Path | None, *, plaintext: bool) -> grpc.Channel:
+    """A channel to HOST:PORT.
+
+    TLS by the authority in `ca`, or by those that the system trusts; plain text if that is asked
+    for, and to this machine if no authority is given.
+
+    Raises:
+      InvalidParameter: no address, an authority that cannot be read or is none, or both ways
+        asked for.
+    """
+    where = Address.of(address)
+    if ca is not None:
+        if plaintext:
+            raise InvalidParameter("connect: expected an authority or plain text, found both")
+        credentials = grpc.ssl_channel_credentials(_authority(ca))
+        return grpc.secure_channel(str(where), credentials, _OPTIONS)
+    if plaintext or where.is_loopback:
+        return grpc.insecure_channel(str(where), [*_OPTIONS, NO_PROXY])
+    return grpc.secure_channel(str(where), grpc.ssl_channel_credentials(), _OPTIONS)
+
+
+def unreachable(details: str, ca: Path | None) -> str:
+    """What a failure to connect means, by gRPC's words for it and how it was tried."""
+    for sign, meaning in _MEANINGS:
+        if sign in details:
+            return f"{meaning}: {details}"
+    if ca is None and _HUNG_UP in details:
+        return (
+            f"spoken to in plain text, it hung up; if it speaks TLS, name its authority: {details}"
+        )
+    return f"cannot be reached: {details}"
+
+
+_MEANINGS = (
+    ("CERTIFICATE_VERIFY_FAILED", "expected a certificate that the ca signed, found another"),
+    ("WRONG_VERSION_NUMBER", "expected TLS, found plain text"),
+)
+_HUNG_UP = "Socket closed"
+
+
+def _authority(ca: Path) -> bytes:
+    """The bytes of a file of certificates."""
+    try:
+        found = ca.read_bytes()
+        x509.load_pem_x509_certificates(found)
+    except OSError as error:
+        raise InvalidParameter(f"ca {ca}: cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise InvalidParameter(f"ca {ca}: expected a certificate (PEM), found none") from None
+    return found

@@ -1,0 +1,156 @@
+"""A study from a TOML file.
+
+learner = "frequency"
+epsilon = "1"                   # each user's whole budget, in nats
+schema = "people.toml"          # a path beside this file, or a table [schema] of the same form
+purpose = "Which schooling people have."
+beta = "0.01"                   # this and all below are optional
+confidence = "0.95"
+days = 7                        # devices refuse the study after so many
+
+fields = ["education"]          # that may be asked about; left out: those that the learner needs
+
+[parameters]                    # of the learner, as `--set` takes them
+column = "education"
+
+[rounds]
+deadline_s = 86400              # a round closes so long after it opened; 0: when all have answered
+least_answers = 1               # in every group of a round; fewer end the study
+waves = 1                       # a round's users are asked in so many parts, while it needs them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, TypeVar
+
+from askance_aggregator.analyst.submission import DEFAULT_DAYS
+from askance_aggregator.learners import Learner, find
+from askance_aggregator.studies.study import Epsilon, Study
+from askance_client.errors import AskanceError, InvalidParameter
+from askance_client.queries import Schema
+from askance_client.records import schema_from_table, schema_from_toml
+from askance_client.toml_tables import TomlTable, a_text, at_least_one
+
+_BETA: Epsilon = "0.01"
+_CONFIDENCE: Epsilon = "0.95"
+_DEADLINE_S = 86_400  # a study of people's own devices must not wait for one that is lost
+_LEAST_ANSWERS = 1
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class StudyDefinition:
+    """A study as it was written down.
+
+    Args:
+      study: what is asked, of whom, and what it may cost.
+      days: after so many, devices refuse it.
+    """
+
+    study: Study
+    days: int
+
+
+def read_definition(path: Path) -> StudyDefinition:
+    """The study in a TOML file of the form above.
+
+    Raises:
+      InvalidParameter, InvalidRecord: no such file, not TOML, or not a study; the place is named.
+    """
+    table = TomlTable.of_file(path)
+    schema = table.need("schema", lambda value: _schema(value, path))
+    learner = _learner(table, schema)
+    epsilon = table.need("epsilon", _number)
+    beta = _first(table.get("beta", _number), _BETA)
+    confidence = _first(table.get("confidence", _number), _CONFIDENCE)
+    purpose = table.get("purpose", a_text) or ""
+    days = table.get("days", at_least_one)
+    fields = table.get("fields", _names)
+    deadline_s, least_answers, waves = _DEADLINE_S, _LEAST_ANSWERS, 1
+    if (rounds := table.table("rounds")) is not None:
+        deadline_s = _first(rounds.get("deadline_s", _not_negative), deadline_s)
+        least_answers = _first(rounds.get("least_answers", _not_negative), least_answers)
+        waves = _first(rounds.get("waves", at_least_one), waves)
+    table.finish()
+    try:
+        study = Study(
+            learner,
+            schema,
+            epsilon=epsilon,
+            beta=beta,
+            confidence=confidence,
+            purpose=purpose,
+            round_deadline_s=deadline_s,
+            least_answers=least_answers,
+            waves=waves,
+            fields=fields,
+        )
+    except AskanceError as error:
+        raise InvalidParameter(f"{path}: {error}") from None
+    return StudyDefinition(study, _first(days, DEFAULT_DAYS))
+
+
+def _learner(table: TomlTable, schema: Schema) -> Learner[Any]:
+    parameters = table.get("parameters", _parameters) or {}
+    entry = table.need("learner", lambda value: find(a_text(value)))
+    try:
+        return entry.build(schema, parameters)
+    except AskanceError as error:
+        raise InvalidParameter(f"{table.place('parameters')}: {error}") from None
+
+
+def _schema(value: object, path: Path) -> Schema:
+    if isinstance(value, dict):
+        return schema_from_table(value, f"{path}: schema", path.stem)
+    if not isinstance(value, str) or not value:
+        raise InvalidParameter("expected a path or a table, found something else")
+    return schema_from_toml(path.parent / value)
+
+
+def _parameters(value: object) -> Mapping[str, str]:
+    if not isinstance(value, dict):
+        raise InvalidParameter("expected a table, found something else")
+    return {name: _text(name, item) for name, item in value.items()}
+
+
+def _names(value: object) -> list[str]:
+    """Return the names in a list of texts."""
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise InvalidParameter("expected a list of fields' names, got something else")
+    return value
+
+
+def _text(name: str, value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return str(_placed(name, _number, value))
+
+
+def _placed(name: str, read: Callable[[object], T], value: object) -> T:
+    try:
+        return read(value)
+    except InvalidParameter as error:
+        raise InvalidParameter(f"{name}: {error}") from None
+
+
+def _number(value: object) -> Epsilon:
+    """A number, as text or as TOML has it; .1 is a tenth."""
+    if isinstance(value, float):
+        return Decimal(repr(value))
+    if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
+        return value
+    raise InvalidParameter("expected a number or its text, found something else")
+
+
+def _not_negative(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InvalidParameter("expected a whole number of 0 or more, found another value")
+    return value
+
+
+def _first(found: T | None, default: T) -> T:
+    return default if found is None else found

@@ -1,0 +1,60 @@
+"""How a study ended, as an analyst holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from askance_aggregator.analyst.export import StudyExport
+from askance_aggregator.analyst.verification import Verification, verify
+from askance_aggregator.store import StudyState
+
+
+@dataclass(frozen=True, slots=True)
+class StudyResult:
+    """A study's end.
+
+    Args:
+      id: the study's digest in hexadecimal.
+      state: how it ended.
+      reason: a word for programs: done, cancelled, plan-refused, too-few-respondents, ....
+      message: a line for people; empty where it is done.
+      content: all of it, as the aggregator tells it.
+      fetch: where its export comes from.
+    """
+
+    id: str
+    state: StudyState
+    reason: str
+    message: str
+    content: Mapping[str, Any] = field(repr=False)
+    fetch: Callable[[], StudyExport] = field(repr=False)
+
+    @property
+    def hypothesis(self) -> Any:
+        """What was learned, as JSON; None where the study came to no hypothesis."""
+        return self.content.get("hypothesis")
+
+    @property
+    def epsilon(self) -> Mapping[str, Any]:
+        """Each user's budget, and the most and the mean that users have spent, in nats."""
+        found: Mapping[str, Any] = self.content.get("epsilon", {})
+        return found
+
+    @property
+    def transcript(self) -> str:
+        """The transcript's digest."""
+        return str(self.content.get("transcript", ""))
+
+    def to_json(self) -> dict[str, Any]:
+        """As one JSON object."""
+        return dict(self.content)
+
+    def verify(self) -> Verification:
+        """Fetches the export and replays it here, offline but for that.
+
+        Raises:
+          VerificationFailed: it does not hold together.
+        """
+        return verify(self.fetch())

@@ -1,0 +1,51 @@
+"""A study made ready for an aggregator: signed so that its learner can be built again there."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from askance_aggregator.clock import system_now_s
+from askance_aggregator.families import best_for
+from askance_aggregator.learners import find
+from askance_aggregator.studies.study import Study
+from askance_client.codec import sign_study
+from askance_client.errors import InvalidParameter
+from askance_client.messages import SignedStudy
+
+_NONCE_BYTES = 16
+_DAY_S = 86_400
+DEFAULT_DAYS = 7
+
+
+def sign_submission(
+    study: Study,
+    key: Ed25519PrivateKey,
+    *,
+    days: int = DEFAULT_DAYS,
+    now_s: Callable[[], int] = system_now_s,
+    nonce: Callable[[int], bytes] = secrets.token_bytes,
+) -> SignedStudy:
+    """The study as it is submitted; each signing makes a study of its own.
+
+    Args:
+      days: devices refuse it after so many.
+      now_s: the clock; nonce: so many random bytes.
+
+    Raises:
+      InvalidParameter: a study that an aggregator could not run from what is signed: a learner that
+        is not in the registry, or a design of one's own.
+    """
+    if days < 1:
+        raise InvalidParameter(f"days: expected 1 or more, found {days}")
+    if study.design is not best_for:
+        raise InvalidParameter(
+            "study: expected the usual choice of randomizers, found a design of its own, which an"
+            " aggregator does not have"
+        )
+    terms = study.terms(nonce=nonce(_NONCE_BYTES), expires_unix_s=now_s() + days * _DAY_S)
+    text = find(study.learner.name).spell(study.learner, study.schema)
+    return sign_study(replace(terms, parameters=tuple(sorted(text.items()))), key)

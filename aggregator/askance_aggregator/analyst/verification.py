@@ -1,0 +1,468 @@
+"""An export replayed offline: what follows from what was recorded, and what has to be believed.
+
+Nothing is asked. The learner is built from the signed terms and run over the recorded counts, by
+the same session that a study runs in, on a fleet that can only remember. What comes out is held
+against the result; whatever differs is one error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any
+
+from askance_aggregator.analyst.export import StudyExport
+from askance_aggregator.estimation import check_decode
+from askance_aggregator.learners import Question, hypothesis_json
+from askance_aggregator.store import StudyState
+from askance_aggregator.studies import Accounts, Outcome, Round, Session, Tally, Transcript
+from askance_aggregator.studies.results import (
+    bounds_json,
+    cohort_seed,
+    figures,
+    most_asked,
+    privacy_statement,
+)
+from askance_aggregator.studies.submitted import learner_of
+from askance_aggregator.studies.transcript import Asked, Closed, Header, Stopped
+from askance_client.codec import decode_request, decode_study, query_from_bytes, verify_study
+from askance_client.errors import (
+    AskanceError,
+    InvalidAnswer,
+    PlanExceeded,
+    PlanRefused,
+    TooFewRespondents,
+)
+from askance_client.messages import StudyTerms
+from askance_client.queries import Query, QueryKind, block_of
+
+_RELATIVE, _ABSOLUTE = 1e-9, 1e-12  # interval ends come out of a numerical library
+_NANO = 10**9
+_OPEN = "open"
+_ALWAYS_BELIEVED = (
+    "single reports: a transcript holds their counts and a hash over them, not the reports",
+    "what devices have spent: they have said so to the aggregator",
+)
+_DECODED = (
+    "that the decode values of designed tables were chosen before the counts were known: any that"
+    " are unbiased pass"
+)
+
+_FAULT = "failed"  # of the aggregator: what a replay cannot show
+_REASONS = {
+    "done": ("done",),
+    "cancelled": ("cancelled",),
+    "failed": (
+        "too-few-respondents",
+        "plan-refused",
+        "plan-exceeded",
+        "invalid-answer",
+        "nondeterminism",
+        _FAULT,
+    ),
+}
+# The ends that a replay comes to by itself.
+_REPLAYED: tuple[tuple[type[AskanceError], str, str], ...] = (
+    (TooFewRespondents, "too-few-respondents", "a group has fewer answers than the study asks for"),
+    (PlanExceeded, "plan-exceeded", "the learner asks more than its plan and its study cover"),
+    (InvalidAnswer, "invalid-answer", "the learner cannot conclude from its answers"),
+)
+# What a result has besides the figures that a replay gives.
+_BESIDE = {"state", "reason", "message", "epsilon", "reconciled", "overspent", "privacy"}
+
+
+class VerificationFailed(AskanceError):
+    """An export that does not hold together."""
+
+
+class _NotRecorded(AskanceError):
+    """The replay came to what the transcript does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was verified of a study.
+
+    Args:
+      study: its digest, in hexadecimal; public_key: the analyst's, who signed it.
+      state: open, done, failed or cancelled.
+      rounds: how many closed rounds were replayed; answers: how many reports they count.
+      transcript: the digest of what was replayed.
+      checked: what follows from the record, line by line.
+      believed: what an export cannot show.
+    """
+
+    study: str
+    public_key: str
+    state: str
+    rounds: int
+    answers: int
+    transcript: str
+    checked: tuple[str, ...]
+    believed: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """As one JSON object."""
+        return {
+            "verified": True,
+            "study": self.study,
+            "public_key": self.public_key,
+            "state": self.state,
+            "rounds": self.rounds,
+            "answers": self.answers,
+            "transcript": self.transcript,
+            "checked": list(self.checked),
+            "believed": list(self.believed),
+        }
+
+
+def verify_export(path: Path, analyst_keys: Collection[bytes] | None = None) -> Verification:
+    """Verifies a study's export in a file (see `verify`).
+
+    Raises:
+      InvalidRecord: the file is none. VerificationFailed: it does not hold together.
+    """
+    return verify(StudyExport.read(path), analyst_keys)
+
+
+def verify(export: StudyExport, analyst_keys: Collection[bytes] | None = None) -> Verification:
+    """Verifies a study's export.
+
+    Args:
+      analyst_keys: whose studies are looked for; None: anybody's.
+
+    Raises:
+      VerificationFailed: the first thing that does not hold.
+    """
+    try:
+        return _verify(export, analyst_keys)
+    except VerificationFailed:
+        raise
+    except AskanceError as error:
+        raise VerificationFailed(str(error)) from None
+    except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
+        raise VerificationFailed(
+            f"transcript: expected one that can be replayed, found another ({type(error).__name__})"
+        ) from None
+
+
+def _verify(export: StudyExport, analyst_keys: Collection[bytes] | None) -> Verification:
+    signed = export.signed
+    if analyst_keys is not None and signed.public_key not in analyst_keys:
+        raise VerificationFailed("study: expected it signed by a given key, found another key")
+    if not verify_study(signed):
+        raise VerificationFailed("study: expected its analyst's signature over it, found none")
+    terms = decode_study(signed.study)
+    transcript = Transcript(_ReadLog(export.lines))
+    _check_record(transcript, terms, export.digest)
+    replay = _Replay(export, terms, transcript)
+    state = _OPEN if export.result is None else _check_result(export, terms, transcript, replay)
+    whose = () if analyst_keys is not None else ("whose the signing key is: none was given",)
+    end = () if state in (_OPEN, "done") else (f"why it ended as {state}",)
+    decoded = (_DECODED,) if _has_decode_values(transcript) else ()
+    found = figures(transcript, terms.schema)
+    return Verification(
+        study=export.digest.hex(),
+        public_key=signed.public_key.hex(),
+        state=state,
+        rounds=found["rounds"],
+        answers=found["answers"],
+        transcript=transcript.digest,
+        checked=tuple(_checked(state, terms, found["rounds"])),
+        believed=(*_ALWAYS_BELIEVED, *decoded, *whose, *end),
+    )
+
+
+def _has_decode_values(transcript: Transcript) -> bool:
+    return any(
+        group.decode is not None
+        for event in transcript.recorded
+        if isinstance(event, Asked)
+        for group in event.groups
+    )
+
+
+def _checked(state: str, terms: StudyTerms, rounds: int) -> Iterator[str]:
+    yield "the analyst's signature, over the study as it was run"
+    yield "the cohorts, drawn by the study's own digest; nobody was asked in two rounds"
+    yield "the charge of every request, within the signed budget"
+    yield f"the fields asked about, among those signed: {', '.join(terms.fields) or 'none'}"
+    if rounds:
+        yield f"{terms.learner}: asked the recorded questions when it was run again"
+    if terms.conduct.least_answers and state == "done":
+        yield f"least_answers: {terms.conduct.least_answers} or more in every group"
+    if state != _OPEN:
+        yield "the result's figures, influence and transcript digest"
+    if state == "done":
+        yield "the hypothesis"
+
+
+class _ReadLog:
+    """A transcript that is over."""
+
+    def __init__(self, lines: tuple[str, ...]) -> None:
+        self._lines = lines
+
+    def append(self, line: str) -> None:
+        raise _NotRecorded("transcript: expected every round recorded, found one missing")
+
+    def lines(self) -> Iterator[str]:
+        return iter(self._lines)
+
+
+class RecordedFleet:
+    """A fleet that remembers and asks nobody.
+
+    Args:
+      population: how many users the study began with.
+    """
+
+    def __init__(self, population: int) -> None:
+        self.population = population
+
+    def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
+        """Nobody is there.
+
+        Raises:
+          AskanceError: always.
+        """
+        raise _NotRecorded(f"transcript: expected round {round_.number} closed, found it open")
+
+    def recall(self, round_: Round, accounts: Accounts) -> None:
+        """What devices have spent is not recorded."""
+
+
+class _Replay:
+    """The learner, run again: what it concluded, or what it ended by."""
+
+    def __init__(self, export: StudyExport, terms: StudyTerms, transcript: Transcript) -> None:
+        self.outcome: Outcome[Any] | None = None
+        self.end: AskanceError | None = None
+        self.max_asked = 0
+        match transcript.recorded:
+            case (Header(population=users), *_):
+                self._run(export, terms, users)
+            case _:
+                self.end = _NotRecorded("transcript: expected a header, found no line")
+
+    def _run(self, export: StudyExport, terms: StudyTerms, users: int) -> None:
+        session: Session[Any] = Session(
+            study=export.signed,
+            learner=learner_of(terms),
+            fleet=RecordedFleet(users),
+            log=_ReadLog(export.lines),
+            cohort_seed=cohort_seed(export.digest),
+        )
+        try:
+            self.outcome = session.run()
+        except (
+            _NotRecorded,
+            PlanRefused,
+            PlanExceeded,
+            TooFewRespondents,
+            InvalidAnswer,
+        ) as error:
+            self.end = error
+        self.max_asked = session.accounts.spending().max_asked
+
+
+def _check_record(transcript: Transcript, terms: StudyTerms, digest: bytes) -> None:
+    """Checks what the session takes from a transcript as it is."""
+    events = transcript.recorded
+    if not events:
+        return
+    header, rounds = events[0], events[1:]
+    if rounds and isinstance(rounds[-1], Stopped):  # the replay checks what it says
+        rounds = rounds[:-1]
+    if not isinstance(header, Header):
+        raise VerificationFailed("transcript: expected a header in line 1, found another event")
+    used = 0
+    for place, event in enumerate(rounds):
+        kind = Closed if place % 2 else Asked
+        if not isinstance(event, kind) or event.round != place // 2:
+            raise VerificationFailed(
+                f"transcript: expected round {place // 2} {kind.__name__.lower()} in line"
+                f" {place + 2}, found another event"
+            )
+        if isinstance(event, Asked):
+            used = _check_asked(event, terms, digest, range(used, header.population))
+    for asked, closed in pairwise(rounds):
+        if isinstance(asked, Asked) and isinstance(closed, Closed):
+            _check_closed(asked, closed)
+
+
+def _check_asked(asked: Asked, terms: StudyTerms, digest: bytes, free: range) -> int:
+    """Checks a round's requests and who they went to; returns the first position not used."""
+    place = f"transcript: round {asked.round}"
+    if {group.question for group in asked.groups} != set(range(len(asked.questions))):
+        raise VerificationFailed(f"{place}: expected a group for every question, found others")
+    unasked = _parts(asked, terms)
+    for number, group in enumerate(asked.groups):
+        request = decode_request(group.payload, terms.schema)
+        unsigned = sorted(request.query.fields_used - set(terms.fields))
+        if unsigned:
+            raise VerificationFailed(
+                f"{place}: expected fields that the study signs, found {', '.join(unsigned)}"
+            )
+        part = next(unasked[group.question], None)
+        stated = (request.study_digest, request.round, request.group, request.query)
+        if stated != (digest, asked.round, number, part):
+            raise VerificationFailed(
+                f"{place}: expected group {number}'s own request, found another"
+            )
+        if group.nano_nats != request.randomizer.loss.nano_nats:
+            raise VerificationFailed(
+                f"{place}: expected group {number} charged {request.randomizer.loss.nano_nats}"
+                f" nano-nats, found {group.nano_nats}"
+            )
+        if group.decode is not None:
+            check_decode(Question(request.query), request.randomizer, group.decode)
+        if not free.start <= group.start <= group.stop <= free.stop:
+            raise VerificationFailed(
+                f"{place}: expected group {number} among users not asked before, found others"
+            )
+    if any(next(parts, None) for parts in unasked):
+        raise VerificationFailed(f"{place}: expected all of every question asked, found a part")
+    cohorts = sorted({(group.start, group.stop) for group in asked.groups})
+    if any(before[1] > after[0] for before, after in pairwise(cohorts)):
+        raise VerificationFailed(f"{place}: expected cohorts apart, found two that overlap")
+    return max((stop for _, stop in cohorts), default=free.start)
+
+
+def _parts(asked: Asked, terms: StudyTerms) -> list[Iterator[Query]]:
+    """For each question what its groups are to be asked: all of it, or its blocks in order."""
+    sizes: list[list[int]] = [[] for _ in asked.questions]
+    for group in asked.groups:
+        query = decode_request(group.payload, terms.schema).query
+        sizes[group.question].append(query.components if query.kind is QueryKind.VECTOR else 1)
+    return [
+        iter(_divided(query_from_bytes(question, terms.schema), parts))
+        for question, parts in zip(asked.questions, sizes, strict=True)
+    ]
+
+
+def _divided(question: Query, sizes: list[int]) -> list[Query]:
+    """A question as it is; a vector in blocks of these sizes, and of what they leave."""
+    if question.kind is not QueryKind.VECTOR:
+        return [question]
+    ends = [0, *accumulate(sizes)]
+    if ends[-1] < question.components:
+        ends.append(question.components)
+    return [
+        block_of(question, start, min(stop, question.components))
+        for start, stop in pairwise(ends)
+        if start < question.components
+    ]
+
+
+def _check_closed(asked: Asked, closed: Closed) -> None:
+    place = f"transcript: round {asked.round}"
+    if len(closed.tallies) != len(asked.groups):
+        raise VerificationFailed(
+            f"{place}: expected {len(asked.groups)} tallies, found {len(closed.tallies)}"
+        )
+    for number, (group, tally) in enumerate(zip(asked.groups, closed.tallies, strict=True)):
+        members = group.stop - group.start
+        refused = [count for _, count in tally.refusals]
+        heard = tally.answered + sum(refused)
+        if tally.asked != members or min(tally.answered, *refused, 0) < 0 or heard > members:
+            raise VerificationFailed(
+                f"{place}: expected at most {members} answers and refusals in group {number},"
+                f" found {heard} of {tally.asked}"
+            )
+
+
+def _check_result(
+    export: StudyExport, terms: StudyTerms, transcript: Transcript, replay: _Replay
+) -> str:
+    """Holds a result against the replay; its state."""
+    result = export.result or {}
+    state = result.get("state")
+    ends = ", ".join(one.name.lower() for one in StudyState if one is not StudyState.OPEN)
+    if state not in ends.split(", "):
+        raise VerificationFailed(f"result: expected state among {ends}, found another")
+    if state == "done" and replay.outcome is None:
+        raise VerificationFailed(str(replay.end))
+    for kind, reason, when in _REPLAYED:
+        if isinstance(replay.end, kind) != (result.get("reason") == reason):
+            raise VerificationFailed(
+                f"result: expected the reason {reason} where, and only where, {when}"
+            )
+    if state != "done" and replay.outcome is not None and result.get("reason") != _FAULT:
+        raise VerificationFailed(f"result: expected a study that came to its end, found it {state}")
+    outcome = replay.outcome if state == "done" else None
+    users = next((e.population for e in transcript.recorded if isinstance(e, Header)), 0)
+    expected = {
+        "transcript": transcript.digest,
+        "study": export.digest.hex(),
+        "learner": terms.learner,
+        "fields": list(terms.fields),
+        "hypothesis": None if outcome is None else hypothesis_json(outcome.hypothesis),
+        "confidence": float(terms.conduct.confidence),
+        "users": users,
+        "bounds": bounds_json(outcome),
+        **figures(transcript, terms.schema),
+    }
+    for name, value in expected.items():
+        if not _alike(value, result.get(name)):
+            raise VerificationFailed(f"result: expected {name} as replayed, found another")
+    odd = sorted(result.keys() - expected.keys() - _BESIDE)
+    if odd:
+        raise VerificationFailed(f"result: expected no {odd[0]!r}, found one")
+    _check_words(result, str(state))
+    _check_epsilon(result, terms, transcript, replay)
+    return str(state)
+
+
+def _check_words(result: dict[str, Any], state: str) -> None:
+    """Checks what is said beside the figures."""
+    if result.get("reason") not in _REASONS[state]:
+        raise VerificationFailed(f"result: expected the reason of a study that is {state}")
+    if state == "done" and result.get("message") != "":
+        raise VerificationFailed("result: expected no message of a study that is done, found one")
+
+
+def _check_epsilon(
+    result: dict[str, Any], terms: StudyTerms, transcript: Transcript, replay: _Replay
+) -> None:
+    """Checks what was asked, and that what devices have said they spent is told in one way."""
+    epsilon = result.get("epsilon")
+    found = epsilon if isinstance(epsilon, dict) else {}
+    most, total = (found.get(f"{which}_spent_nano_nats") for which in ("max", "total"))
+    if type(most) is not int or type(total) is not int or not 0 <= most <= total:
+        raise VerificationFailed("result: expected epsilon in whole nano-nats, found another")
+    max_asked = most_asked(transcript)
+    expected = {
+        "budget": terms.budget_nano_nats / _NANO,
+        "max_asked_nano_nats": max_asked,
+        "max_spent": most / _NANO,
+        "mean_spent": total / max(int(result["users"]), 1) / _NANO,
+        "max_spent_nano_nats": most,
+        "total_spent_nano_nats": total,
+    }
+    if found.keys() != expected.keys():
+        raise VerificationFailed(f"result: expected epsilon to have {', '.join(expected)}")
+    for name, value in expected.items():
+        if not _alike(value, found[name]):
+            raise VerificationFailed(f"result: expected epsilon.{name} as replayed, found another")
+    heard = most if replay.max_asked == max_asked else None
+    if result.get("privacy") != privacy_statement(terms, max_asked, heard):
+        raise VerificationFailed("result: expected privacy in the words of its figures")
+
+
+def _alike(expected: Any, found: Any) -> bool:
+    """Equal, fractions to within what numerical libraries differ by."""
+    if isinstance(expected, dict) and isinstance(found, dict):
+        return expected.keys() == found.keys() and all(
+            _alike(value, found[name]) for name, value in expected.items()
+        )
+    if isinstance(expected, list | tuple) and isinstance(found, list | tuple):
+        return len(expected) == len(found) and all(
+            _alike(one, other) for one, other in zip(expected, found, strict=True)
+        )
+    if isinstance(expected, float) and isinstance(found, int | float):
+        return math.isclose(expected, found, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE)
+    return type(expected) is type(found) and bool(expected == found)

@@ -1,0 +1,89 @@
+"""Events: a release, described by its strongest known guarantee.
+
+An event says nothing about what several of them cost together; an accountant does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from askance_client.errors import InvalidParameter
+
+
+@dataclass(frozen=True, slots=True)
+class Pure:
+    """A release that is epsilon-differentially private.
+
+    Args:
+      epsilon: nats, 0 or more.
+    """
+
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        _not_negative(self.epsilon, "epsilon")
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedRange:
+    """Release with a bounded range: epsilon-DP, and epsilon^2/8-zCDP.
+
+    Its log-ratio between any two neighbours has a range of at most epsilon over all outputs, like
+    the exponential mechanism's.
+
+    Source: Cesar, Rogers, "Bounding, concentrating, and truncating" (2020), Lemma 3.2.
+    """
+
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        _not_negative(self.epsilon, "epsilon")
+
+
+@dataclass(frozen=True, slots=True)
+class Approximate:
+    """A release that is (epsilon, delta)-differentially private."""
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def __post_init__(self) -> None:
+        _not_negative(self.epsilon, "epsilon")
+        check_exact(self.delta, "delta")
+        if not 0 <= self.delta < 1:
+            raise InvalidParameter(f"delta: expected 0 .. 1, found {float(self.delta):g}")
+
+
+@dataclass(frozen=True, slots=True)
+class Concentrated:
+    """A release that is rho-zero-concentrated differentially private, as the Gaussian's is.
+
+    Source: Bun, Steinke, "Concentrated differential privacy" (TCC 2016).
+    """
+
+    rho: Fraction
+
+    def __post_init__(self) -> None:
+        _not_negative(self.rho, "rho")
+
+
+Event = Pure | BoundedRange | Approximate | Concentrated
+
+
+def check_exact(value: Fraction, name: str) -> None:
+    """Budgets are whole numbers or fractions: sums of floats would round, NaN is in no order.
+
+    Raises:
+      InvalidParameter: it is another type.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | Fraction):
+        raise InvalidParameter(
+            f"{name}: expected a whole number or a Fraction, found {type(value).__name__}"
+        )
+
+
+def _not_negative(value: Fraction, name: str) -> None:
+    check_exact(value, name)
+    if value < 0:
+        raise InvalidParameter(f"{name}: expected 0 or more, found {float(value):g}")

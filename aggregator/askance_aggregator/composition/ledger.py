@@ -1,0 +1,95 @@
+"""The record of what was released, in order."""
+
+from __future__ import annotations
+
+from askance_aggregator.composition.accountants import Accountant
+from askance_aggregator.composition.events import Event
+from askance_aggregator.composition.filters import Filter, Unlimited
+from askance_aggregator.composition.totals import Totals, check_event
+from askance_aggregator.numbers import Rational, rational
+from askance_client.errors import InvalidParameter, PlanRefused
+
+
+class Ledger:
+    """Record of releases; the events of one call are recorded together or not at all.
+
+    Privacy: that of its filter, for a caller that records every release *before* making it, and
+    makes none that was refused.
+
+    Args:
+      budget: what may be recorded; everything by default.
+    """
+
+    def __init__(self, budget: Filter | None = None) -> None:
+        self._budget = Unlimited() if budget is None else budget
+        self._events: tuple[Event, ...] = ()
+        self._totals = Totals()
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Recorded events, in order."""
+        return self._events
+
+    @property
+    def totals(self) -> Totals:
+        """Number of occurrences of each event; the value does not change with the ledger."""
+        return self._totals
+
+    def epsilon(self, accountant: Accountant, delta: Rational) -> float:
+        """Compute the cost of all events by this accountant (see its `epsilon`).
+
+        1e-6 is a millionth.
+        """
+        return accountant.epsilon(self._totals, rational(delta, "delta"))
+
+    def admits(self, *events: Event) -> bool:
+        """Return whether `compose` would record these events.
+
+        Raises:
+          InvalidParameter: one of them is no event, or none that the budget can be held against.
+        """
+        return self._budget.within(self._tried(events))
+
+    def compose(self, *events: Event) -> Totals:
+        """Records these in order and gives the new totals.
+
+        Raises:
+          InvalidParameter: one of them is no event, or none that the budget can be held against.
+          PlanRefused: one of them would pass the budget. The error names the first such; nothing
+            was recorded.
+        """
+        tried = self._tried(events)
+        if not self._budget.within(tried):
+            place = self._first_refused(events)
+            raise PlanRefused(
+                f"ledger: expected what is within the budget after {len(self._events)} releases,"
+                f" found {_told(place, events)} to pass it; nothing was recorded"
+            )
+        self._events += events
+        self._totals = tried
+        return tried
+
+    def _tried(self, events: tuple[Event, ...]) -> Totals:
+        for place, event in enumerate(events):
+            check_event(event, f"event {place}")
+            if not self._budget.counts(event):
+                raise InvalidParameter(
+                    f"ledger: expected what {type(self._budget).__name__} counts,"
+                    f" found {_told(place, events)}"
+                )
+        return self._totals.plus(events)
+
+    def _first_refused(self, events: tuple[Event, ...]) -> int:
+        """A filter is monotone, so the first that passes is found by halving."""
+        low, high = 0, len(events)  # `low` events fit, `high` do not
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._budget.within(self._totals.plus(events[:middle])):
+                low = middle
+            else:
+                high = middle
+        return low
+
+
+def _told(place: int, events: tuple[Event, ...]) -> str:
+    return f"event {place} ({type(events[place]).__name__})"

@@ -1,0 +1,93 @@
+"""Mechanisms of the curator: Laplace and Gaussian noise, and the choice of a candidate.
+
+Rules of the package:
+
+- What is randomised is a whole number. Real values are put on a stated grid first, and the
+  sensitivity is rounded so that this cannot break the guarantee (`grid` proves it).
+- Sensitivities and bounds are stated by the caller and never taken from the data; records that do
+  not keep to them are an error, before anything is drawn.
+- A mechanism has an `event`, which an accountant charges.
+"""
+
+from askance_aggregator.curator.mechanisms.agnostic import (
+    Learned,
+    Losses,
+    learn_agnostically,
+    sample_size,
+)
+from askance_aggregator.curator.mechanisms.bit_classes import (
+    Conjunction,
+    Conjunctions,
+    Parities,
+)
+from askance_aggregator.curator.mechanisms.gaussian import Gaussian, gaussian, gaussian_at
+from askance_aggregator.curator.mechanisms.grid import fine_step
+from askance_aggregator.curator.mechanisms.hypotheses import (
+    FiniteClass,
+    Hypothesis,
+    Listed,
+    Mistakes,
+    ScoredAtOnce,
+    WeightedClass,
+)
+from askance_aggregator.curator.mechanisms.laplace import Laplace, laplace, laplace_at
+from askance_aggregator.curator.mechanisms.queries import (
+    Query,
+    clipped,
+    histogram,
+    means,
+    predicate,
+    sums,
+)
+from askance_aggregator.curator.mechanisms.release import Additive, Calibration, Release
+from askance_aggregator.curator.mechanisms.selection import (
+    Candidates,
+    Exponential,
+    PermuteAndFlip,
+    Scored,
+    Selection,
+)
+from askance_aggregator.curator.mechanisms.stumps import Stump, Stumps, even_cuts, thresholds
+from askance_aggregator.curator.parity import Parity
+
+__all__ = [
+    "Additive",
+    "Calibration",
+    "Candidates",
+    "Conjunction",
+    "Conjunctions",
+    "Exponential",
+    "FiniteClass",
+    "Gaussian",
+    "Hypothesis",
+    "Laplace",
+    "Learned",
+    "Listed",
+    "Losses",
+    "Mistakes",
+    "Parities",
+    "Parity",
+    "PermuteAndFlip",
+    "Query",
+    "Release",
+    "Scored",
+    "ScoredAtOnce",
+    "Selection",
+    "Stump",
+    "Stumps",
+    "WeightedClass",
+    "clipped",
+    "even_cuts",
+    "fine_step",
+    "gaussian",
+    "gaussian_at",
+    "histogram",
+    "laplace",
+    "laplace_at",
+    "learn_agnostically",
+    "means",
+    "predicate",
+    "sample_size",
+    "sums",
+    "thresholds",
+]

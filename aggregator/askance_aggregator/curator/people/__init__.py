@@ -1,0 +1,13 @@
+"""Boosting for people: AdaBoost, its weak learners chosen privately.
+
+DRV10 announces boosting whose rows are people (section I) and leaves it to a full paper. What
+stands here is ours, in its spirit: weights that no person can make large, and an exponential
+mechanism (or permute-and-flip) as the weak learner.
+
+`classifier.PrivateBoostingClassifier` has scikit-learn's conventions; it is imported by its module,
+since scikit-learn takes a while.
+"""
+
+from askance_aggregator.curator.people.boosting import Boosting, Committee
+
+__all__ = ["Boosting", "Committee"]

@@ -1,0 +1,103 @@
+"""Answers to many queries at once, from one synopsis of the data.
+
+Rules of the package:
+
+- Data are a histogram over a finite universe; true answers are whole numbers of a stated unit,
+  computed exactly, and what replacing a record does to them is counted in the same units.
+- Only two things touch the data: answers with exact discrete noise (`answering`, `independent`) and
+  exact draws of queries or databases (`sampling`). Both are events. Fitting, medians and synthetic
+  tables are made of what was released; there floats are welcome.
+- What is checked is checked before the first word is drawn.
+- Base generators and answerers are interfaces, so the same Figure 1 runs on a curator's
+  histogram, on small databases, and on a fleet.
+
+Theory of operation: a `QueryFamily` is an implicit matrix over a `Universe`. `boosting` draws the
+queries that were answered badly more often, `accounting` says what that may cost; `mwem`,
+`gaussian_fit` and `independent` answer the same families for comparison, and all hand out a
+`Answered`.
+"""
+
+from askance_aggregator.curator.synopsis.accounting import (
+    BoostingPlan,
+    QuerySet,
+    Schedule,
+    concentrated_within,
+    per_release_epsilon,
+    printed_plan,
+    rounds_for,
+    tight_plan,
+)
+from askance_aggregator.curator.synopsis.answered import Answered
+from askance_aggregator.curator.synopsis.answering import Answering, GaussianAnswers
+from askance_aggregator.curator.synopsis.base_generators import BaseGenerator, CountingGenerator
+from askance_aggregator.curator.synopsis.boosting import (
+    Boosted,
+    boost,
+    boosted_counting,
+    boosted_search,
+)
+from askance_aggregator.curator.synopsis.gaussian_fit import gaussian_fit
+from askance_aggregator.curator.synopsis.independent import (
+    gaussian,
+    laplace_by_sums,
+    laplace_by_theorem,
+)
+from askance_aggregator.curator.synopsis.local import OracleAnswers, boosted_locally, conjunctions
+from askance_aggregator.curator.synopsis.marginals import Marginals
+from askance_aggregator.curator.synopsis.mwem import mwem
+from askance_aggregator.curator.synopsis.queries import (
+    MatrixQueries,
+    PredicateQueries,
+    QueryFamily,
+    column_ranges,
+    random_queries,
+    ranges,
+)
+from askance_aggregator.curator.synopsis.small_databases import (
+    LowSensitivityQueries,
+    SmallDatabaseGenerator,
+)
+from askance_aggregator.curator.synopsis.synopses import Distribution, MedianSynopsis, Synopsis
+from askance_aggregator.curator.synopsis.universe import Histogram, Universe
+
+__all__ = [
+    "Answered",
+    "Answering",
+    "BaseGenerator",
+    "Boosted",
+    "BoostingPlan",
+    "CountingGenerator",
+    "Distribution",
+    "GaussianAnswers",
+    "Histogram",
+    "LowSensitivityQueries",
+    "Marginals",
+    "MatrixQueries",
+    "MedianSynopsis",
+    "OracleAnswers",
+    "PredicateQueries",
+    "QueryFamily",
+    "QuerySet",
+    "Schedule",
+    "SmallDatabaseGenerator",
+    "Synopsis",
+    "Universe",
+    "boost",
+    "boosted_counting",
+    "boosted_locally",
+    "boosted_search",
+    "column_ranges",
+    "concentrated_within",
+    "conjunctions",
+    "gaussian",
+    "gaussian_fit",
+    "laplace_by_sums",
+    "laplace_by_theorem",
+    "mwem",
+    "per_release_epsilon",
+    "printed_plan",
+    "random_queries",
+    "ranges",
+    "rounds_for",
+    "tight_plan",
+]

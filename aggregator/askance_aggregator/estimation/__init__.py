@@ -1,0 +1,47 @@
+"""Estimation: from counts of reports to an answer.
+
+Rules of the package:
+
+- The input is a tally: integers, which neither order nor sharding of reports can change. The value
+  of an answer is an exact fraction of it, rounded to a float once, at the end: the same counts give
+  the same answer everywhere.
+- Estimates are raw and unbiased; what is nicer to look at is another function of the answer.
+- Intervals hold for every n (no normal approximation), and all of an answer's together.
+"""
+
+from askance_aggregator.estimation.answers import estimate
+from askance_aggregator.estimation.blocks import alpha_of, joined
+from askance_aggregator.estimation.designed import prior_weights
+from askance_aggregator.estimation.deviations import Deviations, deviations
+from askance_aggregator.estimation.influence import influence
+from askance_aggregator.estimation.intervals import clopper_pearson, hoeffding
+from askance_aggregator.estimation.landing import relative_landing
+from askance_aggregator.estimation.statistics import (
+    Decode,
+    bias_of,
+    check_decode,
+    check_suits,
+    levels_of,
+    scores,
+    share_scores,
+)
+
+__all__ = [
+    "Decode",
+    "Deviations",
+    "alpha_of",
+    "bias_of",
+    "check_decode",
+    "check_suits",
+    "clopper_pearson",
+    "deviations",
+    "estimate",
+    "hoeffding",
+    "influence",
+    "joined",
+    "levels_of",
+    "prior_weights",
+    "relative_landing",
+    "scores",
+    "share_scores",
+]

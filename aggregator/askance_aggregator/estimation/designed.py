@@ -1,0 +1,85 @@
+"""The answer of a table that was designed with its decode values, and how far it may be off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance_aggregator.estimation.deviations import deviations
+from askance_aggregator.estimation.intervals import empirical_bernstein
+from askance_aggregator.estimation.statistics import Decode, bias_of
+from askance_aggregator.families import TableFamily
+from askance_aggregator.families.family import check_counts
+from askance_aggregator.learners import PriorMean, Question
+from askance_aggregator.table_design import Prior, prior_at
+from askance_client.errors import InvalidParameter
+
+Found = tuple[list[Fraction], tuple[NDArray[np.float64], NDArray[np.float64]]]
+
+
+def designed(
+    question: Question,
+    table: TableFamily,
+    decode: Decode,
+    counts: Sequence[int] | NDArray[np.int64],
+    n: int,
+    alpha: float,
+) -> Found:
+    """The mean of the decode values, in real units, and the ends of its interval, not clipped.
+
+    Utility: the value is off in expectation by `TableFamily.bias` half ranges at most, which is
+    added to the interval on both sides. With probability 1 - alpha the interval contains what the
+    question is for: the population's mean, or that of the users who answered (`SampleMean`). Its
+    width is that of the worst population or sample (`deviations`), half of alpha a side; under a
+    prior it is that of the reports at hand (empirical Bernstein) wherever a population like the
+    prior promises a narrower one so. Which of both does not depend on the reports.
+
+    Raises:
+        InvalidParameter: the counts are no tally of n reports.
+    """
+    plain = check_counts(counts, n, table.randomizer.symbols, n)
+    if sum(plain) != n:
+        raise InvalidParameter(f"counts expect a tally of {n} reports, found one of {sum(plain)}")
+    mean = sum((a * count for a, count in zip(decode, plain, strict=True)), Fraction()) / n
+    law = deviations(question, table.randomizer, decode)
+    above, below = (side.half_width(n, alpha / 2) * law.span for side in (law.above, law.below))
+    expected = expected_variance(question, table, decode)
+    if expected is not None and n > 1:
+        promised = empirical_bernstein(law.span, float(expected), n, alpha)
+        if promised < max(above, below):
+            square = sum((a * a * c for a, c in zip(decode, plain, strict=True)), Fraction()) / n
+            variance = float((square - mean * mean) * Fraction(n, n - 1))
+            above = below = empirical_bernstein(law.span, variance, n, alpha)
+    low, half = question.bounds[0], question.spread / 2
+    value, bias = low + half * (mean + 1), float(bias_of(table, decode))
+    down, up = (float(half) * (side + bias) for side in (above, below))
+    return [value], (np.array([float(value) - down]), np.array([float(value) + up]))
+
+
+def expected_variance(question: Question, table: TableFamily, decode: Decode) -> Fraction | None:
+    """n x the variance of the estimate for a population that is as the question's prior says.
+
+    Scaled to [-1, 1]; None where there is no prior.
+    """
+    if not isinstance(question.aim, PriorMean):
+        return None
+    weights = Prior(prior_weights(question, table.randomizer.levels)).weights
+    grid = table.moved_grid(decode)
+    mean = sum((w * x for w, x in zip(weights, grid, strict=True)), Fraction())
+    return Prior(weights).figure(table.randomizer, decode) - mean * mean
+
+
+def prior_weights(question: Question, levels: int) -> tuple[Fraction, ...]:
+    """The question's prior, on levels.
+
+    Raises:
+        InvalidParameter: it has none.
+    """
+    if not isinstance(question.aim, PriorMean):
+        raise InvalidParameter("a question expects a prior, found another aim")
+    low, half = question.bounds[0], question.spread / 2
+    points = [((at - low) / half - 1, weight) for at, weight in question.aim.points]
+    return prior_at(points, levels)

@@ -1,0 +1,140 @@
+"""Contribution of each report to an answer's value.
+
+For the symmetric families and for a table of two levels and two symbols the value is read off one
+count: each report contains the cell with probability `own` for a user at the cell and `other` for
+any other user, so the count is binomial (`Family.inclusion`). A family of signed values points to
++, to - or to neither (`SignedFamily.pointing`). For any other table a value is the mean of a score
+a report (`scores`), exactly unbiased by the table's left inverse.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+
+from askance_aggregator.families import TableFamily, family_of
+from askance_aggregator.learners import Question
+from askance_client.errors import InvalidParameter
+from askance_client.queries import QueryKind
+from askance_client.randomizers import (
+    Randomizer,
+)
+
+MAX_BIAS = Fraction(1, 10**6)  # of decode values, in half ranges
+
+Scores = tuple[Fraction, ...]
+
+Decode = tuple[Fraction, ...]
+"""Decode values that were designed with a table for a number, one a symbol, on [-1, 1]."""
+
+
+def levels_of(question: Question) -> int | None:
+    """Return the levels of a randomizer for the question; None if any number fits (a real value).
+
+    A vector's are its sign patterns.
+    """
+    if question.query.kind is QueryKind.REAL:
+        return None
+    if question.query.kind is QueryKind.VECTOR:
+        return 1 << question.query.components
+    return int(question.query.cells)
+
+
+def check_suits(question: Question, randomizer: Randomizer) -> None:
+    """Refuse a randomizer whose levels are not the question's.
+
+    Raises:
+        InvalidParameter: they differ, a real value meets a randomizer without equal steps, or one
+            of signed values is used for another question.
+    """
+    expected = levels_of(question)
+    family = family_of(randomizer)
+    if family.signed is not None and question.query.kind is not QueryKind.SIGNED:
+        raise InvalidParameter(
+            f"{randomizer.name} expects a question of signed values, "
+            f"found one of kind {question.query.kind.name}"
+        )
+    if bool(randomizer.pattern_components) != (question.query.kind is QueryKind.VECTOR):
+        raise InvalidParameter(
+            f"sign patterns answer vectors and nothing else: found {randomizer.name} for a question"
+            f" of {question.values} values"
+        )
+    if expected is None:
+        if family.table is None:
+            raise InvalidParameter(f"a real value expects a table, found {randomizer.name}")
+    elif randomizer.levels != expected:
+        raise InvalidParameter(
+            f"the question has {expected} levels, the randomizer {randomizer.levels}"
+        )
+
+
+def check_decode(question: Question, randomizer: Randomizer, decode: Decode) -> TableFamily:
+    """Refuse decode values that are not unbiased for a table and a number.
+
+    Returns:
+        The table. Its expectations run from -1 to 1 exactly, and are elsewhere within `MAX_BIAS` of
+        its equally spaced levels.
+
+    Raises:
+        InvalidParameter: the question is not of a number, or they are no such values.
+    """
+    table = family_of(randomizer).table
+    if question.query.kind is not QueryKind.REAL or table is None:
+        raise InvalidParameter(
+            f"decode values are of a table for a number, found {randomizer.name} for a question of"
+            f" kind {question.query.kind.name}"
+        )
+    bias_of(table, decode)
+    return table
+
+
+@lru_cache(maxsize=64)
+def bias_of(channel: TableFamily, decode: Decode) -> Fraction:
+    """The most that decode values are off in expectation, in half ranges.
+
+    Raises:
+        InvalidParameter: that is more than `MAX_BIAS`, or they are off at an end of the range.
+    """
+    grid, bias = channel.moved_grid(decode), channel.bias(decode)
+    if grid[0] != -1 or grid[-1] != 1 or bias > MAX_BIAS:
+        raise InvalidParameter("decode values expect to be unbiased for their table, found others")
+    return bias
+
+
+@lru_cache(maxsize=64)
+def share_scores(channel: TableFamily) -> tuple[Scores, ...]:
+    """For each level what each symbol contributes to its share: the table's left inverse."""
+    columns = []
+    symbols = channel.randomizer.symbols
+    for symbol in range(symbols):
+        one = [int(y == symbol) for y in range(symbols)]
+        columns.append(channel.frequencies(one, 1))
+    return tuple(zip(*columns, strict=True))
+
+
+def scores(
+    question: Question, channel: TableFamily, value: int, decode: Decode | None = None
+) -> Scores:
+    """Compute the contribution of each symbol to a value of the answer, in real units.
+
+    A real value stands on equally spaced levels from its low to its high end.
+
+    Args:
+        decode: what was designed with the table, in place of its left inverse (`check_decode`).
+    """
+    if decode is not None:
+        low, half = question.bounds[0], question.spread / 2
+        return tuple(low + half * (value + 1) for value in decode)
+    shares = share_scores(channel)
+    kind = question.query.kind
+    if kind is QueryKind.SIGNED:
+        pairs = zip(shares[2 * value], shares[2 * value + 1], strict=True)
+        return tuple(plus - minus for plus, minus in pairs)
+    if kind is QueryKind.REAL:
+        low, step = question.bounds[0], question.spread / (channel.randomizer.levels - 1)
+        points = [low + step * level for level in range(channel.randomizer.levels)]
+        return tuple(
+            sum((point * share for point, share in zip(points, symbol, strict=True)), Fraction())
+            for symbol in zip(*shares, strict=True)
+        )
+    return shares[1] if kind is QueryKind.PREDICATE else shares[value]

@@ -1,0 +1,178 @@
+"""Tables: tally, estimates by the exact left inverse, decode values, and randomized response."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from askance_aggregator.families.family import Counts, Family, Reports, check_counts, describes
+from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
+from askance_aggregator.families.left_inverse import left_inverse
+from askance_aggregator.families.rates import InclusionRates
+from askance_client.accounting import ratio_within
+from askance_client.errors import InvalidParameter
+from askance_client.randomizers.channel import Channel
+from askance_client.randomizers.coins import COIN_SPACE
+
+
+@describes(Channel)
+@dataclass(frozen=True, slots=True)
+class TableFamily(Family[Channel]):
+    """Aggregator's side of a table: tally, exact estimates and moments of decode values."""
+
+    @property
+    def text(self) -> str:
+        """Name, and the numbers of levels and symbols."""
+        table = self.randomizer.table
+        if self.randomizer.levels == self.randomizer.symbols == 2 and table[0] == table[1][::-1]:
+            return "randomized-response"
+        return f"channel({self.randomizer.levels}, {self.randomizer.symbols})"
+
+    @property
+    def table(self) -> TableFamily:
+        """The table itself."""
+        return self
+
+    @property
+    def packs_bits(self) -> bool:
+        """Return whether a report is one bit."""
+        return self.randomizer.symbols == 2
+
+    def inclusion(self, level: int) -> InclusionRates | None:
+        """Rates of a level in a table of two levels and two symbols."""
+        if not self.randomizer.levels == self.randomizer.symbols == 2:
+            return None
+        own, other = self.randomizer.table[level][level], self.randomizer.table[1 - level][level]
+        return InclusionRates(Fraction(own, COIN_SPACE), Fraction(other, COIN_SPACE))
+
+    def alphabet(self) -> Iterator[bytes]:
+        """The symbols in order."""
+        return (bytes([symbol]) for symbol in range(self.randomizer.symbols))
+
+    def tally(self, reports: Reports) -> Counts:
+        """How many reports there are of each symbol."""
+        self.check_reports(reports)
+        if (
+            self.randomizer.symbols == 2 and reports.max(initial=0) < 2
+        ):  # ten times as fast as in general
+            ones = np.count_nonzero(reports)
+            return np.array([len(reports) - ones, ones], dtype=np.int64)
+        counts = np.bincount(reports[:, 0], minlength=self.randomizer.symbols).astype(np.int64)
+        if len(counts) > self.randomizer.symbols:
+            raise InvalidParameter(
+                f"reports are symbols in 0..{self.randomizer.symbols - 1}, "
+                f"found {counts[self.randomizer.symbols :].sum()} others"
+            )
+        return counts
+
+    def frequencies(self, counts: Sequence[int] | Counts, n: int) -> tuple[Fraction, ...]:
+        """Applies the exact left inverse of the table to the symbols' shares."""
+        plain = check_counts(counts, n, self.randomizer.symbols, n)
+        return tuple(
+            Fraction(sum(b * count for b, count in zip(row, plain, strict=True)), n)
+            for row in _left_inverse(self.randomizer)
+        )
+
+    def frequency_variance(self) -> Fraction:
+        """n x the conditional variance averaged over levels, for the worst truth."""
+        worst = Fraction()
+        inverse = _left_inverse(self.randomizer)
+        for truth in range(self.randomizer.levels):
+            moments = sum(self.second_moment(truth, row) for row in inverse)
+            # Unbiased: the squares of the means are one 1 and zeros.
+            worst = max(worst, Fraction(moments - 1, self.randomizer.levels))
+        return worst
+
+    def moved_grid(self, values: Sequence[Fraction | int]) -> tuple[Fraction, ...]:
+        """x'_i = sum_y values[y] T[i, y] / 2^64: what decoding expects at each level."""
+        return tuple(self._mean(level, values) for level in range(self.randomizer.levels))
+
+    def covering(self, values: Sequence[Fraction | int]) -> tuple[Fraction, ...]:
+        """Shifts and scales decode values so that the moved grid runs from -1 to 1, exactly.
+
+        Raises:
+            InvalidParameter: the first and the last level have the same expectation.
+        """
+        grid = self.moved_grid(values)
+        low, high = grid[0], grid[-1]
+        if low == high:
+            raise InvalidParameter("the decode values do not tell the first level from the last")
+        return tuple(Fraction(2 * Fraction(value) - low - high, high - low) for value in values)
+
+    def bias(
+        self, values: Sequence[Fraction | int], grid: Sequence[Fraction | int] | None = None
+    ) -> Fraction:
+        """The greatest distance of the moved grid from the grid that inputs are rounded to.
+
+        Args:
+            values: decode values, one a symbol; `covering` makes the ends of the grid exact.
+            grid: one point a level; by default equally spaced from -1 to 1.
+        """
+        if grid is None:
+            last = self.randomizer.levels - 1
+            grid = [Fraction(2 * level - last, last) for level in range(self.randomizer.levels)]
+        if len(grid) != self.randomizer.levels:
+            raise InvalidParameter(f"a grid has {self.randomizer.levels} points, found {len(grid)}")
+        moved = self.moved_grid(values)
+        return max(abs(there - here) for there, here in zip(moved, grid, strict=True))
+
+    def second_moment(self, level: int, values: Sequence[Fraction | int]) -> Fraction:
+        """M2 = E[values[Y]^2 | level]: what counts for the mean of a population."""
+        return self._mean(level, [value * value for value in values])
+
+    def conditional_variance(self, level: int, values: Sequence[Fraction | int]) -> Fraction:
+        """E[values[Y]^2 | level] - x'^2: what counts for the mean of the sample at hand."""
+        mean = self._mean(level, values)
+        return self.second_moment(level, values) - mean * mean
+
+    def _mean(self, level: int, values: Sequence[Fraction | int]) -> Fraction:
+        self.randomizer.check_level(level)
+        if len(values) != self.randomizer.symbols:
+            raise InvalidParameter(
+                f"there are {self.randomizer.symbols} decode values, found {len(values)}"
+            )
+        total = sum(
+            a * entry for a, entry in zip(values, self.randomizer.table[level], strict=True)
+        )
+        return Fraction(total, COIN_SPACE)
+
+
+@lru_cache(maxsize=64)
+def _left_inverse(channel: Channel) -> tuple[tuple[Fraction, ...], ...]:
+    return left_inverse(channel.table, COIN_SPACE)
+
+
+def randomized_response(nano: int) -> Channel:
+    """The 2 x 2 table that keeps a bit with probability P / 2^64 and flips it otherwise.
+
+    Privacy: pure eps-LDP, replace-one; P is the greatest integer with
+    P <= e^(nano / 10^9) (2^64 - P), so the ratio P / (2^64 - P) is attained by both symbols. A flip
+    always has a chance: P < 2^64.
+    Utility: for a predicate (Warner), optimal at every eps; the estimated share has
+    n x conditional variance e^eps / (e^eps - 1)^2. For a bounded real (Duchi's one bit), the value
+    is first rounded at random onto the two ends of its range (`round_to_levels` with 2 levels, a
+    coin of its own) and the bit then told; with C = (e^eps + 1) / (e^eps - 1) the decode values are
+    `covering((-1, 1))` = (-C, C), which are unbiased exactly, and the second moment is C^2 whatever
+    the value: the least that any randomizer has for its worst value.
+
+    Args:
+        nano: > 0, nano-nats; at most ln(2^64 - 1), about 44.36 nats.
+
+    Raises:
+        InvalidParameter: nano is zero, or greater than 64-bit coins can express.
+
+    Source: Warner 1965; Duchi, Jordan and Wainwright 2018; Kairouz, Oh and Viswanath 2016.
+    """
+    check_positive(nano)
+    half = COIN_SPACE // 2
+    truth = greatest(half, COIN_SPACE - 1, lambda kept: ratio_within(kept, COIN_SPACE - kept, nano))
+    if truth is None:  # half of the coins over the other half is a ratio of 1
+        raise InvalidParameter("no randomized response fits this epsilon")
+    lie = COIN_SPACE - truth
+    channel = Channel(((truth, lie), (lie, truth)))
+    check_expressible(channel.loss, nano, lie == 1)
+    return channel

@@ -1,0 +1,80 @@
+"""Choice of the randomizer for a histogram, and of the candidates for signed values."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+
+from askance_aggregator.families.channel import randomized_response
+from askance_aggregator.families.family import family_of
+from askance_aggregator.families.hadamard_sign import hadamard_sign
+from askance_aggregator.families.k_ary import k_ary_response
+from askance_aggregator.families.linear_hashing import linear_hashing
+from askance_aggregator.families.signed_subset_selection import signed_subset_selection
+from askance_aggregator.families.subset_selection import subset_selection
+from askance_client.randomizers import MAX_CELLS, Randomizer, SubsetSelection
+from askance_client.randomizers.linear_hashing import MAX_HASHED
+
+SET_CELLS = 256  # up to here a set's bitmap is small and its coins are few, whatever eps
+SET_MEMBERS = 64  # beyond: a set of no more, and only for a gain that is worth its bitmap
+SET_GAIN = Fraction(103, 100)
+SIGNED_SET_VALUES = 1024  # a signed set takes up to a coin a value
+
+
+@lru_cache(maxsize=256)
+def best_for(levels: int, nano: int) -> Randomizer:
+    """The randomizer with the least variance for the shares of `levels` cells, at a fair price.
+
+    Two levels get randomized response. More get k-ary response or subset selection, whichever has
+    the lesser conditional variance averaged over cells; a tie goes to k-ary response, whose reports
+    are smaller. A set of one cell is a k-ary response but for the rounding of its integers.
+
+    A set of k cells takes k / 8 bytes and about k / (e^eps + 1) coins. Beyond 256 cells linear
+    hashing stands in its place, with two coins and a few bytes, for up to 3 % more variance; where
+    k is small for e^eps it has more than that, and a set of at most 64 members is kept.
+
+    Args:
+        levels: 2..65536.
+        nano: > 0, nano-nats.
+
+    Raises:
+        InvalidParameter: levels or nano is out of range, or 64-bit coins cannot express nano.
+    """
+    if levels == 2:
+        return randomized_response(nano)
+    if MAX_CELLS < levels <= MAX_HASHED:
+        return linear_hashing(levels, nano)
+    response = k_ary_response(levels, nano)
+    subset = subset_selection(levels, nano)
+    if levels > SET_CELLS:
+        return _best_of_many(response, subset, linear_hashing(levels, nano))
+    if subset.size == 1 or _variance(response) <= _variance(subset):
+        return response
+    return subset
+
+
+def _best_of_many(response: Randomizer, subset: SubsetSelection, hashed: Randomizer) -> Randomizer:
+    small = min(response, hashed, key=_variance)
+    worth = _variance(subset) * SET_GAIN < _variance(small)
+    return subset if worth and 1 < subset.size <= SET_MEMBERS else small
+
+
+def signed_for(values: int, nano: int) -> tuple[Randomizer, ...]:
+    """The randomizers made for disjoint signed values, beside `best_for` of their cells.
+
+    Which is best depends on eps, on how many values there are and on how many users are at none:
+    who plans compares what they need.
+
+    Args:
+        values: 1..32767.
+        nano: > 0, nano-nats.
+
+    Raises:
+        InvalidParameter: values or nano is out of range, or 64-bit coins cannot express nano.
+    """
+    sign = hadamard_sign(values, nano)
+    return (sign, signed_subset_selection(values, nano)) if values <= SIGNED_SET_VALUES else (sign,)
+
+
+def _variance(randomizer: Randomizer) -> Fraction:
+    return family_of(randomizer).frequency_variance()

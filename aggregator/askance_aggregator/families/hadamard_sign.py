@@ -1,0 +1,107 @@
+"""Hadamard signs: tally, estimates, and the threshold for a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance_aggregator.families.channel import randomized_response
+from askance_aggregator.families.family import Counts, Reports, check_each_count, describes
+from askance_aggregator.families.rates import SignRates
+from askance_aggregator.families.signed_family import SignedFamily
+from askance_client.errors import InvalidParameter
+from askance_client.randomizers.coins import COIN_SPACE
+from askance_client.randomizers.hadamard_sign import HadamardSign
+from askance_client.randomizers.signed_levels import check_values
+
+
+@describes(HadamardSign)
+@dataclass(frozen=True, slots=True)
+class HadamardFamily(SignedFamily[HadamardSign]):
+    """Aggregator's side of Hadamard signs: tally and estimates."""
+
+    complementary = True
+
+    @property
+    def text(self) -> str:
+        """Name and number of values."""
+        return f"hadamard-sign({self.randomizer.values})"
+
+    @property
+    def sign_rates(self) -> SignRates:
+        """Exact: a report points to + or to - at every value."""
+        kept = Fraction(self.randomizer.threshold, COIN_SPACE)
+        return SignRates(kept, 1 - kept, Fraction(1, 2))
+
+    def alphabet(self) -> Iterator[bytes]:
+        """The rows in order, each with + and -."""
+        for code in range(2 << self.randomizer.row_bits):
+            yield code.to_bytes(self.randomizer.width, "big")
+
+    def tally(self, reports: Reports) -> Counts:
+        """How many reports point to + at each value."""
+        self.check_reports(reports)
+        codes = np.zeros(len(reports), dtype=np.int64)
+        for byte in range(self.randomizer.width):
+            codes = (codes << 8) | reports[:, byte]
+        signs = np.bincount(codes, minlength=2 << self.randomizer.row_bits).astype(np.int64)
+        if len(signs) > 2 << self.randomizer.row_bits:
+            raise InvalidParameter(
+                f"reports are codes in 0..{(2 << self.randomizer.row_bits) - 1}, "
+                f"found {signs[2 << self.randomizer.row_bits :].sum()} others"
+            )
+        return self.plus_counts(signs.reshape(-1, 2))
+
+    def plus_counts(self, signs: NDArray[np.int64]) -> Counts:
+        """How many reports point to + at each value, from how many have each row and sign.
+
+        A report points to + at j where its sign is H[r, j], so with D = plus - minus of a row the
+        count is (n + sum_r H[r, j] D[r]) / 2; the sums of all j are a Walsh-Hadamard transform, of
+        integers.
+
+        Args:
+            signs: shape (..., 2^m, 2).
+
+        Returns:
+            Shape (..., values).
+        """
+        sums = signs[..., 0] - signs[..., 1]
+        everyone = signs.sum(axis=(-2, -1), dtype=np.int64)
+        shape = sums.shape
+        for bit in range(self.randomizer.row_bits):
+            pairs = sums.reshape(*shape[:-1], -1, 2, 1 << bit)
+            one, two = pairs[..., 0, :], pairs[..., 1, :]
+            sums = np.stack((one + two, one - two), axis=-2).reshape(shape)
+        counts: Counts = (everyone[..., np.newaxis] + sums[..., : self.randomizer.values]) // 2
+        return counts
+
+    def pointing(
+        self, counts: Sequence[int] | Counts, n: int
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The counts, and what they leave of n."""
+        plus = tuple(check_each_count(counts, n, self.randomizer.values))
+        return plus, tuple(n - count for count in plus)
+
+    def value_variance(self) -> Fraction:
+        """C^2 - 1/d: the square of its mean, 1, is less by where the user is."""
+        return Fraction(1, self.sign_gap * self.sign_gap) - Fraction(1, self.randomizer.values)
+
+
+@lru_cache(maxsize=256, typed=True)
+def hadamard_sign(values: int, nano: int) -> HadamardSign:
+    """The Hadamard sign that spends a budget: the greatest threshold whose loss fits.
+
+    Args:
+        values: 1..32767.
+        nano: > 0, nano-nats.
+
+    Raises:
+        InvalidParameter: values or nano is out of range, or 64-bit coins cannot express nano.
+    """
+    check_values(values)
+    return HadamardSign(values, randomized_response(nano).table[0][0])

@@ -1,0 +1,151 @@
+"""Hypercube response: tally, estimates, and the radius for a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import comb
+
+import numpy as np
+
+from askance_aggregator.families.family import Counts, Family, Reports, check_counts, describes
+from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
+from askance_aggregator.families.rates import InclusionRates
+from askance_client.accounting import NANO_NATS_PER_NAT, exp_bounds, ratio_within
+from askance_client.errors import InvalidParameter
+from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE
+from askance_client.randomizers.hypercube_draws import certified_ratio, patterns_within
+from askance_client.randomizers.hypercube_response import HypercubeResponse, check_components
+
+_TALLY_ROWS = 1 << 14  # reports unpacked at a time: bounds memory, changes no count
+_RADII_ASIDE = 1  # radii tried exactly on either side of the best one by bounds of e^eps
+
+
+@describes(HypercubeResponse)
+@dataclass(frozen=True, slots=True)
+class HypercubeFamily(Family[HypercubeResponse]):
+    """Aggregator's side of hypercube response: tally and estimates."""
+
+    @property
+    def text(self) -> str:
+        """Name, number of components, and radius."""
+        return f"hypercube({self.randomizer.components}, {self.randomizer.radius})"
+
+    def inclusion(self, level: int) -> InclusionRates:
+        """Rates of every component at +."""
+        return self.rates
+
+    @property
+    def agreement(self) -> Fraction:
+        """m: the mean of a reported sign times the own one, with uniform draws.
+
+        sum over i <= r of C(s, i) (1 - 2i/s) telescopes to C(s-1, r), and over i > r to its
+        negative, so m = C(s-1, r) (t/N - (2^64-t)/F) / 2^64.
+        """
+        tilt = Fraction(self.randomizer.threshold, self.randomizer.near) - Fraction(
+            COIN_SPACE - self.randomizer.threshold, self.randomizer.levels - self.randomizer.near
+        )
+        return (
+            Fraction(comb(self.randomizer.components - 1, self.randomizer.radius), COIN_SPACE)
+            * tilt
+        )
+
+    @property
+    def rates(self) -> InclusionRates:
+        """How often a component is reported as + by those for whom it is, and by the others."""
+        half = Fraction(1, 2)
+        return InclusionRates(half * (1 + self.agreement), half * (1 - self.agreement))
+
+    def alphabet(self) -> Iterator[bytes]:
+        """All 2^s patterns."""
+        return (
+            pattern.to_bytes(self.randomizer.width, "big")
+            for pattern in range(self.randomizer.levels)
+        )
+
+    def tally(self, reports: Reports) -> Counts:
+        """How many reports have each component at +."""
+        self.check_reports(reports)
+        spare = 8 * self.randomizer.width - self.randomizer.components
+        counts = np.zeros(self.randomizer.components, dtype=np.int64)
+        for start in range(0, len(reports), _TALLY_ROWS):
+            bits = np.unpackbits(reports[start : start + _TALLY_ROWS], axis=1)
+            if bits[:, :spare].any():
+                raise InvalidParameter(
+                    f"reports are patterns of {self.randomizer.components}, found others"
+                )
+            counts += bits[:, spare:].sum(axis=0, dtype=np.int64)
+        return counts
+
+    def frequencies(self, counts: Sequence[int] | Counts, n: int) -> tuple[Fraction, ...]:
+        """For each component the share of users at +: not of patterns, of which there are 2^s."""
+        plain = [int(count) for count in counts]
+        return self.rates.frequencies(
+            check_counts(plain, n, self.randomizer.components, sum(plain)), n
+        )
+
+    def frequency_variance(self) -> Fraction:
+        """n x conditional variance of a component's share; the same for every truth."""
+        own = self.rates.own
+        return Fraction(own * (1 - own), self.agreement**2)
+
+
+def hypercube_response(components: int, nano: int) -> HypercubeResponse:
+    """The hypercube response that spends a budget with the greatest agreement m.
+
+    With e = e^eps a radius r attains m = C(s-1, r) (e - 1) / (e N + F). All radii up to the middle
+    (past it N only grows, for the same binomial) are compared so, e replaced by a bound; those
+    next to the best then exactly, with the greatest threshold that fits, bias included. The
+    smaller radius wins a tie.
+
+    Args:
+        components: 1..1024.
+        nano: > 0, nano-nats.
+
+    Raises:
+        InvalidParameter: components or nano is out of range, or 64-bit coins cannot express nano.
+    """
+    check_components(components)
+    check_positive(nano)
+    middle = _radius_of_greatest_agreement(components, nano)
+    last = (components - 1) // 2
+    radii = range(max(0, middle - _RADII_ASIDE), min(last, middle + _RADII_ASIDE) + 1)
+    best = max(
+        (_fitting(components, radius, nano) for radius in radii),
+        key=lambda candidate: (HypercubeFamily(candidate).agreement, -candidate.radius),
+    )
+    check_expressible(best.loss, nano, best.threshold == COIN_SPACE - 1)
+    return best
+
+
+def _radius_of_greatest_agreement(components: int, nano: int) -> int:
+    exponential, _ = exp_bounds(min(nano, 64 * NANO_NATS_PER_NAT), COIN_BITS)
+    within, total = patterns_within(components), 1 << components
+    best, best_top, best_bottom = 0, 0, 1
+    binomial = 1
+    for radius in range((components - 1) // 2 + 1):
+        bottom = exponential * within[radius] + ((total - within[radius]) << COIN_BITS)
+        if binomial * best_bottom > best_top * bottom:
+            best, best_top, best_bottom = radius, binomial, bottom
+        binomial = binomial * (components - 1 - radius) // (radius + 1)
+    return best
+
+
+def _fitting(components: int, radius: int, nano: int) -> HypercubeResponse:
+    near, total = patterns_within(components)[radius], 1 << components
+
+    def fits(threshold: int) -> bool:
+        # As long as a far pattern is the likelier one, a greater threshold only evens them out.
+        if threshold * (total - near) <= (COIN_SPACE - threshold) * near:
+            return True
+        return ratio_within(*certified_ratio(components, radius, threshold), nano)
+
+    threshold = greatest(1, COIN_SPACE - 1, fits)
+    if threshold is not None:
+        candidate = HypercubeResponse(components, radius, threshold)
+        if candidate.loss.fits(nano):
+            return candidate
+    raise InvalidParameter(
+        f"no pattern of {components} within {radius} is as even as {nano} nano-nats ask"
+    )

@@ -1,0 +1,95 @@
+"""k-ary response: tally, estimates, and the response for a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from askance_aggregator.families.family import Counts, Family, Reports, check_counts, describes
+from askance_aggregator.families.fitting import check_expressible, check_positive, least
+from askance_aggregator.families.rates import InclusionRates, SignRates
+from askance_client.accounting import ratio_within
+from askance_client.errors import InvalidParameter
+from askance_client.randomizers.coins import COIN_SPACE
+from askance_client.randomizers.k_ary import KaryResponse, check_cells
+
+
+@describes(KaryResponse)
+@dataclass(frozen=True, slots=True)
+class KaryFamily(Family[KaryResponse]):
+    """Aggregator's side of k-ary response: tally and estimates."""
+
+    @property
+    def text(self) -> str:
+        """Name and number of cells."""
+        return f"k-ary-response({self.randomizer.cells})"
+
+    def inclusion(self, level: int) -> InclusionRates:
+        """Rates of every cell."""
+        return self.rates
+
+    def pair_rates(self) -> SignRates:
+        """Rates of a pair of cells."""
+        return SignRates(self.rates.own, self.rates.other, self.rates.other)
+
+    @property
+    def rates(self) -> InclusionRates:
+        """The two probabilities."""
+        return InclusionRates(
+            Fraction(self.randomizer.own, COIN_SPACE), Fraction(self.randomizer.other, COIN_SPACE)
+        )
+
+    def alphabet(self) -> Iterator[bytes]:
+        """The cells in order."""
+        return (
+            cell.to_bytes(self.randomizer.width, "big") for cell in range(self.randomizer.cells)
+        )
+
+    def tally(self, reports: Reports) -> Counts:
+        """How many reports there are of each cell."""
+        self.check_reports(reports)
+        cells = reports[:, 0].astype(np.int64)
+        for byte in range(1, self.randomizer.width):
+            cells = (cells << 8) | reports[:, byte]
+        counts = np.bincount(cells, minlength=self.randomizer.cells).astype(np.int64)
+        if len(counts) > self.randomizer.cells:
+            raise InvalidParameter(
+                f"reports are cells in 0..{self.randomizer.cells - 1}, "
+                f"found {counts[self.randomizer.cells :].sum()} others"
+            )
+        return counts
+
+    def frequencies(self, counts: Sequence[int] | Counts, n: int) -> tuple[Fraction, ...]:
+        """(c_v / n - q) / (p - q), with p and q the two probabilities."""
+        return self.rates.frequencies(check_counts(counts, n, self.randomizer.cells, n), n)
+
+    def frequency_variance(self) -> Fraction:
+        """n x conditional variance averaged over cells; the same for every truth."""
+        return self.rates.variance(self.randomizer.cells)
+
+
+def k_ary_response(cells: int, nano: int) -> KaryResponse:
+    """The k-ary response that spends a budget: the least `other` whose loss fits.
+
+    Args:
+        cells: 2..65535.
+        nano: > 0, nano-nats.
+
+    Raises:
+        InvalidParameter: cells or nano is out of range, or 64-bit coins cannot express nano.
+    """
+    check_cells(cells)
+    check_positive(nano)
+    other = least(
+        1,
+        COIN_SPACE // cells,
+        lambda other: ratio_within(COIN_SPACE - (cells - 1) * other, other, nano),
+    )
+    if other is None:
+        raise InvalidParameter(f"no response over {cells} cells is as even as {nano} nano-nats ask")
+    response = KaryResponse(cells, other)
+    check_expressible(response.loss, nano, other == 1)
+    return response

@@ -1,0 +1,162 @@
+"""Linear hashing: tally, estimates, and the modulus for a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from askance_aggregator.families.family import Counts, Family, Reports, check_each_count, describes
+from askance_aggregator.families.fitting import check_positive
+from askance_aggregator.families.hash_supports import sums_taken, supports
+from askance_aggregator.families.k_ary import k_ary_response
+from askance_aggregator.families.rates import InclusionRates, SignRates
+from askance_client.accounting import NANO_NATS_PER_NAT, exp_bounds
+from askance_client.errors import InvalidParameter
+from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE
+from askance_client.randomizers.linear_hashing import (
+    MAX_HASHED,
+    MAX_MODULUS,
+    MIN_HASHED,
+    LinearHashing,
+    is_prime,
+)
+from askance_client.randomizers.randomizer import check_integer
+
+_MAX_SUMS = 1 << 31  # of one tally, when a modulus is chosen
+_MODULI_ASIDE = 2  # primes that are tried on either side of e^eps + 1
+
+
+@describes(LinearHashing)
+@dataclass(frozen=True, slots=True)
+class HashingFamily(Family[LinearHashing]):
+    """Aggregator's side of linear hashing: tally and estimates."""
+
+    @property
+    def text(self) -> str:
+        """Name, number of cells, and modulus."""
+        return f"linear-hashing({self.randomizer.cells}, {self.randomizer.modulus})"
+
+    def inclusion(self, level: int) -> InclusionRates:
+        """Rates of every cell."""
+        return self.rates
+
+    def pair_rates(self) -> SignRates:
+        """Rates of a pair of cells; `stray` is the greater of the two chances."""
+        own, other = self._chances
+        apart = 1 - self.collisions
+        return SignRates(own * apart, other * apart, max(self._pair_strays))
+
+    @property
+    def least_stray(self) -> Fraction:
+        """Least chance of `pair_rates().stray`."""
+        return min(self._pair_strays)
+
+    @property
+    def _chances(self) -> tuple[Fraction, Fraction]:
+        own, other = self.randomizer.own, self.randomizer.other
+        return Fraction(own, COIN_SPACE), Fraction(other, COIN_SPACE)
+
+    @property
+    def _pair_strays(self) -> tuple[Fraction, Fraction]:
+        """P[+ is supported and - is not | the user is at a third cell], of both kinds.
+
+        With p the own value's chance, r each other's: the user at u reports value a.u + d, d = 0
+        with chance p. It supports + if a.(x - u) = d, and - if a.(y - u) = d. If x - u and y - u
+        are independent vectors, both hold for q^(t-2) - 1 hashes at d = 0 and q^(t-2) at each other
+        d; if they are proportional, for q^(t-1) - 1 at d = 0 only.
+        """
+        own, other = self._chances
+        q, vectors, one = self.randomizer.modulus, self.randomizer.vectors, self.rates.other
+        both = own * (vectors // (q * q) - 1) + (q - 1) * other * (vectors // (q * q))
+        return one - both / (vectors - 1), one - own * self.collisions
+
+    @property
+    def collisions(self) -> Fraction:
+        """P[two given cells have the same hash value], with an even draw of the hash."""
+        return Fraction(
+            self.randomizer.vectors // self.randomizer.modulus - 1, self.randomizer.vectors - 1
+        )
+
+    @property
+    def rates(self) -> InclusionRates:
+        """How often a report supports the own cell and any other, with an even draw of the hash."""
+        own, other = (
+            Fraction(self.randomizer.own, COIN_SPACE),
+            Fraction(self.randomizer.other, COIN_SPACE),
+        )
+        return InclusionRates(own, self.collisions * own + (1 - self.collisions) * other)
+
+    def alphabet(self) -> Iterator[bytes]:
+        """The hashes in order, each with all values."""
+        for code in range(
+            self.randomizer.modulus, self.randomizer.vectors * self.randomizer.modulus
+        ):
+            yield code.to_bytes(self.randomizer.width, "big")
+
+    def tally(self, reports: Reports) -> Counts:
+        """How many reports support each cell."""
+        self.check_reports(reports)
+        codes = np.zeros(len(reports), dtype=np.int64)
+        for byte in range(self.randomizer.width):
+            codes = (codes << 8) | reports[:, byte]
+        least = self.randomizer.modulus
+        end = self.randomizer.vectors * least
+        wrong = (codes < least) | (codes >= end)
+        if wrong.any():
+            raise InvalidParameter(
+                f"reports are codes in {least}..{end - 1}, found {np.count_nonzero(wrong)} others"
+            )
+        return supports(codes, self.randomizer.cells, self.randomizer.modulus)
+
+    def frequencies(self, counts: Sequence[int] | Counts, n: int) -> tuple[Fraction, ...]:
+        """(c_v / n - q) / (p - q), with p and q the rates of own and other cells."""
+        return self.rates.frequencies(check_each_count(counts, n, self.randomizer.cells), n)
+
+    def frequency_variance(self) -> Fraction:
+        """n x conditional variance averaged over cells; the same for every truth."""
+        return self.rates.variance(self.randomizer.cells)
+
+
+def linear_hashing(cells: int, nano: int) -> LinearHashing:
+    """The linear hashing that spends a budget with the least variance.
+
+    Of the primes next to e^eps + 1, two on either side of those whose tally is not too long, the
+    one with the least conditional variance wins, and the smaller a tie.
+
+    Args:
+        cells: 3..65536.
+        nano: > 0, nano-nats.
+
+    Raises:
+        InvalidParameter: cells or nano is out of range, or 64-bit coins cannot express nano.
+    """
+    check_integer("cells", cells)
+    if not MIN_HASHED <= cells <= MAX_HASHED:
+        raise InvalidParameter(
+            f"linear hashing has {MIN_HASHED}..{MAX_HASHED} cells, found {cells}"
+        )
+    check_positive(nano)
+    exponential, _ = exp_bounds(min(nano, 64 * NANO_NATS_PER_NAT), COIN_BITS)
+    middle = (exponential >> COIN_BITS) + 1
+    moduli = _moduli(cells)
+    below = [q for q in moduli if q <= middle][-_MODULI_ASIDE:]
+    above = [q for q in moduli if q > middle][:_MODULI_ASIDE]
+    candidates = [LinearHashing(cells, q, k_ary_response(q, nano).other) for q in below + above]
+    return min(
+        candidates,
+        key=lambda candidate: (HashingFamily(candidate).frequency_variance(), candidate.modulus),
+    )
+
+
+@lru_cache(maxsize=64)
+def _moduli(cells: int) -> tuple[int, ...]:
+    """The primes that a tally of so many cells is not too long for."""
+    return tuple(
+        q
+        for q in range(2, min(cells - 1, MAX_MODULUS) + 1)
+        if is_prime(q) and sums_taken(cells, q) <= _MAX_SUMS
+    )

@@ -1,0 +1,60 @@
+"""Rates: probabilities of inclusion in a report, and estimates from counts of inclusion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+from askance_client.errors import InvalidParameter
+
+
+@dataclass(frozen=True, slots=True)
+class InclusionRates:
+    """Probabilities that cell v is in the report of cell x: `own` for v = x, `other` for v != x.
+
+    Utility: share_v = (c_v / n - other) / (own - other) is unbiased, for
+    E[c_v / n] = other + share_v (own - other).
+    """
+
+    own: Fraction
+    other: Fraction
+
+    def frequencies(self, counts: Sequence[int], n: int) -> tuple[Fraction, ...]:
+        """The unbiased shares from how many of n reports contain each cell."""
+        gap = self._gap()
+        return tuple(Fraction(Fraction(count, n) - self.other, gap) for count in counts)
+
+    def variance(self, cells: int) -> Fraction:
+        """n x conditional variance, averaged over cells.
+
+        Each user is own to one cell and other to the remaining ones, so that the average is the
+        same for every truth.
+        """
+        spread = self.own * (1 - self.own) + (cells - 1) * self.other * (1 - self.other)
+        gap = self._gap()
+        return Fraction(spread, cells * gap * gap)
+
+    def _gap(self) -> Fraction:
+        if self.own == self.other:
+            raise InvalidParameter(
+                "a cell is reported equally often by all: shares cannot be estimated"
+            )
+        return self.own - self.other
+
+
+class SignRates(NamedTuple):
+    """Probabilities that a report points to + at a given value.
+
+    By symmetry also P[it points to -], with + and - exchanged for the user.
+
+    Args:
+        hit: the user is at + of that value.
+        miss: the user is at - of it.
+        stray: the user is elsewhere; where that is two chances, the greater one.
+    """
+
+    hit: Fraction
+    miss: Fraction
+    stray: Fraction

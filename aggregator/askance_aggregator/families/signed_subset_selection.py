@@ -1,0 +1,158 @@
+"""Signed subset selection: tally, estimates, and the set size for a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations, product
+
+import numpy as np
+
+from askance_aggregator.families.family import Counts, Reports, check_counts, describes
+from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
+from askance_aggregator.families.rates import SignRates
+from askance_aggregator.families.signed_family import SignedFamily
+from askance_client.accounting import NANO_NATS_PER_NAT, exp_bounds, ratio_within
+from askance_client.errors import InvalidParameter
+from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE
+from askance_client.randomizers.signed_levels import check_values
+from askance_client.randomizers.signed_sets import (
+    certified_ratio,
+    even_coins,
+    opposite_coins,
+)
+from askance_client.randomizers.signed_subset_selection import SignedSubsetSelection
+
+_TALLY_ROWS = 1 << 14  # reports unpacked at a time: bounds memory, changes no count
+_SIZES_ASIDE = 2
+
+
+@describes(SignedSubsetSelection)
+@dataclass(frozen=True, slots=True)
+class SignedSubsetFamily(SignedFamily[SignedSubsetSelection]):
+    """Aggregator's side of signed subset selection: tally and estimates."""
+
+    @property
+    def text(self) -> str:
+        """Name, number of values, and size of the sets."""
+        return f"signed-subset-selection({self.randomizer.values}, {self.randomizer.size})"
+
+    @property
+    def sign_rates(self) -> SignRates:
+        """With even draws; a user elsewhere is a neutral one where that is the greater chance."""
+        own, other = (
+            Fraction(self.randomizer.threshold, COIN_SPACE),
+            Fraction(self.randomizer.opposite, COIN_SPACE),
+        )
+        return SignRates(own, other, max(self._strays))
+
+    @property
+    def least_stray(self) -> Fraction:
+        """The least chance of `sign_rates.stray`: of a user at another value, as a rule."""
+        return min(self._strays)
+
+    def alphabet(self) -> Iterator[bytes]:
+        """All C(d, size) 2^size sets with signs."""
+        for chosen in combinations(range(self.randomizer.values), self.randomizer.size):
+            bits = [1 << (self.randomizer.values - 1 - value) for value in chosen]
+            for signs in product((0, 1), repeat=self.randomizer.size):
+                plus = sum(bit for bit, minus in zip(bits, signs, strict=True) if not minus)
+                yield self.randomizer.bitmap(plus, sum(bits) - plus)
+
+    def tally(self, reports: Reports) -> Counts:
+        """How many reports contain each item: (0, +), (0, -), (1, +), ..."""
+        self.check_reports(reports)
+        items = 2 * self.randomizer.values
+        counts = np.zeros(items, dtype=np.int64)
+        for start in range(0, len(reports), _TALLY_ROWS):
+            bits = np.unpackbits(reports[start : start + _TALLY_ROWS], axis=1)
+            wrong = bits.sum(axis=1, dtype=np.int64) != self.randomizer.size
+            wrong |= bits[:, items:].any(axis=1)
+            wrong |= (bits[:, 0:items:2] & bits[:, 1:items:2]).any(axis=1)
+            if wrong.any():
+                raise InvalidParameter(
+                    f"reports are bitmaps of {self.randomizer.size} "
+                    f"of {self.randomizer.values} signed values, "
+                    f"found {np.count_nonzero(wrong)} others from row {start} on"
+                )
+            counts += bits[:, :items].sum(axis=0, dtype=np.int64)
+        return counts
+
+    def pointing(
+        self, counts: Sequence[int] | Counts, n: int
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The counts of items, by sign."""
+        plain = check_counts(counts, n, 2 * self.randomizer.values, n * self.randomizer.size)
+        return tuple(plain[0::2]), tuple(plain[1::2])
+
+    def value_variance(self) -> Fraction:
+        """n x conditional variance, averaged over values, for a user at one of them."""
+        own, other = (
+            Fraction(self.randomizer.threshold, COIN_SPACE),
+            Fraction(self.randomizer.opposite, COIN_SPACE),
+        )
+        gap = self.sign_gap
+        spread = own + other - gap * gap
+        if self.randomizer.values > 1:
+            spread += (self.randomizer.values - 1) * 2 * self._beside(own + other)
+        return Fraction(spread, self.randomizer.values * gap * gap)
+
+    @property
+    def _strays(self) -> tuple[Fraction, ...]:
+        """P[+ of a value is in] for users elsewhere: neutral ones, and those at another value."""
+        neutral = Fraction(self.randomizer.even, COIN_SPACE)
+        if self.randomizer.values == 1:
+            return (neutral,)
+        own_in = Fraction(self.randomizer.threshold + self.randomizer.opposite, COIN_SPACE)
+        return neutral, self._beside(own_in), self._beside(2 * neutral)
+
+    def _beside(self, own_in: Fraction) -> Fraction:
+        """P[a value that is not the own one is in with +], where the own one is in that often."""
+        return Fraction(self.randomizer.size - own_in, 2 * (self.randomizer.values - 1))
+
+
+@lru_cache(maxsize=256, typed=True)
+def signed_subset_selection(values: int, nano: int) -> SignedSubsetSelection:
+    """The signed subset selection that spends a budget with the least second moment.
+
+    The greatest threshold that fits, bias included, is found for the sizes around
+    2 d / (e^eps - 1); of those the least second moment of a value that the user is not at wins, and
+    the smaller size a tie.
+
+    Args:
+        values: 1..32767.
+        nano: > 0, nano-nats.
+
+    Raises:
+        InvalidParameter: values or nano is out of range, or 64-bit coins cannot express nano.
+    """
+    check_values(values)
+    check_positive(nano)
+    exponential, _ = exp_bounds(min(nano, 64 * NANO_NATS_PER_NAT), COIN_BITS)
+    middle = min((2 * values << COIN_BITS) // max(exponential - COIN_SPACE, 1), values)
+    sizes = range(max(1, middle - _SIZES_ASIDE), min(values, middle + 1 + _SIZES_ASIDE) + 1)
+    best = min((_fitting(values, size, nano) for size in sizes), key=_second_moment)
+    last = opposite_coins(values, best.size, best.threshold + 1) == 0
+    check_expressible(best.loss, nano, last)
+    return best
+
+
+def _second_moment(candidate: SignedSubsetSelection) -> tuple[Fraction, int]:
+    rates = SignedSubsetFamily(candidate).sign_rates
+    return Fraction(2 * rates.stray, (rates.hit - rates.miss) ** 2), candidate.size
+
+
+def _fitting(values: int, size: int, nano: int) -> SignedSubsetSelection:
+    def fits(threshold: int) -> bool:
+        numerator, denominator = certified_ratio(values, size, threshold)
+        return denominator > 0 and ratio_within(numerator, denominator, nano)
+
+    even = even_coins(values, size)
+    threshold = greatest(even + 1, COIN_SPACE - 1, fits)
+    if threshold is not None:
+        return SignedSubsetSelection(values, size, threshold)
+    raise InvalidParameter(
+        f"no signed set of {size} in {values} values is as even as {nano} nano-nats ask"
+    )

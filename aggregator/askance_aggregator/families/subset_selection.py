@@ -1,0 +1,137 @@
+"""Subset selection: tally, estimates, and the set size for a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+
+from askance_aggregator.families.family import Counts, Family, Reports, check_counts, describes
+from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
+from askance_aggregator.families.rates import InclusionRates, SignRates
+from askance_client.accounting import NANO_NATS_PER_NAT, exp_bounds, ratio_within
+from askance_client.errors import InvalidParameter
+from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE
+from askance_client.randomizers.k_ary import check_cells
+from askance_client.randomizers.subset_selection import MAX_MEMBERS, SubsetSelection
+
+_TALLY_ROWS = 1 << 14  # reports unpacked at a time: bounds memory, changes no count
+_SIZES_ASIDE = 2  # the best size is next to cells / (e^eps + 1); more are tried, to be sure
+
+
+@describes(SubsetSelection)
+@dataclass(frozen=True, slots=True)
+class SubsetFamily(Family[SubsetSelection]):
+    """Aggregator's side of subset selection: tally and estimates."""
+
+    @property
+    def text(self) -> str:
+        """Name, number of cells, and size of the sets."""
+        return f"subset-selection({self.randomizer.cells}, {self.randomizer.size})"
+
+    def inclusion(self, level: int) -> InclusionRates:
+        """Rates of every cell."""
+        return self.rates
+
+    def pair_rates(self) -> SignRates:
+        """Rates of a pair of cells."""
+        own, size, rest = self.rates.own, self.randomizer.size, self.randomizer.cells - 1
+        with_own = Fraction(size - 1, rest)  # another given cell is in, if the own one is
+        without = Fraction(size, rest)  # the same, if it is not
+        stray = own * with_own * (1 - Fraction(size - 2, rest - 1)) + (1 - own) * without * (
+            1 - Fraction(size - 1, rest - 1)
+        )
+        return SignRates(own * (1 - with_own), (1 - own) * without, stray)
+
+    @property
+    def rates(self) -> InclusionRates:
+        """How often the own cell and any other cell are in the report, with uniform draws."""
+        own = Fraction(self.randomizer.threshold, COIN_SPACE)
+        return InclusionRates(own, Fraction(self.randomizer.size - own, self.randomizer.cells - 1))
+
+    def alphabet(self) -> Iterator[bytes]:
+        """All C(cells, size) sets."""
+        for chosen in combinations(range(self.randomizer.cells), self.randomizer.size):
+            yield self.randomizer.bitmap(
+                sum(1 << (self.randomizer.cells - 1 - cell) for cell in chosen)
+            )
+
+    def tally(self, reports: Reports) -> Counts:
+        """How many reports contain each cell."""
+        self.check_reports(reports)
+        counts = np.zeros(self.randomizer.cells, dtype=np.int64)
+        for start in range(0, len(reports), _TALLY_ROWS):
+            bits = np.unpackbits(reports[start : start + _TALLY_ROWS], axis=1)
+            wrong = bits.sum(axis=1, dtype=np.int64) != self.randomizer.size
+            wrong |= bits[:, self.randomizer.cells :].any(axis=1)
+            if wrong.any():
+                raise InvalidParameter(
+                    f"reports are bitmaps of {self.randomizer.size} "
+                    f"of {self.randomizer.cells} cells, "
+                    f"found {np.count_nonzero(wrong)} others from row {start} on"
+                )
+            counts += bits[:, : self.randomizer.cells].sum(axis=0, dtype=np.int64)
+        return counts
+
+    def frequencies(self, counts: Sequence[int] | Counts, n: int) -> tuple[Fraction, ...]:
+        """(c_v / n - q) / (p - q), with p and q the rates of own and other cells."""
+        return self.rates.frequencies(
+            check_counts(counts, n, self.randomizer.cells, n * self.randomizer.size), n
+        )
+
+    def frequency_variance(self) -> Fraction:
+        """n x conditional variance averaged over cells; the same for every truth."""
+        return self.rates.variance(self.randomizer.cells)
+
+
+def subset_selection(cells: int, nano: int) -> SubsetSelection:
+    """The subset selection that spends a budget with the least variance.
+
+    The greatest threshold that fits, bias included, is found for the sizes around
+    cells / (e^eps + 1), as far as a set may be that large; of those the least conditional variance
+    wins, and the smaller size a tie.
+
+    Args:
+        cells: 2..65535.
+        nano: > 0, nano-nats.
+
+    Raises:
+        InvalidParameter: cells or nano is out of range, or 64-bit coins cannot express nano.
+    """
+    check_cells(cells)
+    check_positive(nano)
+    middle = _size_of_least_variance(cells, nano)
+    most = min(cells - 1, MAX_MEMBERS)
+    first = min(max(1, middle - _SIZES_ASIDE), most)
+    sizes = range(first, min(most, middle + 1 + _SIZES_ASIDE) + 1)
+    best = min(
+        (_fitting(cells, size, nano) for size in sizes),
+        key=lambda candidate: (SubsetFamily(candidate).frequency_variance(), candidate.size),
+    )
+    check_expressible(best.loss, nano, best.threshold == COIN_SPACE - 1)
+    return best
+
+
+def _size_of_least_variance(cells: int, nano: int) -> int:
+    """About floor(cells / (e^eps + 1)), which lies in 0..cells // 2 and is 0 from 64 nats on."""
+    exponential, _ = exp_bounds(min(nano, 64 * NANO_NATS_PER_NAT), COIN_BITS)
+    return (cells << COIN_BITS) // (exponential + COIN_SPACE)
+
+
+def _fitting(cells: int, size: int, nano: int) -> SubsetSelection:
+    def fits(threshold: int) -> bool:
+        inside = threshold * (cells - size) * COIN_SPACE
+        bias = size * (2 * cells - size - 1)
+        return ratio_within(inside, (COIN_SPACE - threshold) * size * (COIN_SPACE - bias), nano)
+
+    threshold = greatest(1, COIN_SPACE - 1, fits)
+    if threshold is not None:
+        candidate = SubsetSelection(cells, size, threshold)
+        if candidate.loss.fits(nano):
+            return candidate
+    raise InvalidParameter(
+        f"no subset selection of {size} in {cells} cells is as even as {nano} nano-nats ask"
+    )

@@ -1,0 +1,129 @@
+"""Points in a box of numbers: where clusters are looked for, and how a question names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import add
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance_aggregator.learners.encodings import SCALE_BITS, Number, numbers
+from askance_aggregator.learners.rows import Rows, encoded, some_fields
+from askance_client.errors import InvalidParameter
+from askance_client.queries import Expression, Integer, Real, Schema, round_to
+
+MAX_CENTRES = 64
+MAX_NUMBERS = 16
+_PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53)
+
+Points = NDArray[np.float64]
+"""Points of the box [-1, 1]^d, shape (k, d), on the grid of scaled numbers."""
+
+
+def number_schema(learner: str, schema: Schema, columns: Sequence[str] | None) -> Schema:
+    """The schema of the numbers to be clustered by: these columns, or all Integer and Real fields.
+
+    Raises:
+        InvalidParameter: there is none, one is no number, or there are more than 16.
+    """
+    fits = [name for name, kind in schema.fields.items() if isinstance(kind, Integer | Real)]
+    names = fits if columns is None else list(columns)
+    for name in names:
+        if name not in fits:
+            known = ", ".join(fits[:20]) or "none"
+            raise InvalidParameter(f"{learner}: expected numbers among {known}, found {name!r:.80}")
+    if not 1 <= len(names) <= MAX_NUMBERS:
+        raise InvalidParameter(
+            f"{learner}: expected 1 to {MAX_NUMBERS} columns of numbers, found {len(names)}"
+        )
+    return some_fields(schema, names)
+
+
+def clusters_schema(d: int) -> Schema:
+    """Numbers x0 .. x(d-1) in [-1, 1].
+
+    Raises:
+        InvalidParameter: d is not in 1..16.
+    """
+    if not 1 <= d <= MAX_NUMBERS:
+        raise InvalidParameter(f"d expects a number in 1..{MAX_NUMBERS}, found {d}")
+    return Schema.of("clusters", 1, {f"x{place}": Real(-1, 1) for place in range(d)})
+
+
+def scaled(schema: Schema) -> tuple[Number, ...]:
+    """Every field as one number in [-1, 1], by the schema's bounds."""
+    return tuple(number for name in schema.fields for number in numbers(schema, name))
+
+
+def scaled_rows(schema: Schema, rows: Rows) -> NDArray[np.float64]:
+    """Rows as points of the box, shape (n, d); a number that is missing is 0, the middle."""
+    columns = encoded(schema, rows)
+    return np.stack([number.of(columns) for number in scaled(schema)], axis=1)
+
+
+def squared_length(parts: Sequence[Number]) -> Expression:
+    """|x|^2 of a record, on the grid of scaled numbers."""
+    squares = [part.expression * part.expression for part in parts]
+    return round_to(balanced(add, squares), SCALE_BITS)
+
+
+def balanced(
+    combine: Callable[[Expression, Expression], Expression], parts: Sequence[Expression]
+) -> Expression:
+    """Many expressions combined two by two: a balanced tree, for a device allows no deep one."""
+    if len(parts) == 1:
+        return parts[0]
+    middle = (len(parts) + 1) // 2
+    return combine(balanced(combine, parts[:middle]), balanced(combine, parts[middle:]))
+
+
+def on_grid(points: NDArray[np.float64]) -> Points:
+    """The nearest points of the box that lie on its grid."""
+    bounded = np.clip(points, -1, 1)
+    return np.asarray(np.ldexp(np.rint(np.ldexp(bounded, SCALE_BITS)), -SCALE_BITS))
+
+
+def spread_points(k: int, d: int) -> Points:
+    """k points spread evenly over the box: nothing is known of where people are.
+
+    Source: Halton 1960, the first k points, without the very first (a corner).
+    """
+    unit = [[_reversed(place, prime) for prime in _PRIMES[:d]] for place in range(1, k + 1)]
+    return on_grid(2 * np.array(unit) - 1)
+
+
+def check_count(learner: str, k: int, most: int = MAX_CENTRES) -> int:
+    """Check the number of clusters.
+
+    Raises:
+        InvalidParameter: it is not in 1 .. `most`.
+    """
+    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= most:
+        raise InvalidParameter(f"{learner}: k expects a whole number in 1..{most}, found another")
+    return k
+
+
+def in_units(schema: Schema, points: Sequence[Sequence[float]]) -> list[dict[str, float]]:
+    """Points as the fields have them."""
+    parts = scaled(schema)
+    return [
+        {part.name: float(part.in_units(value)) for part, value in zip(parts, point, strict=True)}
+        for point in points
+    ]
+
+
+def shown(point: dict[str, Any]) -> str:
+    """A point for people."""
+    return ", ".join(f"{name} {value:.4g}" for name, value in point.items())
+
+
+def _reversed(place: int, base: int) -> float:
+    """The digits of a number in a base, mirrored at the point."""
+    value, part = 0.0, 1.0 / base
+    while place:
+        value += part * (place % base)
+        place //= base
+        part /= base
+    return value

@@ -1,0 +1,119 @@
+"""Monotone conjunctions over d bits: the textbook SQ learner, and a non-adaptive one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.learner import non_adaptive
+from askance_aggregator.learners.learning import Answers, Batch, Question
+from askance_aggregator.numbers import Rational, rational
+from askance_client.errors import InvalidParameter
+from askance_client.queries import Bits, Label, Schema, predicate
+
+
+@hypothesis_of("conjunctions")
+@dataclass(frozen=True, slots=True)
+class Conjunction:
+    """The conjunction of some of d variables; of none, it is always true.
+
+    Args:
+        d: the number of variables.
+        variables: the indices of those in it, ascending.
+    """
+
+    d: int
+    variables: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if sorted(set(self.variables)) != list(self.variables) or not all(
+            0 <= variable < self.d for variable in self.variables
+        ):
+            raise InvalidParameter(
+                f"Conjunction expects ascending variables in 0..{self.d - 1}, found others"
+            )
+
+    def predict(self, columns: Mapping[str, ArrayLike]) -> NDArray[np.int64]:
+        """The labels 0 and 1 of rows.
+
+        Args:
+            columns: "x" of shape (n, d) with 0/1.
+
+        Returns:
+            Shape (n,).
+        """
+        x = np.asarray(columns["x"], dtype=np.int64).reshape(-1, self.d)
+        return np.asarray(x[:, list(self.variables)].all(axis=1), dtype=np.int64)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return {"variables": [0, 3], "d": 8}."""
+        return {"variables": list(self.variables), "d": self.d}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Conjunction:
+        """The conjunction that `to_json` wrote.
+
+        Raises:
+            InvalidParameter: the data is not of that form.
+        """
+        document = Document("conjunction", data)
+        return cls(document.whole("d"), document.wholes("variables"))
+
+    def __str__(self) -> str:
+        return " and ".join(f"x[{variable}]" for variable in self.variables) or "always"
+
+
+def conjunctions_schema(d: int) -> Schema:
+    """The records x with their label y."""
+    return Schema("conjunctions", 1, x=Bits(d), y=Label([0, 1]))
+
+
+@non_adaptive("conjunctions", version=1)
+def conjunctions(
+    schema: Schema, accuracy: Rational = "1/10"
+) -> tuple[Batch, Callable[[Answers], Conjunction]]:
+    """Keeps every variable that positive examples seldom have at 0.
+
+    Utility: error at most `accuracy` under any distribution, if every answer is within its
+    tolerance. The d questions phi_i = [x_i = 0, y = 1] have tau = accuracy/(2d); x_i is kept iff
+    the answer is at most that: a variable of the target has E[phi_i] = 0 and is kept, and one that
+    is kept has E[phi_i] < accuracy/d, so that all of them together err on less than `accuracy`.
+
+    Args:
+        schema: with x=Bits(d) and y=Label([0, 1]).
+        accuracy: the allowed error, in (0, 1).
+
+    Raises:
+        InvalidParameter: accuracy or the schema is not of that form.
+
+    Source: notes, Theorem 5.
+    """
+    allowed = rational(accuracy, "accuracy")
+    if not 0 < allowed < 1:
+        raise InvalidParameter("accuracy expects an error in (0, 1), found another number")
+    d = _width(schema)
+    tau = allowed / (2 * d)
+    positive = schema["y"] == "1"
+    batch = Batch(Question(predicate(~schema["x"][i] & positive), tau=tau) for i in range(d))
+
+    threshold = float(tau)  # rounded as answers are: an answer of exactly tau is not above it
+
+    def conclude(answers: Answers) -> Conjunction:
+        kept = (i for i, answer in enumerate(answers) if answer.value <= threshold)
+        return Conjunction(d, tuple(kept))
+
+    return batch, conclude
+
+
+def _width(schema: Schema) -> int:
+    bits, label = schema.fields.get("x"), schema.fields.get("y")
+    if isinstance(bits, Bits) and isinstance(label, Label) and set(label.labels) == {"0", "1"}:
+        return bits.width
+    raise InvalidParameter(
+        "conjunctions expects the fields x=Bits(d) and y=Label([0, 1]), found others"
+    )

@@ -1,0 +1,100 @@
+"""The share of users in each cell of a category: a histogram."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.learner import non_adaptive
+from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
+from askance_aggregator.learners.shares import nearest_distribution
+from askance_aggregator.numbers import Rational, rational
+from askance_client.errors import InvalidQuery
+from askance_client.queries import Expression, Query, QueryKind, as_query
+
+_ESTIMATE = ("estimate", "low", "high")
+
+
+@hypothesis_of("frequency")
+@dataclass(frozen=True, slots=True)
+class FrequencyEstimate:
+    """The raw, unbiased share of each cell, with intervals that hold together.
+
+    Raw shares may be negative and need not sum to 1; `projected` has a distribution.
+
+    Args:
+        cells: their names.
+        answer: one value a cell.
+    """
+
+    cells: tuple[str, ...]
+    answer: Answer
+
+    def projected(self) -> tuple[float, ...]:
+        """The distribution that is nearest to the raw shares: not negative, of sum 1.
+
+        Utility: by Euclidean distance over all cells never farther from the truth than the raw
+        shares, and much nearer where users are few: over 1,024 cells at epsilon 1 with 10^4 users
+        about a twentieth of the squared error. It is biased (no share is left negative, and all
+        others pay for that alike), so it has no intervals: `answer` has those.
+
+        Returns:
+            One share a cell, in the order of `cells`.
+        """
+        return tuple(nearest_distribution(self.answer.values).tolist())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return {CELL: {"estimate": ..., "low": ..., "high": ..., "projected": ...}}."""
+        answer = self.answer
+        rows = zip(answer.values, answer.lows, answer.highs, self.projected(), strict=True)
+        keys = (*_ESTIMATE, "projected")
+        return {
+            cell: dict(zip(keys, row, strict=True))
+            for cell, row in zip(self.cells, rows, strict=True)
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> FrequencyEstimate:
+        """The estimates that `to_json` wrote.
+
+        Raises:
+            InvalidParameter: the data is not of that form.
+        """
+        document = Document("frequency", data)
+        parts = [document.part(cell) for cell in document.data]
+        columns = (tuple(part.number(key) for part in parts) for key in _ESTIMATE)
+        return cls(tuple(document.data), Answer(*columns))
+
+    def __str__(self) -> str:
+        rows = zip(self.cells, self.answer.values, self.answer.lows, self.answer.highs, strict=True)
+        return "\n".join(
+            f"{cell}: {value:.4g} ({low:.4g} .. {high:.4g})" for cell, value, low, high in rows
+        )
+
+
+@non_adaptive("frequency", version=1)
+def frequency(
+    query: Query | Expression, tau: Rational | None = None
+) -> tuple[Batch, Callable[[Answers], FrequencyEstimate]]:
+    """Ask one categorical question of all users.
+
+    Utility: unbiased for every cell; the interval of each holds jointly with all others.
+
+    Args:
+        query: a category: a field, `bucketize`, `first`, or a query made of one.
+        tau: how exactly each share is wanted; None: as exactly as the population allows.
+
+    Raises:
+        InvalidQuery: it is not a category.
+    """
+    asked = as_query(query)
+    if asked.kind is not QueryKind.CATEGORY:
+        raise InvalidQuery(f"frequency expects a category, found a {asked.kind.name} query")
+    question = Question(asked, None if tau is None else rational(tau, "tau"))
+
+    def conclude(answers: Answers) -> FrequencyEstimate:
+        return FrequencyEstimate(tuple(asked.cell_names), answers[0])
+
+    return Batch([question]), conclude

@@ -1,0 +1,209 @@
+"""The most frequent values of a large domain, prefix by prefix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
+from typing import Any
+
+from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.learner import Adaptive, adaptive
+from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
+from askance_aggregator.learners.prefixes import MAX_PREFIXES, Domain, Value
+from askance_aggregator.numbers import Rational, rational
+from askance_client.errors import InvalidParameter
+from askance_client.queries import Schema
+
+MAX_CELLS = 65534  # and one for all others: as many as a randomizer can tell apart
+
+
+@dataclass(frozen=True, slots=True)
+class HeavyHitter:
+    """A frequent value.
+
+    Args:
+        value: text of 0 and 1, a whole number or a label (see `prefixes`).
+        estimate: its raw share, from the last round's users alone.
+        low: of the interval that holds jointly with all others.
+        high: likewise.
+    """
+
+    value: Value
+    estimate: float
+    low: float
+    high: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return {"value": "0110", "estimate": 0.2, "low": 0.15, "high": 0.25}."""
+        return {
+            "value": self.value,
+            "estimate": self.estimate,
+            "low": self.low,
+            "high": self.high,
+        }
+
+    @classmethod
+    def read(cls, part: Document) -> HeavyHitter:
+        """The value that `to_json` wrote.
+
+        Raises:
+            InvalidParameter: the part is not of that form.
+        """
+        whole = isinstance(part.data.get("value"), int)
+        value: Value = part.whole("value") if whole else part.text("value")
+        return cls(value, part.number("estimate"), part.number("low"), part.number("high"))
+
+
+@hypothesis_of("heavy-hitters")
+@dataclass(frozen=True, slots=True)
+class HeavyHitters:
+    """The values that were found frequent, the most frequent first."""
+
+    column: str
+    threshold: Fraction
+    found: tuple[HeavyHitter, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return {"summary": ..., "column": "word", "threshold": "1/10", "found": [...]}."""
+        return {
+            "summary": str(self),
+            "column": self.column,
+            "threshold": str(self.threshold),
+            "found": [item.to_json() for item in self.found],
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> HeavyHitters:
+        """The values that `to_json` wrote.
+
+        Raises:
+            InvalidParameter: the data is not of that form.
+        """
+        document = Document("heavy-hitters", data)
+        threshold = rational(document.text("threshold"), "threshold")
+        found = tuple(HeavyHitter.read(part) for part in document.parts("found"))
+        return cls(document.text("column"), threshold, found)
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{item.value}: {item.estimate:.3g}" for item in self.found)
+        return f"{self.column} at {self.threshold} or more: {told or 'none'}"
+
+
+def heavy_hitters(
+    schema: Schema,
+    column: str,
+    threshold: Rational = "1/10",
+    bits: int = 4,
+    tau: Rational = "1/20",
+) -> Adaptive[HeavyHitters]:
+    """The values that many have, among more values than could be asked about one by one.
+
+    A value is a string of bits (`prefixes`). Each round asks one categorical question of fresh
+    users: which of the prefixes that are left does your value begin with, and how does it go on
+    for `bits` bits (the first round: for as many more as make its cells no more than the later
+    ones'); else "other". Prefixes of an estimated share below the threshold are dropped.
+
+    Utility: if every answer is within tau, every value with a share of at least threshold + tau
+    is found and none with one of threshold - tau or less: a prefix has at least the share of each
+    value that begins with it. Fewer than 1/(threshold - tau) = m prefixes are left at any time, so
+    a question has at most m 2^bits + 1 cells; about (width - log2 m) / bits rounds. Found shares
+    have joint intervals. (To keep what has its whole interval above the threshold would find none
+    wrongly and promise less of what is found.) Users: of the order
+    rounds log(m 2^bits rounds) / (epsilon tau)^2, about 135,000 for 16 bits at the defaults
+    and epsilon 1.
+
+    Args:
+        schema: of the records.
+        column: bits (256 at most; texts of 32 bytes), a whole number or a category.
+        threshold: the share in (0, 1) from which on a value counts as frequent.
+        bits: by how many a prefix is extended in a round.
+        tau: of every share; below the threshold by 1/256 at least.
+
+    Raises:
+        InvalidParameter: no such field, a parameter out of range, or too many cells.
+
+    Source: prefix trees over statistical queries: the interactive local model of KLNRS08 section 5.
+    """
+    share, off = rational(threshold, "threshold"), rational(tau, "tau")
+    made = _heavy_hitters(schema, column, share, bits, off)
+    return replace(made, rehearsal=_Rehearsal(_most(share, off)))
+
+
+@adaptive("heavy-hitters", version=1)
+def _heavy_hitters(
+    schema: Schema, column: str, threshold: Fraction, bits: int, tau: Fraction
+) -> Learning[HeavyHitters]:
+    domain, most = Domain(schema, column), _most(threshold, tau)
+    if isinstance(bits, bool) or not 1 <= bits <= (MAX_CELLS // most).bit_length() - 1:
+        raise InvalidParameter(
+            f"bits expects a whole number from 1 on that makes at most {MAX_CELLS} cells of {most}"
+            f" prefixes, found {bits}"
+        )
+    domain.extensions([0], 0, 1)  # refused here, if it cannot be asked about
+    return _search(domain, threshold, tau, _lengths(domain.width, bits, most), most)
+
+
+def _search(
+    domain: Domain, threshold: Fraction, tau: Fraction, lengths: Sequence[int], most: int
+) -> Learning[HeavyHitters]:
+    """Every value that is frequent enough begins with one of the prefixes."""
+    prefixes, length = [0], 0
+    for until in lengths:
+        query = domain.extensions(prefixes, length, until)
+        (answer,) = yield Batch([Question(query, tau=tau)])
+        ways = until - length
+        extended = [prefix << ways | way for prefix in prefixes for way in range(1 << ways)]
+        told = enumerate(extended[: query.high], start=1)  # cell 0 is all others
+        held = (cell for cell, prefix in told if domain.holds(prefix, until))
+        kept = _frequent(answer, held, threshold, most)
+        prefixes, length = [extended[cell - 1] for cell in kept], until
+        if not prefixes:
+            break
+    found = [
+        HeavyHitter(domain.value(bits), answer.values[cell], answer.lows[cell], answer.highs[cell])
+        for bits, cell in zip(prefixes, kept, strict=True)
+    ]
+    found.sort(key=lambda item: -item.estimate)
+    return HeavyHitters(domain.column, threshold, tuple(found))
+
+
+def _frequent(answer: Answer, cells: Iterable[int], threshold: Fraction, most: int) -> list[int]:
+    """The cells to go on with; of more than `most`, if answers are off by tau, the greatest."""
+    enough = [cell for cell in cells if answer.values[cell] >= threshold]
+    enough.sort(key=lambda cell: -answer.values[cell])
+    return sorted(enough[:most])
+
+
+@dataclass(frozen=True, slots=True)
+class _Rehearsal:
+    """Answers of a rehearsal: as many prefixes are kept in each round as possible."""
+
+    most: int
+
+    def __call__(self, batch: Batch) -> Answers:
+        answers = []
+        for question in batch.questions:
+            kept = min(self.most, question.values - 1)
+            values = (0.0, *(1.0,) * kept, *(0.0,) * (question.values - 1 - kept))
+            answers.append(Answer(values, values, values))
+        return tuple(answers)
+
+
+def _most(threshold: Fraction, tau: Fraction) -> int:
+    """Bound the number of prefixes with a share of more than threshold - tau."""
+    if not 0 < threshold < 1:
+        raise InvalidParameter("threshold expects a share in (0, 1), found another number")
+    if not 0 < tau < threshold or (least := threshold - tau) * MAX_PREFIXES < 1:
+        raise InvalidParameter(
+            f"tau expects a positive number, below the threshold by 1/{MAX_PREFIXES} at least,"
+            " found another"
+        )
+    return ceil(1 / least) - 1
+
+
+def _lengths(width: int, bits: int, most: int) -> tuple[int, ...]:
+    """Choose the prefix lengths of the rounds; the first has as many cells as the others."""
+    start = min(width, bits + most.bit_length() - 1)
+    return (start, *range(start + bits, width, bits), *([width] if start < width else []))

@@ -1,0 +1,256 @@
+"""Learners as values: a name, parameters as canonical text, and the way to run them.
+
+Two kinds, distinguished by type. `Adaptive` holds a generator: a later batch may depend on earlier
+answers. `NonAdaptive` holds *one* batch and a function from its answers to the hypothesis: it has
+no way to see an answer before everything has been asked (KLNRS08's "non-interactive").
+
+The text of the parameters is part of what an analyst signs, so a learner can be built again from
+its name, its version and that text, and replayed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from functools import wraps
+from hashlib import sha256
+from typing import Generic, ParamSpec, TypeVar
+
+from askance_aggregator.learners.learning import Answers, Batch, Learning
+from askance_aggregator.numbers import rational
+from askance_client.errors import InvalidParameter
+from askance_client.queries import Expression, Query, Schema, as_query
+
+P = ParamSpec("P")
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+Rehearsal = Callable[[Batch], Answers]
+"""Answers to plan with, where zeros would not lead a learner through its usual rounds."""
+
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}", re.ASCII)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Learner(ABC, Generic[T_co]):
+    """A procedure that asks questions and concludes a hypothesis.
+
+    Args:
+        name: its name in the registry; lower case, digits and dashes.
+        version: changes when what it asks changes.
+        parameters: canonical text by name, sorted by name.
+        schema: what the records look like, where the learner was given one.
+        rehearsal: answers for the planner's dry run; None: the neutral ones. The dry run must be
+            the longest one: a run that asks for more values than it ends as `PlanExceeded`.
+        argument_fields: fields that the expressions among its arguments use.
+    """
+
+    name: str
+    version: int
+    parameters: dict[str, str]
+    schema: Schema | None = None
+    rehearsal: Rehearsal | None = None
+    argument_fields: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise InvalidParameter(
+                "a learner's name expects lower-case letters, digits and dashes, found another"
+            )
+        if self.version < 1:
+            raise InvalidParameter(f"a learner's version expects 1 or more, found {self.version}")
+        object.__setattr__(self, "parameters", dict(sorted(self.parameters.items())))
+
+    @abstractmethod
+    def run(self) -> Learning[T_co]:
+        """A fresh run: the same answers always lead to the same batches and hypothesis."""
+
+    @property
+    @abstractmethod
+    def fields_named(self) -> frozenset[str]:
+        """Return the fields that a run may use beside those of its rehearsal."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Adaptive(Learner[T_co]):
+    """A learner whose later questions may depend on earlier answers.
+
+    Args:
+        factory: makes the generator of one run.
+    """
+
+    factory: Callable[[], Learning[T_co]]
+
+    def run(self) -> Learning[T_co]:
+        """A fresh generator."""
+        return self.factory()
+
+    @property
+    def fields_named(self) -> frozenset[str]:
+        """Return the fields that its arguments name, by an expression or by text."""
+        texts = {part for text in self.parameters.values() for part in text.split(",")}
+        known = frozenset() if self.schema is None else frozenset(self.schema.fields)
+        return self.argument_fields | (texts & known)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NonAdaptive(Learner[T_co]):
+    """Learner that asks everything before it receives an answer.
+
+    Args:
+        batch: all that it asks.
+        conclude: from the answers to the hypothesis; it asks no more.
+    """
+
+    batch: Batch
+    conclude: Callable[[Answers], T_co]
+
+    def run(self) -> Learning[T_co]:
+        """A generator that yields exactly once."""
+        answers = yield self.batch
+        return self.conclude(answers)
+
+    @property
+    def fields_named(self) -> frozenset[str]:
+        """Return no field: all that it asks is its one batch."""
+        return frozenset()
+
+
+def adaptive(
+    name: str, version: int = 1, rehearsal: Rehearsal | None = None
+) -> Callable[[Callable[P, Learning[T]]], Callable[P, Adaptive[T]]]:
+    """Make a learner of a generator function; its arguments become the parameters.
+
+    Args:
+        name: the learner's name in the registry.
+        version: changes when the questions change.
+        rehearsal: answers to plan with, called with each batch; None: neutral ones (zeros). The
+            rehearsed run must be the longest that any answers lead to: beta is divided over the
+            values that it asks for. A run that asks for more is stopped with `PlanExceeded`, after
+            users were charged.
+
+    The function may also check its arguments and return a generator: it is called once, and the
+    generator closed, when the learner is made, so that a bad argument is refused there and not in
+    the middle of a study.
+    """
+
+    def decorate(function: Callable[P, Learning[T]]) -> Callable[P, Adaptive[T]]:
+        @wraps(function)
+        def make(*args: P.args, **kwargs: P.kwargs) -> Adaptive[T]:
+            run = function(*args, **kwargs)
+            if not isinstance(run, Generator):
+                raise InvalidParameter(
+                    f"{name} expects a generator function (with a yield), found one that returns"
+                    f" {type(run).__name__}"
+                )
+            run.close()
+            schema, parameters, fields = _recorded(function, *args, **kwargs)
+            return Adaptive(
+                name=name,
+                version=version,
+                parameters=parameters,
+                schema=schema,
+                argument_fields=fields,
+                rehearsal=rehearsal,
+                factory=lambda: function(*args, **kwargs),
+            )
+
+        return make
+
+    return decorate
+
+
+def non_adaptive(
+    name: str, version: int = 1
+) -> Callable[[Callable[P, tuple[Batch, Callable[[Answers], T]]]], Callable[P, NonAdaptive[T]]]:
+    """Make a learner of a function that returns the one batch and how to conclude from it."""
+
+    def decorate(
+        function: Callable[P, tuple[Batch, Callable[[Answers], T]]],
+    ) -> Callable[P, NonAdaptive[T]]:
+        @wraps(function)
+        def make(*args: P.args, **kwargs: P.kwargs) -> NonAdaptive[T]:
+            made = function(*args, **kwargs)
+            if not (
+                isinstance(made, tuple)
+                and len(made) == 2
+                and isinstance(made[0], Batch)
+                and callable(made[1])
+            ):
+                raise InvalidParameter(
+                    f"{name} expects a batch and what concludes from its answers, found"
+                    f" {type(made).__name__}"
+                )
+            batch, conclude = made
+            schema, parameters, fields = _recorded(function, *args, **kwargs)
+            return NonAdaptive(
+                name=name,
+                version=version,
+                parameters=parameters,
+                schema=schema,
+                argument_fields=fields,
+                batch=batch,
+                conclude=conclude,
+            )
+
+        return make
+
+    return decorate
+
+
+def canonical_text(value: object) -> str:
+    """A parameter as text; equal numbers have equal texts (.5, "1/2" as a Fraction, Decimal).
+
+    Raises:
+        InvalidParameter: a value of this type has no canonical text.
+    """
+    if isinstance(value, Expression | Query):
+        return "query:" + sha256(as_query(value).canonical).hexdigest()
+    if isinstance(value, Enum):
+        return canonical_text(value.value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | Fraction | float | Decimal):
+        return str(rational(value, "a parameter"))
+    if isinstance(value, tuple | list):
+        return ",".join(canonical_text(item) for item in value)
+    raise InvalidParameter(
+        "a learner's parameter expects a number, a text, a query or a list of them, "
+        f"found {type(value).__name__}"
+    )
+
+
+def _recorded(
+    function: Callable[P, object], *args: P.args, **kwargs: P.kwargs
+) -> tuple[Schema | None, dict[str, str], frozenset[str]]:
+    """Return the schema among the arguments, all others as text (one that is None is left out), and
+    the fields that their expressions use."""
+    bound = inspect.signature(function).bind(*args, **kwargs)
+    bound.apply_defaults()
+    schema: Schema | None = None
+    parameters: dict[str, str] = {}
+    fields: frozenset[str] = frozenset()
+    for name, value in bound.arguments.items():
+        if isinstance(value, Schema):
+            schema = value
+        elif value is not None:
+            parameters[name] = canonical_text(value)
+            fields |= _fields_used(value)
+    return schema, parameters, fields
+
+
+def _fields_used(value: object) -> frozenset[str]:
+    """Return the fields that an argument's expressions use; text and numbers use none."""
+    if isinstance(value, Expression | Query):
+        return as_query(value).fields_used
+    if isinstance(value, tuple | list):
+        return frozenset().union(*(_fields_used(item) for item in value))
+    return frozenset()

@@ -1,0 +1,246 @@
+"""Exchange of a learner: questions, batches, answers.
+
+A learner is a generator without I/O: ``answers = yield Batch(...)`` is a round, ``return`` is the
+hypothesis and ``yield from`` composes. It cannot tell which oracle answers it: a distribution, a
+sample, or a fleet of devices.
+
+**Tolerances are open.** A question with tolerance tau is answered within *less than* tau of the
+expectation. The planner bounds P[error >= tau], so a gap of exactly tau between two concepts is
+told apart (KLNRS08 section 5 asks for tau < 1/(4d): here that is tau = 1/(4d)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import TypeAlias, TypeVar
+
+from askance_aggregator.learners.aims import Aim, PopulationMean
+from askance_aggregator.numbers import Rational, rational
+from askance_client.errors import InvalidParameter, InvalidQuery, LocalProtocolError
+from askance_client.queries import Query, QueryKind
+
+OPEN_PART = Fraction(1, 20)
+
+
+class Allocation(StrEnum):
+    """Division of users over the questions of a batch."""
+
+    FRESH = "fresh"  # a fresh group of users a question; each answers one, at its full epsilon
+    SPLIT = "split"  # every user answers every question, at epsilon / number of questions
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Question:
+    """A statistical query and how exactly it has to be answered.
+
+    Args:
+        query: what each user is asked; the answer is an expectation over users.
+        tau: the answer, each of its values, must be off by less than this, in real units of the
+            answer; None: as exact as the population allows.
+            Both numbers may be given as text or float, and are kept exactly.
+        cell_mass: a promise, known from the concept class and not from data, that no cell (for
+            SIGNED: no signed pair; for a predicate: "yes") holds more than this share of users.
+            It is used for planning only; intervals do not rely on it.
+        aim: what the answer is for: which mean it estimates, and its interval is about. Of a number
+            (REAL) there is a choice; None: the population's.
+
+    Raises:
+        InvalidParameter: tau is not positive, or cell_mass is not in (0, 1].
+        InvalidQuery: another aim than the population's, for what is no number.
+    """
+
+    query: Query
+    tau: Fraction | None
+    cell_mass: Fraction | None
+    aim: Aim
+
+    def __init__(
+        self,
+        query: Query,
+        tau: Rational | None = None,
+        cell_mass: Rational | None = None,
+        aim: Aim | None = None,
+    ) -> None:
+        if not isinstance(query, Query):
+            raise InvalidQuery(f"Question expects a Query, found {type(query).__name__}")
+        tolerance = None if tau is None else rational(tau, "tau")
+        if tolerance is not None and tolerance <= 0:
+            raise InvalidParameter("tau expects a positive number, found one that is not")
+        mass = None if cell_mass is None else rational(cell_mass, "cell_mass")
+        if mass is not None and not 0 < mass <= 1:
+            raise InvalidParameter("cell_mass expects a share in (0, 1], found another number")
+        if aim not in (None, PopulationMean()) and query.kind is not QueryKind.REAL:
+            raise InvalidQuery(
+                f"the mean of the population is what a {query.kind.name} question is for;"
+                " found another aim, which a number can have"
+            )
+        object.__setattr__(self, "query", query)
+        object.__setattr__(self, "tau", tolerance)
+        object.__setattr__(self, "cell_mass", mass)
+        object.__setattr__(self, "aim", PopulationMean() if aim is None else aim)
+
+    @property
+    def values(self) -> int:
+        """Number of values of its answer.
+
+        One, or one per cell (SIGNED: one per signed pair; VECTOR: one per component).
+        """
+        if self.query.kind is QueryKind.CATEGORY:
+            return int(self.query.cells)
+        if self.query.kind is QueryKind.SIGNED:
+            return int(self.query.signed_cells)
+        if self.query.kind is QueryKind.VECTOR:
+            return int(self.query.components)
+        return 1
+
+    @property
+    def bounds(self) -> tuple[Fraction, Fraction]:
+        """The least and the greatest that a value of its answer can be, in real units."""
+        if self.query.kind in (QueryKind.REAL, QueryKind.VECTOR):
+            scale = 1 << self.query.frac
+            return Fraction(self.query.low, scale), Fraction(self.query.high, scale)
+        return Fraction(-1 if self.query.kind is QueryKind.SIGNED else 0), Fraction(1)
+
+    @property
+    def spread(self) -> Fraction:
+        """The length of the range of its values."""
+        low, high = self.bounds
+        return high - low
+
+    @property
+    def working_tau(self) -> Fraction:
+        """Tolerance in use; an open one, where no population limits it, is 1/20 of the range."""
+        return self.spread * OPEN_PART if self.tau is None else self.tau
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Batch:
+    """The questions of one round: all are fixed before any is answered.
+
+    Args:
+        questions: at least one; any iterable.
+        allocation: who answers them; None: the planner takes what needs fewer users.
+
+    Raises:
+        InvalidQuery: there is no question.
+    """
+
+    questions: tuple[Question, ...]
+    allocation: Allocation | None
+
+    def __init__(self, questions: Iterable[Question], allocation: Allocation | None = None) -> None:
+        kept = tuple(questions)
+        if not kept:
+            raise InvalidQuery("a batch expects at least one question, found none")
+        for position, question in enumerate(kept):
+            if not isinstance(question, Question):
+                found = type(question).__name__
+                raise InvalidQuery(f"item {position} of a batch expects a Question, found {found}")
+        object.__setattr__(self, "questions", kept)
+        object.__setattr__(
+            self, "allocation", None if allocation is None else Allocation(allocation)
+        )
+
+    @property
+    def values(self) -> int:
+        """Number of values of all its answers."""
+        return sum(question.values for question in self.questions)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to one question: an estimate for each of its values, with an interval.
+
+    PREDICATE and REAL have one value (REAL in real units), CATEGORY the share of each cell,
+    SIGNED E[sign * 1[pair = j]] for each j, VECTOR each component's mean in real units. The
+    estimates are raw: unbiased, so a share may lie a little outside [0, 1] (and then outside its
+    interval, which is clipped to what is possible).
+    """
+
+    values: tuple[float, ...]
+    lows: tuple[float, ...]
+    highs: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not len(self.values) == len(self.lows) == len(self.highs) > 0:
+            raise InvalidParameter(
+                f"an answer expects as many lows and highs as values, found {len(self.values)} "
+                f"values, {len(self.lows)} lows, {len(self.highs)} highs"
+            )
+
+    @property
+    def value(self) -> float:
+        """The only value of an answer that has one."""
+        return self._single(self.values)
+
+    @property
+    def low(self) -> float:
+        """The only low end of an answer that has one value."""
+        return self._single(self.lows)
+
+    @property
+    def high(self) -> float:
+        """The only high end of an answer that has one value."""
+        return self._single(self.highs)
+
+    def _single(self, of: tuple[float, ...]) -> float:
+        if len(of) != 1:
+            raise LocalProtocolError(
+                f"expected an answer of one value, found {len(of)}: they are in its `values`"
+            )
+        return of[0]
+
+
+Answers: TypeAlias = tuple[Answer, ...]
+"""One answer a question, in the batch's order."""
+
+T = TypeVar("T")
+Learning: TypeAlias = Generator[Batch, Answers, T]
+"""A run of a learner: yields batches, is sent answers, returns a hypothesis of type T."""
+
+
+def neutral_answer(question: Question) -> Answer:
+    """Make the neutral answer: the possible value nearest to zero, and the whole range.
+
+    It stands for a question without answers, and for the answers of a rehearsal (`planning.plan`).
+    """
+    low, high = question.bounds
+    value = float(min(max(Fraction(0), low), high))
+    return Answer(
+        (value,) * question.values,
+        (float(low),) * question.values,
+        (float(high),) * question.values,
+    )
+
+
+def check_batch(asked: object, learner: str) -> Batch:
+    """Check that a learner has yielded a batch.
+
+    Raises:
+        InvalidQuery: it is something else.
+    """
+    if not isinstance(asked, Batch):
+        raise InvalidQuery(f"{learner} expects to yield a Batch, found {type(asked).__name__}")
+    return asked
+
+
+def check_answers(batch: Batch, answers: Answers) -> Answers:
+    """The answers, if they have the shape that the batch asks for.
+
+    Raises:
+        LocalProtocolError: an oracle gave the wrong number of answers or of values.
+    """
+    if len(answers) != len(batch.questions):
+        raise LocalProtocolError(
+            f"expected {len(batch.questions)} answers, one a question, found {len(answers)}"
+        )
+    for position, (question, answer) in enumerate(zip(batch.questions, answers, strict=True)):
+        if len(answer.values) != question.values:
+            raise LocalProtocolError(
+                f"expected {question.values} values in answer {position}, "
+                f"found {len(answer.values)}"
+            )
+    return answers

@@ -1,0 +1,223 @@
+"""Linear classifiers of two classes as hypotheses: halfspaces, and logistic models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance_aggregator.learners.encodings import Cells, Number, cells, numbers
+from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.rows import Rows, encoded, schema_in, schema_to_json
+from askance_client.errors import InvalidParameter
+from askance_client.queries import (
+    Category,
+    EncodedColumns,
+    Expression,
+    Label,
+    Real,
+    Schema,
+    constant,
+    dot,
+)
+
+WEIGHT_BITS = 12  # weights lie on multiples of 2^-12, as they stand in a question
+MAX_WEIGHT = 4096.0
+MAX_HALFSPACE = 32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coordinates:
+    """Coordinates of a field or of a component: a number, or one 0/1 value per category cell.
+
+    Args:
+        part: a number in [-1, 1], or cells.
+        start: its first coordinate; 0 is the constant 1.
+    """
+
+    part: Number | Cells
+    start: int
+
+    @property
+    def count(self) -> int:
+        """Number of coordinates."""
+        return len(self.part) if isinstance(self.part, Cells) else 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Their names."""
+        if isinstance(self.part, Number):
+            return (self.part.name,)
+        return tuple(f"{self.part.name}={label}" for label in self.part.labels)
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """Their values in a query."""
+        if isinstance(self.part, Number):
+            return (self.part.expression,)
+        return tuple(self.part.index == cell for cell in range(len(self.part)))
+
+    def values(self, columns: EncodedColumns) -> NDArray[np.float64]:
+        """Their values on columns, shape (n, count); 0 where the field is not present."""
+        if isinstance(self.part, Number):
+            return self.part.of(columns)[:, None]
+        hot = self.part.of(columns)[:, None] == np.arange(len(self.part))[None, :]
+        return np.asarray(hot, dtype=np.float64)
+
+
+def coordinates_of(schema: Schema) -> tuple[Coordinates, ...]:
+    """The coordinates of all fields, in order: numbers scaled by the schema, categories by cell."""
+    found: list[Coordinates] = []
+    start = 1
+    for name, kind in schema.fields.items():
+        encoder = cells if isinstance(kind, Category) else numbers
+        for part in encoder(schema, name):
+            found.append(Coordinates(part, start))
+            start += found[-1].count
+    return tuple(found)
+
+
+def halfspaces_schema(d: int) -> Schema:
+    """Numbers x0 .. x(d-1) in [-1, 1] with their label y.
+
+    Raises:
+        InvalidParameter: d is not in 1..32.
+    """
+    if not 1 <= d <= MAX_HALFSPACE:
+        raise InvalidParameter(f"d expects a number in 1..{MAX_HALFSPACE}, found {d}")
+    features = {f"x{place}": Real(-1, 1) for place in range(d)}
+    return Schema.of("halfspaces", 1, {**features, "y": Label(["no", "yes"])})
+
+
+def on_weight_grid(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights as they can stand in a question."""
+    bounded = np.clip(weights, -MAX_WEIGHT, MAX_WEIGHT)
+    return np.asarray(np.ldexp(np.rint(np.ldexp(bounded, WEIGHT_BITS)), -WEIGHT_BITS))
+
+
+def score(coordinates: Sequence[Coordinates], weights: NDArray[np.float64]) -> Expression:
+    """The weighted sum of a record's coordinates; the weights lie on their grid."""
+    parts = [expression for item in coordinates for expression in item.expressions]
+    return dot(weights.tolist(), [constant(1), *parts], WEIGHT_BITS)
+
+
+@dataclass(frozen=True, slots=True)
+class LinearClassifier:
+    """Predicts the second class where intercept + weights . x is positive, else the first.
+
+    Args:
+        schema: of the features.
+        label: the field that it predicts.
+        classes: its two labels.
+        weights: of the constant 1, then of each coordinate, in the schema's order.
+
+    Raises:
+        InvalidParameter: there are not two classes, or not as many weights as coordinates.
+    """
+
+    schema: Schema
+    label: str
+    classes: tuple[str, ...]
+    weights: tuple[float, ...]
+    coordinates: tuple[Coordinates, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "coordinates", coordinates_of(self.schema))
+        expected = 1 + sum(item.count for item in self.coordinates)
+        if len(self.classes) != 2 or len(self.weights) != expected:
+            raise InvalidParameter(
+                f"a linear classifier expects 2 classes and {expected} weights, found"
+                f" {len(self.classes)} and {len(self.weights)}"
+            )
+
+    @property
+    def classes_(self) -> NDArray[np.str_]:
+        """The two classes, in the schema's order."""
+        return np.array(self.classes)
+
+    @property
+    def coef_(self) -> NDArray[np.float64]:
+        """The weights, shape (1, coordinates)."""
+        return np.array([self.weights[1:]])
+
+    @property
+    def intercept_(self) -> NDArray[np.float64]:
+        """The weight of the constant, shape (1,)."""
+        return np.array(self.weights[:1])
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.str_]:
+        """The coordinates' names."""
+        return np.array([name for item in self.coordinates for name in item.names])
+
+    def decision_function(self, rows: Rows) -> NDArray[np.float64]:
+        """The score of each row, shape (n,); a field that is missing adds nothing."""
+        columns = encoded(self.schema, rows)
+        total = np.full(columns.rows, self.weights[0])
+        for item in self.coordinates:
+            weights = np.array(self.weights[item.start : item.start + item.count])
+            total += item.values(columns) @ weights
+        return total
+
+    def predict(self, rows: Rows) -> NDArray[np.str_]:
+        """The class of each row, shape (n,)."""
+        return np.asarray(self.classes_[(self.decision_function(rows) > 0).astype(np.int64)])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return {"summary", "label", "classes", "intercept", "weights", "schema", "encodings"}."""
+        return {
+            "summary": str(self),
+            "label": self.label,
+            "classes": list(self.classes),
+            "intercept": self.weights[0],
+            "weights": dict(zip(self.feature_names_in_.tolist(), self.weights[1:], strict=True)),
+            "schema": schema_to_json(self.schema),
+            "encodings": [str(item.part) for item in self.coordinates],
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self:
+        """The classifier that `to_json` wrote.
+
+        Raises:
+            InvalidParameter: the data is not of that form.
+        """
+        document = Document("linear classifier", data)
+        schema, weights = schema_in(document), document.part("weights")
+        names = [name for item in coordinates_of(schema) for name in item.names]
+        return cls(
+            schema,
+            document.text("label"),
+            document.texts("classes"),
+            (document.number("intercept"), *(weights.number(name) for name in names)),
+        )
+
+    def __str__(self) -> str:
+        names, weights = self.feature_names_in_, np.array(self.weights[1:])
+        order = np.argsort(-np.abs(weights), kind="stable")[:5]
+        shown = " ".join(f"{weights[place]:+.3g} [{names[place]}]" for place in order)
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+        return f"{self.classes[1]} if {self.weights[0]:.3g} {shown}{more} > 0"
+
+
+@hypothesis_of("perceptron")
+class Halfspace(LinearClassifier):
+    """Hypothesis that labels by one side of a hyperplane."""
+
+    __slots__ = ()
+
+
+@hypothesis_of("logistic-regression")
+class LogisticModel(LinearClassifier):
+    """P[second class] is the logistic function of the score."""
+
+    __slots__ = ()
+
+    def predict_proba(self, rows: Rows) -> NDArray[np.float64]:
+        """P[class | row], shape (n, 2)."""
+        half = self.decision_function(rows) / 2
+        second = (1 + np.tanh(half)) / 2
+        return np.stack([1 - second, second], axis=1)

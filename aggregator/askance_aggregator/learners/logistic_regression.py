@@ -1,0 +1,143 @@
+"""Logistic regression by gradient questions to fresh users."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from askance_aggregator.learners.encodings import cells
+from askance_aggregator.learners.learner import adaptive
+from askance_aggregator.learners.learning import Batch, Learning
+from askance_aggregator.learners.linear_classifiers import (
+    LogisticModel,
+    coordinates_of,
+    on_weight_grid,
+    score,
+)
+from askance_aggregator.learners.residuals import (
+    Residual,
+    gradient,
+    greatest_answers,
+    residual_questions,
+)
+from askance_aggregator.learners.rows import features_of, label_of
+from askance_aggregator.numbers import Rational, rational
+from askance_client.errors import InvalidParameter
+from askance_client.queries import Expression, Schema, sigmoid, where
+
+MAX_ROUNDS = 10_000
+LEVELS = (2, 4, 8)  # of one, no record would be wrong at zero weights
+
+
+@adaptive("logistic-regression", version=1, rehearsal=greatest_answers)
+def logistic_regression(
+    schema: Schema,
+    label: str | None = None,
+    columns: Sequence[str] | None = None,
+    rounds: int = 8,
+    rate: Rational = 2,
+    levels: int = 4,
+    tau: Rational | None = None,
+) -> Learning[LogisticModel]:
+    """Move the weights against the mean gradient of the loss, with momentum, from zero.
+
+    The residual y - P[second class] of a user is rounded to a multiple of 1/levels, half of them
+    away from zero (see `residuals` for why). So what is minimised is the convex loss whose link
+    is the logistic function rounded to 2 levels + 1 steps: the logistic loss, as levels grow.
+
+    Utility: at most `rounds` rounds; each asks, for one mean: the residual; a number: another; a
+    category: `levels` questions with a sign a cell. Users are as for so many questions, each with a
+    group of its own. It stops early where no coordinate of the gradient can be told from zero. With
+    `tau` every answer is off by less than that: coordinates within tau do not move, and if it stops
+    early every coordinate of the true gradient is below 2 tau there. Without one, the users are
+    divided evenly over all questions of all rounds, and errors average out over rounds. Numbers are
+    scaled by the schema's bounds.
+
+    Args:
+        schema: of the records; the label has two classes.
+        label: what to predict; None: its only Label.
+        columns: what from; None: all other fields.
+        rounds: at most so many, 1 .. 10,000: the more, the fewer users for each.
+        rate: the step, > 0: what the gradient is multiplied by; about 4 over the mean of |x|^2.
+        levels: 2, 4 or 8.
+        tau: how exactly each coordinate of the gradient is wanted; None: as the users allow.
+
+    Raises:
+        InvalidParameter: an argument is out of range, or the label has not two classes.
+
+    Source: Chu et al. 2007 (learning by sums of gradients); the momentum is Nesterov's (1983).
+    """
+    target = label_of(schema, label)
+    features = features_of(schema, target, columns)
+    step = rational(rate, "rate")
+    check_rounds(rounds)
+    if not 0 < step <= 1000:
+        raise InvalidParameter("rate expects a number in (0, 1000], found another")
+    if levels not in LEVELS:
+        raise InvalidParameter(f"levels expects one of {LEVELS}, found another")
+    positive_class(schema, target)
+    tolerance = None if tau is None else rational(tau, "tau")
+    return _descend(schema, target, features, rounds, float(step), levels, tolerance)
+
+
+def check_rounds(rounds: int) -> int:
+    """Check the largest number of rounds.
+
+    Raises:
+        InvalidParameter: it is not in 1 .. 10,000.
+    """
+    if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= MAX_ROUNDS:
+        raise InvalidParameter(f"rounds expects a whole number in 1..{MAX_ROUNDS}, found another")
+    return rounds
+
+
+def positive_class(schema: Schema, label: str) -> Expression:
+    """Return the predicate of the second of two classes.
+
+    Raises:
+        InvalidParameter: it has more.
+    """
+    (classes,) = cells(schema, label)
+    if len(classes) != 2:
+        known = ", ".join(classes.labels[:5])
+        more = ", ..." if len(classes) > 5 else ""
+        raise InvalidParameter(
+            f"{label}: expected a label of two classes, found {len(classes)}: {known}{more}"
+        )
+    return classes.index == 1
+
+
+def _descend(
+    schema: Schema,
+    label: str,
+    features: Schema,
+    rounds: int,
+    rate: float,
+    levels: int,
+    tau: Fraction | None,
+) -> Learning[LogisticModel]:
+    coordinates = coordinates_of(features)
+    positive = positive_class(schema, label)
+    count = 1 + sum(item.count for item in coordinates)
+    here, ahead = np.zeros(count), np.zeros(count)
+    for number in range(rounds):
+        likely = sigmoid(score(coordinates, ahead))
+        residual = Residual(positive, _wrong(positive, likely, levels))
+        answers = yield Batch(residual_questions(residual, coordinates, tau))
+        found = gradient(answers, coordinates, levels, tau)
+        if not found.told.any():
+            here = ahead
+            break
+        moved = found.values if tau is None else np.where(found.told, found.values, 0.0)
+        before, here = here, on_weight_grid(ahead + rate * moved)
+        ahead = on_weight_grid(here + (number + 1) / (number + 4) * (here - before))
+    (classes,) = cells(schema, label)
+    return LogisticModel(features, label, classes.labels, tuple(here.tolist()))
+
+
+def _wrong(positive: Expression, likely: Expression, levels: int) -> tuple[Expression, ...]:
+    """|y - P| > 1/(2 levels), 3/(2 levels), ...: their number over `levels` is |y - P|, rounded."""
+    steps = [Fraction(2 * place + 1, 2 * levels) for place in range(levels)]
+    return tuple(where(positive, likely < 1 - step, likely > step) for step in steps)

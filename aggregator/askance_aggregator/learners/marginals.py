@@ -1,0 +1,194 @@
+"""Marginals: the joint shares of every k of some fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from math import comb, prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance_aggregator.learners.encodings import columns_of, joint
+from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.learner import non_adaptive
+from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
+from askance_aggregator.learners.rows import some_fields
+from askance_aggregator.learners.shares import nearest_distribution
+from askance_aggregator.numbers import Rational, rational
+from askance_client.errors import InvalidParameter
+from askance_client.queries import Schema
+
+MAX_TABLES = 4096
+_ESTIMATES = ("estimates", "lows", "highs")
+
+
+@dataclass(frozen=True, slots=True)
+class Marginal:
+    """The joint shares of some columns of cells.
+
+    Args:
+        columns: their names.
+        labels: the names of each column's cells.
+        answer: the raw, unbiased share of each joint cell in C order, the last column varying
+            fastest; then, last, the share of those of whom a field is missing.
+
+    Raises:
+        InvalidParameter: the parts do not fit together.
+    """
+
+    columns: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
+    answer: Answer
+
+    def __post_init__(self) -> None:
+        count = prod(self.shape) + 1
+        if len(self.labels) != len(self.columns) or len(self.answer.values) != count:
+            raise InvalidParameter(
+                f"Marginal expects labels a column and {count} shares, found others"
+            )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Cells of each column."""
+        return tuple(len(labels) for labels in self.labels)
+
+    @property
+    def table(self) -> NDArray[np.float64]:
+        """The raw shares; some may be negative."""
+        return np.array(self.answer.values[:-1]).reshape(self.shape)
+
+    @property
+    def distribution(self) -> NDArray[np.float64]:
+        """The nearest shares that could be: none negative, of sum 1 with those who are missing."""
+        return nearest_distribution(self.answer.values)[:-1].reshape(self.shape)
+
+    @property
+    def missing(self) -> float:
+        """The share of records that lack a field."""
+        return self.answer.values[-1]
+
+    def to_json(self) -> dict[str, Any]:
+        """Columns with their cells, and the three numbers of each share in order."""
+        answer, pairs = self.answer, zip(self.columns, self.labels, strict=True)
+        triples = zip(_ESTIMATES, (answer.values, answer.lows, answer.highs), strict=True)
+        return {
+            "columns": [{"name": name, "cells": list(cells)} for name, cells in pairs],
+            **{name: list(values) for name, values in triples},
+        }
+
+    @classmethod
+    def read(cls, document: Document) -> Marginal:
+        """The marginal that `to_json` wrote.
+
+        Raises:
+            InvalidParameter: the data is not of that form.
+        """
+        columns = document.parts("columns")
+        return cls(
+            columns=tuple(column.text("name") for column in columns),
+            labels=tuple(column.texts("cells") for column in columns),
+            answer=Answer(*(document.numbers(name) for name in _ESTIMATES)),
+        )
+
+    def __str__(self) -> str:
+        lines = [" x ".join(self.columns)]
+        cells = zip(product(*self.labels), self.answer.values, strict=False)
+        lines += [f"  {', '.join(names)}: {share:.4g}" for names, share in cells]
+        return "\n".join(lines)
+
+
+@hypothesis_of("marginals")
+@dataclass(frozen=True, slots=True)
+class Marginals:
+    """Several marginals of one population.
+
+    Args:
+        tables: in the order in which they were asked.
+    """
+
+    tables: tuple[Marginal, ...]
+
+    def of(self, *columns: str) -> Marginal:
+        """The marginal of these columns, in this order.
+
+        Raises:
+            InvalidParameter: it was not asked for.
+        """
+        for table in self.tables:
+            if table.columns == columns:
+                return table
+        raise InvalidParameter(f"expected columns of a marginal, found {', '.join(columns)!r:.80}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return {"summary": ..., "marginals": [...]}."""
+        return {"summary": str(self), "marginals": [table.to_json() for table in self.tables]}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Marginals:
+        """The marginals that `to_json` wrote.
+
+        Raises:
+            InvalidParameter: the data is not of that form.
+        """
+        return cls(tuple(map(Marginal.read, Document("marginals", data).parts("marginals"))))
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.tables))
+
+
+@non_adaptive("marginals", version=1)
+def marginals(
+    schema: Schema,
+    columns: Sequence[str] | None = None,
+    way: int = 2,
+    bins: int = 4,
+    tau: Rational | None = None,
+) -> tuple[Batch, Callable[[Answers], Marginals]]:
+    """The joint shares of the cells of every `way` of some columns.
+
+    Utility: one categorical question a choice of columns, C(D, way) of them for D columns of
+    cells, in one round; raw shares are unbiased, each within tau, and their intervals hold
+    jointly over all tables. The distribution that a table is projected to is off by less than
+    tau sqrt(cells) in Euclidean distance. Users: of the order C(D, way) log(cells) /
+    (epsilon tau)^2, about 273,000 for 28 tables at tau = 1/20, epsilon = 2.
+
+    Args:
+        schema: of the records.
+        columns: which fields; None: all.
+        way: how many at a time, 1 .. D.
+        bins: of equal width between a number's bounds in the schema.
+        tau: how exactly each share is wanted; None: as exactly as the population allows.
+
+    Raises:
+        InvalidParameter: no such field, a number out of range, or more than 4096 tables.
+        InvalidQuery: a table of more than 65535 cells.
+
+    Source: notes, section 1.2; KLNRS08 section 4 (histograms).
+    """
+    parts = columns_of(some_fields(schema, schema.fields if columns is None else columns), bins)
+    if isinstance(way, bool) or not 1 <= way <= len(parts):
+        raise InvalidParameter(f"way expects 1..{len(parts)}, as there are columns, found {way}")
+    if comb(len(parts), way) > MAX_TABLES:
+        raise InvalidParameter(
+            f"expected at most {MAX_TABLES} marginals, found {comb(len(parts), way)}"
+        )
+    chosen = list(combinations(parts, way))
+    tolerance = None if tau is None else rational(tau, "tau")
+    batch = Batch(Question(joint(*together)[0], tau=tolerance) for together in chosen)
+
+    def conclude(answers: Answers) -> Marginals:
+        return Marginals(
+            tuple(
+                Marginal(
+                    columns=tuple(part.name for part in together),
+                    labels=tuple(part.labels for part in together),
+                    answer=answer,
+                )
+                for together, answer in zip(chosen, answers, strict=True)
+            )
+        )
+
+    return batch, conclude

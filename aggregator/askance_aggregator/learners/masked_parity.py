@@ -1,0 +1,195 @@
+"""MASKED-PARITY: the class that two rounds learn and one round cannot (KLNRS08 section 5).
+
+A concept is a mask r in {0,1}^d, d a power of two, and a bit a. Of a uniform example (x, i, b):
+
+    c(x, i, b) = (-1)^(<r,x> + a)  if b = 0,      (-1)^(r_i)  if b = 1.
+
+The half with b = 1 gives r away bit by bit; who knows r reads a off the half with b = 0. Who does
+not know r has to guess a parity over d bits: a non-adaptive learner must ask exponentially much
+(Theorem 5.1). Hence the class is learnable locally with interaction and not without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.learner import adaptive
+from askance_aggregator.learners.learning import Allocation, Answer, Batch, Learning, Question
+from askance_client.errors import InvalidParameter
+from askance_client.queries import (
+    Bit,
+    Bits,
+    Integer,
+    Label,
+    Query,
+    Schema,
+    parity,
+    predicate,
+    signed,
+    where,
+)
+
+MAX_D = 1024
+SIGNED = "signed"
+PRINTED = "printed"
+VARIANTS = (SIGNED, PRINTED)
+
+
+@hypothesis_of("masked-parity")
+@dataclass(frozen=True, slots=True)
+class MaskedParity:
+    """A concept of the class, and a hypothesis.
+
+    Args:
+        r: the mask; r[0] is the leftmost bit.
+        a: 0 or 1.
+    """
+
+    r: tuple[int, ...]
+    a: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "r", tuple(int(bit) for bit in self.r))
+        if not self.r or not set(self.r) <= {0, 1} or self.a not in (0, 1):
+            raise InvalidParameter("MaskedParity expects bits r and a bit a, found other numbers")
+
+    def predict(self, columns: Mapping[str, ArrayLike]) -> NDArray[np.int64]:
+        """The labels 1 and -1 of rows.
+
+        Args:
+            columns: "x" of shape (n, d) with 0/1, "i" in 0..d-1 and "b" with 0/1, shape (n,).
+
+        Returns:
+            Shape (n,).
+        """
+        mask = np.asarray(self.r, dtype=np.int64)
+        x = np.asarray(columns["x"], dtype=np.int64).reshape(-1, len(mask))
+        i = np.asarray(columns["i"], dtype=np.int64)
+        b = np.asarray(columns["b"], dtype=np.int64)
+        exponent = np.where(b == 1, mask[i], (x @ mask + self.a) % 2)
+        return np.asarray(1 - 2 * exponent, dtype=np.int64)
+
+    def to_json(self) -> dict[str, Any]:
+        """{"r": "0110", "a": 0}; the leftmost bit of r is r_0."""
+        return {"r": "".join(map(str, self.r)), "a": self.a}
+
+    @classmethod
+    def from_json(cls, data: Any) -> MaskedParity:
+        """The concept that `to_json` wrote.
+
+        Raises:
+            InvalidParameter: the data is not of that form.
+        """
+        document = Document("masked parity", data)
+        mask = document.text("r")
+        if not set(mask) <= {"0", "1"}:
+            raise InvalidParameter("masked parity.r: expected a text of 0 and 1, found another")
+        return cls(tuple(map(int, mask)), document.whole("a"))
+
+    def __str__(self) -> str:
+        return f"r = {''.join(map(str, self.r))}, a = {self.a}"
+
+
+def masked_parity_schema(d: int) -> Schema:
+    """The records (x, i, b) with their label y.
+
+    Raises:
+        InvalidParameter: d is not a power of two in 2..1024.
+    """
+    if isinstance(d, bool) or not isinstance(d, int) or not 2 <= d <= MAX_D or d & (d - 1):
+        found = d if isinstance(d, int) else type(d).__name__
+        raise InvalidParameter(
+            f"masked parity expects d a power of two in 2..{MAX_D}, found {found}"
+        )
+    return Schema("masked-parity", 1, x=Bits(d), i=Integer(0, d - 1), b=Bit(), y=Label([1, -1]))
+
+
+@adaptive("masked-parity", version=1)
+def masked_parity(schema: Schema, variant: str = SIGNED) -> Learning[MaskedParity]:
+    """Reads the mask from the half that shows it, then the bit from the other half.
+
+    Utility: exact whenever every answer is within its tolerance. Users needed at eps <= 1, up to
+    constants: variant "signed" d^2 ln d / eps^2, variant "printed" d^3 ln d / eps^2.
+
+    Args:
+        schema: `masked_parity_schema(d)`.
+        variant: "signed": round 1 is one categorical question, for the pairs (i, y) with b = 1 are
+            disjoint, and both labels count. "printed": d predicates, a fresh group of users each,
+            as KLNRS08 has it.
+
+    Raises:
+        InvalidParameter: the schema is another one, or the variant has another name.
+
+    Source: KLNRS08 section 5; deviations: the text's E[g_j] = "1/2^d" is 1/(2d).
+    """
+    if variant not in VARIANTS:
+        raise InvalidParameter(f"variant expects one of {', '.join(VARIANTS)}, found another")
+    _width(schema)
+    return _two_rounds(schema, read_mask if variant == SIGNED else read_mask_as_printed)
+
+
+def _two_rounds(
+    schema: Schema, read: Callable[[Schema], Learning[tuple[int, ...]]]
+) -> Learning[MaskedParity]:
+    r = yield from read(schema)
+    a = yield from read_bit(schema, r)
+    return MaskedParity(r, a)
+
+
+def read_mask(schema: Schema) -> Learning[tuple[int, ...]]:
+    """Round 1, one signed question: E[y 1[b=1, i=j]] is 1/(2d) if r_j = 0 and -1/(2d) if r_j = 1.
+
+    Pair j holds the examples with b = 1 and i = j, a 1/(2d) of all, so its sign is told by any
+    answer that is off by less than 1/(2d).
+    """
+    d = _width(schema)
+    share = Fraction(1, 2 * d)
+    (answer,) = yield Batch([Question(_mask_query(schema, d), tau=share, cell_mass=share)])
+    return tuple(int(value < 0) for value in answer.values)
+
+
+def read_mask_as_printed(schema: Schema) -> Learning[tuple[int, ...]]:
+    """Round 1 of KLNRS08: g_j = [i=j, b=1, y=-1], E[g_j] = 1/(2d) if r_j = 1, else 0."""
+    d = _width(schema)
+    share, tau = Fraction(1, 2 * d), Fraction(1, 4 * d)
+    shown = (schema["b"] == 1) & (schema["y"] == "-1")
+    questions = [
+        Question(predicate((schema["i"] == j) & shown), tau=tau, cell_mass=share) for j in range(d)
+    ]
+    answers: tuple[Answer, ...] = yield Batch(questions, allocation=Allocation.FRESH)
+    return tuple(int(answer.value > tau) for answer in answers)
+
+
+def read_bit(schema: Schema, r: tuple[int, ...]) -> Learning[int]:
+    """Round 2: g = [b=0, y != (-1)^<r,x>], E[g] = a/2; this gap does not shrink with d."""
+    wrong = (schema["y"] == "-1") != parity(schema["x"], r)
+    tau = Fraction(1, 4)
+    (answer,) = yield Batch([Question(predicate((schema["b"] == 0) & wrong), tau=tau)])
+    return int(answer.value > tau)
+
+
+def _mask_query(schema: Schema, d: int) -> Query:
+    pair = 2 * schema["i"] + (schema["y"] == "-1")
+    return signed(where(schema["b"] == 1, pair, 2 * d))
+
+
+def _width(schema: Schema) -> int:
+    """d, where the schema is the one for masked parity; its name and version do not matter."""
+    if not isinstance(schema, Schema):
+        raise InvalidParameter(f"masked parity expects a Schema, found {type(schema).__name__}")
+    bits = schema.fields.get("x")
+    if isinstance(bits, Bits):
+        expected = masked_parity_schema(bits.width)
+        if dict(schema.fields) == dict(expected.fields):
+            return bits.width
+    raise InvalidParameter(
+        "masked parity expects the fields x=Bits(d), i=Integer(0, d-1), b=Bit(), "
+        "y=Label([1, -1]), found others"
+    )

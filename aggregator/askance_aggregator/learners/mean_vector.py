@@ -1,0 +1,214 @@
+"""The mean of several numbers at once: of vectors that are bounded, each number or in length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import isqrt, sqrt
+from typing import Any
+
+import numpy as np
+
+from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.learner import non_adaptive
+from askance_aggregator.learners.learning import Answers, Batch, Question
+from askance_aggregator.learners.rotation import Rotation, clipping_bias, clipping_for
+from askance_aggregator.learners.rows import some_fields
+from askance_aggregator.numbers import Rational, rational
+from askance_client.errors import InvalidParameter
+from askance_client.queries import MAX_COMPONENTS, Bit, Expression, Integer, Real, Schema, vector
+
+NORMS = ("linf", "l2")
+
+
+@hypothesis_of("mean-vector")
+@dataclass(frozen=True, slots=True)
+class MeanVector:
+    """A mean a field, in real units.
+
+    Args:
+        fields: their names.
+        estimates: raw and unbiased (of rotated numbers: but for the bias of clipping).
+        lows: of intervals, which hold together.
+        highs: likewise.
+        radius: of l2 only: the length of the error is at most this, with the same confidence.
+        bias: of rotated numbers only: the root of the expected squared length of the bias that
+            clipping may cause, at most, over the rotation's signs; the intervals include it.
+    """
+
+    fields: tuple[str, ...]
+    estimates: tuple[float, ...]
+    lows: tuple[float, ...]
+    highs: tuple[float, ...]
+    radius: float | None = None
+    bias: float | None = None
+
+    def __post_init__(self) -> None:
+        sizes = {len(part) for part in (self.fields, self.estimates, self.lows, self.highs)}
+        if len(sizes) != 1:
+            raise InvalidParameter("a mean vector expects an estimate and an interval a field")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return {"means": {FIELD: {"estimate", "low", "high"}}, "radius", "bias"}."""
+        rows = zip(self.fields, self.estimates, self.lows, self.highs, strict=True)
+        return {
+            "means": {
+                name: {"estimate": value, "low": low, "high": high}
+                for name, value, low, high in rows
+            },
+            "radius": self.radius,
+            "bias": self.bias,
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> MeanVector:
+        """The estimate that `to_json` wrote.
+
+        Raises:
+            InvalidParameter: the data is not of that form.
+        """
+        document = Document("mean-vector", data)
+        means = document.part("means")
+        rows = [means.part(name) for name in means.data]
+        radius, bias = (
+            document.number(key) if document.data.get(key) is not None else None
+            for key in ("radius", "bias")
+        )
+        return cls(
+            tuple(means.data),
+            tuple(row.number("estimate") for row in rows),
+            tuple(row.number("low") for row in rows),
+            tuple(row.number("high") for row in rows),
+            radius,
+            bias,
+        )
+
+    def __str__(self) -> str:
+        shown = ", ".join(
+            f"{name} {value:.4g}"
+            for name, value in zip(self.fields[:8], self.estimates, strict=False)
+        )
+        return shown + (", ..." if len(self.fields) > 8 else "")
+
+
+@non_adaptive("mean-vector", version=1)
+def mean_vector(
+    schema: Schema,
+    columns: Sequence[str] | None = None,
+    norm: str = "linf",
+    bound: Rational | None = None,
+    tau: Rational | None = None,
+    bias: Rational = Fraction(1, 20),
+    seed: str = "0",
+) -> tuple[Batch, Callable[[Answers], MeanVector]]:
+    """The means of several numbers, asked as vectors: what a gradient step needs.
+
+    Utility: d values in one round. `linf`: every estimate is unbiased and within tau; with s of the
+    d numbers to each user, as the plan chooses, n x E||error||^2 is about d^2 / (s m_s^2) of half
+    the squared range. `l2`: the length of the error is below tau (plus the bias) for vectors of
+    length at most `bound`; they are rotated where that is better, at t^2 < d, with n x E||error||^2
+    about t^2 d / (s m_s^2) bound^2 in place of d^2 / (s m_s^2) bound^2.
+
+    Args:
+        schema: of the records.
+        columns: numbers and bits, by name; None: all of the schema, 1..1024 in all. A number that
+            a record lacks counts as the middle of the range (rotated: all of that record's do).
+        norm: "linf": each number lies in the one range; "l2": and so does their vector's length.
+        bound: in real units; what is longer is clipped, number by number (rotated: by rotated
+            number). None: of `linf` the fields' own bounds, least to greatest; of `l2` 1.
+        tau: see above, in real units; None: as exactly as the population allows.
+        bias: of rotated numbers, the most that the bias may be, as a part of the bound
+            (`rotation.clipping_bias`).
+        seed: public text from which the rotation's signs follow.
+
+    Raises:
+        InvalidParameter: no such field, or a parameter out of range.
+
+    Source: Duchi, Jordan and Wainwright 2018; Chen, Kairouz and Ozgur 2020.
+    """
+    fields = _number_fields(schema, columns)
+    if norm not in NORMS:
+        raise InvalidParameter(f"norm expects one of {', '.join(NORMS)}, found another")
+    numbers = [schema[name] for name in fields]
+    length = None if bound is None else rational(bound, "bound")
+    if length is not None and length <= 0:
+        raise InvalidParameter("bound expects a positive number, found one that is not")
+    tolerance = None if tau is None else rational(tau, "tau")
+    if norm == "linf":
+        low, high = (None, None) if length is None else (-length, length)
+        question = Question(vector(numbers, low, high), tolerance)
+        return Batch([question]), lambda answers: _concluded(fields, answers)
+    length = Fraction(1) if length is None else length
+    t = clipping_for(rational(bias, "bias"))
+    if t * t < len(fields):
+        return _rotated(fields, Rotation(len(fields), seed), numbers, length, t, tolerance)
+    # A root above the true one would ask for less than was wanted.
+    each = None if tolerance is None else tolerance / (isqrt(len(fields) - 1) + 1)
+    question = Question(vector(numbers, -length, length), each)
+    return Batch([question]), lambda answers: _with_radius(_concluded(fields, answers))
+
+
+def _rotated(
+    fields: tuple[str, ...],
+    rotation: Rotation,
+    numbers: list[Expression],
+    length: Fraction,
+    t: Fraction,
+    tau: Fraction | None,
+) -> tuple[Batch, Callable[[Answers], MeanVector]]:
+    """All rotated numbers; each within tau, they are within tau in length when turned back."""
+    question = Question(vector(rotation.turned(numbers), -t * length, t * length), tau)
+    clipped = clipping_bias(float(t)) * float(length)
+
+    def conclude(answers: Answers) -> MeanVector:
+        (answer,) = answers
+        parts = _farthest(answer.values, answer.lows, answer.highs)
+        radius = sqrt(sum(part * part for part in parts) / rotation.order) + clipped
+        estimates = rotation.back(np.array(answer.values))
+        limit = float(length)
+        return MeanVector(
+            fields,
+            tuple(estimates.tolist()),
+            tuple(np.clip(estimates - radius, -limit, limit).tolist()),
+            tuple(np.clip(estimates + radius, -limit, limit).tolist()),
+            radius,
+            clipped,
+        )
+
+    return Batch([question]), conclude
+
+
+def _concluded(fields: tuple[str, ...], answers: Answers) -> MeanVector:
+    (answer,) = answers
+    return MeanVector(fields, answer.values, answer.lows, answer.highs)
+
+
+def _with_radius(found: MeanVector) -> MeanVector:
+    """The length of the error is at most that of all its intervals' parts."""
+    parts = _farthest(found.estimates, found.lows, found.highs)
+    return replace(found, radius=sqrt(sum(part * part for part in parts)))
+
+
+def _farthest(
+    values: Sequence[float], lows: Sequence[float], highs: Sequence[float]
+) -> list[float]:
+    """Bound each value's distance from the truth, given that the truth is in the interval."""
+    rows = zip(values, lows, highs, strict=True)
+    return [max(high - value, value - low) for value, low, high in rows]
+
+
+def _number_fields(schema: Schema, columns: Sequence[str] | None) -> tuple[str, ...]:
+    """The fields to ask about: those named, or all that are numbers or bits."""
+    suits = (Integer, Real, Bit)
+    if columns is None:
+        columns = [name for name, kind in schema.fields.items() if isinstance(kind, suits)]
+    named = some_fields(schema, columns)
+    for name, kind in named.fields.items():
+        if not isinstance(kind, suits):
+            raise InvalidParameter(f"{name}: expected a number or a bit, found another field")
+    if not 1 <= len(named.fields) <= MAX_COMPONENTS:
+        raise InvalidParameter(
+            f"mean-vector expects 1..{MAX_COMPONENTS} fields, found {len(named.fields)}"
+        )
+    return tuple(named.fields)

@@ -1,0 +1,249 @@
+"""Naive Bayes: the joint shares of the label and each feature, and Bayes' rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance_aggregator.learners.encodings import Cells, cells, columns_of, joint
+from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.learner import non_adaptive
+from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
+from askance_aggregator.learners.rows import (
+    Rows,
+    encoded,
+    features_of,
+    label_of,
+    schema_in,
+    schema_to_json,
+)
+from askance_aggregator.learners.shares import nearest_distribution
+from askance_aggregator.numbers import Rational, rational
+from askance_client.errors import InvalidParameter
+from askance_client.queries import Schema
+
+_LEAST_SMOOTHING = 1e-3
+Table = tuple[tuple[float, ...], ...]
+
+
+@hypothesis_of("naive-bayes")
+@dataclass(frozen=True, slots=True)
+class NaiveBayes:
+    """P[class | row] proportional to P[class] times the product of P[cell | class].
+
+    Args:
+        schema: of the features.
+        label: the field that it predicts.
+        classes: its labels, in the schema's order.
+        bins: into how many bins a number falls.
+        priors: P[class], one a class.
+        tables: for each column of cells P[cell | class]: a row a class, positive, of sum 1.
+        smoothing: the share that each joint cell got more.
+
+    Raises:
+        InvalidParameter: the parts do not fit together.
+    """
+
+    schema: Schema
+    label: str
+    classes: tuple[str, ...]
+    bins: int
+    priors: tuple[float, ...]
+    tables: tuple[Table, ...]
+    smoothing: float
+    columns: tuple[Cells, ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        columns = columns_of(self.schema, self.bins)
+        object.__setattr__(self, "columns", columns)
+        count = len(self.classes)
+        shapes = [tuple(len(row) for row in table) for table in self.tables]
+        if len(self.priors) != count or shapes != [(len(part),) * count for part in columns]:
+            raise InvalidParameter(
+                "NaiveBayes expects a prior a class, and a table a column with a row a class"
+                " and a number a cell; found others"
+            )
+        if min([*self.priors, *(p for table in self.tables for row in table for p in row)]) <= 0:
+            raise InvalidParameter("NaiveBayes expects positive probabilities, found another")
+
+    @property
+    def classes_(self) -> NDArray[np.str_]:
+        """The labels, in the schema's order."""
+        return np.array(self.classes)
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.str_]:
+        """The columns of cells."""
+        return np.array([part.name for part in self.columns])
+
+    def predict_joint_log_proba(self, rows: Rows) -> NDArray[np.float64]:
+        """ln P[class] + the sum of ln P[cell | class], shape (n, classes).
+
+        A feature that a row does not have says nothing about it.
+        """
+        grid = encoded(self.schema, rows)
+        total = np.tile(np.log(self.priors), (len(grid), 1))
+        for part, table in zip(self.columns, self.tables, strict=True):
+            nothing = np.zeros((1, len(self.classes)))
+            by_cell = np.concatenate([np.log(np.array(table)).T, nothing])  # cell -1 is the last
+            total += by_cell[part.of(grid)]
+        return total
+
+    def predict_proba(self, rows: Rows) -> NDArray[np.float64]:
+        """P[class | row], shape (n, classes)."""
+        joint_log = self.predict_joint_log_proba(rows)
+        likely = np.exp(joint_log - joint_log.max(axis=1, keepdims=True))
+        return np.asarray(likely / likely.sum(axis=1, keepdims=True))
+
+    def predict(self, rows: Rows) -> NDArray[np.str_]:
+        """The likeliest class of each row, shape (n,)."""
+        return np.asarray(self.classes_[self.predict_joint_log_proba(rows).argmax(axis=1)])
+
+    def to_json(self) -> dict[str, Any]:
+        """Priors by class, tables by column; a row a class."""
+        pairs = zip(self.columns, self.tables, strict=True)
+        return {
+            "summary": str(self),
+            "label": self.label,
+            "classes": list(self.classes),
+            "priors": list(self.priors),
+            "tables": {part.name: [list(row) for row in table] for part, table in pairs},
+            "bins": self.bins,
+            "smoothing": self.smoothing,
+            "schema": schema_to_json(self.schema),
+            "encodings": [str(part) for part in self.columns],
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> NaiveBayes:
+        """The hypothesis that `to_json` wrote.
+
+        Raises:
+            InvalidParameter: the data is not of that form.
+        """
+        document = Document("naive Bayes", data)
+        schema, bins, tables = schema_in(document), document.whole("bins"), document.part("tables")
+        return cls(
+            schema=schema,
+            label=document.text("label"),
+            classes=document.texts("classes"),
+            bins=bins,
+            priors=document.numbers("priors"),
+            tables=tuple(tables.table(part.name) for part in columns_of(schema, bins)),
+            smoothing=document.number("smoothing"),
+        )
+
+    def __str__(self) -> str:
+        shares = zip(self.classes, self.priors, strict=True)
+        told = ", ".join(f"{name} {share:.3g}" for name, share in shares)
+        return f"naive Bayes for {self.label} ({told}) over {self._strongest()}"
+
+    def _strongest(self) -> str:
+        """The columns that tell classes apart most first, by the mean distance of their rows."""
+        apart = [
+            float(np.abs(np.array(table) - np.mean(table, axis=0)).sum(axis=1).mean())
+            for table in self.tables
+        ]
+        order = sorted(range(len(apart)), key=lambda place: -apart[place])
+        shown = ", ".join(self.columns[place].name for place in order[:5])
+        return shown if len(order) <= 5 else f"{shown} and {len(order) - 5} more"
+
+
+@non_adaptive("naive-bayes", version=1)
+def naive_bayes(
+    schema: Schema,
+    label: str | None = None,
+    columns: Sequence[str] | None = None,
+    bins: int = 8,
+    smoothing: Rational | None = None,
+    tau: Rational | None = None,
+) -> tuple[Batch, Callable[[Answers], NaiveBayes]]:
+    """Ask one joint question (class, cell) for each column of cells, and compute the classifier.
+
+    Utility: as many questions as there are columns of cells (a field each, a component of Bits
+    each), of (classes x cells) + 1 cells, all in one round; users as for so many histograms, of
+    the order columns log(cells) / (epsilon tau)^2: about 55,000 for 7 columns at tau = 1/20,
+    epsilon = 2. If every answer is within tau, then each table of joint shares that is used is
+    off by less than tau sqrt(cells) in Euclidean distance. There is no promise about the error:
+    that depends on how far features are independent within a class.
+    Smoothing: a raw table is projected onto the simplex; then each of its k cells a class gets
+    the share `smoothing` more, P[cell | class] = (p + s) / (sum of p + k s), and a class's prior is
+    the mean of its shares over all tables, smoothed alike. All tables use the same s: with
+    s = alpha/n, and answers that are exact, they are those of add-alpha smoothing on n rows. A
+    cell that noise has made empty would veto a class, so s should not lie below the noise.
+
+    Args:
+        schema: of the records.
+        label: what to predict; None: its only Label.
+        columns: what from; None: all other fields.
+        bins: of equal width between a number's bounds in the schema.
+        smoothing: a share, > 0; None: an eighth of what intervals reach to either side, about half
+            a standard error, and at least 1/1000.
+        tau: how exactly each share is wanted; None: as exactly as the population allows.
+
+    Raises:
+        InvalidParameter: no such field, or a number out of range.
+
+    Source: notes, section 1.2 (SuLQ); the cells come from the schema, never from the data.
+    """
+    target = label_of(schema, label)
+    features = features_of(schema, target, columns)
+    fixed = None if smoothing is None else rational(smoothing, "smoothing")
+    if fixed is not None and not 0 < fixed <= 1:
+        raise InvalidParameter("smoothing expects a share in (0, 1], found another number")
+    tolerance = None if tau is None else rational(tau, "tau")
+    (classes,) = cells(schema, target)
+    asked = [joint(classes, part) for part in columns_of(features, bins)]
+    batch = Batch(Question(query, tau=tolerance) for query, _ in asked)
+
+    def conclude(answers: Answers) -> NaiveBayes:
+        pairs = zip(answers, asked, strict=True)
+        shares = [joint_shares(answer, shape) for answer, (_, shape) in pairs]
+        extra = _half_an_error(answers) if fixed is None else float(fixed)
+        return NaiveBayes(
+            schema=features,
+            label=target,
+            classes=classes.labels,
+            bins=bins,
+            priors=_priors(shares, extra),
+            tables=tuple(_rows(_smoothed(table, extra)) for table in shares),
+            smoothing=extra,
+        )
+
+    return batch, conclude
+
+
+def joint_shares(answer: Answer, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """The answer to `joint` as a table of shares, projected; without those who are in no cell."""
+    return nearest_distribution(answer.values)[:-1].reshape(shape)
+
+
+def _half_an_error(answers: Answers) -> float:
+    """An eighth of the mean reach of the intervals, which joint ones have near four errors away.
+
+    The longer side counts: an interval is clipped to what is possible, its value is not.
+    """
+    reaches = [
+        max(high - value, value - low)
+        for answer in answers
+        for low, value, high in zip(answer.lows, answer.values, answer.highs, strict=True)
+    ]
+    return max(sum(reaches) / len(reaches) / 8, _LEAST_SMOOTHING)
+
+
+def _smoothed(table: NDArray[np.float64], extra: float) -> NDArray[np.float64]:
+    more = table + extra
+    return np.asarray(more / more.sum(axis=1, keepdims=True))
+
+
+def _priors(shares: list[NDArray[np.float64]], extra: float) -> tuple[float, ...]:
+    by_class = np.mean([table.sum(axis=1) for table in shares], axis=0) + extra
+    return tuple((by_class / by_class.sum()).tolist())
+
+
+def _rows(table: NDArray[np.float64]) -> Table:
+    return tuple(tuple(row) for row in table.tolist())

@@ -1,0 +1,191 @@
+"""Principal components: the directions in which numbers vary most, from their second moments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance_aggregator.learners.encodings import Number, numbers_of
+from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.learner import non_adaptive
+from askance_aggregator.learners.learning import Answers, Batch
+from askance_aggregator.learners.rows import (
+    Rows,
+    encoded,
+    schema_in,
+    schema_to_json,
+    some_fields,
+)
+from askance_aggregator.learners.second_moments import nearest_semidefinite, second_moments
+from askance_aggregator.numbers import Rational, rational
+from askance_client.errors import InvalidParameter
+from askance_client.queries import Category, Schema
+
+
+@hypothesis_of("pca")
+@dataclass(frozen=True, slots=True)
+class PrincipalComponents:
+    """Orthogonal directions of scaled numbers, by falling variance.
+
+    Args:
+        schema: of the fields.
+        mean: of each scaled number.
+        components: unit vectors, a row a component; its entry of greatest magnitude is positive.
+        variances: along each component, >= 0.
+        total: the variance of all numbers together.
+
+    Raises:
+        InvalidParameter: the parts do not fit together.
+    """
+
+    schema: Schema
+    mean: tuple[float, ...]
+    components: tuple[tuple[float, ...], ...]
+    variances: tuple[float, ...]
+    total: float
+    columns: tuple[Number, ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        columns = numbers_of(self.schema)
+        widths = {len(self.mean), *(len(row) for row in self.components)}
+        if widths != {len(columns)} or len(self.components) != len(self.variances):
+            raise InvalidParameter(
+                f"PrincipalComponents expects {len(columns)} numbers a component and a variance"
+                " each, found others"
+            )
+        object.__setattr__(self, "columns", columns)
+
+    @property
+    def components_(self) -> NDArray[np.float64]:
+        """Shape (components, numbers)."""
+        return np.array(self.components)
+
+    @property
+    def mean_(self) -> NDArray[np.float64]:
+        """Shape (numbers,)."""
+        return np.array(self.mean)
+
+    @property
+    def explained_variance_(self) -> NDArray[np.float64]:
+        """Shape (components,)."""
+        return np.array(self.variances)
+
+    @property
+    def explained_variance_ratio_(self) -> NDArray[np.float64]:
+        """Each component's part of the total variance; 0 where nothing varies."""
+        return (
+            self.explained_variance_ / self.total
+            if self.total > 0
+            else 0 * np.array(self.variances)
+        )
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.str_]:
+        """The numbers."""
+        return np.array([number.name for number in self.columns])
+
+    def transform(self, rows: Rows) -> NDArray[np.float64]:
+        """The components' values, shape (n, components)."""
+        grid = encoded(self.schema, rows)
+        scaled = np.stack([number.of(grid) for number in self.columns], axis=1)
+        return np.asarray((scaled - self.mean_) @ self.components_.T)
+
+    def to_json(self) -> dict[str, Any]:
+        """Components with their variances."""
+        return {
+            "summary": str(self),
+            "names": self.feature_names_in_.tolist(),
+            "components": [list(row) for row in self.components],
+            "variances": list(self.variances),
+            "total": self.total,
+            "mean": list(self.mean),
+            "schema": schema_to_json(self.schema),
+            "encodings": [str(number) for number in self.columns],
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> PrincipalComponents:
+        """The hypothesis that `to_json` wrote.
+
+        Raises:
+            InvalidParameter: the data is not of that form.
+        """
+        document = Document("principal components", data)
+        return cls(
+            schema=schema_in(document),
+            mean=document.numbers("mean"),
+            components=document.table("components"),
+            variances=document.numbers("variances"),
+            total=document.number("total"),
+        )
+
+    def __str__(self) -> str:
+        names = self.feature_names_in_.tolist()
+        lines = []
+        ratios = self.explained_variance_ratio_.tolist()
+        for ratio, row in zip(ratios, self.components, strict=True):
+            order = sorted(range(len(row)), key=lambda place: -abs(row[place]))[:5]
+            terms = ", ".join(f"{row[place]:+.3f} {names[place]}" for place in order)
+            lines.append(f"{ratio:.1%} of the variance: {terms}")
+        return "\n".join(lines)
+
+
+@non_adaptive("pca", version=1)
+def principal_components(
+    schema: Schema,
+    columns: Sequence[str] | None = None,
+    components: int = 2,
+    tau: Rational | None = None,
+) -> tuple[Batch, Callable[[Answers], PrincipalComponents]]:
+    """The leading eigenvectors of the covariance of scaled numbers.
+
+    Utility: for D numbers at most D (D + 3) / 2 questions, in one round. If every answer is within
+    tau < 1, each covariance E[z_i z_j] - E[z_i] E[z_j] is off by less than 3 tau + tau^2, so k
+    components hold at least the variance of the k best directions less
+    2 k D (3 tau + tau^2). Users: of the order D^2 log D / (epsilon tau)^2, about 120,000 for four
+    numbers at tau = 1/20, epsilon = 2.
+
+    Args:
+        schema: of the records.
+        columns: which fields; None: all numbers and bits.
+        components: how many, 1 .. D.
+        tau: how exactly each moment is wanted; None: as exactly as the population allows.
+
+    Raises:
+        InvalidParameter: no such field, or a number out of range.
+
+    Source: notes, section 1.2 (Blum et al. 2005, SuLQ); the scales come from the schema.
+    """
+    names = [name for name, kind in schema.fields.items() if not isinstance(kind, Category)]
+    kept = some_fields(schema, names if columns is None else columns)
+    numbers = numbers_of(kept)
+    if isinstance(components, bool) or not 1 <= components <= len(numbers):
+        raise InvalidParameter(
+            f"components expects 1..{len(numbers)}, as there are numbers, found {components}"
+        )
+    moments = second_moments(numbers, None if tau is None else rational(tau, "tau"))
+
+    def conclude(answers: Answers) -> PrincipalComponents:
+        matrix = moments.matrix(answers)
+        mean = matrix[0, 1:]
+        covariance = nearest_semidefinite(matrix[1:, 1:] - np.outer(mean, mean))
+        values, vectors = np.linalg.eigh(covariance)
+        found = [_upright(vectors[:, -1 - place]) for place in range(components)]
+        return PrincipalComponents(
+            schema=kept,
+            mean=tuple(mean.tolist()),
+            components=tuple(tuple(row.tolist()) for row in found),
+            variances=tuple(max(float(values[-1 - place]), 0.0) for place in range(components)),
+            total=max(float(np.trace(covariance)), 0.0),
+        )
+
+    return moments.batch, conclude
+
+
+def _upright(vector: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The direction with its entry of greatest magnitude positive: eigenvectors have no sign."""
+    return vector if vector[np.abs(vector).argmax()] >= 0 else -vector

@@ -1,0 +1,150 @@
+"""Halfspaces with a margin: the perceptron by statistical queries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, sqrt
+
+import numpy as np
+
+from askance_aggregator.learners.encodings import cells
+from askance_aggregator.learners.learner import adaptive
+from askance_aggregator.learners.learning import Batch, Learning, Question
+from askance_aggregator.learners.linear_classifiers import (
+    Coordinates,
+    Halfspace,
+    coordinates_of,
+    on_weight_grid,
+    score,
+)
+from askance_aggregator.learners.logistic_regression import check_rounds, positive_class
+from askance_aggregator.learners.residuals import (
+    Residual,
+    gradient,
+    greatest_answers,
+    residual_questions,
+)
+from askance_aggregator.learners.rows import features_of, label_of
+from askance_aggregator.numbers import Rational, rational
+from askance_client.errors import InvalidParameter
+from askance_client.queries import Schema, predicate, where
+
+_GRID = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class _Tolerances:
+    """Tolerances of the error and of the mean mistake; None: the best that the users allow."""
+
+    error: Fraction | None
+    mistake: Fraction | None
+
+
+@adaptive("perceptron", version=1, rehearsal=greatest_answers)
+def perceptron(
+    schema: Schema,
+    label: str | None = None,
+    columns: Sequence[str] | None = None,
+    accuracy: Rational = "1/10",
+    margin: Rational | None = None,
+    rounds: int = 8,
+) -> Learning[Halfspace]:
+    """Adds the mean of misclassified examples (their sign times x) to the weights, from zero.
+
+    Utility: at most `rounds` rounds; each asks for the share of misclassified examples, for the
+    mean of their signs, and a question a number (its mean over them, signed) or a category (a sign
+    a cell); users are as for so many questions. It stops where the share is at most 3/4 `accuracy`,
+    and returns the weights that had the smallest share. With a margin, and if every answer is
+    within its tolerance: where it stops early, the error is below `accuracy` under any
+    distribution; and if some unit vector w has sign w.x >= margin R for all examples, R^2 = 1 +
+    (numbers) + (categories) the greatest |x|^2, it stops within `perceptron_rounds(margin)` rounds.
+    The share has tau = accuracy/4, the others accuracy margin R / (9 sqrt(coordinates)). Without a
+    margin nothing is promised: the users are divided evenly over all questions.
+
+    Derivation: in a round that does not stop the share e is over accuracy/2 and its estimate f
+    between 3e/4 and 3e/2. The step is u = (the answers)/f: its product with w is at least
+    (2/3 - 1/6) margin R, as errors and rounding add up to less than margin R / 6 in length; its
+    product with the weights v is at most |v| margin R / 6, and |u| <= (4/3 + margin/6) R =: S. So
+    w.v grows by margin R / 2 a round, and |v|, once it is 3 S^2/(margin R), by at most
+    margin R / 3: since w.v <= |v|, there are at most (18 (S/R)^2/margin + 6 S/R)/margin rounds.
+
+    Args:
+        schema: of the records; the label has two classes.
+        label: what to predict; None: its only Label.
+        columns: what from; None: all other fields.
+        accuracy: the allowed error, in (0, 1).
+        margin: of the examples, over the greatest length, in (0, 1]; None: not known.
+        rounds: at most so many, 1 .. 10,000.
+
+    Raises:
+        InvalidParameter: an argument is out of range, or the label has not two classes.
+
+    Source: Blum, Frieze, Kannan and Vempala 1998 (the perceptron by averages), simplified to data
+        with a margin; Blum et al. 2005 ("SuLQ").
+    """
+    target = label_of(schema, label)
+    features = features_of(schema, target, columns)
+    positive_class(schema, target)
+    allowed = rational(accuracy, "accuracy")
+    if not 0 < allowed < 1:
+        raise InvalidParameter("accuracy expects an error in (0, 1), found another number")
+    check_rounds(rounds)
+    tolerances = _Tolerances(None, None)
+    if margin is not None:
+        mistake = allowed * _margin(margin) * _reach(coordinates_of(features))
+        tolerances = _Tolerances(allowed / 4, mistake)
+    return _correct(schema, target, features, allowed, rounds, tolerances)
+
+
+def perceptron_rounds(margin: Rational) -> int:
+    """Compute a sufficient number of rounds for examples with this margin.
+
+    Raises:
+        InvalidParameter: it is not in (0, 1].
+    """
+    gap = float(_margin(margin))
+    length = 4 / 3 + gap / 6
+    return ceil((18 * length * length / gap + 6 * length) / gap)
+
+
+def _margin(margin: Rational) -> Fraction:
+    gap = rational(margin, "margin")
+    if not 0 < gap <= 1:
+        raise InvalidParameter("margin expects a number in (0, 1], found another")
+    return gap
+
+
+def _reach(coordinates: Sequence[Coordinates]) -> Fraction:
+    """R / (9 sqrt(coordinates)), rounded down."""
+    count = 1 + sum(item.count for item in coordinates)
+    longest = sqrt(1 + len(coordinates))
+    return Fraction(int(longest / (9 * sqrt(count)) * _GRID), _GRID)
+
+
+def _correct(
+    schema: Schema,
+    label: str,
+    features: Schema,
+    accuracy: Fraction,
+    rounds: int,
+    tolerances: _Tolerances,
+) -> Learning[Halfspace]:
+    coordinates = coordinates_of(features)
+    positive = positive_class(schema, label)
+    weights = np.zeros(1 + sum(item.count for item in coordinates))
+    best, least = weights, np.inf
+    for _ in range(rounds):
+        value = score(coordinates, weights)
+        wrong = where(positive, value <= 0, value >= 0)  # who lies on the plane counts too
+        asked = residual_questions(Residual(positive, (wrong,)), coordinates, tolerances.mistake)
+        share, *mistakes = yield Batch([Question(predicate(wrong), tolerances.error), *asked])
+        if share.value < least:
+            best, least = weights, share.value
+        if share.value <= 3 * accuracy / 4:
+            break
+        found = gradient(tuple(mistakes), coordinates, 1, tolerances.mistake)
+        weights = on_weight_grid(weights + found.values / share.value)
+    (classes,) = cells(schema, label)
+    return Halfspace(features, label, classes.labels, tuple(best.tolist()))

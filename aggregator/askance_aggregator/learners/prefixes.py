@@ -1,0 +1,207 @@
+"""Values of a large domain as bit strings, for questions about their prefixes.
+
+| field | a value's bits | as told |
+|---|---|---|
+| Bits(d), d <= 256 | itself, component 0 first | text of 0 and 1 |
+| Integer | the value less the field's low, most significant bit first | the whole number |
+| Category | its label's index, likewise | the label |
+
+A text of up to 32 bytes is asked about as `Bits`: `bits_of_text` has its UTF-8 bytes, each with its
+most significant bit first, and zeros up to the width; `text_of_bits` reads them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from askance_aggregator.learners.rows import field_of
+from askance_aggregator.learners.schemas import MAX_WIDTH
+from askance_client.errors import InvalidParameter
+from askance_client.queries import (
+    Bits,
+    Category,
+    Expression,
+    Integer,
+    Query,
+    Schema,
+    bucketize,
+    category,
+    clip,
+    constant,
+    dot,
+    index_of,
+    round_to,
+)
+from askance_client.queries.limits import WORD
+
+MAX_PREFIXES = 256
+"""In one question: of 256 bits each they are about 25 kB of a request."""
+
+Value = str | int
+_BYTE = 8
+_CHUNK = 48  # bits that are looked at together: with a place before them, less than 2^62
+_SHIFT = 40  # the finest grid of a constant
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Domain:
+    """The values of one field, as strings of `width` bits.
+
+    Args:
+        schema: of the records.
+        column: a field of Bits, an Integer or a Category.
+
+    Raises:
+        InvalidParameter: the schema has no such field, or one of more than 256 bits.
+    """
+
+    schema: Schema
+    column: str
+
+    def __post_init__(self) -> None:
+        kind = field_of(self.schema, self.column)
+        if not isinstance(kind, Bits | Integer | Category):
+            raise InvalidParameter(
+                f"expected bits, a whole number or a category as column, found {self.column}"
+            )
+        if self.width > MAX_WIDTH:
+            raise InvalidParameter(
+                f"{self.column}: expected at most {MAX_WIDTH} bits, found {self.width}"
+            )
+
+    @property
+    def width(self) -> int:
+        """Number of bits of a value, at least 1."""
+        kind = self.schema.fields[self.column]
+        return kind.width if isinstance(kind, Bits) else max(self._last.bit_length(), 1)
+
+    def holds(self, prefix: int, length: int) -> bool:
+        """Return whether a value begins with the `length` bits of a prefix."""
+        return prefix << (self.width - length) <= self._last
+
+    def value(self, bits: int) -> Value:
+        """The value that all its bits say, as a person knows it."""
+        kind = self.schema.fields[self.column]
+        if isinstance(kind, Category):
+            return kind.labels[bits]
+        if isinstance(kind, Integer):
+            return kind.low + bits
+        return f"{bits:0{self.width}b}"
+
+    def named(self, grid: Sequence[int]) -> Value:
+        """The value that a record has on the field's grid: its words, or its one number."""
+        kind = self.schema.fields[self.column]
+        if isinstance(kind, Bits):
+            words = (f"{word:0{WORD}b}"[::-1] for word in grid)
+            return "".join(words)[: kind.width]
+        (number,) = grid
+        return self.value(number - kind.type.low)
+
+    def extensions(self, prefixes: Sequence[int], length: int, until: int) -> Query:
+        """Build the question about extensions of prefixes.
+
+        It has a cell for every prefix and every way to extend it, and cell 0 for all other
+        values and records without one.
+
+        Args:
+            prefixes: ascending, of `length` bits each; 1 .. 256 of them.
+            length: 0 .. until - 1; of length 0 there is one prefix, 0.
+            until: how many bits an extended prefix has.
+
+        Returns:
+            A category: cell 1 + i * 2^(until - length) + e is prefix i extended by e; without the
+            last cells, if no value can be in them.
+        """
+        ways = 1 << (until - length)
+        goes_on = clip(self._number(length, until), 0, ways - 1)
+        cell = self._place(prefixes, length) * ways + goes_on - (ways - 1)  # 0 or less: no prefix
+        return category(clip(cell, 0, len(prefixes) * ways))
+
+    def _place(self, prefixes: Sequence[int], length: int) -> Expression:
+        """1 + i for a value that begins with prefix i, 0 for others.
+
+        What was looked at becomes a place among the beginnings of the prefixes, and a place with
+        the next bits behind it is a number again: a query has few nodes, however many prefixes.
+        """
+        place, beginnings = constant(1), [0]
+        for start in range(0, length, _CHUNK):
+            stop = min(start + _CHUNK, length)
+            size = 1 << (stop - start)
+            places = {bits: at for at, bits in enumerate(beginnings, start=1)}
+            beginnings = sorted({prefix >> (length - stop) for prefix in prefixes})
+            edges = [places[bits // size] * size + bits % size for bits in beginnings]
+            number = place * size + self._number(start, stop)
+            reached = index_of(bucketize(number, edges))
+            passed = index_of(bucketize(number, [edge + 1 for edge in edges]))
+            place = (reached - passed == 1) * reached
+        return place
+
+    def _number(self, start: int, stop: int) -> Expression:
+        """Bits start .. stop - 1 as a number, most significant first."""
+        field = self.schema[self.column]
+        kind = self.schema.fields[self.column]
+        if isinstance(kind, Bits):
+            places = range(self.width)
+            return dot([1 << (stop - 1 - c) if start <= c < stop else 0 for c in places], field)
+        whole = field - kind.low if isinstance(kind, Integer) else index_of(field)
+        up_to = _without(whole, self.width - stop)
+        if start == 0:
+            return up_to
+        return up_to - _without(whole, self.width - start) * (1 << (stop - start))
+
+    @property
+    def _last(self) -> int:
+        """The greatest value's bits."""
+        kind = self.schema.fields[self.column]
+        if isinstance(kind, Bits):
+            return (1 << kind.width) - 1
+        return kind.type.high - kind.type.low
+
+
+def _without(number: Expression, low_bits: int) -> Expression:
+    """A number, not negative, without its lowest bits: the whole part of number / 2^low_bits."""
+    while low_bits > 0:
+        step = min(low_bits, _SHIFT)
+        part = number * constant(Fraction(1, 1 << step), step)
+        number = round_to(part - constant(Fraction(1, 2), step), 0)  # half up, so this rounds down
+        low_bits -= step
+    return number
+
+
+def bits_of_text(text: str, width: int) -> str:
+    """A text as the value of a field Bits(width).
+
+    Args:
+        text: without the character NUL.
+        width: a multiple of 8, at most 256.
+
+    Raises:
+        InvalidParameter: the text has more bytes, or ends where no byte does.
+    """
+    if width % _BYTE or not 0 < width <= MAX_WIDTH:
+        raise InvalidParameter(f"width expects a multiple of 8 in 8..{MAX_WIDTH}, found {width}")
+    try:
+        written = text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InvalidParameter("expected valid Unicode text, found another") from None
+    if b"\0" in written:
+        raise InvalidParameter("expected a text without the character NUL, found one")
+    if len(written) * _BYTE > width:
+        raise InvalidParameter(
+            f"expected a text of at most {width // _BYTE} bytes, found {len(written)}"
+        )
+    return "".join(f"{byte:08b}" for byte in written).ljust(width, "0")
+
+
+def text_of_bits(bits: str) -> str:
+    """The text that `bits_of_text` wrote; bytes that are no text become U+FFFD.
+
+    Raises:
+        InvalidParameter: not zeros and ones, eight a byte.
+    """
+    if not bits or len(bits) % _BYTE or not set(bits) <= {"0", "1"}:
+        raise InvalidParameter("expected zeros and ones, eight a byte, found something else")
+    written = int(bits, 2).to_bytes(len(bits) // _BYTE, "big")
+    return written.rstrip(b"\0").decode("utf-8", errors="replace")

@@ -1,0 +1,194 @@
+"""Quantiles of a number by binary search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from askance_aggregator.learners.encodings import MAX_BINS, Cells, cells
+from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.learner import Adaptive, adaptive
+from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
+from askance_aggregator.learners.rows import field_of
+from askance_aggregator.numbers import Rational, rational
+from askance_client.errors import InvalidParameter
+from askance_client.queries import Integer, Query, Real, Schema, predicate
+
+
+@dataclass(frozen=True, slots=True)
+class Quantile:
+    """Where a share of people lies below.
+
+    Args:
+        level: the share, in (0, 1).
+        low: the least value of the cell that holds the quantile.
+        high: where the cell ends; of whole numbers, its greatest value.
+    """
+
+    level: Fraction
+    low: float
+    high: float
+
+    @property
+    def value(self) -> float:
+        """The middle of the cell."""
+        return (self.low + self.high) / 2
+
+    def to_json(self) -> dict[str, Any]:
+        """Return {"level": "1/2", "value": 37.0, "low": 37.0, "high": 37.0}."""
+        return {"level": str(self.level), "value": self.value, "low": self.low, "high": self.high}
+
+
+@hypothesis_of("quantiles")
+@dataclass(frozen=True, slots=True)
+class Quantiles:
+    """Some quantiles of a number, by rising level."""
+
+    column: str
+    quantiles: tuple[Quantile, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return {"summary": ..., "column": "age", "quantiles": [...]}."""
+        found = [quantile.to_json() for quantile in self.quantiles]
+        return {"summary": str(self), "column": self.column, "quantiles": found}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Quantiles:
+        """The quantiles that `to_json` wrote.
+
+        Raises:
+            InvalidParameter: the data is not of that form.
+        """
+        document = Document("quantiles", data)
+        found = (
+            Quantile(rational(part.text("level"), "level"), part.number("low"), part.number("high"))
+            for part in document.parts("quantiles")
+        )
+        return cls(document.text("column"), tuple(found))
+
+    def __str__(self) -> str:
+        told = (
+            f"{item.level}: {item.low:g}"
+            if item.low == item.high
+            else f"{item.level}: {item.low:g} .. {item.high:g}"
+            for item in self.quantiles
+        )
+        return f"quantiles of {self.column}: {', '.join(told)}"
+
+
+def quantiles(
+    schema: Schema,
+    column: str,
+    levels: Sequence[Rational] = ("1/2",),
+    steps: int = 64,
+    tau: Rational = "1/20",
+) -> Adaptive[Quantiles]:
+    """For each level the cell of a number in which the share of people below passes it.
+
+    Utility: the bounds of the schema are cut into `steps` cells of equal width (of whole numbers
+    that are fewer, one each); a binary search over them takes ceil(log2 steps) rounds of one
+    predicate a level, each on fresh users. If every answer is within tau, then fewer than
+    level + tau of all people lie below the cell that is found, and more than level - tau lie below
+    its end: its rank is right to within tau, and no data were looked at to choose cells. Users: of
+    the order levels log(steps) / (epsilon tau)^2, about 15,000 for one level in 64 steps at
+    tau = 1/20, epsilon = 2.
+
+    Args:
+        schema: of the records.
+        column: a number.
+        levels: shares in (0, 1).
+        steps: how finely, 2 .. 1024.
+        tau: of the ranks.
+
+    Raises:
+        InvalidParameter: no such number, or a parameter out of range.
+
+    Source: notes, section 1.2; binary search over statistical queries.
+    """
+    asked = sorted({rational(level, "levels") for level in levels})
+    made = _quantiles(schema, column, asked, steps, rational(tau, "tau"))
+    parts = _parts(schema, column, steps)
+    return replace(made, rehearsal=_Rehearsal(schema, parts, tuple(asked)))
+
+
+@adaptive("quantiles", version=1)
+def _quantiles(
+    schema: Schema, column: str, levels: Sequence[Fraction], steps: int, tau: Fraction
+) -> Learning[Quantiles]:
+    parts = _parts(schema, column, steps)
+    if not levels or not all(0 < level < 1 for level in levels):
+        raise InvalidParameter("levels expects shares in (0, 1), found none or another number")
+    return _search(schema, parts, levels, tau)
+
+
+def _search(
+    schema: Schema, parts: Cells, levels: Sequence[Fraction], tau: Fraction
+) -> Learning[Quantiles]:
+    """The quantile is in a cell low .. high; the share up to high passes the level, or is all."""
+    left = [(0, len(parts) - 1) for _ in levels]
+    while searched := [place for place, (low, high) in enumerate(left) if low < high]:
+        middles = [sum(left[place]) // 2 for place in searched]
+        answers = yield Batch(
+            Question(_up_to(schema, parts, middle), tau=tau) for middle in middles
+        )
+        for place, middle, answer in zip(searched, middles, answers, strict=True):
+            low, high = left[place]
+            below = answer.value < levels[place]
+            left[place] = (middle + 1, high) if below else (low, middle)
+    pairs = zip(levels, left, strict=True)
+    found = (Quantile(level, *_ends(schema, parts, cell)) for level, (cell, _) in pairs)
+    return Quantiles(parts.name, tuple(found))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rehearsal:
+    """People whose quantiles lie far apart, so that the searches part as soon as they can."""
+
+    schema: Schema
+    parts: Cells
+    levels: tuple[Fraction, ...]
+
+    def __call__(self, batch: Batch) -> Answers:
+        shares = self._shares()
+        values = [shares[question.query] for question in batch.questions]
+        return tuple(Answer((value,), (value,), (value,)) for value in values)
+
+    def _shares(self) -> dict[Query, float]:
+        count = len(self.parts)
+        shares = {}
+        for cell in range(count - 1):
+            passed = (cell + 1) * (len(self.levels) + 1) // count  # how many levels lie below
+            share = float(self.levels[passed - 1]) if passed else 0.0
+            shares[_up_to(self.schema, self.parts, cell)] = share
+        return shares
+
+
+def _parts(schema: Schema, column: str, steps: int) -> Cells:
+    _number(schema, column)
+    if isinstance(steps, bool) or not isinstance(steps, int) or not 2 <= steps <= MAX_BINS:
+        raise InvalidParameter(f"steps expects a whole number in 2..{MAX_BINS}, found another")
+    (parts,) = cells(schema, column, steps)
+    return parts
+
+
+def _number(schema: Schema, column: str) -> Integer | Real:
+    kind = field_of(schema, column)
+    if not isinstance(kind, Integer | Real):
+        raise InvalidParameter(f"quantiles expects a number as column, found {column}")
+    return kind
+
+
+def _up_to(schema: Schema, parts: Cells, cell: int) -> Query:
+    """Build the predicate of a value in a cell or below it."""
+    edge = parts.edges[cell]
+    whole = isinstance(schema.fields[parts.field], Integer)
+    return predicate(schema[parts.field] < (int(edge) if whole else edge))
+
+
+def _ends(schema: Schema, parts: Cells, cell: int) -> tuple[float, float]:
+    kind = _number(schema, parts.field)
+    edges = [Fraction(kind.low), *parts.edges, Fraction(kind.high)]
+    last = isinstance(kind, Integer) and cell + 1 < len(parts)
+    return float(edges[cell]), float(edges[cell + 1] - (1 if last else 0))

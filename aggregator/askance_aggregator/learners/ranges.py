@@ -1,0 +1,209 @@
+"""The shares of ranges of a number, and its quantiles, from one round about a tree of ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from askance_aggregator.learners.encodings import binned, cells, joint
+from askance_aggregator.learners.hierarchies import Hierarchy
+from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.learner import non_adaptive
+from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
+from askance_aggregator.learners.quantiles import Quantile
+from askance_aggregator.learners.rows import field_of
+from askance_aggregator.numbers import Rational, rational
+from askance_client.errors import InvalidParameter
+from askance_client.queries import Integer, Real, Schema
+
+_ESTIMATES = ("estimates", "lows", "highs")
+
+
+@hypothesis_of("ranges")
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """The shares of a number's cells, consistent with those of ever greater ranges.
+
+    Args:
+        column: the number's name.
+        ends: cell j has the values from ends[j] up to below ends[j + 1], the last one of a real
+            number with its end; rising.
+        whole: whether values are whole numbers.
+        arity: of the tree.
+        answers: raw, one a level, the coarsest first: a value a range, and that of people without
+            a number. They are unbiased and have the intervals that hold jointly.
+        levels: the nearest estimates that add up, and what all intervals together leave possible.
+    """
+
+    column: str
+    ends: tuple[float, ...]
+    whole: bool
+    arity: int
+    answers: tuple[Answer, ...]
+    levels: tuple[Answer, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        tree = self._tree
+        if not all(a < b for a, b in zip(self.ends, self.ends[1:], strict=False)):
+            raise InvalidParameter("ranges expects rising ends of cells, found others")
+        raw = [answer.values for answer in self.answers]
+        lows, highs = tree.tightened(
+            [answer.lows for answer in self.answers], [answer.highs for answer in self.answers]
+        )
+        values = tree.consistent(raw, [1.0] * len(raw))
+        levels = (
+            Answer(*(tuple(part.tolist()) for part in parts))
+            for parts in zip(values, lows, highs, strict=True)
+        )
+        object.__setattr__(self, "levels", tuple(levels))
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Consistent shares of the cells; some may be negative, like raw ones."""
+        return self.levels[-1].values[:-1]
+
+    @property
+    def missing(self) -> float:
+        """The consistent share of people without a number."""
+        return self.levels[-1].values[-1]
+
+    def share(self, low: float, high: float) -> Answer:
+        """Return the share of users with a value in [low, high), with its interval.
+
+        Utility: the interval holds, jointly for all ranges, wherever all raw intervals do: it is
+        the sum of those of few ranges, or what the rest of all people leave.
+
+        Args:
+            low: one of `ends`.
+            high: a greater one.
+
+        Raises:
+            InvalidParameter: they are not.
+        """
+        if low not in self.ends or high not in self.ends or not low < high:
+            raise InvalidParameter(
+                f"{self.column}: expected two rising ends of cells, found other numbers"
+            )
+        first, stop = self.ends.index(low), self.ends.index(high)
+        cells_in_all, tree = len(self.ends) - 1, self._tree
+        inside = tree.nodes(first, stop)
+        last = len(self.levels) - 1
+        apart = (last, len(self.levels[last].values) - 1)
+        outside = (*tree.nodes(0, first), *tree.nodes(stop, cells_in_all), apart)
+        least = max(self._sum("lows", inside), 1 - self._sum("highs", outside), 0.0)
+        most = min(self._sum("highs", inside), 1 - self._sum("lows", outside), 1.0)
+        return Answer((self._sum("values", inside),), (min(least, most),), (max(least, most),))
+
+    def quantile(self, level: Rational) -> Quantile:
+        """The first cell in which the share of people up to its end reaches a level, or the last.
+
+        Raises:
+            InvalidParameter: the level is not in (0, 1).
+        """
+        asked = rational(level, "level")
+        if not 0 < asked < 1:
+            raise InvalidParameter("level expects a share in (0, 1), found another number")
+        reached = np.cumsum(self.shares) >= float(asked)
+        cell = int(np.argmax(reached)) if reached.any() else len(self.shares) - 1
+        return Quantile(asked, self.ends[cell], self.ends[cell + 1] - int(self.whole))
+
+    def to_json(self) -> dict[str, Any]:
+        """{"summary": ..., "column": "age", "ends": [...], "shares": [...], "levels": [...], ...}
+
+        "levels" are the raw answers; "shares" follow from them.
+        """
+        return {
+            "summary": str(self),
+            "column": self.column,
+            "ends": list(self.ends),
+            "whole": int(self.whole),
+            "arity": self.arity,
+            "shares": list(self.shares),
+            "levels": [
+                {"estimates": list(raw.values), "lows": list(raw.lows), "highs": list(raw.highs)}
+                for raw in self.answers
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> Ranges:
+        """The ranges that `to_json` wrote.
+
+        Raises:
+            InvalidParameter: the data is not of that form.
+        """
+        document = Document("ranges", data)
+        levels = (
+            Answer(*(part.numbers(name) for name in _ESTIMATES))
+            for part in document.parts("levels")
+        )
+        whole = bool(document.whole("whole"))
+        ends, arity = document.numbers("ends"), document.whole("arity")
+        return cls(document.text("column"), ends, whole, arity, tuple(levels))
+
+    def __str__(self) -> str:
+        quarters = (self.quantile(Fraction(place, 4)) for place in (1, 2, 3))
+        told = ", ".join(
+            f"{item.level}: {item.low:g}"
+            if item.low == item.high
+            else f"{item.level}: {item.low:g} .. {item.high:g}"
+            for item in quarters
+        )
+        return f"{self.column} in {len(self.shares)} cells; quantiles {told}"
+
+    @property
+    def _tree(self) -> Hierarchy:
+        return Hierarchy(len(self.ends) - 1, self.arity)
+
+    def _sum(self, which: str, nodes: tuple[tuple[int, int], ...]) -> float:
+        return float(sum(getattr(self.levels[level], which)[node] for level, node in nodes))
+
+
+@non_adaptive("ranges", version=1)
+def ranges(
+    schema: Schema, column: str, steps: int = 64, arity: int = 4, tau: Rational | None = None
+) -> tuple[Batch, Callable[[Answers], Ranges]]:
+    """All ranges of a number at once: a histogram of each level of a tree, made consistent.
+
+    Utility: the bounds of the schema are cut into `steps` cells of equal width (of whole numbers
+    that are fewer, one each); a level has ranges of arity, arity^2, ... of them, and each is one
+    categorical question. All are asked in one round. Raw shares are unbiased and each is within
+    tau. The consistent ones are nearest to them in squares over all ranges, so they are unbiased
+    too, and in all no farther from the truth: the root of their mean squared error is less than
+    tau. A range of 100 of 256 cells has a quarter of the squared error that one histogram of the
+    same users would give it, and a third of that of the raw sums (20,000 users, epsilon 1).
+
+    Args:
+        schema: of the records.
+        column: a number.
+        steps: how finely, 2 .. 1024.
+        arity: of the tree, 2 .. 1024; `steps` or more: one histogram.
+        tau: how exactly each share is wanted; None: as exactly as the population allows.
+
+    Raises:
+        InvalidParameter: no such number, or a parameter out of range.
+
+    Source: hierarchical histograms (Hay et al. 2010), in the local model with a group of users
+        a level.
+    """
+    kind = field_of(schema, column)
+    if not isinstance(kind, Integer | Real):
+        raise InvalidParameter(f"ranges expects a number as column, found {column}")
+    (parts,) = cells(schema, column, steps)
+    tolerance = None if tau is None else rational(tau, "tau")
+    whole = isinstance(kind, Integer)
+    bounds = (Fraction(kind.low), *parts.edges, Fraction(kind.high) + int(whole))
+    ends = tuple(map(float, bounds))
+    batch = Batch(
+        Question(joint(binned(schema, column, parts.edges[width - 1 :: width]))[0], tau=tolerance)
+        for width in Hierarchy(len(parts), arity).widths
+    )
+
+    def conclude(answers: Answers) -> Ranges:
+        return Ranges(column, ends, whole, arity, tuple(answers))
+
+    return batch, conclude

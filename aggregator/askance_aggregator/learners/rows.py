@@ -1,0 +1,140 @@
+"""Rows on the grid of the few fields that a hypothesis predicts from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance_aggregator.learners.hypotheses import Document
+from askance_client.errors import InvalidParameter, InvalidRecord
+from askance_client.queries import Bits, Category, EncodedColumns, Field, Label, Schema
+from askance_client.queries.limits import WORD
+from askance_client.records import schema_from_table, table_from_schema
+
+Rows = Mapping[str, Any] | NDArray[Any] | EncodedColumns
+"""What a hypothesis predicts for: columns by field name (a DataFrame too), a table of shape
+(n, features) in the schema's order, or columns that are encoded already."""
+
+
+def field_of(schema: Schema, field: str) -> Field:
+    """The field of that name.
+
+    Raises:
+        InvalidParameter: the schema has none.
+    """
+    if field not in schema.fields:
+        known = ", ".join(list(schema.fields)[:20])
+        raise InvalidParameter(f"expected one of the fields {known}, found {field!r:.80}")
+    return schema.fields[field]
+
+
+def some_fields(schema: Schema, fields: Iterable[str]) -> Schema:
+    """The schema of these fields alone, in the order given: what a hypothesis keeps of it.
+
+    Raises:
+        InvalidParameter: one of them is not there, is named twice, or there is none.
+    """
+    names = list(fields)
+    if len(set(names)) < len(names):
+        raise InvalidParameter("expected each field once, found one twice")
+    return Schema.of(schema.name, schema.version, {name: field_of(schema, name) for name in names})
+
+
+def label_of(schema: Schema, label: str | None = None) -> str:
+    """The field to be predicted: the one named, else the only Label.
+
+    Raises:
+        InvalidParameter: it is no category, or there is not exactly one Label.
+    """
+    if label is not None:
+        if not isinstance(field_of(schema, label), Category):
+            raise InvalidParameter(f"label expects a category, found another field, {label}")
+        return label
+    found = [name for name, kind in schema.fields.items() if isinstance(kind, Label)]
+    if len(found) != 1:
+        raise InvalidParameter(
+            f"expected one Label in the schema, or label set to a category, found {len(found)}"
+        )
+    return found[0]
+
+
+def features_of(schema: Schema, label: str, columns: Sequence[str] | None = None) -> Schema:
+    """The schema of what the label is predicted from: all other fields, or these columns.
+
+    Raises:
+        InvalidParameter: there is none, one is not a field, or one is the label itself.
+    """
+    names = [name for name in schema.fields if name != label] if columns is None else list(columns)
+    if not names or label in names:
+        raise InvalidParameter(f"expected columns besides {label}, found none or itself")
+    return some_fields(schema, names)
+
+
+def bits_of(field: str, width: int, rows: Rows) -> NDArray[np.int64]:
+    """The components of a Bits field, shape (n, width); 0 where it is not present."""
+    columns = encoded(Schema("bits", 1, **{field: Bits(width)}), rows)
+    words = columns.values[field]
+    if not isinstance(words, tuple):
+        raise InvalidParameter(f"{field}: expected a vector of bits, found another field")
+    return np.stack([words[j // WORD] >> (j % WORD) & 1 for j in range(width)], axis=1)
+
+
+def schema_to_json(schema: Schema) -> dict[str, Any]:
+    """A schema as JSON; its fields are a list, for in JSON an object has no order."""
+    table = table_from_schema(schema)
+    fields = [{"field": name, **kind} for name, kind in table["fields"].items()]
+    return {**table, "fields": fields}
+
+
+def schema_in(document: Document, key: str = "schema") -> Schema:
+    """The schema in a hypothesis's JSON.
+
+    Raises:
+        InvalidParameter: there is none.
+    """
+    part = document.part(key)
+    items = {item.text("field"): dict(item.data) for item in part.parts("fields")}
+    for item in items.values():
+        del item["field"]
+    try:
+        return schema_from_table({**part.data, "fields": items}, part.name)
+    except InvalidRecord as error:
+        raise InvalidParameter(str(error)) from None
+
+
+def encoded(schema: Schema, rows: Rows) -> EncodedColumns:
+    """Rows on the schema's grid; columns that it does not have are ignored.
+
+    Args:
+        schema: of the fields that a hypothesis looks at.
+        rows: see `Rows`; of a table each field takes one column (Bits: its width).
+
+    Raises:
+        InvalidParameter: none of the fields is there, or the table has another width.
+        InvalidRecord: a column does not have the field's shape.
+    """
+    if isinstance(rows, EncodedColumns):
+        absent = [name for name in schema.fields if name not in rows.present]
+        if absent:
+            raise InvalidParameter(f"expected a column {absent[0]}, found none")
+        return rows
+    columns = dict(_table(schema, rows)) if isinstance(rows, np.ndarray) else rows
+    kept = {name: columns[name] for name in schema.fields if name in columns}
+    if not kept:
+        known = ", ".join(list(schema.fields)[:20])
+        raise InvalidParameter(f"expected columns among {known}, found none of them")
+    return schema.encode_columns(kept)
+
+
+def _table(schema: Schema, rows: NDArray[Any]) -> Iterator[tuple[str, NDArray[Any]]]:
+    widths = [kind.width if isinstance(kind, Bits) else 0 for kind in schema.fields.values()]
+    expected = sum(width or 1 for width in widths)
+    if rows.ndim != 2 or rows.shape[1] != expected:
+        raise InvalidParameter(f"expected a table of shape (n, {expected}), found {rows.shape}")
+    start = 0
+    for name, width in zip(schema.fields, widths, strict=True):
+        yield name, rows[:, start : start + width] if width else rows[:, start]
+        start += width or 1

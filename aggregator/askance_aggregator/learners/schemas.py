@@ -1,0 +1,58 @@
+"""Default schemas of learners, for planning and simulation without data."""
+
+from __future__ import annotations
+
+from askance_client.errors import InvalidParameter
+from askance_client.queries import Bit, Bits, Category, Integer, Label, Real, Schema
+
+MAX_PLANE = 32
+MAX_WIDTH = 256
+MAX_VECTOR = 1024
+
+
+def traits_schema() -> Schema:
+    """People of two groups, y, with traits of every kind that a schema knows."""
+    return Schema(
+        "traits",
+        1,
+        age=Integer(0, 99),
+        height=Real(0, 1),
+        colour=Category(["red", "green", "blue"]),
+        member=Bit(),
+        answers=Bits(3),
+        y=Label(["no", "yes"]),
+    )
+
+
+def plane_schema(d: int) -> Schema:
+    """Numbers x0 .. x(d-1) and an outcome y, all in [-1, 1].
+
+    Raises:
+        InvalidParameter: d is not in 1..32.
+    """
+    if not 1 <= d <= MAX_PLANE:
+        raise InvalidParameter(f"d expects a number in 1..{MAX_PLANE}, found {d}")
+    features = {f"x{j}": Real(-1, 1) for j in range(d)}
+    return Schema.of("plane", 1, {**features, "y": Real(-1, 1)})
+
+
+def words_schema(width: int) -> Schema:
+    """A word of `width` bits.
+
+    Raises:
+        InvalidParameter: width is not in 1..256.
+    """
+    if not 1 <= width <= MAX_WIDTH:
+        raise InvalidParameter(f"width expects a number in 1..{MAX_WIDTH}, found {width}")
+    return Schema("words", 1, word=Bits(width))
+
+
+def vectors_schema(d: int) -> Schema:
+    """Numbers x0 .. x(d-1) in [-1, 1].
+
+    Raises:
+        InvalidParameter: d is not in 1..1024.
+    """
+    if not 1 <= d <= MAX_VECTOR:
+        raise InvalidParameter(f"d expects a number in 1..{MAX_VECTOR}, found {d}")
+    return Schema.of("vectors", 1, {f"x{j}": Real(-1, 1) for j in range(d)})

@@ -1,0 +1,188 @@
+"""A decision tree as a hypothesis: it predicts, prints itself, and is saved as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance_aggregator.learners.encodings import Cells, cells
+from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.rows import Rows, encoded, schema_in, schema_to_json
+from askance_aggregator.learners.splits import Split
+from askance_client.errors import InvalidParameter
+from askance_client.queries import Schema
+
+MAX_DEPTH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node; its children are at 2 place (the split's cells) and 2 place + 1 (all others).
+
+    Args:
+        place: 1 is the root.
+        shares: of all users who are here, by class; of a leaf.
+        split: None for a leaf.
+    """
+
+    place: int
+    shares: tuple[float, ...] = ()
+    split: Split | None = None
+
+
+@hypothesis_of("decision-tree")
+@dataclass(frozen=True, slots=True)
+class DecisionTree:
+    """A binary tree over the cells of fields.
+
+    A row in which a field is missing is in none of its cells, so it goes with "all others".
+
+    Args:
+        schema: of the fields that it may look at.
+        bins: into how many bins numbers fall.
+        label: the field that it predicts.
+        classes: its labels.
+        nodes: by place, ascending.
+
+    Raises:
+        InvalidParameter: the nodes are no tree, or name what is not there.
+    """
+
+    schema: Schema
+    bins: int
+    label: str
+    classes: tuple[str, ...]
+    nodes: tuple[Node, ...]
+    _parts: dict[str, Cells] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_parts", parts_of(self.schema, self.bins))
+        _check(self)
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The classes, in the schema's order."""
+        return np.asarray(self.classes)
+
+    @property
+    def depth(self) -> int:
+        """Number of splits on the longest path."""
+        return max(node.place for node in self.nodes).bit_length() - 1
+
+    @property
+    def leaves(self) -> tuple[Node, ...]:
+        """The nodes without a split."""
+        return tuple(node for node in self.nodes if node.split is None)
+
+    def apply(self, rows: Rows) -> NDArray[np.int64]:
+        """The place of the leaf that each row is in, shape (n,)."""
+        columns = encoded(self.schema, rows)
+        places = np.ones(columns.rows, dtype=np.int64)
+        for node in self.nodes:  # a parent's place is less than its children's
+            if node.split is not None:
+                here = np.flatnonzero(places == node.place)
+                found = self._parts[node.split.part].of(columns.take(here))
+                places[here] = 2 * node.place + ~np.isin(found, node.split.cells)
+        return places
+
+    def predict_proba(self, rows: Rows) -> NDArray[np.float64]:
+        """The shares of the classes in a row's leaf, shape (n, classes)."""
+        leaves = self.leaves
+        table = np.array([_normal(leaf.shares) for leaf in leaves])
+        found = np.searchsorted([leaf.place for leaf in leaves], self.apply(rows))
+        return np.asarray(table[found])
+
+    def predict(self, rows: Rows) -> NDArray[Any]:
+        """The class of each row, shape (n,)."""
+        return np.asarray(self.classes_[self.predict_proba(rows).argmax(axis=1)])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return {"summary", "label", "classes", "bins", "schema", "encodings", "nodes"}."""
+        return {
+            "summary": str(self),
+            "label": self.label,
+            "classes": list(self.classes),
+            "bins": self.bins,
+            "schema": schema_to_json(self.schema),
+            "encodings": [str(part) for part in self._parts.values()],
+            "nodes": [_node_json(node) for node in self.nodes],
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> DecisionTree:
+        """The tree that `to_json` wrote.
+
+        Raises:
+            InvalidParameter: the data is not of that form.
+        """
+        document = Document("decision tree", data)
+        return cls(
+            schema_in(document),
+            document.whole("bins"),
+            document.text("label"),
+            document.texts("classes"),
+            tuple(_node(part) for part in document.parts("nodes")),
+        )
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines(1, ""))
+
+    def _lines(self, place: int, indent: str) -> Iterator[str]:
+        node = next(node for node in self.nodes if node.place == place)
+        if node.split is None:
+            best = int(np.argmax(node.shares))
+            share = _normal(node.shares)[best]
+            yield f"{indent}{self.classes[best]} ({share:.0%} of {sum(node.shares):.1%})"
+            return
+        part = self._parts[node.split.part]
+        names = " | ".join(part.labels[cell] for cell in node.split.cells)
+        yield f"{indent}if {part.name} is {names}:"
+        yield from self._lines(2 * place, indent + "  ")
+        yield f"{indent}else:"
+        yield from self._lines(2 * place + 1, indent + "  ")
+
+
+def parts_of(schema: Schema, bins: int) -> dict[str, Cells]:
+    """The encodings of all fields as cells, by name."""
+    return {part.name: part for name in schema.fields for part in cells(schema, name, bins)}
+
+
+def _normal(shares: tuple[float, ...]) -> NDArray[np.float64]:
+    counts = np.clip(np.asarray(shares, dtype=np.float64), 0, None)
+    total = counts.sum()
+    return np.asarray(counts / total if total > 0 else np.full(len(counts), 1 / len(counts)))
+
+
+def _node_json(node: Node) -> dict[str, Any]:
+    if node.split is None:
+        return {"place": node.place, "shares": list(node.shares)}
+    return {"place": node.place, "part": node.split.part, "cells": list(node.split.cells)}
+
+
+def _node(document: Document) -> Node:
+    if "part" in document:
+        split = Split(document.text("part"), document.wholes("cells"))
+        return Node(document.whole("place"), split=split)
+    return Node(document.whole("place"), document.numbers("shares"))
+
+
+def _check(tree: DecisionTree) -> None:
+    places = [node.place for node in tree.nodes]
+    inner = {node.place for node in tree.nodes if node.split is not None}
+    children = {child for place in inner for child in (2 * place, 2 * place + 1)}
+    if len(tree.classes) < 2 or places != sorted({1} | children):
+        raise InvalidParameter("a decision tree expects each node once, from place 1, and classes")
+    if places[-1] >= 1 << (MAX_DEPTH + 1):
+        raise InvalidParameter(f"a decision tree expects a depth of at most {MAX_DEPTH}")
+    for node in tree.nodes:
+        if node.split is None:
+            if len(node.shares) != len(tree.classes):
+                raise InvalidParameter(f"leaf {node.place}: expected a share for each class")
+        elif node.split.part not in tree._parts:
+            raise InvalidParameter(f"node {node.place}: expected a split of a field that is there")
+        elif not set(node.split.cells) < set(range(len(tree._parts[node.split.part]))):
+            raise InvalidParameter(f"node {node.place}: expected some of the field's cells")

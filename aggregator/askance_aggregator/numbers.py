@@ -1,0 +1,49 @@
+"""Numbers that a person gives a learner, as exact fractions, and their canonical text."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+from askance_client.errors import InvalidParameter
+
+Rational = int | str | Decimal | Fraction | float
+"""What is accepted as a number; a float stands for the decimal that Python prints for it."""
+
+_MAX_TEXT = 64
+_MAX_DECADES = 100  # "1e999999999" is refused before a gigabyte of digits is built
+
+
+def rational(value: Rational, what: str) -> Fraction:
+    """The number, exactly: .05 (a float) is 1/20, because that is what was meant.
+
+    Args:
+        value: a number, or its text ("0.05", "1/20").
+        what: the name of the parameter, for the error.
+
+    Raises:
+        InvalidParameter: it is not a finite number.
+    """
+    try:
+        if isinstance(value, bool):
+            raise ValueError
+        if isinstance(value, int | Fraction):
+            return Fraction(value)
+        if isinstance(value, float | Decimal):
+            return _decimal(Decimal(repr(float(value))) if isinstance(value, float) else value)
+        return _parsed(value)
+    except (ValueError, ArithmeticError):
+        found = type(value).__name__
+        raise InvalidParameter(f"{what} expects a finite number, found {found}") from None
+
+
+def _parsed(text: str) -> Fraction:
+    if not isinstance(text, str) or len(text) > _MAX_TEXT:
+        raise ValueError
+    return Fraction(text) if "/" in text else _decimal(Decimal(text))
+
+
+def _decimal(value: Decimal) -> Fraction:
+    if not value.is_finite() or (value and abs(value.adjusted()) > _MAX_DECADES):
+        raise ValueError
+    return Fraction(value)

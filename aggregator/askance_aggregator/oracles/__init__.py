@@ -1,0 +1,68 @@
+"""Oracles: sources of answers to a learner's questions.
+
+Rules of the package:
+
+- An oracle has one method: a batch in, one answer a question out. A learner cannot tell which one
+  it talks to; a fleet of devices, driven by a session, is one more.
+- A *valid* oracle is off by less than tau (KLNRS08 Definition 4.1, with tolerances open); what is
+  random says with which probability it is valid. An adversary is valid always, and no help.
+- The package knows learners and queries; the oracle of a curator is in
+  `askance_aggregator.curator.oracle`. Randomness is passed in, as a sampler or as words.
+"""
+
+from askance_aggregator.oracles.adversarial import (
+    Adversary,
+    CentreOracle,
+    LazyOracle,
+    RandomSignOracle,
+    Thresholds,
+    WrongSideOracle,
+    usual_thresholds,
+)
+from askance_aggregator.oracles.checked import CheckedOracle
+from askance_aggregator.oracles.empirical import EmpiricalOracle, Sampler
+from askance_aggregator.oracles.exact import ExactOracle
+from askance_aggregator.oracles.expectations import expectations
+from askance_aggregator.oracles.labels import relabelled, with_free_labels
+from askance_aggregator.oracles.masked_parity import (
+    FairHalfOracle,
+    FairOracle,
+    MaskedParityOracle,
+    lazy_masked_parity,
+)
+from askance_aggregator.oracles.noise import (
+    ClassificationNoiseOracle,
+    LearnedUnderNoise,
+    learn_under_noise,
+    noise_grid,
+)
+from askance_aggregator.oracles.oracle import Oracle, learn
+from askance_aggregator.oracles.shares import Shares
+
+__all__ = [
+    "Adversary",
+    "CentreOracle",
+    "CheckedOracle",
+    "ClassificationNoiseOracle",
+    "EmpiricalOracle",
+    "ExactOracle",
+    "FairHalfOracle",
+    "FairOracle",
+    "LazyOracle",
+    "LearnedUnderNoise",
+    "MaskedParityOracle",
+    "Oracle",
+    "RandomSignOracle",
+    "Sampler",
+    "Shares",
+    "Thresholds",
+    "WrongSideOracle",
+    "expectations",
+    "lazy_masked_parity",
+    "learn",
+    "learn_under_noise",
+    "noise_grid",
+    "relabelled",
+    "usual_thresholds",
+    "with_free_labels",
+]

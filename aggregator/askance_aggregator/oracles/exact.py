@@ -1,0 +1,42 @@
+"""The oracle of a distribution: it answers with the expectation itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from numpy.typing import ArrayLike
+
+from askance_aggregator.learners import Answer, Answers, Batch
+from askance_aggregator.oracles.expectations import Weights, expectations
+from askance_client.queries import EncodedColumns, Schema
+
+
+class ExactOracle:
+    """Expectations over a finite population, by integer arithmetic; valid for every tolerance.
+
+    A value is exact until it is rounded to a float, once; its interval is that one point.
+
+    Args:
+        schema: of the records.
+        columns: the population: raw columns, or encoded ones.
+        weights: integers >= 0, one a row: the distribution; None: every row counts once.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        columns: EncodedColumns | Mapping[str, ArrayLike],
+        weights: Weights | None = None,
+    ) -> None:
+        encoded = columns if isinstance(columns, EncodedColumns) else schema.encode_columns(columns)
+        self._columns = encoded
+        self._weights = weights
+
+    def answer(self, batch: Batch) -> Answers:
+        """The expectations."""
+        answers = []
+        for question in batch.questions:
+            exact = expectations(question, self._columns, self._weights)
+            values = tuple(float(value) for value in exact)
+            answers.append(Answer(values, values, values))
+        return tuple(answers)

@@ -1,0 +1,65 @@
+"""Interface between learners and sources of answers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import isfinite
+from typing import Protocol, TypeVar
+
+from askance_aggregator.learners import Answer, Answers, Batch, Learner, check_answers, check_batch
+from askance_client.errors import InvalidAnswer
+
+T = TypeVar("T")
+
+
+class Oracle(Protocol):
+    """Answers statistical queries."""
+
+    def answer(self, batch: Batch) -> Answers:
+        """Answer each question, in order."""
+        ...
+
+
+def learn(learner: Learner[T], oracle: Oracle) -> T:
+    """Runs a learner to its end against an oracle, and returns its hypothesis.
+
+    Raises:
+        LocalProtocolError: the oracle's answers do not have the shape of the batch.
+        InvalidAnswer: an answer cannot be valid: it is no number, or a `CheckedOracle` has seen it,
+            or the learner itself has, from what it knows of its concepts; the error names the
+            round.
+    """
+    run = learner.run()
+    number = 0
+    try:
+        batch = check_batch(next(run), learner.name)
+        while True:
+            answers = check_answers(batch, oracle.answer(batch))
+            for place, answer in enumerate(answers):
+                finite_values(f"{learner.name}: round {number}, question {place}", answer)
+            try:
+                asked = run.send(answers)
+            except InvalidAnswer as error:
+                raise InvalidAnswer(f"{learner.name}: round {number}: {error}") from error
+            batch = check_batch(asked, learner.name)
+            number += 1
+    except StopIteration as end:
+        hypothesis: T = end.value
+        return hypothesis
+    finally:
+        run.close()
+
+
+def finite_values(where: str, answer: Answer) -> list[Fraction]:
+    """An answer's values, exactly: no distribution has an expectation that is not finite.
+
+    Args:
+        where: the round and the question, for the error.
+
+    Raises:
+        InvalidAnswer: one is no number, or infinite.
+    """
+    for index, value in enumerate(answer.values):
+        if not isfinite(value):
+            raise InvalidAnswer(f"{where}: expected a finite number as value {index}, found none")
+    return [Fraction(value) for value in answer.values]

@@ -1,0 +1,60 @@
+"""Planning: the number of users per round and their randomizers, before any privacy is spent.
+
+Rules of the package:
+
+- A plan is a function of the learner, the budget, beta and the population's size: of no data.
+- A size is an upper bound that holds for every population within the question's promise: by exact
+  tails at the worst of them where that can be had, else by a bound that is nearly so (`tails`),
+  never more than Chernoff's and Hoeffding's. The paper's
+  size and a lower bound for any randomizers are printed beside it.
+- A plan that cannot work is refused before any user is asked.
+
+Theory of operation: `plan` rehearses the learner to see its batches, gives each of the T values
+of all answers beta/T, and sizes each batch (`sizing`): a tail bound for each randomizer that a
+question could have (`precision.candidates`), the randomizer that needs the fewest users, fresh
+groups or one cohort that splits its budget. A running study
+plans each real batch by `plan_batch`, with what `StudyPlan.allowance` lets it take.
+"""
+
+from askance_aggregator.planning.binomial import Binomial
+from askance_aggregator.planning.choices import Choice, choices
+from askance_aggregator.planning.designed import Designed
+from askance_aggregator.planning.looks import prefixes, shares
+from askance_aggregator.planning.lower_bound import least_users
+from askance_aggregator.planning.planner import fields_needed, plan, plan_batch, rehearse
+from askance_aggregator.planning.plans import GroupPlan, RoundPlan, StudyPlan
+from askance_aggregator.planning.precision import (
+    Design,
+    candidates,
+    n_variance,
+    randomizer_text,
+    tail_of,
+)
+from askance_aggregator.planning.scored import Scored
+from askance_aggregator.planning.tails import Tail
+from askance_aggregator.planning.ternary import Ternary
+
+__all__ = [
+    "Binomial",
+    "Choice",
+    "Design",
+    "Designed",
+    "GroupPlan",
+    "RoundPlan",
+    "Scored",
+    "StudyPlan",
+    "Tail",
+    "Ternary",
+    "candidates",
+    "choices",
+    "fields_needed",
+    "least_users",
+    "n_variance",
+    "plan",
+    "plan_batch",
+    "prefixes",
+    "randomizer_text",
+    "rehearse",
+    "shares",
+    "tail_of",
+]

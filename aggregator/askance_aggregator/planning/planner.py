@@ -1,0 +1,188 @@
+"""Planner: from a learner, a budget and a tolerance to groups of users; no user is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from askance_aggregator.families import best_for
+from askance_aggregator.learners import Batch, Learner, check_answers, check_batch, neutral_answer
+from askance_aggregator.planning.plans import RoundPlan, StudyPlan
+from askance_aggregator.planning.precision import Design
+from askance_aggregator.planning.sizing import Sizing, even, size_batch
+from askance_client.errors import InvalidParameter, PlanRefused
+
+MAX_ROUNDS = 10_000
+
+
+def plan(
+    learner: Learner[Any],
+    nano_nats: int,
+    beta: Fraction | float,
+    n_users: int | None = None,
+    design: Design = best_for,
+    waves: int = 1,
+    least_answers: int = 0,
+) -> StudyPlan:
+    """Size every round of a learner before any user is asked.
+
+    The learner is rehearsed: its generator is run with neutral answers (zeros, or the possible
+    value nearest to zero; or the learner's own `rehearsal`) to see its batches. A learner whose
+    batches depend on the answers may ask others when it is run: each real batch is planned again,
+    by `plan_batch`, and the sum of users may differ. It may not ask for more values than the
+    rehearsal: an oracle stops it (`PlanExceeded`), for beta is divided over the rehearsed values.
+
+    Utility: with probability at least 1 - beta every value of every answer is off by less than its
+    question's tau: each value gets beta / (number of values in all rounds). Every user is in one
+    round. Users that no tolerance claims (tau = None) are divided evenly over the groups of such
+    questions; without a population these are sized for 1/20 of their range.
+
+    Args:
+        learner: what will ask.
+        nano_nats: each user's whole budget; > 0.
+        beta: the probability of failure, in (0, 1).
+        n_users: the population; None: as large as it needs to be.
+        design: the randomizer for a number of levels and a budget.
+        waves: in how many parts a round's users are asked; sizes are of all parts together.
+        least_answers: users in every group of every round, at least: a group is planned larger
+            than its tolerance needs where it would have fewer.
+
+    Raises:
+        InvalidParameter: a number is out of range, or no randomizer spends such a budget.
+        PlanRefused: the rehearsal does not come to an end, or there are fewer users than
+            `least_answers`.
+    """
+    _check_beta(beta)
+    if n_users is not None and n_users < 0:
+        raise InvalidParameter(f"n_users expects 0 or more, found {n_users}")
+    if n_users is not None and least_answers > n_users:
+        raise PlanRefused(
+            f"least_answers: expected at most {n_users:,}, the number of users, got"
+            f" {least_answers:,}"
+        )
+    batches = rehearse(learner)
+    values = sum(batch.values for batch in batches)
+    each = float(beta) / max(values, 1)
+    sizes = [size_batch(batch, nano_nats, each, design, waves, least_answers) for batch in batches]
+    if n_users is None:
+        allowances: Sequence[int | None] = [None] * len(batches)
+    else:
+        allowances = _allowances(sizes, n_users)
+    rounds = tuple(
+        size.planned(allowance) for size, allowance in zip(sizes, allowances, strict=True)
+    )
+    needed = sum(planned.users for planned in rounds)
+    feasible = n_users is None or needed <= n_users
+    reason = None if feasible else _reason(needed, n_users, rounds, least_answers)
+    return StudyPlan(
+        feasible,
+        needed,
+        n_users,
+        rounds,
+        reason,
+        float(beta),
+        each,
+        nano_nats,
+        values,
+        tuple(sorted(_fields_of(learner, batches))),
+    )
+
+
+def _reason(
+    needed: int, n_users: int | None, rounds: Sequence[RoundPlan], least_answers: int
+) -> str:
+    """Say why a plan is not feasible, and that `least_answers` makes a group larger if it does."""
+    reason = f"the plan needs {needed:,} users, the population has {n_users:,}"
+    sizes = {group.users for planned in rounds for group in planned.groups}
+    if least_answers > 1 and least_answers in sizes:
+        reason += f"; least_answers asks for {least_answers:,} in every group of a round"
+    return reason
+
+
+def fields_needed(learner: Learner[Any]) -> frozenset[str]:
+    """Return the fields that a learner's questions may use.
+
+    They are the fields that its rehearsal asks about and, where later questions depend on answers,
+    the fields that its arguments name.
+
+    Raises:
+        PlanRefused: the rehearsal does not come to an end.
+    """
+    return _fields_of(learner, rehearse(learner))
+
+
+def _fields_of(learner: Learner[Any], batches: Sequence[Batch]) -> frozenset[str]:
+    asked = (question.query for batch in batches for question in batch.questions)
+    return learner.fields_named.union(*(query.fields_used for query in asked))
+
+
+def plan_batch(
+    batch: Batch,
+    nano_nats: int,
+    beta_per_value: float,
+    n_users_left: int | None = None,
+    design: Design = best_for,
+    waves: int = 1,
+    least_answers: int = 0,
+) -> RoundPlan:
+    """Sizes one batch; the same inputs give the same plan.
+
+    FRESH takes the sum of what the questions need at the full budget, SPLIT the greatest need at
+    floor(budget / questions) each; the batch's own choice is kept, else the smaller wins, a tie is
+    FRESH. Questions with an open tolerance count here as if they had asked for 1/20 of their range;
+    then they get what `n_users_left` leaves after the others, evenly, the first ones one more.
+
+    Args:
+        batch: what is asked.
+        nano_nats: each user's budget for the round.
+        beta_per_value: the probability of failure for each value of each answer.
+        n_users_left: how many users the round may take (`StudyPlan.allowance`); None: any number.
+        design: the randomizer for a number of levels and a budget.
+        waves: in how many parts its users are asked, where it can end early.
+        least_answers: users in every group, at least.
+
+    Returns:
+        A plan that may take more users than are left: then it cannot be carried out.
+    """
+    _check_beta(beta_per_value)
+    sizing = size_batch(batch, nano_nats, beta_per_value, design, waves, least_answers)
+    return sizing.planned(n_users_left)
+
+
+def rehearse(learner: Learner[Any]) -> tuple[Batch, ...]:
+    """Collect the batches that a learner asks when all answers are neutral.
+
+    Raises:
+        PlanRefused: there are more than 10,000.
+    """
+    batches: list[Batch] = []
+    run = learner.run()
+    try:
+        batch = next(run)
+        while True:
+            batches.append(check_batch(batch, learner.name))
+            if len(batches) > MAX_ROUNDS:
+                raise PlanRefused(f"{learner.name} asked more than {MAX_ROUNDS} batches unanswered")
+            if learner.rehearsal is None:
+                answers = tuple(neutral_answer(question) for question in batch.questions)
+            else:
+                answers = check_answers(batch, learner.rehearsal(batch))
+            batch = run.send(answers)
+    except StopIteration:
+        return tuple(batches)
+    finally:
+        run.close()
+
+
+def _allowances(sizes: Sequence[Sizing], n_users: int) -> list[int]:
+    """Compute each round's users: its claim, and its part of unclaimed users."""
+    groups = sum(size.open_groups for size in sizes)
+    left = max(n_users - sum(size.claimed for size in sizes), 0)
+    shares = iter(even(left, groups) if groups else ())
+    return [size.claimed + sum(next(shares) for _ in range(size.open_groups)) for size in sizes]
+
+
+def _check_beta(beta: Fraction | float) -> None:
+    if not 0 < beta < 1:
+        raise InvalidParameter("beta expects a probability in (0, 1), found another number")

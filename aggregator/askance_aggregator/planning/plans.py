@@ -1,0 +1,157 @@
+"""Plan values: the questions of each group of users."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from askance_aggregator.estimation import Decode
+from askance_aggregator.learners import Allocation, Question
+from askance_aggregator.planning.precision import randomizer_text
+from askance_client.accounting import NANO_NATS_PER_NAT
+from askance_client.queries import Query
+from askance_client.randomizers import Randomizer
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """One question to one group of users.
+
+    Args:
+        question: its index in the batch.
+        query: what is asked; of a vector perhaps a block only.
+        randomizer: what answers.
+        users: how many.
+        cohort: groups with the same number are the same users; all others are disjoint.
+        decode: what a table's reports are decoded by, where that was designed with it.
+    """
+
+    question: int
+    query: Query
+    randomizer: Randomizer
+    users: int
+    cohort: int
+    decode: Decode | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RoundPlan:
+    """One batch.
+
+    Args:
+        queries: how many questions it has.
+        users: how many users it takes in all, each of them once.
+        allocation: FRESH or SPLIT; of a single question, FRESH.
+        groups: one a question, in the batch's order; of a vector one a block, in the order of its
+            components.
+        tau: the least tolerance among its questions: what was asked for, or, for a question that
+            leaves it open, what its users allow.
+        n_variance: n times the variance of an answer, the greatest among its questions
+            (`precision.n_variance`).
+        n_variance_limit: what no randomizer of this epsilon is below that is unbiased at the levels
+            of the table, by the dual of the program that designed it; None where none was solved.
+        hoeffding_users: what the paper's bound takes: for every value a fresh group with
+            randomized response, n = 2 C^2 b^2 ln(2/beta)/tau^2 (KLNRS08 Lemma 4.3 with Hoeffding).
+        lower_bound: what any randomizers take at least, to get its hardest value as surely as this
+            plan gets all of them (`lower_bound.least_users`).
+        waves: in how many parts its users are asked (`looks`); `users` is all of them.
+    """
+
+    queries: int
+    users: int
+    allocation: Allocation
+    groups: tuple[GroupPlan, ...]
+    tau: float
+    n_variance: float
+    n_variance_limit: float | None
+    hoeffding_users: int
+    lower_bound: int
+    waves: int = 1
+
+    @property
+    def nano_nats(self) -> int:
+        """Largest charge of the round per user."""
+        losses = [group.randomizer.loss.nano_nats for group in self.groups]
+        return sum(losses) if self.allocation is Allocation.SPLIT else max(losses)
+
+    @property
+    def randomizers(self) -> tuple[str, ...]:
+        """The randomizers in a few words, each once, in order."""
+        return tuple(dict.fromkeys(randomizer_text(group.randomizer) for group in self.groups))
+
+    def to_json(self) -> dict[str, Any]:
+        """The keys of `askance plan`, a round; two bounds beside."""
+        return {
+            "queries": self.queries,
+            "users": self.users,
+            "allocation": str(self.allocation),
+            "randomizer": ", ".join(self.randomizers),
+            "privacy_loss": self.nano_nats / NANO_NATS_PER_NAT,
+            "tau": self.tau,
+            "n_variance": self.n_variance,
+            "n_variance_limit": self.n_variance_limit,
+            "hoeffding_users": self.hoeffding_users,
+            "lower_bound": self.lower_bound,
+            "waves": self.waves,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class StudyPlan:
+    """All rounds of a study, as rehearsed.
+
+    Args:
+        feasible: whether the population is large enough.
+        users_needed: how many users it takes, each in one round.
+        n_users: the population, where one was given.
+        rounds: in order.
+        reason: why it is not feasible; None where it is.
+        beta: the probability that any value of any answer is off by its tolerance or more.
+        beta_per_value: its share for each value: beta over the number of values in all rounds.
+        nano_nats: each user's budget.
+        values: how many values all rounds have together, over which beta is divided. A run that
+            asks for more would not keep beta.
+        fields: names of the fields that its questions may use, sorted.
+    """
+
+    feasible: bool
+    users_needed: int
+    n_users: int | None
+    rounds: tuple[RoundPlan, ...]
+    reason: str | None
+    beta: float
+    beta_per_value: float
+    nano_nats: int
+    values: int
+    fields: tuple[str, ...]
+
+    @property
+    def hoeffding_users(self) -> int:
+        """Number of users by the paper's bounds."""
+        return sum(planned.hoeffding_users for planned in self.rounds)
+
+    def allowance(self, index: int, users_left: int) -> int:
+        """Compute how many of the remaining users a round may take: all but what later rounds need.
+
+        A round that was not rehearsed may take all.
+        """
+        later = sum(planned.users for planned in self.rounds[index + 1 :])
+        return max(users_left - later, 0) if index < len(self.rounds) else users_left
+
+    def alpha(self, question: Question) -> float:
+        """The chance of a miss that the intervals of one answer may spend: its part of beta."""
+        return self.beta_per_value * question.values
+
+    def to_json(self) -> dict[str, Any]:
+        """The keys of `askance plan`, and what they were computed for."""
+        return {
+            "feasible": self.feasible,
+            "reason": self.reason,
+            "users": self.n_users,
+            "users_needed": self.users_needed,
+            "hoeffding_users": self.hoeffding_users,
+            "epsilon": self.nano_nats / NANO_NATS_PER_NAT,
+            "beta": self.beta,
+            "fields": list(self.fields),
+            "rounds": [planned.to_json() for planned in self.rounds],
+        }

@@ -1,0 +1,166 @@
+"""Precision of a randomizer for a question: its tail bound and its variance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from askance_aggregator.estimation import (
+    Decode,
+    check_decode,
+    check_suits,
+    levels_of,
+    scores,
+)
+from askance_aggregator.families import (
+    Family,
+    SignRates,
+    TableFamily,
+    best_for,
+    family_of,
+    hypercube_response,
+    signed_for,
+)
+from askance_aggregator.learners import Question
+from askance_aggregator.planning.binomial import Binomial
+from askance_aggregator.planning.designed import designed_tail, figure
+from askance_aggregator.planning.scored import Scored
+from askance_aggregator.planning.tails import Tail
+from askance_aggregator.planning.ternary import Ternary
+from askance_client.errors import InvalidParameter
+from askance_client.queries import QueryKind
+from askance_client.randomizers import (
+    COIN_SPACE,
+    Randomizer,
+)
+
+Design = Callable[[int, int], Randomizer]
+"""The randomizer for a number of levels and a budget in nano-nats."""
+
+
+def candidates(question: Question, nano_nats: int, design: Design) -> tuple[Randomizer, ...]:
+    """The randomizers that a plan may choose from for a question; it takes the least need.
+
+    A design of one's own is taken at its word: it is the only one. The usual one, `best_for`, knows
+    levels only; signed values may be answered by randomizers made for them too (`signed_for`). A
+    real value takes one bit (Duchi), and a vector a hypercube response, whatever the design: no
+    table holds its patterns.
+    """
+    if question.query.kind is QueryKind.VECTOR:
+        return (hypercube_response(question.query.components, nano_nats),)
+    randomizer = design(levels_of(question) or 2, nano_nats)
+    if not isinstance(randomizer, Randomizer):
+        raise InvalidParameter(
+            f"a design expects to return a randomizer, found {type(randomizer).__name__}"
+        )
+    check_suits(question, randomizer)
+    if design is best_for and question.query.kind is QueryKind.SIGNED:
+        return (randomizer, *signed_for(question.values, nano_nats))
+    return (randomizer,)
+
+
+def tail_of(question: Question, randomizer: Randomizer, decode: Decode | None = None) -> Tail:
+    """The worst tail of a value of the answer, among populations that keep the promise.
+
+    Of decode values that were designed with a table, of what the question is for.
+    """
+    check_suits(question, randomizer)
+    if decode is not None:
+        return designed_tail(
+            question, check_decode(question, randomizer, decode).randomizer, decode
+        )
+    mass = question.cell_mass if question.cell_mass is not None else Fraction(1)
+    family = family_of(randomizer)
+    rates = family.inclusion(1)
+    if rates is None and family.signed is None:
+        return _scored(question, family)
+    if rates is None or question.query.kind is QueryKind.SIGNED:
+        return _of_pairs(family, mass)
+    if question.query.kind in (QueryKind.REAL, QueryKind.VECTOR):
+        mass = Fraction(1)  # no cells, so no promise about them
+    gap = rates.own - rates.other
+    ends = sorted((rates.other, rates.other + mass * gap))
+    return Binomial(float(ends[0]), float(ends[1]), float(abs(gap) / question.spread))
+
+
+def _of_pairs(family: Family[Any], mass: Fraction) -> Tail:
+    """Make the tail of signed values: one coin if every report has a sign there, else `Ternary`."""
+    pair = pair_rates(family.randomizer)
+    gap = pair.hit - pair.miss
+    if pair.hit + pair.miss == 2 * pair.stray == 1:
+        # W = 2 X - 1, E[X] = (1 + gap g) / 2.
+        reach = mass * abs(gap) / 2
+        return Binomial(float(1 - 2 * reach) / 2, float(1 + 2 * reach) / 2, float(abs(gap)) / 2)
+    least = None if family.least_stray is None else float(family.least_stray)
+    return Ternary(float(pair.hit), float(pair.miss), float(pair.stray), float(mass), least)
+
+
+@lru_cache(maxsize=64)
+def pair_rates(randomizer: Randomizer) -> SignRates:
+    """Compute `Family.pair_rates`, once per randomizer."""
+    return family_of(randomizer).pair_rates()
+
+
+def n_variance(
+    question: Question, randomizer: Randomizer, decode: Decode | None = None
+) -> Fraction:
+    """n times the variance of one value of the answer, n the users asked this question.
+
+    A real value, or a component of a vector, scaled to [-1, 1]: the worst second moment (what
+    counts for a population; C^2 for one bit), or of decode values that were designed with a table
+    what they were designed for: the worst conditional variance, or the second moment under the
+    prior. A predicate, in [0, 1], and the shares of cells:
+    conditional on the users at hand, averaged over cells, where it is the same for every truth.
+    Signed values: the same, averaged over the pairs, for users each of whom is in a signed cell.
+    """
+    kind = question.query.kind
+    if decode is not None:
+        return figure(question, check_decode(question, randomizer, decode).randomizer, decode)
+    family = family_of(randomizer)
+    if kind is QueryKind.REAL and family.table is not None:
+        low, half = question.bounds[0], question.spread / 2
+        values = [(score - low) / half - 1 for score in scores(question, family.table, 0)]
+        return max(family.table.second_moment(level, values) for level in range(randomizer.levels))
+    if kind is QueryKind.VECTOR:
+        rates = family.inclusion(0)
+        assert rates is not None, "a family of sign patterns counts components"
+        return 1 / (rates.own - rates.other) ** 2
+    if kind is not QueryKind.SIGNED:
+        return family.frequency_variance()
+    if family.table is not None:
+        return _signed_table_variance(question, family.table)
+    if family.signed is not None:
+        return family.signed.value_variance()
+    pair = pair_rates(randomizer)
+    gap = pair.hit - pair.miss
+    at_pair = pair.hit + pair.miss - gap * gap
+    return (at_pair + (question.values - 1) * 2 * pair.stray) / (question.values * gap * gap)
+
+
+def randomizer_text(randomizer: Randomizer) -> str:
+    """Return `Family.text`: "randomized-response", "subset-selection(17, 2)"."""
+    return family_of(randomizer).text
+
+
+def _scored(question: Question, family: Family[Any]) -> Scored:
+    if family.table is None:
+        raise InvalidParameter(f"no tail is known for the family {family.randomizer.name}")
+    table = family.table
+    rows = tuple(tuple(entry / COIN_SPACE for entry in row) for row in table.randomizer.table)
+    each = (scores(question, table, value) for value in range(question.values))
+    return Scored(rows, tuple(tuple(map(float, values)) for values in each))
+
+
+def _signed_table_variance(question: Question, channel: TableFamily) -> Fraction:
+    cells = 2 * question.values
+    total = sum(
+        (
+            channel.conditional_variance(cell, scores(question, channel, value))
+            for cell in range(cells)
+            for value in range(question.values)
+        ),
+        Fraction(),
+    )
+    return total / (cells * question.values)

@@ -1,0 +1,6 @@
+"""The server: the aggregator on the network, as one process.
+
+`devices` serves the devices' calls, `studies` accepts and runs studies, `analysts` serves the
+analysts' calls, and `process` is what an operator configures, starts, watches and stops. Imports go
+``process -> analysts -> studies -> devices``. Nothing here imports the curator or the simulation.
+"""

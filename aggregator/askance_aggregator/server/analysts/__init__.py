@@ -1,0 +1,1 @@
+"""The analysts' calls, served: authenticated, bounded, and answered from the studies' manager."""

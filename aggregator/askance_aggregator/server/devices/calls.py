@@ -1,0 +1,126 @@
+"""Calls whose refusal keeps nothing of the caller's messages alive.
+
+Every method is served as a stream, also those with one message each way: the handler then starts
+when a call's metadata has arrived, and reads the message once the caller is known. On the wire a
+call with one message is the same either way.
+
+A refused call sets its status and returns. An exception that gRPC keeps for a call, or a frame in
+its traceback, would keep the message until the garbage collector finds the cycle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn, Protocol
+
+import grpc
+from grpc import aio
+
+from askance_client.errors import RemoteProtocolError
+from askance_client.service import Metadata, Received
+
+
+class Context(Protocol):
+    """Methods used of gRPC's own context; at the end of a stream `read` returns no bytes object."""
+
+    def peer(self) -> str: ...
+
+    def invocation_metadata(self) -> Received: ...
+
+    async def send_initial_metadata(self, metadata: Metadata) -> None: ...
+
+    async def read(self) -> object: ...
+
+    async def write(self, message: bytes) -> None: ...
+
+    async def abort(self, code: grpc.StatusCode, details: str) -> NoReturn: ...
+
+    def set_code(self, code: grpc.StatusCode) -> None: ...
+
+    def set_details(self, details: str) -> None: ...
+
+    def set_trailing_metadata(self, metadata: Metadata) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a call that failed ends.
+
+    Args:
+      code: gRPC's status code.
+      details: one line for people.
+      metadata: what programs read, in the trailing metadata.
+    """
+
+    code: grpc.StatusCode
+    details: str
+    metadata: Metadata = ()
+
+
+Method = Callable[[Context], Awaitable[None]]
+Handler = Callable[[object, Context], Awaitable[None]]
+
+
+def served(
+    method: Method, status_for: Callable[[Exception], Status]
+) -> grpc.RpcMethodHandler[Any, Any]:
+    """Return the handler that serves a method without serializers (see `serving`)."""
+    handler: grpc.RpcMethodHandler[Any, Any] = grpc.stream_stream_rpc_method_handler(
+        serving(method, status_for)
+    )
+    return handler
+
+
+def serving(method: Method, status_for: Callable[[Exception], Status]) -> Handler:
+    """Return a method as gRPC calls it.
+
+    Args:
+      method: reads and writes messages by itself.
+      status_for: the status to end a call with that failed; may log the error.
+    """
+
+    async def serve(_: object, context: Context) -> None:
+        refused: Status | None = None
+        try:
+            await method(context)
+        except aio.AbortError as error:  # the stream was ended elsewhere, and gRPC keeps the error
+            _forget(error)
+            raise
+        except Exception as error:
+            refused = status_for(error)
+            _forget(error)
+        if refused is not None:
+            context.set_code(refused.code)
+            context.set_details(refused.details)
+            context.set_trailing_metadata(refused.metadata)
+
+    return serve
+
+
+async def read_message(context: Context, within_s: float) -> bytes:
+    """Read a call's first message.
+
+    Args:
+      within_s: how long it may take to arrive, in seconds.
+
+    Raises:
+      TimeoutError: it has not arrived.
+      RemoteProtocolError: the caller ended the call without one.
+    """
+    async with asyncio.timeout(within_s):
+        data = await context.read()
+    if not isinstance(data, bytes):
+        raise RemoteProtocolError("call: expected a message, got none")
+    return data
+
+
+def _forget(error: BaseException) -> None:
+    """Clear what an exception and those before it hold: messages, in the frames they passed."""
+    earlier: BaseException | None = error
+    while (current := earlier) is not None:
+        traceback.clear_frames(current.__traceback__)
+        earlier = current.__context__
+        current.__traceback__ = current.__context__ = current.__cause__ = None

@@ -1,0 +1,101 @@
+"""Group commit without a timer: whatever arrived during one commit is the next."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Executor
+
+from askance_aggregator.server.devices.observer import SILENT, Observer
+from askance_aggregator.store import Store, StoredReport
+from askance_client.errors import StoreError
+from askance_client.messages import AckStatus
+
+_LOGGER = logging.getLogger(__name__)
+_MAX_BATCH = 8192  # bounds how long one commit holds the store
+
+Statuses = list[AckStatus]
+Waiting = tuple[Sequence[StoredReport], "asyncio.Future[Statuses]"]
+
+
+class GroupCommit:
+    """Makes reports durable, many in one transaction, by a single writer.
+
+    An idle store commits a lone message's reports at once; a busy one takes larger batches by
+    itself. To be used in one event loop.
+
+    Args:
+      store: where they go.
+      executor: the thread that waits for the disk.
+      observer: told of every commit.
+    """
+
+    def __init__(self, store: Store, executor: Executor, observer: Observer = SILENT) -> None:
+        self._store = store
+        self._executor = executor
+        self._observer = observer
+        self._waiting: deque[Waiting] = deque()
+        self._writer: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def submit(self, reports: Sequence[StoredReport]) -> asyncio.Future[Statuses]:
+        """Queues the reports of a message, to be made durable together.
+
+        Returns:
+          What became of each, known only after the commit; or the store's StoreError, in which
+          case nothing may be acknowledged.
+        """
+        future: asyncio.Future[Statuses] = asyncio.get_running_loop().create_future()
+        if self._closed:
+            future.set_exception(StoreError("commit: expected an open store, found a closed one"))
+            return future
+        self._waiting.append((reports, future))
+        if self._writer is None:
+            self._writer = asyncio.ensure_future(self._write())
+        return future
+
+    async def close(self) -> None:
+        """Commits what is queued and takes no more."""
+        self._closed = True
+        if self._writer is not None:
+            await self._writer
+
+    async def _write(self) -> None:
+        try:
+            while self._waiting:
+                await self._commit(self._next_batch())
+        finally:
+            self._writer = None
+
+    def _next_batch(self) -> list[Waiting]:
+        batch = [self._waiting.popleft()]
+        size = len(batch[0][0])
+        while self._waiting and size + len(self._waiting[0][0]) <= _MAX_BATCH:
+            batch.append(self._waiting.popleft())
+            size += len(batch[-1][0])
+        return batch
+
+    async def _commit(self, batch: list[Waiting]) -> None:
+        loop = asyncio.get_running_loop()
+        reports = [report for message, _ in batch for report in message]
+        began = time.perf_counter()
+        try:
+            statuses = await loop.run_in_executor(self._executor, self._store.accept, reports)
+        except Exception as error:  # whatever it is, everybody who waits must hear of it
+            if not isinstance(error, StoreError):
+                _LOGGER.error("a commit failed", exc_info=error)
+            failure = error if isinstance(error, StoreError) else StoreError("commit: failed")
+            failure.__cause__ = None if failure is error else error
+            for _, future in batch:
+                if not future.done():
+                    future.set_exception(failure)
+            return
+        self._observer.committed(len(reports), time.perf_counter() - began)
+        start = 0
+        for message, future in batch:
+            if not future.done():
+                future.set_result(statuses[start : start + len(message)])
+            start += len(message)

@@ -1,0 +1,140 @@
+"""A connected device, seen from the hub: something that bytes can be pushed to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from functools import lru_cache
+
+import grpc
+
+from askance_client.messages import AckStatus
+from askance_client.service import (
+    MAX_REPORTS,
+    MAX_REQUESTS,
+    MAX_RESPONSE_BYTES,
+    Response,
+    encode_response,
+)
+
+Ack = tuple[bytes, AckStatus]
+Write = Callable[[bytes], Awaitable[None]]
+Abort = Callable[[grpc.StatusCode, str], Awaitable[None]]
+
+_LAST_WRITE_S = 1.0  # how long a stream that is to end may take to write what is under way
+
+
+class Connection:
+    """One device's open stream.
+
+    Parts of responses are queued and sent joined: serialised messages concatenate, so a request
+    shared by a cohort is never serialised again. Acknowledgements ride on the next message, or
+    leave when the hub says so. One write is under way at a time, as gRPC requires.
+
+    Args:
+      ordinal: whose it is.
+      known_studies: what need not be sent along.
+      write: sends one message.
+      abort: ends the stream.
+    """
+
+    __slots__ = ("_abort", "_acks", "_flushing", "_parts", "_write", "known_studies", "ordinal")
+
+    def __init__(self, ordinal: int, known_studies: set[bytes], write: Write, abort: Abort) -> None:
+        self.ordinal = ordinal
+        self.known_studies = known_studies
+        self._write = write
+        self._abort = abort
+        self._parts: deque[bytes] = deque()
+        self._acks: list[Ack] = []
+        self._flushing: asyncio.Task[None] | None = None
+
+    def echo(self, sequence: int) -> None:
+        """Queue the highest acknowledged sequence number, to be sent before any request."""
+        if sequence:
+            self._parts.append(encode_response(Response(acknowledged_sequence=sequence)))
+
+    def push(self, *parts: bytes) -> None:
+        """Queues parts of responses, each with at most one request or study."""
+        self._parts.extend(parts)
+        self.flush()
+
+    def withdraw(self, parts: Collection[bytes]) -> None:
+        """Does not say these any more, unless they are under way."""
+        if self._parts:
+            self._parts = deque(part for part in self._parts if part not in parts)
+
+    def acknowledge(self, acks: Iterable[Ack]) -> None:
+        """Queues acknowledgements, which wait for something else to be said, or for `flush`."""
+        self._acks.extend(acks)
+        if len(self._acks) > MAX_REPORTS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Sends what is queued."""
+        if self._flushing is None and (self._parts or self._acks):
+            self._flushing = asyncio.ensure_future(self._flush())
+
+    async def flushed(self) -> None:
+        """Waits until what is being sent is: a peer that does not read is not read either."""
+        if self._flushing is not None:
+            await asyncio.wait([self._flushing])
+
+    def drop(self) -> None:
+        """Sends nothing any more, but what is under way."""
+        self._forget()
+
+    async def last_written(self) -> None:
+        """Waits for what is under way, a while: gRPC does not allow a status beside a first message
+        that is, nor to call that message off; a peer would hear nothing for ever."""
+        if self._flushing is not None:
+            await asyncio.wait([self._flushing], timeout=_LAST_WRITE_S)
+        if self._flushing is not None:
+            self._flushing.cancel()
+
+    async def end(self, code: grpc.StatusCode, details: str) -> None:
+        """Tells the device why, and ends its stream; whoever reads it is woken."""
+        self._forget()
+        await self.last_written()
+        try:
+            await self._abort(code, details)
+        except Exception as error:  # gRPC's AbortError, which it keeps, or the stream has ended
+            error.__traceback__ = None
+
+    async def _flush(self) -> None:
+        try:
+            while self._parts or self._acks:
+                await self._write(self._next())
+        except Exception:  # the stream has ended: whoever reads it learns why
+            self._forget()
+        finally:
+            self._flushing = None
+
+    def _next(self) -> bytes:
+        acks, self._acks = self._acks[:MAX_REPORTS], self._acks[MAX_REPORTS:]
+        if acks:
+            self._parts.appendleft(b"".join(map(_ack_part, acks)))
+        return next_message(self._parts)
+
+    def _forget(self) -> None:
+        self._parts.clear()
+        self._acks.clear()
+
+
+@lru_cache(maxsize=4096)
+def _ack_part(ack: Ack) -> bytes:
+    """An acknowledgement, serialised once for everybody who gave the same request the same end."""
+    return encode_response(Response(acks=(ack,)))
+
+
+def next_message(parts: deque[bytes]) -> bytes:
+    """Takes from `parts` as many as fit into one response, in order, joined."""
+    if len(parts) == 1:
+        return parts.popleft()
+    taken = [parts.popleft()]
+    size = len(taken[0])
+    while parts and len(taken) < MAX_REQUESTS and size + len(parts[0]) <= MAX_RESPONSE_BYTES:
+        size += len(parts[0])
+        taken.append(parts.popleft())
+    return b"".join(taken)

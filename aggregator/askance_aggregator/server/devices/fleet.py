@@ -1,0 +1,101 @@
+"""Real devices as a fleet: the session's blocking view of a hub in another thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from askance_aggregator.server.devices.hub import Hub, ServiceStopped
+from askance_aggregator.store import Store
+from askance_aggregator.studies.accounts import Accounts
+from askance_aggregator.studies.rounds import Round
+from askance_aggregator.studies.tallies import Tally
+
+T = TypeVar("T")
+
+
+class ServiceFleet:
+    """The devices enrolled in a store, reached through a hub (see `session.Fleet`).
+
+    To be used from any thread but the hub's.
+
+    Args:
+      hub: asks them.
+      store: knows how many there are.
+      loop: the hub's event loop.
+    """
+
+    def __init__(self, hub: Hub, store: Store, loop: asyncio.AbstractEventLoop) -> None:
+        self._hub = hub
+        self._store = store
+        self._loop = loop
+
+    @property
+    def population(self) -> int:
+        """How many devices are enrolled."""
+        return self._store.population()
+
+    def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
+        """Asks every member of every group; returns when each has answered or refused, or the
+        round's deadline has passed.
+
+        Raises:
+          ServiceStopped: the service was stopped meanwhile.
+          StudyCancelled: the study was cancelled.
+          LocalProtocolError: the study has a round open.
+          StoreError: what is stored of the round cannot be read.
+        """
+        return self._call(self._hub.open(round_, accounts))
+
+    def recall(self, round_: Round, accounts: Accounts) -> None:
+        """Tells the accounts what the store holds of a closed round; asks nobody.
+
+        Raises:
+          ServiceStopped: the service was stopped. StoreError: the store cannot be read.
+        """
+        self._call(self._hub.recall(round_, accounts))
+
+    def progress(self, study_digest: bytes) -> tuple[int, int]:
+        """How many answers a study's open round asks for, and how many are in."""
+        return self._hub.progress(study_digest)
+
+    def cancel(self, study_digest: bytes) -> None:
+        """Asks nobody for this study any more."""
+        self._soon(self._hub.cancel, study_digest)
+
+    def suspend(self, study_digest: bytes) -> None:
+        """Refuse reports of an open study that cannot go on (see `Hub.suspend`)."""
+        self._soon(self._hub.suspend, study_digest)
+
+    def forget(self, study_digest: bytes) -> None:
+        """Drop what is kept of a study whose end is durable."""
+        self._soon(self._hub.forget, study_digest)
+
+    def _soon(self, work: Callable[[bytes], None], study_digest: bytes) -> None:
+        with suppress(RuntimeError):  # a loop that is closed keeps nothing
+            self._loop.call_soon_threadsafe(work, study_digest)
+
+    def _call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs something in the hub's loop and waits for it."""
+        try:
+            running = asyncio.run_coroutine_threadsafe(work, self._loop)
+        except RuntimeError:
+            work.close()
+            raise ServiceStopped("fleet: expected a running service, found none") from None
+        try:
+            return running.result()
+        except CancelledError:
+            raise ServiceStopped(
+                "fleet: expected a running service, found one that was stopped"
+            ) from None
+        except RuntimeError:
+            # What a loop on its way out answers to work that it had begun: the executor is gone.
+            if self._hub.stopped:
+                raise ServiceStopped("fleet: expected a running service, found none") from None
+            raise
+        except BaseException:
+            running.cancel()
+            raise

@@ -1,0 +1,116 @@
+"""Who is told what the service does: counts, times and reasons, never a user's value or name."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import grpc
+
+from askance_aggregator.store import StudyState
+from askance_client.messages import AckStatus, Reason
+
+
+class Observer(Protocol):
+    """What can be told. Called from the service's event loop and from studies' threads; each call
+    returns at once and raises nothing."""
+
+    def stream_opened(self) -> None:
+        """A device holds a stream open."""
+
+    def stream_closed(self) -> None:
+        """It holds it no more."""
+
+    def checked_in(self, seconds: float) -> None:
+        """A unary check-in was answered, so long after it came."""
+
+    def committed(self, reports: int, seconds: float) -> None:
+        """So many reports were made durable together, in so long."""
+
+    def acknowledged(self, status: AckStatus) -> None:
+        """A report was acknowledged."""
+
+    def refused(self, reason: Reason) -> None:
+        """A device's refusal was counted."""
+
+    def charged(self, nano_nats: int) -> None:
+        """An answer was counted that cost its device so much, as it says."""
+
+    def round_opened(self) -> None:
+        """A round is being asked."""
+
+    def round_closed(self) -> None:
+        """It is not any more."""
+
+    def study_submitted(self) -> None:
+        """A study was taken in."""
+
+    def study_concluded(self, state: StudyState) -> None:
+        """A study has ended."""
+
+    def call_refused(self, code: grpc.StatusCode) -> None:
+        """A call ended with this status."""
+
+    def peer_refused(self, reason: str) -> None:
+        """Count a peer that was refused before it said who it is.
+
+        Args:
+          reason: one of a few fixed words, "too-many-streams"; a label of a metric.
+        """
+
+    def descriptors_exhausted(self) -> None:
+        """Count a connection or file that could not be opened for want of descriptors."""
+
+    def loop_lagged(self, seconds: float) -> None:
+        """Note how much later than due the event loop came to a task."""
+
+
+class Silent:
+    """An observer that nobody listens to."""
+
+    def stream_opened(self) -> None:
+        """Says nothing."""
+
+    def stream_closed(self) -> None:
+        """Says nothing."""
+
+    def checked_in(self, seconds: float) -> None:
+        """Says nothing."""
+
+    def committed(self, reports: int, seconds: float) -> None:
+        """Says nothing."""
+
+    def acknowledged(self, status: AckStatus) -> None:
+        """Says nothing."""
+
+    def refused(self, reason: Reason) -> None:
+        """Says nothing."""
+
+    def charged(self, nano_nats: int) -> None:
+        """Says nothing."""
+
+    def round_opened(self) -> None:
+        """Says nothing."""
+
+    def round_closed(self) -> None:
+        """Says nothing."""
+
+    def study_submitted(self) -> None:
+        """Says nothing."""
+
+    def study_concluded(self, state: StudyState) -> None:
+        """Says nothing."""
+
+    def call_refused(self, code: grpc.StatusCode) -> None:
+        """Says nothing."""
+
+    def peer_refused(self, reason: str) -> None:
+        """Do nothing."""
+
+    def descriptors_exhausted(self) -> None:
+        """Do nothing."""
+
+    def loop_lagged(self, seconds: float) -> None:
+        """Do nothing."""
+
+
+SILENT = Silent()

@@ -1,0 +1,220 @@
+"""The service as one object: started on a store, stopped in bounded time."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+import grpc
+from grpc import aio
+
+from askance_aggregator.clock import SteadyClock, SystemSteadyClock
+from askance_aggregator.server.devices.admission import Admission, EnrolmentVerifier
+from askance_aggregator.server.devices.fleet import ServiceFleet
+from askance_aggregator.server.devices.hub import Hub
+from askance_aggregator.server.devices.observer import SILENT, Observer
+from askance_aggregator.server.devices.peers import Peers
+from askance_aggregator.server.devices.servicer import DevicesServicer
+from askance_aggregator.server.devices.settings import Settings
+from askance_aggregator.store import Store
+from askance_client.errors import StoreError
+from askance_client.service import Jitter, Sleep, sleep_ms, system_jitter
+
+_STOP_MARGIN_S = 10.0
+_LAG_EVERY_S = 1.0
+
+
+AddService = Callable[[aio.Server, ServiceFleet], None]
+"""Adds a service of its own to the server, before it starts, in its event loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a service is made with, besides its store and its limits.
+
+    Args:
+      credentials: of TLS; None: plain text.
+      enrolment: says what an enrolment token is worth; None: nobody enrols over the network.
+      observer: told of what happens.
+      services: other services on the same port.
+      jitter: where the randomness of waiting comes from.
+      clock: by which rounds close.
+      sleep: how to wait.
+    """
+
+    credentials: grpc.ServerCredentials | None = None
+    enrolment: EnrolmentVerifier | None = None
+    observer: Observer = SILENT
+    services: Sequence[AddService] = ()
+    jitter: Jitter = system_jitter
+    clock: SteadyClock = field(default_factory=SystemSteadyClock)
+    sleep: Sleep = sleep_ms
+
+
+class AggregatorServer:
+    """A running service: an event loop in a thread, a hub in it, and a gRPC server around it.
+
+    It does not own the store: whoever opened it closes it, after `stop`.
+
+        with AggregatorServer.start(store) as server:
+            session.run(server.fleet)
+    """
+
+    def __init__(
+        self, store: Store, host: str, port: int, settings: Settings, parts: Parts
+    ) -> None:
+        """Use `start`."""
+        self._store = store
+        self._address = (host, port)
+        self._settings = settings
+        self._parts = parts
+        self._started: Future[None] = Future()
+        self._stopping: asyncio.Event
+        self._loop: asyncio.AbstractEventLoop
+        self._thread = threading.Thread(target=self._run, name="askance-service", daemon=True)
+        self._thread.start()
+        self._started.result()
+
+    @classmethod
+    def start(
+        cls,
+        store: Store,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        settings: Settings | None = None,
+        parts: Parts | None = None,
+    ) -> AggregatorServer:
+        """Starts serving `store`'s devices; port 0 takes a free one.
+
+        Raises:
+          StoreError: the address cannot be listened on.
+        """
+        return cls(store, host, port, settings or Settings(), parts or Parts())
+
+    @property
+    def host(self) -> str:
+        """Where it listens."""
+        return self._address[0]
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self._address[1]
+
+    @property
+    def address(self) -> str:
+        """host:port, as a channel takes it."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def hub(self) -> Hub:
+        """What runs in the service's event loop; not to be called from another thread."""
+        return self._hub
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The service's event loop."""
+        return self._loop
+
+    @property
+    def fleet(self) -> ServiceFleet:
+        """The devices, for a session in another thread."""
+        return ServiceFleet(self._hub, self._store, self._loop)
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended, by `stop` or by itself."""
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        """Ends every call, commits what has arrived, and returns within bounded time."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stopping.set)
+            self._thread.join(self._settings.stop_grace_s + _STOP_MARGIN_S)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _bind(self, server: aio.Server) -> int:
+        credentials = self._parts.credentials
+        try:
+            if credentials is None:
+                return int(server.add_insecure_port(self.address))
+            return int(server.add_secure_port(self.address, credentials))
+        except RuntimeError:
+            raise StoreError(
+                f"service: cannot listen on {self.address}: it is in use, or not this machine's"
+            ) from None
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            try:
+                runner.run(self._serve())
+            except Exception as error:
+                if self._started.done():
+                    raise
+                self._started.set_exception(error)
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        # Two threads: a lookup need not queue behind a commit in Python, only at the store's lock.
+        with ThreadPoolExecutor(2, thread_name_prefix="askance-store") as executor:
+            parts = self._parts
+            self._hub = Hub(
+                self._store, executor, parts.observer, clock=parts.clock, sleep=parts.sleep
+            )
+            peers = Peers(self._settings.unproven)
+            admission = Admission(self._store, executor, peers)
+            servicer = DevicesServicer(
+                self._hub,
+                admission,
+                self._settings,
+                parts.jitter,
+                parts.observer,
+                parts.enrolment,
+            )
+            server = aio.server(options=self._settings.server_options())
+            server.add_generic_rpc_handlers((servicer.handler(),))
+            for add in parts.services:
+                add(server, self.fleet)
+            self._address = (self.host, self._bind(server))
+            await server.start()
+            self._started.set_result(None)
+            measuring = asyncio.ensure_future(_measure_lag(parts.observer))
+            await self._stopping.wait()
+            measuring.cancel()
+            # Together: while what has arrived is committed, no new call is taken.
+            await asyncio.gather(self._hub.stop(), server.stop(self._settings.stop_grace_s))
+
+
+async def _measure_lag(observer: Observer) -> None:
+    """Tell the observer, every second, how late the event loop is."""
+    loop = asyncio.get_running_loop()
+    while True:
+        due_s = loop.time() + _LAG_EVERY_S
+        await asyncio.sleep(_LAG_EVERY_S)
+        observer.loop_lagged(max(loop.time() - due_s, 0.0))
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        import uvloop
+    except ImportError:  # not on every platform; asyncio's own does the same, more slowly
+        return asyncio.new_event_loop
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory

@@ -1,0 +1,96 @@
+"""What an operator may set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from askance_aggregator.server.devices.peers import PeerLimits
+from askance_client.errors import InvalidParameter
+from askance_client.service import MAX_REQUEST_MESSAGE_BYTES, STREAMS_PER_CONNECTION
+
+# A device behind a NAT pings once a minute; twice as often is still no abuse.
+_MIN_PING_MS = 30_000
+# The hub keeps its own messages to devices far below; a result of 65,535 cells is some 7 MB.
+_MAX_SEND_BYTES = 64 * 1024 * 1024
+_KEEPALIVE_MS = 60_000
+_KEEPALIVE_TIMEOUT_MS = 20_000
+# gRPC resets streams at random as a connection nears its limit, and counts streams that have ended
+# until their handlers have: what clients keep to is half of it.
+_STREAMS = 2
+_FOREVER_MS = 2**31 - 1  # how gRPC writes no limit
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """A service's limits.
+
+    Args:
+      max_streams: devices connected at one time; one more is told to come back later.
+      max_check_ins: unary check-ins at work at one time; more wait, up to as many again.
+      max_pending: calls that gRPC has received and the service has not yet taken up. gRPC's own
+        limit rejects calls silently above 1,000, which a fleet that connects at once passes.
+      max_connections: at one time; gRPC closes one more as soon as it is made.
+      unproven: limits on calls whose caller has not proved an identity.
+      handshake_s: how long a connection may take until it speaks HTTP/2, TLS included.
+      first_message_s: how long the first message of a call may take, after its metadata.
+      idle_s: a connection without a call is closed after so many seconds.
+      age_s: a connection takes no new calls after so many seconds, and ends with its last call;
+        open streams go on.
+      retry_ms: an overloaded service asks callers to call again after so long to twice as long.
+      check_in_every_ms: when an idle device is to check in again, give or take a half.
+      stop_grace_s: how long calls at work may take to end when the service stops.
+    """
+
+    max_streams: int = 50_000
+    max_check_ins: int = 1_000
+    max_pending: int = 100_000
+    max_connections: int = 60_000
+    unproven: PeerLimits = field(default_factory=lambda: PeerLimits(1_024, 256))
+    handshake_s: float = 10.0
+    first_message_s: float = 5.0
+    idle_s: float = 600.0
+    age_s: float = 86_400.0
+    retry_ms: int = 1_000
+    check_in_every_ms: int = 2_000
+    stop_grace_s: float = 1.0
+
+    def __post_init__(self) -> None:
+        least = min(
+            self.max_streams,
+            self.max_check_ins,
+            self.max_pending,
+            self.check_in_every_ms,
+            self.max_connections,
+            self.retry_ms,
+        )
+        if least < 1:
+            raise InvalidParameter(f"settings: expected limits of 1 or more, found {least}")
+        shortest = min(self.handshake_s, self.first_message_s, self.idle_s, self.age_s)
+        if shortest <= 0 or self.stop_grace_s < 0:
+            raise InvalidParameter("settings: expected times above 0 s")
+
+    def server_options(self) -> list[tuple[str, int]]:
+        """The options of the gRPC server."""
+        return [
+            ("grpc.server.max_pending_requests", self.max_pending),
+            ("grpc.server.max_pending_requests_hard_limit", self.max_pending),
+            ("grpc.max_receive_message_length", MAX_REQUEST_MESSAGE_BYTES),
+            ("grpc.max_send_message_length", _MAX_SEND_BYTES),
+            ("grpc.max_concurrent_streams", _STREAMS * STREAMS_PER_CONNECTION),
+            ("grpc.max_allowed_incoming_connections", self.max_connections),
+            ("grpc.server_handshake_timeout_ms", _ms(self.handshake_s)),
+            ("grpc.max_connection_idle_ms", _ms(self.idle_s)),
+            ("grpc.max_connection_age_ms", _ms(self.age_s)),
+            ("grpc.max_connection_age_grace_ms", _FOREVER_MS),
+            # Windows grow with a connection's bandwidth otherwise, for unread messages as well.
+            ("grpc.http2.bdp_probe", 0),
+            ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
+            ("grpc.keepalive_timeout_ms", _KEEPALIVE_TIMEOUT_MS),
+            ("grpc.keepalive_permit_without_calls", 1),
+            ("grpc.http2.min_ping_interval_without_data_ms", _MIN_PING_MS),
+            ("grpc.so_reuseport", 0),  # a port in use is an error, not a second service on it
+        ]
+
+
+def _ms(seconds: float) -> int:
+    return min(_FOREVER_MS, max(1, round(1000 * seconds)))

@@ -1,0 +1,158 @@
+"""An authority of one's own, and the certificate of a server that devices pin it for.
+
+Keys are ECDSA on P-256, which every TLS library takes. The authority signs servers and nothing
+else; its key is needed again only when a server's certificate is renewed.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from askance_client.errors import InvalidParameter
+
+_LOCAL = ("localhost", "127.0.0.1", "::1")
+_AUTHORITY_DAYS = 3_653
+_SERVER_DAYS = 825  # the longest that all common libraries take
+_SKEW = timedelta(hours=1)  # a device's clock may be behind
+_MAX_COMMON_NAME = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Certified:
+    """A certificate and its private key, both as PEM."""
+
+    certificate: bytes
+    key: bytes
+
+
+def self_made(hosts: Sequence[str], now_s: int) -> tuple[Certified, Certified]:
+    """A new authority and a server's certificate signed by it.
+
+    Args:
+      hosts: names and addresses that the server is reached by, besides this machine's own.
+
+    Returns:
+      The authority, the server.
+
+    Raises:
+      InvalidParameter: a host that no certificate can name.
+    """
+    names = [_general_name(host) for host in dict.fromkeys([*hosts, *_LOCAL])]
+    begin = datetime.fromtimestamp(now_s, UTC) - _SKEW
+    authority_key = ec.generate_private_key(ec.SECP256R1())
+    authority = _authority(authority_key, begin)
+    server_key = ec.generate_private_key(ec.SECP256R1())
+    common = next((host for host in hosts if len(host) <= _MAX_COMMON_NAME), _LOCAL[0])
+    server = (
+        _builder(common, server_key.public_key(), begin, _SERVER_DAYS)
+        .issuer_name(authority.subject)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(_authority_identifier(authority_key), critical=False)
+        .sign(authority_key, hashes.SHA256())
+    )
+    return _pem(authority, authority_key), _pem(server, server_key)
+
+
+def first_name(certificate: bytes) -> str:
+    """A name or address that a server with this certificate (PEM) answers to.
+
+    Raises:
+      InvalidParameter: not a certificate, or one that names no host.
+    """
+    try:
+        found = x509.load_pem_x509_certificate(certificate)
+        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, x509.ExtensionNotFound):
+        raise InvalidParameter("expected a certificate with a host's name, found none") from None
+    hosts = names.get_values_for_type(x509.DNSName)
+    hosts += [str(address) for address in names.get_values_for_type(x509.IPAddress)]
+    if not hosts:
+        raise InvalidParameter("expected a certificate with a host's name, found none")
+    return hosts[0]
+
+
+def expiry(certificate: bytes) -> int:
+    """Return the end of a certificate (PEM), in whole seconds since 1970, UTC."""
+    return int(x509.load_pem_x509_certificate(certificate).not_valid_after_utc.timestamp())
+
+
+def _authority(key: ec.EllipticCurvePrivateKey, begin: datetime) -> x509.Certificate:
+    builder = _builder("askance aggregator's authority", key.public_key(), begin, _AUTHORITY_DAYS)
+    return (
+        builder.issuer_name(_name("askance aggregator's authority"))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs_certificates=True), critical=True)
+        .add_extension(_authority_identifier(key), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+
+
+def _builder(
+    common_name: str, key: ec.EllipticCurvePublicKey, begin: datetime, days: int
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(_name(common_name))
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(begin)
+        .not_valid_after(begin + timedelta(days=days))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+    )
+
+
+def _name(common_name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _authority_identifier(key: ec.EllipticCurvePrivateKey) -> x509.AuthorityKeyIdentifier:
+    return x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key())
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        pass
+    labels = host.rstrip(".").split(".")
+    if not all(_is_label(label) for label in labels) or len(host) > 253:
+        raise InvalidParameter(f"host: expected a name or an address, found {host!r}")
+    return x509.DNSName(host)
+
+
+def _is_label(label: str) -> bool:
+    letters = label.replace("-", "").replace("_", "")
+    return letters.isascii() and letters.isalnum() and len(label) <= 63 and label[0] != "-"
+
+
+def _pem(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Certified:
+    return Certified(
+        certificate.public_bytes(Encoding.PEM),
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+    )

@@ -1,0 +1,151 @@
+"""An aggregator's folder: made whole, once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from askance_aggregator.server.process.certificates import self_made
+from askance_aggregator.server.process.files import NotOperable
+from askance_aggregator.server.process.template import configuration_text
+from askance_aggregator.server.process.tokens import KEY_BYTES
+from askance_aggregator.store import SqliteStore
+from askance_client.addresses import Address
+from askance_client.durable_files import sync, write_new
+
+CONFIGURATION = "aggregator.toml"
+AUTHORITY = "ca.pem"
+ANALYST_KEY = "analyst.pem"
+ANALYST_PUBLIC = "analyst.pub"
+STORE = "store.sqlite"
+_PRIVATE = 0o600
+_MAX_PORT = (1 << 16) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class AggregatorHome:
+    """A folder that has just been made.
+
+    Args:
+      folder: holds `aggregator.toml` and what it names.
+      analyst: the first analyst's public key.
+    """
+
+    folder: Path
+    analyst: bytes
+
+    @classmethod
+    def create(
+        cls, folder: Path, *, listen: Address, hosts: Sequence[str], now_s: int
+    ) -> AggregatorHome:
+        """Makes a folder with everything that an aggregator needs, readable by its owner only.
+
+        It is made beside and moved into place when it is whole. An empty folder that is there
+        already is filled, its configuration last.
+
+        Args:
+          listen: where it is to listen; the page of metrics is on loopback, a port further.
+          hosts: names and addresses that its certificate is for, besides this machine's own.
+          now_s: the time in Unix seconds; certificates begin then.
+
+        Raises:
+          NotOperable: something is there already (nothing is ever overwritten), or the disk says
+            no. InvalidParameter: a host that no certificate can name.
+        """
+        there = _is_empty_folder(folder)
+        if listen.host not in hosts and not listen.is_wildcard:
+            hosts = [*hosts, listen.host]
+        try:
+            if not there:
+                folder.parent.mkdir(parents=True, exist_ok=True)
+            beside = Path(
+                tempfile.mkdtemp(prefix=".askance-", dir=folder if there else folder.parent)
+            )
+        except OSError as error:
+            raise NotOperable(f"{folder}: cannot be made: {error.strerror}") from None
+        try:
+            analyst = _fill(beside, listen, hosts, now_s)
+            put = _move_into if there else os.rename
+            put(beside, folder)
+            sync(folder if there else folder.parent)
+        except OSError as error:
+            raise NotOperable(f"{folder}: cannot be made: {error.strerror}") from None
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+        return cls(folder, analyst)
+
+    @property
+    def configuration(self) -> Path:
+        """The configuration's file."""
+        return self.folder / CONFIGURATION
+
+    @property
+    def authority(self) -> Path:
+        """What devices and analysts pin."""
+        return self.folder / AUTHORITY
+
+    @property
+    def analyst_key(self) -> Path:
+        """The first analyst's private key."""
+        return self.folder / ANALYST_KEY
+
+
+def _is_empty_folder(folder: Path) -> bool:
+    """Whether there is an empty folder; refuses anything else that is there."""
+    try:
+        if not folder.is_dir():
+            if os.path.lexists(folder):
+                raise NotOperable(f"{folder}: expected no file there yet, found one")
+            return False
+        found = sorted(path.name for path in folder.iterdir())
+    except OSError as error:
+        raise NotOperable(f"{folder}: cannot be made: {error.strerror}") from None
+    if found:
+        raise NotOperable(f"{folder}: expected an empty folder, found {found[0]} in it")
+    return True
+
+
+def _fill(folder: Path, listen: Address, hosts: Sequence[str], now_s: int) -> bytes:
+    """Makes every file; returns the analyst's public key."""
+    authority, server = self_made(hosts, now_s)
+    analyst = Ed25519PrivateKey.generate()
+    public = analyst.public_key().public_bytes_raw()
+    SqliteStore.create(folder / STORE).close()
+    write_new(folder / AUTHORITY, authority.certificate)
+    write_new(folder / "ca.key", authority.key, mode=_PRIVATE)
+    write_new(folder / "server.pem", server.certificate)
+    write_new(folder / "server.key", server.key, mode=_PRIVATE)
+    write_new(folder / "enrolment.key", os.urandom(KEY_BYTES), mode=_PRIVATE)
+    pem = analyst.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    write_new(folder / ANALYST_KEY, pem, mode=_PRIVATE)
+    write_new(folder / ANALYST_PUBLIC, public.hex().encode() + b"\n")  # for devices to pin
+    metrics = Address("127.0.0.1", _next_port(listen.port))
+    write_new(folder / CONFIGURATION, configuration_text(listen, metrics, public).encode())
+    return public
+
+
+def _next_port(port: int) -> int:
+    """A port beside another; a free one where that is free too."""
+    return 0 if port == 0 else port + 1 if port < _MAX_PORT else port - 1
+
+
+def _move_into(beside: Path, folder: Path) -> None:
+    """Moves every file into an empty folder, the configuration last, or none of them."""
+    os.chmod(folder, 0o700)
+    names = sorted(os.listdir(beside), key=lambda name: name == CONFIGURATION)
+    moved: list[Path] = []
+    try:
+        for name in names:
+            os.link(beside / name, folder / name)  # unlike a rename it overwrites nothing
+            moved.append(folder / name)
+    except OSError:
+        for path in moved:
+            path.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,272 @@
+"""What Prometheus is told of an aggregator: counts, times and reasons, over HTTP."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from wsgiref.simple_server import WSGIServer
+
+import grpc
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    Metric,
+    start_http_server,
+)
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from askance_aggregator.server.devices import RoundProgress
+from askance_aggregator.server.process.failures import KINDS
+from askance_aggregator.server.process.files import NotOperable
+from askance_aggregator.store import StudyState
+from askance_client.accounting import NANO_NATS_PER_NAT
+from askance_client.addresses import Address
+from askance_client.messages import AckStatus, Reason
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_REPORTS = tuple(float(4**power) for power in range(8))  # one commit takes 8,192 at most
+
+
+class PrometheusObserver:
+    """Counts what the service tells (see `service.Observer`).
+
+    Args:
+      registry: where the metrics are collected; one of its own for every aggregator.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+        self._streams = _gauge(registry, "askance_streams", "Devices that hold a stream open.")
+        self._open_rounds = _gauge(registry, "askance_open_rounds", "Rounds that are being asked.")
+        self._check_ins = Histogram(
+            "askance_check_in_seconds",
+            "How long unary check-ins took to answer.",
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._commit_seconds = Histogram(
+            "askance_commit_seconds",
+            "How long commits of reports took.",
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._commit_reports = Histogram(
+            "askance_commit_reports",
+            "How many reports were made durable by one commit.",
+            buckets=_REPORTS,
+            registry=registry,
+        )
+        self._spent = Counter(
+            "askance_epsilon_spent_nats",
+            "What counted answers cost their devices together, as the devices say.",
+            registry=registry,
+        )
+        self._calls_refused = Counter(
+            "askance_calls_refused", "Calls that were refused.", ["code"], registry=registry
+        )
+        reports = Counter("askance_reports", "Reports delivered.", ["status"], registry=registry)
+        self._reports = {s: reports.labels(word(s)) for s in AckStatus}
+        refusals = Counter(
+            "askance_refusals", "Devices' refusals, counted.", ["reason"], registry=registry
+        )
+        self._refusals = {r: refusals.labels(word(r)) for r in Reason}
+        self._commit_failures = Counter(
+            "askance_commit_failures",
+            "Operations of the store that its disk failed.",
+            registry=registry,
+        )
+        self._descriptors = Counter(
+            "askance_descriptors_exhausted",
+            "Files or connections that could not be opened for want of descriptors.",
+            registry=registry,
+        )
+        in_a_row = Gauge(
+            "askance_failures_in_a_row",
+            "Failures since the last success.",
+            ["kind"],
+            registry=registry,
+        )
+        self._in_a_row = {kind: in_a_row.labels(kind) for kind in KINDS}
+        self._peers = Counter(
+            "askance_peers_refused",
+            "Peers that were refused before they said who they are.",
+            ["reason"],
+            registry=registry,
+        )
+        self._lag = Histogram(
+            "askance_event_loop_lag_seconds",
+            "How much later than due the event loop came to a task.",
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        studies = Gauge("askance_studies", "Studies.", ["state"], registry=registry)
+        self._studies = {s: studies.labels(word(s)) for s in StudyState}
+
+    def studies_found(self, counts: Mapping[StudyState, int]) -> None:
+        """Add the studies that the store held at the start."""
+        for state, count in counts.items():
+            self._studies[state].inc(count)
+
+    def population(self, count: Callable[[], int]) -> None:
+        """Shows how many devices are enrolled, asked anew each time the page is read."""
+        devices = _gauge(self._registry, "askance_devices", "Devices enrolled.")
+        devices.set_function(lambda: float(count()))
+
+    def store_size(self, size_bytes: Callable[[], int]) -> None:
+        """Show the store's size, read each time the page is."""
+        size = _gauge(self._registry, "askance_store_bytes", "Bytes of the store on its disk.")
+        size.set_function(lambda: float(size_bytes()))
+
+    def certificate(self, expires_unix_s: int) -> None:
+        """Show the end of the server's certificate."""
+        _gauge(
+            self._registry,
+            "askance_certificate_expires_timestamp_seconds",
+            "End of the server's certificate, in seconds since 1970, UTC.",
+        ).set(expires_unix_s)
+
+    def rounds(self, rounds: Callable[[], Sequence[RoundProgress]]) -> None:
+        """Show the open rounds, read each time the page is."""
+        self._registry.register(_Rounds(rounds))
+
+    def stream_opened(self) -> None:
+        """Counts it."""
+        self._streams.inc()
+
+    def stream_closed(self) -> None:
+        """Counts it."""
+        self._streams.dec()
+
+    def checked_in(self, seconds: float) -> None:
+        """Counts it."""
+        self._check_ins.observe(seconds)
+
+    def committed(self, reports: int, seconds: float) -> None:
+        """Counts it."""
+        self._commit_reports.observe(reports)
+        self._commit_seconds.observe(seconds)
+
+    def acknowledged(self, status: AckStatus) -> None:
+        """Counts it."""
+        self._reports[status].inc()
+
+    def refused(self, reason: Reason) -> None:
+        """Counts it."""
+        self._refusals[reason].inc()
+
+    def charged(self, nano_nats: int) -> None:
+        """Counts it; a picture for people, while accounts are kept in whole nano-nats."""
+        self._spent.inc(nano_nats / NANO_NATS_PER_NAT)
+
+    def round_opened(self) -> None:
+        """Counts it."""
+        self._open_rounds.inc()
+
+    def round_closed(self) -> None:
+        """Counts it."""
+        self._open_rounds.dec()
+
+    def study_submitted(self) -> None:
+        """Counts it."""
+        self._studies[StudyState.OPEN].inc()
+
+    def study_concluded(self, state: StudyState) -> None:
+        """Counts it."""
+        self._studies[StudyState.OPEN].dec()
+        self._studies[state].inc()
+
+    def call_refused(self, code: grpc.StatusCode) -> None:
+        """Counts it."""
+        self._calls_refused.labels(word(code)).inc()
+
+    def peer_refused(self, reason: str) -> None:
+        """Counts it."""
+        self._peers.labels(reason).inc()
+
+    def commit_failed(self) -> None:
+        """Counts it."""
+        self._commit_failures.inc()
+
+    def descriptors_exhausted(self) -> None:
+        """Counts it."""
+        self._descriptors.inc()
+
+    def failures_in_a_row(self, kind: str, count: int) -> None:
+        """Show it."""
+        self._in_a_row[kind].set(count)
+
+    def loop_lagged(self, seconds: float) -> None:
+        """Counts it."""
+        self._lag.observe(seconds)
+
+
+class _Rounds(Collector):
+    """Progress and age of each open round, labelled by the first half of its study's digest."""
+
+    def __init__(self, rounds: Callable[[], Sequence[RoundProgress]]) -> None:
+        self._rounds = rounds
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics of the rounds that are open now."""
+        rounds = self._rounds()
+        asked = GaugeMetricFamily(
+            "askance_round_asked", "Answers that a round asks for.", labels=["study"]
+        )
+        answered = GaugeMetricFamily(
+            "askance_round_answered", "Answers and refusals that are in.", labels=["study"]
+        )
+        age = GaugeMetricFamily(
+            "askance_round_age_seconds", "Since this process opened it.", labels=["study"]
+        )
+        for one in rounds:
+            study = [one.study_digest.hex()[:16]]
+            asked.add_metric(study, one.asked)
+            answered.add_metric(study, one.answered)
+            age.add_metric(study, one.age_s)
+        yield from (asked, answered, age)
+        yield GaugeMetricFamily(
+            "askance_oldest_round_age_seconds",
+            "Age of the oldest open round; 0 without one.",
+            value=max((one.age_s for one in rounds), default=0.0),
+        )
+
+
+class MetricsPage:
+    """A registry's metrics over HTTP, served by a thread of its own."""
+
+    def __init__(self, server: WSGIServer, thread: threading.Thread, address: Address) -> None:
+        """Use `start`."""
+        self._server = server
+        self._thread = thread
+        self.address = address
+
+    @classmethod
+    def start(cls, address: Address, registry: CollectorRegistry) -> MetricsPage:
+        """Starts to serve; port 0 takes a free one.
+
+        Raises:
+          NotOperable: the address cannot be listened on.
+        """
+        try:
+            server, thread = start_http_server(address.port, address.host, registry)
+        except OSError as error:
+            raise NotOperable(f"metrics: cannot listen on {address}: {error.strerror}") from None
+        return cls(server, thread, Address(address.host, server.server_port))
+
+    def stop(self) -> None:
+        """Serves no more."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def word(item: AckStatus | Reason | StudyState | grpc.StatusCode) -> str:
+    """A status, reason or state as a label: "over-study-budget"."""
+    return item.name.lower().replace("_", "-")
+
+
+def _gauge(registry: CollectorRegistry, name: str, what: str) -> Gauge:
+    return Gauge(name, what, registry=registry)

@@ -1,0 +1,168 @@
+"""How an aggregator is, seen from outside by whoever may read its configuration."""
+
+from __future__ import annotations
+
+import urllib.request
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from prometheus_client import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from askance_aggregator.server.process.certificates import expiry, first_name
+from askance_aggregator.server.process.configuration import Configuration, TlsFiles
+from askance_aggregator.server.process.files import NotOperable, read_needed
+from askance_aggregator.server.process.metrics import word
+from askance_aggregator.store import SqliteStore
+from askance_client.addresses import Address
+from askance_client.errors import InvalidParameter
+from askance_client.service import NO_PROXY
+
+_PATIENCE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What is known of an aggregator.
+
+    Args:
+      serving: whether it answers, and is not about to end.
+      address: where it was asked.
+      devices: how many are enrolled; None where a running one has no page of metrics.
+      connected: how many hold a stream open; None likewise.
+      open_rounds: rounds that are being asked; None likewise.
+      studies: how many, by state; None likewise.
+      reports: delivered since it started, by status; None likewise, and where none runs.
+      failures_in_a_row: of its machine since the last success, by kind; None likewise.
+      commit_failures: of the store since it started; None likewise.
+      store_bytes: size of the store; None where a running one has no page of metrics.
+      oldest_round_s: age of the oldest open round, in seconds; None as for reports.
+      certificate_ends_unix_s: end of the server's certificate; None without TLS.
+    """
+
+    serving: bool
+    address: str
+    devices: int | None
+    connected: int | None
+    open_rounds: int | None
+    studies: Mapping[str, int] | None
+    reports: Mapping[str, int] | None
+    failures_in_a_row: Mapping[str, int] | None = None
+    commit_failures: int | None = None
+    store_bytes: int | None = None
+    oldest_round_s: int | None = None
+    certificate_ends_unix_s: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As one JSON object."""
+        return asdict(self)
+
+
+def status(configuration: Configuration) -> Status:
+    """Asks a running aggregator, or reads the store where none runs.
+
+    Raises:
+      InvalidParameter: nobody can be asked at port 0.
+      NotOperable: something is there that does not answer, or is no aggregator.
+      StoreError: none runs, and the store cannot be opened.
+    """
+    address = configuration.listen.from_here
+    if not address.port:
+        raise InvalidParameter("listen: expected the port that was taken, found 0 (give --listen)")
+    try:
+        serving = _asked(address, configuration.tls)
+    except ConnectionError:
+        return _stored(configuration, address)
+    found = _page(configuration.metrics)
+    if found is None:
+        return Status(serving, str(address), None, None, None, None, None)
+    return Status(
+        serving=serving,
+        address=str(address),
+        devices=_sum(found, "askance_devices"),
+        connected=_sum(found, "askance_streams"),
+        open_rounds=_sum(found, "askance_open_rounds"),
+        studies=_by_label(found, "askance_studies", "state"),
+        reports=_by_label(found, "askance_reports_total", "status"),
+        failures_in_a_row=_by_label(found, "askance_failures_in_a_row", "kind"),
+        commit_failures=_sum(found, "askance_commit_failures_total"),
+        store_bytes=_sum(found, "askance_store_bytes"),
+        oldest_round_s=_sum(found, "askance_oldest_round_age_seconds"),
+        certificate_ends_unix_s=_certificate_ends(configuration),
+    )
+
+
+def _asked(address: Address, tls: TlsFiles | None) -> bool:
+    """Whether the aggregator there says that it serves; ConnectionError where nothing listens."""
+    with _channel(address, tls) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        try:
+            answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=_PATIENCE_S)
+        except grpc.RpcError as error:
+            code = error.code()
+            if code is grpc.StatusCode.UNAVAILABLE:
+                raise ConnectionError from None
+            raise NotOperable(
+                f"{address}: expected an aggregator, found something that answers"
+                f" {word(code)} when asked for its health"
+            ) from None
+    return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+
+
+@contextmanager
+def _channel(address: Address, tls: TlsFiles | None) -> Iterator[grpc.Channel]:
+    if tls is None:
+        with grpc.insecure_channel(str(address), [NO_PROXY]) as channel:
+            yield channel
+        return
+    certificate = read_needed(tls.certificate, "certificate")
+    # The certificate itself is the root: exactly this server is expected, by whatever name.
+    credentials = grpc.ssl_channel_credentials(certificate)
+    options = [("grpc.ssl_target_name_override", first_name(certificate)), NO_PROXY]
+    with grpc.secure_channel(str(address), credentials, options=options) as channel:
+        yield channel
+
+
+def _page(address: Address | None) -> list[Metric] | None:
+    if address is None or not address.port:
+        return None
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # it is not far away
+    try:
+        with opener.open(f"http://{address.from_here}/metrics", timeout=_PATIENCE_S) as reply:
+            return list(text_string_to_metric_families(reply.read().decode()))
+    except (OSError, ValueError):
+        return None
+
+
+def _sum(found: Iterable[Metric], name: str) -> int:
+    return sum(int(s.value) for metric in found for s in metric.samples if s.name == name)
+
+
+def _by_label(found: Iterable[Metric], name: str, label: str) -> dict[str, int]:
+    samples = (s for metric in found for s in metric.samples if s.name == name)
+    return {sample.labels[label]: int(sample.value) for sample in samples}
+
+
+def _stored(configuration: Configuration, address: Address) -> Status:
+    with closing(SqliteStore.open(configuration.store)) as store:
+        return Status(
+            serving=False,
+            address=str(address),
+            devices=store.population(),
+            connected=0,
+            open_rounds=0,
+            studies={word(state): count for state, count in store.count_studies().items()},
+            reports=None,
+            store_bytes=store.size_bytes(),
+            certificate_ends_unix_s=_certificate_ends(configuration),
+        )
+
+
+def _certificate_ends(configuration: Configuration) -> int | None:
+    if configuration.tls is None:
+        return None
+    return expiry(read_needed(configuration.tls.certificate, "certificate"))

@@ -1,0 +1,134 @@
+"""Enrolment tokens: what an operator hands to those who may make devices known.
+
+A token is a line of text: URL-safe base64, without padding, of
+
+    version (1 byte, 1) | id (16) | how many devices (4) | end in Unix seconds (8) | MAC (32)
+
+numbers big-endian, the MAC an HMAC-SHA-256 of "askance enrolment v1\\0" and all before it, under
+the aggregator's enrolment key. Nothing of it is stored: the key alone says whether it is genuine,
+and the store counts, under the token's id, how many devices have used it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import os
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from askance_aggregator.server.process.files import NotOperable, read_needed
+from askance_aggregator.store import EnrolmentRefused
+from askance_client.errors import InvalidParameter
+
+KEY_BYTES = 32
+_CONTEXT = b"askance enrolment v1\0"
+_VERSION = 1
+_BODY = struct.Struct(">B16sIQ")
+_MAC_BYTES = 32
+_TEXT_BYTES = -(-(_BODY.size + _MAC_BYTES) * 4 // 3)
+_DAY_S = 86_400
+_MAX_DEVICES = (1 << 32) - 1
+_MAX_DAYS = 36_525
+
+
+@dataclass(frozen=True, slots=True)
+class EnrolmentToken:
+    """A token and what it permits.
+
+    Args:
+      text: the token itself; whoever has it may enrol.
+      token_id: the name under which its use is counted.
+      devices: how many may be enrolled with it, over all its uses.
+      ends_unix_s: from then on it is refused.
+    """
+
+    text: str = field(repr=False)
+    token_id: bytes
+    devices: int
+    ends_unix_s: int
+
+
+class EnrolmentTokens:
+    """Makes tokens and tells genuine ones (see `service.EnrolmentVerifier`).
+
+    Args:
+      key: 32 secret bytes.
+      now_s: the time in Unix seconds.
+      random_bytes: from a count, so many random bytes.
+    """
+
+    def __init__(
+        self,
+        key: bytes,
+        now_s: Callable[[], int],
+        random_bytes: Callable[[int], bytes] = os.urandom,
+    ) -> None:
+        self._key = key
+        self._now_s = now_s
+        self._random_bytes = random_bytes
+
+    def issue(self, devices: int, days: int) -> EnrolmentToken:
+        """A new token for so many devices, from now on for so many days.
+
+        Raises:
+          InvalidParameter: a number that no token can hold.
+        """
+        for what, number, most in (("devices", devices, _MAX_DEVICES), ("days", days, _MAX_DAYS)):
+            if not 1 <= number <= most:
+                raise InvalidParameter(f"{what}: expected 1 to {most}, found {number}")
+        token_id = self._random_bytes(16)
+        ends = self._now_s() + days * _DAY_S
+        body = _BODY.pack(_VERSION, token_id, devices, ends)
+        text = base64.urlsafe_b64encode(body + self._mac(body)).rstrip(b"=").decode()
+        return EnrolmentToken(text, token_id, devices, ends)
+
+    def verify(self, token: bytes) -> tuple[bytes, int]:
+        """The id of a token, as ASCII text, and how many devices may be enrolled with it in all.
+
+        Raises:
+          EnrolmentRefused: not a token of this aggregator, or one whose time is over.
+        """
+        data = _decoded(token)
+        body = data[: _BODY.size]
+        if not hmac.compare_digest(self._mac(body), data[_BODY.size :]):
+            raise EnrolmentRefused("expected an enrolment token of this aggregator, found none")
+        _, token_id, devices, ends = _BODY.unpack(body)
+        if self._now_s() >= ends:
+            raise EnrolmentRefused(
+                "expected an enrolment token that is valid still, found one past"
+            )
+        return token_id, devices
+
+    def _mac(self, body: bytes) -> bytes:
+        return hmac.digest(self._key, _CONTEXT + body, "sha256")
+
+
+def read_tokens(path: Path, now_s: Callable[[], int]) -> EnrolmentTokens:
+    """The tokens of an aggregator whose enrolment key lies in a file.
+
+    Raises:
+      NotOperable: the file cannot be read, or holds no key.
+    """
+    key = read_needed(path, "enrolment key")
+    if len(key) != KEY_BYTES:
+        raise NotOperable(
+            f"enrolment key {path}: expected {KEY_BYTES} bytes, found {len(key)} bytes"
+        )
+    return EnrolmentTokens(key, now_s)
+
+
+def _decoded(token: bytes) -> bytes:
+    """The bytes in a token's text; ones that no MAC fits where it is not the text of a token."""
+    nothing = bytes(_BODY.size + _MAC_BYTES)
+    text = token.strip()
+    if len(text) != _TEXT_BYTES:
+        return nothing
+    try:
+        data = base64.b64decode(text + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except binascii.Error:
+        return nothing
+    return data if len(data) == len(nothing) and data[0] == _VERSION else nothing

@@ -1,0 +1,43 @@
+"""A study being run: batches in, tallies out, and a transcript of everything in between.
+
+Theory of operation. A learner yields a batch. The planner turns it into groups: a query, a
+randomizer and a range of a seeded permutation of the users. The batch is written to the transcript,
+every member's account is charged, and only then is the fleet asked. What comes back passes one
+intake, whatever fleet it came from, and is kept as integer counts and a Merkle root, never as a
+sum of floats; so the same seed, population and study give the same transcript on every fleet. After
+a crash the learner is run again over the recorded counts and goes on.
+"""
+
+from askance_aggregator.studies.accounts import Accounts, Spending
+from askance_aggregator.studies.bounds import AnswerBounds
+from askance_aggregator.studies.cohorts import Cohort, Permutation
+from askance_aggregator.studies.composed import charges_asked, composed
+from askance_aggregator.studies.fleet import Fleet
+from askance_aggregator.studies.intake import Intake
+from askance_aggregator.studies.local import LocalOracle
+from askance_aggregator.studies.rounds import Group, Round
+from askance_aggregator.studies.session import Outcome, Session
+from askance_aggregator.studies.tallies import SymbolSheet, Tally
+from askance_aggregator.studies.transcript import MemoryLog, Transcript, TranscriptLog
+
+__all__ = [
+    "Accounts",
+    "AnswerBounds",
+    "Cohort",
+    "Fleet",
+    "Group",
+    "Intake",
+    "LocalOracle",
+    "MemoryLog",
+    "Outcome",
+    "Permutation",
+    "Round",
+    "Session",
+    "Spending",
+    "SymbolSheet",
+    "Tally",
+    "Transcript",
+    "TranscriptLog",
+    "charges_asked",
+    "composed",
+]

@@ -1,0 +1,167 @@
+"""The aggregator's mirror of what its users have spent on a study, for planning and for honesty.
+
+The authority is each device's own ledger. The account is charged before a user is asked and never
+credited: an answer that cost the device less (a frozen one) or never came stays charged here.
+
+A study asks a cohort's users for the same, and nobody is in two cohorts; so the charge is kept once
+a cohort. What devices say is kept a user only of cohorts whose devices report one by one.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from askance_aggregator.studies.cohorts import Cohort
+from askance_client.errors import InvalidParameter
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What a study has cost its users, in nano-nats: what devices say, over all users."""
+
+    budget: int
+    max_spent: int
+    total_spent: int
+    users_asked: int
+    max_asked: int
+    overspent: int  # devices that say they spent more than they were asked: to be looked into
+
+
+class CohortAccount:
+    """The account of each of a cohort's `size` users; `asked` is what each was asked for."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.asked = 0
+        self._alike: Counter[tuple[int, int]] = Counter()
+        self._confirmed = array("q")  # a user, once devices report one by one
+        self._spent = array("q")
+
+    def confirm(self, place: int, charged: int, spent: int) -> None:
+        """Enters what a device says: this answer's charge, and the study's total on its ledger.
+
+        Args:
+          place: where its user stands among the cohort's members.
+        """
+        if not self._spent:
+            self._confirmed, self._spent = (array("q", bytes(8 * self.size)) for _ in range(2))
+        self._confirmed[place] += charged
+        self._spent[place] = max(self._spent[place], spent)
+
+    def confirm_alike(self, users: int, charged: int, spent: int) -> None:
+        """Enters what so many devices say alike, each for the first time: the sum of their charges,
+        and the study's total.
+
+        Raises:
+          InvalidParameter: more devices than the cohort has users.
+        """
+        heard = self._alike.total() + users
+        if heard > self.size:
+            raise InvalidParameter(
+                f"accounts: expected each of {self.size} users to be heard once, found {heard}"
+            )
+        self._alike[charged, spent] += users
+
+    def said(self) -> Iterator[tuple[int, int, int]]:
+        """What devices say: the sum of charges, the total, and how many say so."""
+        for (charged, spent), users in self._alike.items():
+            yield charged, spent, users
+        if self._spent:
+            each = np.column_stack([np.frombuffer(self._confirmed, np.int64), self._spent])
+            pairs, users_each = np.unique(each, axis=0, return_counts=True)
+            for (charged, spent), users in zip(pairs.tolist(), users_each.tolist(), strict=True):
+                yield charged, spent, users
+
+
+class Accounts:
+    """One study's account for each of `population` users, each with the same `budget_nano_nats`."""
+
+    def __init__(self, population: int, budget_nano_nats: int) -> None:
+        if population < 1:
+            raise InvalidParameter(f"accounts: expected at least one user, found {population}")
+        self._budget = budget_nano_nats
+        self._population = population
+        self._ranges: list[tuple[int, int]] = []  # sorted, disjoint
+        self._cohorts: dict[tuple[int, int], CohortAccount] = {}
+
+    def of(self, cohort: Cohort) -> CohortAccount:
+        """The account of a cohort's users.
+
+        Raises:
+          InvalidParameter: some of them, but not all, are in another cohort of the study, or it is
+            a cohort of more users than there are.
+        """
+        range_ = (cohort.start, cohort.stop)
+        known = self._cohorts.get(range_)
+        if known is None:
+            known = CohortAccount(cohort.size)
+            if cohort.size:
+                self._place(range_)
+                self._cohorts[range_] = known
+        return known
+
+    def left(self, cohort: Cohort) -> int:
+        """What each of a cohort's users can still be asked for, in nano-nats."""
+        return self._budget - self.of(cohort).asked
+
+    def reserve(self, cohort: Cohort, nano_nats: int) -> None:
+        """Charges each of a cohort's users, or none of them.
+
+        Raises:
+          InvalidParameter: they have less than `nano_nats` left; this call charged no user.
+        """
+        if nano_nats < 0:
+            raise InvalidParameter(f"accounts: expected a charge of 0 or more, found {nano_nats}")
+        if cohort.size and self.left(cohort) < nano_nats:
+            raise InvalidParameter(
+                f"accounts: expected {nano_nats} nano-nats left for each user asked,"
+                f" found {self.left(cohort)}"
+            )
+        self.of(cohort).asked += nano_nats
+
+    def reconciled(self) -> bool:
+        """Whether every device's total is the sum of its charges, and within what was asked."""
+        return all(
+            charged == spent <= account.asked
+            for account in self._cohorts.values()
+            for charged, spent, _ in account.said()
+        )
+
+    def spending(self) -> Spending:
+        """The account's totals."""
+        accounts = self._cohorts.values()
+        said = [
+            (spent, users, spent > account.asked)
+            for account in accounts
+            for _, spent, users in account.said()
+        ]
+        return Spending(
+            budget=self._budget,
+            max_spent=max((spent for spent, _, _ in said), default=0),
+            total_spent=sum(spent * users for spent, users, _ in said),
+            users_asked=sum(account.size for account in accounts if account.asked),
+            max_asked=max((account.asked for account in accounts), default=0),
+            overspent=sum(users for _, users, over in said if over),
+        )
+
+    def _place(self, range_: tuple[int, int]) -> None:
+        start, stop = range_
+        place = bisect_left(self._ranges, range_)
+        beside = self._ranges[max(place - 1, 0) : place + 1]
+        for other in beside:
+            if other[0] < stop and start < other[1]:
+                raise InvalidParameter(
+                    "accounts: expected a study's cohorts to be equal or disjoint,"
+                    f" found {start}..{stop} and {other[0]}..{other[1]}"
+                )
+        if stop > self._population:
+            raise InvalidParameter(
+                f"accounts: expected cohorts of {self._population} users, found {start}..{stop}"
+            )
+        self._ranges.insert(place, range_)

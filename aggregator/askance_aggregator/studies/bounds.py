@@ -1,0 +1,98 @@
+"""What is told with every answer: how sure it is, what a liar could do to it, what is possible."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from askance_aggregator.estimation import Decode, influence
+from askance_aggregator.learners import Answer, Question, SampleMean
+from askance_aggregator.planning import least_users
+from askance_client.randomizers import Randomizer
+
+
+class Heard(NamedTuple):
+    """What came in for a question, or for one block of a vector's components.
+
+    Args:
+        question: what was asked.
+        randomizer: what answered.
+        decode: what was designed with it to decode by, if it was.
+        answers: how many reports there are.
+    """
+
+    question: Question
+    randomizer: Randomizer
+    decode: Decode | None
+    answers: int
+
+
+class Sure(NamedTuple):
+    """Each user's budget in nats, and the chance that an interval of the answer misses."""
+
+    nats: float
+    alpha: float
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerBounds:
+    """The bounds of one answer.
+
+    Args:
+        round: which batch of the learner's; question: its place there; from 0.
+        answers: how many reports it is made of.
+        within: half the width of its widest interval, in real units.
+        one_report_moves_by: the most that one report, sent instead of another, moves a value.
+        least_users: with fewer than this no randomizers of the study's epsilon have intervals as
+            narrow for every population, as surely; None where no such bound is known.
+    """
+
+    round: int
+    question: int
+    answers: int
+    within: float
+    one_report_moves_by: float
+    least_users: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        """As in a result."""
+        return {
+            "round": self.round,
+            "question": self.question,
+            "answers": self.answers,
+            "within": self.within,
+            "one_report_moves_by": self.one_report_moves_by,
+            "least_users": self.least_users,
+        }
+
+
+def bounds_of(
+    place: tuple[int, int], question: Question, answer: Answer, heard: Sequence[Heard], sure: Sure
+) -> AnswerBounds | None:
+    """The bounds of an answer; None where some part of it is made of no report at all.
+
+    Args:
+        place: its round and its place there.
+        question: what was asked.
+        answer: what was told, with its intervals.
+        heard: of a vector one a block.
+        sure: by what the intervals are measured.
+    """
+    if not all(part.answers for part in heard):
+        return None
+    within = max(high - low for low, high in zip(answer.lows, answer.highs, strict=True)) / 2
+    moved = max(
+        influence(part.question, part.randomizer, part.answers, part.decode) for part in heard
+    )
+    # The budget is a user's whole one: whoever splits it has no more.
+    least = least_users(question, within, sure.nats, sure.alpha) if within > 0 else None
+    unknown = isinstance(question.aim, SampleMean)
+    return AnswerBounds(
+        round=place[0],
+        question=place[1],
+        answers=sum(part.answers for part in heard),
+        within=within,
+        one_report_moves_by=float(moved),
+        least_users=None if unknown else least,
+    )

@@ -1,0 +1,115 @@
+"""The one door for reports, whatever fleet they come from."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from askance_aggregator.studies.accounts import Accounts
+from askance_aggregator.studies.rounds import Group, Round
+from askance_aggregator.studies.tallies import Places, SymbolSheet, Tally
+from askance_client.codec import decode_report
+from askance_client.errors import RemoteProtocolError
+from askance_client.messages import AckStatus, Refusal, Report
+
+_MAX_SEQUENCE = (1 << 63) - 1  # no ledger numbers further, and no store keeps more
+_MAX_SPENT = 1 << 62  # a total that no ledger can hold is a lie, and would overflow the accounts
+
+
+class Arrival(NamedTuple):
+    """A report that passed the checks, ready to be made durable and then entered."""
+
+    group: int
+    place: int
+    ordinal: int
+    report: Report
+    data: bytes
+
+
+class Intake:
+    """Checks and enters the reports of one round.
+
+    `examine` is pure; `enter` counts. Between the two a service makes the report durable; a report
+    is entered once, so the caller enters only what its store accepted as new.
+    """
+
+    def __init__(self, round_: Round, accounts: Accounts) -> None:
+        self._round = round_
+        self._sheets = tuple(SymbolSheet(group) for group in round_.groups)
+        cohorts = {group.cohort for group in round_.groups}
+        places = {cohort: Places(cohort.members) for cohort in cohorts}
+        self._places = tuple(places[group.cohort] for group in round_.groups)
+        self._accounts = tuple(accounts.of(group.cohort) for group in round_.groups)
+        self._open = sum(sheet.open for sheet in self._sheets)
+        self._groups = {group.digest: number for number, group in enumerate(round_.groups)}
+
+    @property
+    def complete(self) -> bool:
+        """Whether every member of every group has answered or refused."""
+        return self._open == 0
+
+    @property
+    def open(self) -> int:
+        """How many answers are still out."""
+        return self._open
+
+    def owes(self, ordinal: int) -> list[Group]:
+        """The groups whose request this user has neither answered nor refused."""
+        owed = []
+        for group, sheet, places in zip(
+            self._round.groups, self._sheets, self._places, strict=True
+        ):
+            index = places.of(ordinal)
+            if index is not None and not sheet.settled(index):
+                owed.append(group)
+        return owed
+
+    def examine(self, ordinal: int, data: bytes) -> Arrival | AckStatus:
+        """Checks a delivered report: known request, asked of this user, in the alphabet.
+
+        Returns:
+          The arrival to be entered, or UNKNOWN or MALFORMED.
+        """
+        try:
+            report = decode_report(data)
+        except RemoteProtocolError:
+            return AckStatus.MALFORMED
+        return self.check(ordinal, report, data)
+
+    def check(self, ordinal: int, report: Report, data: bytes) -> Arrival | AckStatus:
+        """The same for a report that is decoded already from `data`."""
+        number = self._groups.get(report.request_digest)
+        index = None if number is None else self._places[number].of(ordinal)
+        if number is None or index is None:
+            return AckStatus.UNKNOWN
+        if not _plausible(report, self._round.groups[number]):
+            return AckStatus.MALFORMED
+        return Arrival(number, index, ordinal, report, data)
+
+    def enter(self, arrival: Arrival) -> None:
+        """Counts a report; what is settled already is left as it is."""
+        sheet = self._sheets[arrival.group]
+        if sheet.settled(arrival.place):
+            return
+        report = arrival.report
+        if isinstance(report.outcome, Refusal):
+            sheet.refuse(arrival.place, report.outcome.reason)
+        else:
+            sheet.write(arrival.place, report.outcome)
+        self._open -= 1
+        account = self._accounts[arrival.group]
+        account.confirm(arrival.place, report.charged_nano_nats, report.spent_nano_nats)
+
+    def tallies(self) -> tuple[Tally, ...]:
+        """Closes the round."""
+        return tuple(sheet.tally() for sheet in self._sheets)
+
+
+def _plausible(report: Report, group: Group) -> bool:
+    if report.spent_nano_nats > _MAX_SPENT or report.charged_nano_nats > report.spent_nano_nats:
+        return False
+    if report.sequence > _MAX_SEQUENCE:
+        return False
+    if isinstance(report.outcome, Refusal):
+        return report.charged_nano_nats == 0
+    # Whatever a device says it was charged, this randomizer never costs more than its loss.
+    return report.charged_nano_nats <= group.nano_nats and group.randomizer.valid(report.outcome)

@@ -1,0 +1,354 @@
+"""The local oracle: statistical queries answered by a fleet of devices.
+
+To a learner it is an oracle like any other (`oracles.Oracle`). Behind `answer` a batch becomes
+groups of users; it is recorded, the accounts are charged, the fleet is asked, the tallies are
+recorded, and the estimates are computed from them. What a transcript holds already is not asked
+again. A batch in waves is a round a wave (`waves`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from askance_aggregator.learners import Answers, Batch, Question
+from askance_aggregator.planning import Design, RoundPlan, StudyPlan, plan_batch
+from askance_aggregator.studies.accounts import Accounts
+from askance_aggregator.studies.bounds import AnswerBounds, Sure
+from askance_aggregator.studies.cohorts import Cohort, Permutation
+from askance_aggregator.studies.fleet import Fleet
+from askance_aggregator.studies.rounds import Group, Round
+from askance_aggregator.studies.tallies import Tally
+from askance_aggregator.studies.transcript import (
+    Asked,
+    AskedGroup,
+    Closed,
+    Header,
+    Stopped,
+    Transcript,
+)
+from askance_aggregator.studies.waves import Waves
+from askance_client.accounting import NANO_NATS_PER_NAT
+from askance_client.codec import (
+    decode_request,
+    decode_study,
+    digest_of,
+    encode_request,
+    query_from_bytes,
+    query_to_bytes,
+)
+from askance_client.errors import (
+    InvalidParameter,
+    NondeterminismError,
+    PlanExceeded,
+    PlanRefused,
+    TooFewRespondents,
+)
+from askance_client.messages import Request, SignedStudy
+from askance_client.queries import Schema, within_a_step
+
+Watch = Callable[[int, RoundPlan], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """What an earlier run of this study left behind, by round."""
+
+    asked: dict[int, Asked]
+    closed: dict[int, Closed]
+    stopped: dict[int, Stopped]
+
+
+class LocalOracle:
+    """Answers the batches of one study by one fleet, from where its transcript broke off.
+
+    Args:
+      study: the signed study; its budget is each user's whole budget here.
+      study_plan: how its rounds were planned.
+      fleet: who answers.
+      transcript: what was recorded before, and where to record on.
+      header: what the transcript begins with: whose study, how many users, the cohorts' seed.
+      design: which randomizer for how many levels and nano-nats.
+      watch: told of each round's plan as it opens.
+
+    Raises:
+      NondeterminismError: the transcript is another study's.
+    """
+
+    def __init__(
+        self,
+        *,
+        study: SignedStudy,
+        study_plan: StudyPlan,
+        fleet: Fleet,
+        transcript: Transcript,
+        accounts: Accounts,
+        header: Header,
+        design: Design,
+        watch: Watch | None = None,
+    ) -> None:
+        self._study = study
+        self._digest = header.study_digest
+        self._terms = decode_study(study.study)
+        self._plan = study_plan
+        self._fleet = fleet
+        self._transcript = transcript
+        self._accounts = accounts
+        self._alpha = float(1 - header.confidence)
+        self._design = design
+        self._watch = watch
+        self._permutation = Permutation(header.cohort_seed, header.population)
+        self._next = 0  # the first position of the permutation that no round has used
+        self._tallies: list[tuple[Tally, ...]] = []
+        self._batches = 0
+        self._values = 0  # asked for so far; beta is divided over the planned ones
+        self._queries = 0
+        self._saved = 0
+        self._bounds: list[AnswerBounds] = []
+        self._recorded = self._open(header)
+
+    @property
+    def tallies(self) -> tuple[tuple[Tally, ...], ...]:
+        """What came back, round by round."""
+        return tuple(self._tallies)
+
+    @property
+    def queries(self) -> int:
+        """How many questions were asked, once a wave."""
+        return self._queries
+
+    @property
+    def bounds(self) -> tuple[AnswerBounds, ...]:
+        """What is told with every answer."""
+        return tuple(self._bounds)
+
+    @property
+    def users_saved(self) -> int:
+        """How many users were not asked because earlier waves were enough."""
+        return self._saved
+
+    @property
+    def users_used(self) -> int:
+        """How many users were asked."""
+        return self._next
+
+    def answer(self, batch: Batch) -> Answers:
+        """One answer a question, in order: a round, or one a wave.
+
+        Raises:
+          PlanRefused: the first batch does not fit the plan; no user was asked or charged.
+          PlanExceeded: a later batch asks for more values or users than are planned, or uses
+            fields that are not signed. It was not asked; users of the rounds before stay charged.
+          TooFewRespondents: a group has fewer answers than the study asks for.
+          NondeterminismError: the transcript holds another batch here.
+        """
+        first = self._next
+        try:
+            planned = self._planned(batch)
+        except InvalidParameter as error:  # no randomizer for it: plain, unless users were charged
+            if not self._tallies:
+                raise
+            self._stop(str(error))
+        self._check_planned(batch, planned)
+        self._batches += 1
+        self._values += batch.values
+        waves = Waves(batch, planned, self._plan.beta_per_value)
+        while not waves.done:
+            self._ask(waves)
+        self._saved += planned.users - (self._next - first)
+        answers = waves.answers(self._alpha)
+        sure = Sure(self._terms.budget_nano_nats / NANO_NATS_PER_NAT, self._alpha)
+        self._bounds += waves.bounds(self._batches - 1, answers, sure)
+        return answers
+
+    def check_replayed(self) -> None:
+        """To be called when the learner has concluded.
+
+        Raises:
+          NondeterminismError: the transcript holds a round that the learner never asked for.
+        """
+        if len(self._tallies) in self._recorded.asked:
+            raise NondeterminismError(
+                f"transcript: expected {len(self._tallies)} rounds, as many as the learner asked,"
+                " found more"
+            )
+        if self._recorded.stopped:
+            raise NondeterminismError(
+                "transcript: expected no stop of a learner that kept to its plan, got one"
+            )
+
+    def _open(self, header: Header) -> _Recorded:
+        events = self._transcript.recorded
+        if not events:
+            self._transcript.append(header)
+        elif events[0] != header:
+            raise NondeterminismError("transcript: expected this study's header, found another's")
+        recorded = _Recorded({}, {}, {})
+        for event in events[1:]:
+            if isinstance(event, Asked):
+                recorded.asked[event.round] = event
+            elif isinstance(event, Closed):
+                recorded.closed[event.round] = event
+            elif isinstance(event, Stopped):
+                recorded.stopped[event.round] = event
+        return recorded
+
+    def _planned(self, batch: Batch) -> RoundPlan:
+        """The round, all waves of it; a replay plans it as the first run did."""
+        return plan_batch(
+            batch,
+            self._terms.budget_nano_nats,
+            self._plan.beta_per_value,
+            self._plan.allowance(self._batches, self._left),
+            self._design,
+            self._terms.conduct.waves,
+            self._terms.conduct.least_answers,
+        )
+
+    @property
+    def _left(self) -> int:
+        return self._permutation.size - self._next
+
+    def _check_planned(self, batch: Batch, planned: RoundPlan) -> None:
+        """Stop the study before a batch that its plan or its signed terms do not cover.
+
+        Beta is divided over the rehearsed values, so a run that asks for more would not keep it.
+        """
+        values = self._values + batch.values
+        used = frozenset().union(*(question.query.fields_used for question in batch.questions))
+        unsigned = sorted(used - set(self._terms.fields))
+        if values > self._plan.values:
+            self._stop(f"expected at most {self._plan.values} values, as rehearsed, got {values}")
+        if unsigned:
+            self._stop(f"expected fields that the study signs, got {', '.join(unsigned)}")
+        if planned.nano_nats > self._terms.budget_nano_nats:
+            self._stop(
+                f"expected at most {self._terms.budget_nano_nats} nano-nats for each user, got"
+                f" {planned.nano_nats}"
+            )
+        if len(self._tallies) not in self._recorded.asked and planned.users > self._left:
+            self._stop(f"expected {planned.users} users not asked before, got {self._left}")
+
+    def _stop(self, why: str) -> NoReturn:
+        """Raise the error of a round that is not asked; record it if earlier rounds were."""
+        number = len(self._tallies)
+        if number in self._recorded.asked:
+            raise NondeterminismError(f"round {number}: expected as recorded, got: {why}")
+        if not number:
+            raise PlanRefused(f"round 0: {why}; no user was asked or charged")
+        message = (
+            f"round {number}: {why}; this round was not asked, the {self._next:,} users asked"
+            " before it stay charged"
+        )
+        stopped = Stopped(number, self._next, message)
+        recorded = self._recorded.stopped.get(number)
+        if recorded is None:
+            self._transcript.append(stopped)
+        elif recorded != stopped:
+            raise NondeterminismError(
+                f"transcript: expected the stop of round {number} as replayed, got another"
+            )
+        raise PlanExceeded(message)
+
+    def _ask(self, waves: Waves) -> None:
+        """The next wave: asks it, unless it is recorded, and enters what came of it."""
+        number = len(self._tallies)
+        questions = waves.asking
+        asked = self._recorded.asked.get(number)
+        if asked is None:
+            asked = self._record(number, questions, waves.next())
+        else:
+            _same(questions, asked, self._terms.schema)
+        closed = self._close(number, asked, self._recorded.closed.get(number))
+        self._tallies.append(closed.tallies)
+        self._queries += len(questions)
+        self._check_respondents(number, closed)
+        requests = [decode_request(group.payload, self._terms.schema) for group in asked.groups]
+        places = [group.question for group in asked.groups]
+        decodes = [group.decode for group in asked.groups]
+        waves.enter(places, requests, closed.tallies, decodes)
+
+    def _record(self, number: int, questions: Sequence[Question], round_plan: RoundPlan) -> Asked:
+        """Allocates users to a wave and makes it durable, before anybody is asked."""
+        starts: dict[int, int] = {}
+        cursor = self._next
+        groups = []
+        for index, group in enumerate(round_plan.groups):
+            if group.cohort not in starts:
+                starts[group.cohort] = cursor
+                cursor += group.users
+            request = Request(self._digest, number, index, group.query, group.randomizer)
+            groups.append(
+                AskedGroup(
+                    payload=encode_request(request),
+                    question=group.question,
+                    start=starts[group.cohort],
+                    stop=starts[group.cohort] + group.users,
+                    nano_nats=group.randomizer.loss.nano_nats,
+                    decode=group.decode,
+                )
+            )
+        queries = tuple(query_to_bytes(question.query) for question in questions)
+        asked = Asked(number, queries, round_plan.allocation.value, tuple(groups))
+        self._transcript.append(asked)
+        if self._watch is not None:
+            self._watch(number, round_plan)
+        return asked
+
+    def _close(self, number: int, asked: Asked, closed: Closed | None) -> Closed:
+        """Charges the accounts and, unless the round is closed already, asks the fleet."""
+        ranges = {(group.start, group.stop) for group in asked.groups}
+        cohorts = {range_: Cohort(self._permutation, *range_) for range_ in ranges}
+        groups = tuple(
+            self._group(group, cohorts[group.start, group.stop]) for group in asked.groups
+        )
+        for group in groups:
+            self._accounts.reserve(group.cohort, group.nano_nats)
+        self._next = max(self._next, *(group.stop for group in asked.groups))
+        round_ = Round(number, self._study, self._digest, groups)
+        if closed is not None:
+            self._fleet.recall(round_, self._accounts)
+            return closed
+        closed = Closed(number, self._fleet.ask(round_, self._accounts))
+        self._transcript.append(closed)
+        return closed
+
+    def _check_respondents(self, number: int, closed: Closed) -> None:
+        """After the tallies are recorded: a replay comes to the same end."""
+        least = self._terms.conduct.least_answers
+        fewest = min(tally.answered for tally in closed.tallies)
+        if fewest < least:
+            raise TooFewRespondents(
+                f"round {number}: expected at least {least} answers to each question,"
+                f" found {fewest}"
+            )
+
+    def _group(self, asked: AskedGroup, cohort: Cohort) -> Group:
+        request = decode_request(asked.payload, self._terms.schema)
+        return Group(
+            payload=asked.payload,
+            digest=digest_of(asked.payload),
+            query=request.query,
+            randomizer=request.randomizer,
+            nano_nats=asked.nano_nats,
+            cohort=cohort,
+        )
+
+
+def _same(questions: Sequence[Question], asked: Asked, schema: Schema) -> None:
+    """Checks that a replayed learner asks what was recorded, to within a grid step.
+
+    The recorded batch is the one that counts: its requests are already out.
+    """
+    recorded = [query_from_bytes(question, schema) for question in asked.questions]
+    if len(recorded) != len(questions):
+        raise NondeterminismError(
+            f"round {asked.round}: expected the {len(recorded)} questions that were recorded,"
+            f" found {len(questions)}"
+        )
+    for place, (before, question) in enumerate(zip(recorded, questions, strict=True)):
+        if not within_a_step(before, question.query):
+            raise NondeterminismError(
+                f"round {asked.round}: expected question {place} as recorded, found another"
+            )

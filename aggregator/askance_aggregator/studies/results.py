@@ -1,0 +1,170 @@
+"""What came of a study, as one JSON object."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from askance_aggregator.estimation import influence
+from askance_aggregator.learners import Question, hypothesis_json
+from askance_aggregator.store import Conclusion, StudyState
+from askance_aggregator.studies import Accounts, Outcome, Tally, Transcript
+from askance_aggregator.studies.transcript import Asked, Closed, Header
+from askance_client.accounting import format_nats
+from askance_client.codec import decode_request
+from askance_client.messages import StudyTerms
+from askance_client.queries import Schema
+
+_NANO = 10**9
+
+
+def cohort_seed(study_digest: bytes) -> bytes:
+    """What fixes who is in which cohort of a deployed study: its digest, so that its analyst's
+    nonce decides, and neither who runs the aggregator nor a device."""
+    return hashlib.sha256(b"askance cohorts v1\0" + study_digest).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a study came to its end: a state, a word for programs, a line for people."""
+
+    state: StudyState
+    reason: str
+    message: str = ""
+
+
+def cancelled(study_digest: bytes, terms: StudyTerms, transcript: Transcript) -> Conclusion:
+    """The conclusion of a study that is cancelled while nobody runs it: what its transcript says,
+    for whatever devices have spent is in no account."""
+    nobody = Accounts(max(population_of(transcript), 1), terms.budget_nano_nats)
+    end = End(StudyState.CANCELLED, "cancelled", "study: cancelled by its analyst")
+    return conclusion(study_digest, terms, transcript, nobody, end, None)
+
+
+def conclusion(
+    study_digest: bytes,
+    terms: StudyTerms,
+    transcript: Transcript,
+    accounts: Accounts,
+    end: End,
+    outcome: Outcome[Any] | None,
+) -> Conclusion:
+    """The conclusion of a study, whether it has a hypothesis or not."""
+    spending, max_asked = accounts.spending(), most_asked(transcript)
+    users = population_of(transcript)
+    # Of rounds that were not gone over again nobody's answers are in the accounts.
+    heard = spending.max_spent if spending.max_asked == max_asked else None
+    result = {
+        "study": study_digest.hex(),
+        "learner": terms.learner,
+        "state": end.state.name.lower(),
+        "fields": list(terms.fields),
+        "reason": end.reason,
+        "message": end.message,
+        "hypothesis": None if outcome is None else hypothesis_json(outcome.hypothesis),
+        "confidence": float(terms.conduct.confidence),
+        **figures(transcript, terms.schema),
+        "bounds": bounds_json(outcome),
+        "users": users,
+        "epsilon": {
+            "budget": terms.budget_nano_nats / _NANO,
+            "max_spent": spending.max_spent / _NANO,
+            "mean_spent": spending.total_spent / max(users, 1) / _NANO,
+            "max_asked_nano_nats": max_asked,
+            "max_spent_nano_nats": spending.max_spent,
+            "total_spent_nano_nats": spending.total_spent,
+        },
+        "reconciled": accounts.reconciled(),
+        "overspent": spending.overspent,
+        "privacy": privacy_statement(terms, max_asked, heard),
+        "transcript": transcript.digest,
+    }
+    text = json.dumps(result, ensure_ascii=False, allow_nan=False)
+    return Conclusion(end.state, end.reason, end.message, text, max_asked)
+
+
+def bounds_json(outcome: Outcome[Any] | None) -> list[dict[str, Any]]:
+    """What is told with every answer; nothing of a study that came to no end."""
+    return [] if outcome is None else [bounds.to_json() for bounds in outcome.bounds]
+
+
+def figures(transcript: Transcript, schema: Schema) -> dict[str, Any]:
+    """What a transcript alone says of a study: its rounds, answers, refusals and influences."""
+    asked = {event.round: event for event in transcript.recorded if isinstance(event, Asked)}
+    closed = [event for event in transcript.recorded if isinstance(event, Closed)]
+    tallies = [tally for event in closed for tally in event.tallies]
+    refusals: Counter[str] = Counter()
+    for tally in tallies:
+        refusals.update({reason.name.lower(): count for reason, count in tally.refusals})
+    return {
+        "rounds": len(closed),
+        "queries": sum(len(asked[event.round].questions) for event in closed),
+        "answers": sum(tally.answered for tally in tallies),
+        "refusals": dict(sorted(refusals.items())),
+        "users_asked": max((g.stop for event in asked.values() for g in event.groups), default=0),
+        "influence": [
+            item
+            for event in closed
+            for item in _influences(asked[event.round], event.tallies, schema)
+        ],
+    }
+
+
+def most_asked(transcript: Transcript) -> int:
+    """The most nano-nats that any user was asked for: a cohort's users are asked the same, and
+    nobody is in two. By the record, since a study may end before it has gone over all of it."""
+    charges: Counter[tuple[int, int]] = Counter()
+    for event in transcript.recorded:
+        if isinstance(event, Asked):
+            for group in event.groups:
+                if group.start < group.stop:
+                    charges[group.start, group.stop] += group.nano_nats
+    return max(charges.values(), default=0)
+
+
+def population_of(transcript: Transcript) -> int:
+    """How many users a study has; 0 before it has begun."""
+    match transcript.recorded:
+        case (Header(population=users), *_):
+            return users
+    return 0
+
+
+def _influences(asked: Asked, tallies: Sequence[Tally], schema: Schema) -> Iterator[dict[str, Any]]:
+    for group, tally in zip(asked.groups, tallies, strict=True):
+        if tally.answered:
+            request = decode_request(group.payload, schema)
+            question, randomizer = Question(request.query), request.randomizer
+            yield {
+                "round": asked.round,
+                "question": group.question,
+                "answers": tally.answered,
+                "one_report_moves_by": float(
+                    influence(question, randomizer, tally.answered, group.decode)
+                ),
+            }
+
+
+def privacy_statement(terms: StudyTerms, max_asked: int, max_spent: int | None) -> str:
+    """What a study has cost, in words. Told by what was asked: who has answered and was not heard
+    has spent all the same.
+
+    Args:
+      max_asked: nano-nats, see `most_asked`; max_spent: as devices say; None where not all that
+        they have said was heard.
+    """
+    heard = ""
+    if max_spent is not None:
+        heard = (
+            f", and by the answers that came nobody has spent more than {format_nats(max_spent)}"
+        )
+    return (
+        f"Every device's reports are {format_nats(terms.budget_nano_nats)}-locally"
+        " differentially private (pure, replace-one) towards everybody who sees them, by the"
+        f" device's own ledger; nobody was asked for more than {format_nats(max_asked)}"
+        f" nats by this study{heard}."
+    )

@@ -1,0 +1,42 @@
+"""What a fleet is asked to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from askance_aggregator.studies.cohorts import Cohort
+from askance_client.messages import SignedStudy
+from askance_client.queries import Query
+from askance_client.randomizers import Randomizer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """One request and the users it goes to.
+
+    `payload` is what travels, `digest` its name. Groups whose users are asked more than one thing
+    share their cohort.
+    """
+
+    payload: bytes
+    digest: bytes
+    query: Query
+    randomizer: Randomizer
+    nano_nats: int
+    cohort: Cohort
+
+    @property
+    def population(self) -> int:
+        """How many users there are in all."""
+        return self.cohort.permutation.size
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Round:
+    """A batch on its way to the devices. It closes when every member of every group has answered,
+    refused, or is known to be absent."""
+
+    number: int
+    study: SignedStudy
+    study_digest: bytes
+    groups: tuple[Group, ...]

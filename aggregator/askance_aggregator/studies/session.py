@@ -1,0 +1,184 @@
+"""Running a study: a learner against the local oracle, and what it took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from askance_aggregator.families import best_for
+from askance_aggregator.learners import Learner
+from askance_aggregator.oracles import learn
+from askance_aggregator.planning import Design, StudyPlan, plan
+from askance_aggregator.studies.accounts import Accounts, Spending
+from askance_aggregator.studies.bounds import AnswerBounds
+from askance_aggregator.studies.fleet import Fleet
+from askance_aggregator.studies.local import LocalOracle, Watch
+from askance_aggregator.studies.tallies import Tally
+from askance_aggregator.studies.transcript import Asked, Header, Transcript, TranscriptLog
+from askance_client.codec import decode_study, digest_of
+from askance_client.errors import NondeterminismError, PlanRefused
+from askance_client.messages import SignedStudy
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[T]):
+    """What a study found, and what it took.
+
+    `answers` counts the reports received, `users_used` the users asked, `rounds` and `queries` what
+    were asked of them, a wave counting for itself; `users_saved` were planned for, and not asked
+    because earlier waves were enough; `transcript` is the digest.
+    """
+
+    hypothesis: T
+    rounds: int
+    queries: int
+    answers: int
+    refusals: int
+    users_used: int
+    users_saved: int
+    spending: Spending
+    reconciled: bool
+    transcript: str
+    tallies: tuple[tuple[Tally, ...], ...]
+    bounds: tuple[AnswerBounds, ...] = ()
+
+
+class Session(Generic[T]):
+    """One study on one fleet, from its first question or from where a transcript broke off.
+
+    Args:
+      study: the signed study; its budget is each user's whole budget here.
+      learner: what asks.
+      fleet: who answers.
+      log: the transcript's log; an interrupted one is replayed and continued.
+      cohort_seed: fixes who is in which cohort.
+      design: which randomizer for how many levels and nano-nats.
+      watch: told of each round as it opens (its plan) and closes.
+    """
+
+    def __init__(
+        self,
+        *,
+        study: SignedStudy,
+        learner: Learner[T],
+        fleet: Fleet,
+        log: TranscriptLog,
+        cohort_seed: bytes,
+        design: Design = best_for,
+        watch: Watch | None = None,
+    ) -> None:
+        self._study = study
+        self._terms = decode_study(study.study)
+        self._learner = learner
+        self._fleet = fleet
+        self._transcript = Transcript(log)
+        self._header = Header(
+            digest_of(study.study),
+            learner.name,
+            learner.version,
+            _population(self._transcript, fleet),
+            cohort_seed,
+            self._terms.conduct.beta,
+            self._terms.conduct.confidence,
+        )
+        self._design = design
+        self._watch = watch
+        self._accounts = self._new_accounts()
+
+    @property
+    def transcript(self) -> Transcript:
+        """What has been recorded so far."""
+        return self._transcript
+
+    @property
+    def accounts(self) -> Accounts:
+        """The users' accounts for this study."""
+        return self._accounts
+
+    def plan(self) -> StudyPlan:
+        """The plan for this fleet; asks nobody."""
+        return plan(
+            self._learner,
+            self._terms.budget_nano_nats,
+            self._header.beta,
+            n_users=self._header.population,
+            design=self._design,
+            waves=self._terms.conduct.waves,
+            least_answers=self._terms.conduct.least_answers,
+        )
+
+    def run(self) -> Outcome[T]:
+        """Runs the study to its end; called again, it goes on from what is recorded.
+
+        Raises:
+          PlanRefused: it cannot work with these users and this budget; no user was asked.
+          PlanExceeded: the learner asked more than its rehearsal, or fields that are not signed;
+            users were asked and charged in the rounds before.
+          TooFewRespondents: a round closed with fewer answers than the study asks for.
+          NondeterminismError: the learner asked something else than its transcript recorded.
+        """
+        oracle = self.oracle()
+        hypothesis = learn(self._learner, oracle)
+        oracle.check_replayed()
+        tallies = [tally for round_ in oracle.tallies for tally in round_]
+        return Outcome(
+            hypothesis=hypothesis,
+            rounds=len(oracle.tallies),
+            queries=oracle.queries,
+            answers=sum(tally.answered for tally in tallies),
+            refusals=sum(count for tally in tallies for _, count in tally.refusals),
+            users_used=oracle.users_used,
+            users_saved=oracle.users_saved,
+            spending=self._accounts.spending(),
+            reconciled=self._accounts.reconciled(),
+            transcript=self._transcript.digest,
+            tallies=oracle.tallies,
+            bounds=oracle.bounds,
+        )
+
+    def oracle(self) -> LocalOracle:
+        """The fleet as an oracle for this study's learner, with what the transcript holds.
+
+        Raises:
+          PlanRefused: it cannot work with these users and this budget; no user was asked.
+          NondeterminismError: the same plan was feasible when the recorded rounds were asked.
+        """
+        begun = any(isinstance(event, Asked) for event in self._transcript.recorded)
+        try:
+            study_plan = self.plan()
+        except PlanRefused as error:
+            raise (_replanned(error) if begun else error) from None
+        if not study_plan.feasible:
+            refused = PlanRefused(study_plan.reason or "the plan is not feasible")
+            raise _replanned(refused) if begun else refused
+        self._accounts = self._new_accounts()
+        return LocalOracle(
+            study=self._study,
+            study_plan=study_plan,
+            fleet=self._fleet,
+            transcript=self._transcript,
+            accounts=self._accounts,
+            header=self._header,
+            design=self._design,
+            watch=self._watch,
+        )
+
+    def _new_accounts(self) -> Accounts:
+        return Accounts(self._header.population, self._terms.budget_nano_nats)
+
+
+def _replanned(error: PlanRefused) -> NondeterminismError:
+    """Return the error of a study whose recorded rounds were planned, and now cannot be."""
+    return NondeterminismError(
+        f"plan: expected the plan of the recorded rounds, whose users stay charged, got: {error}"
+    )
+
+
+def _population(transcript: Transcript, fleet: Fleet) -> int:
+    """How many users a study has: fixed when it begins, whoever is enrolled later."""
+    match transcript.recorded:
+        case (Header(population=begun_with), *_) if begun_with <= fleet.population:
+            return begun_with
+    return fleet.population

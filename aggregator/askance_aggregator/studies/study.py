@@ -1,0 +1,209 @@
+"""A study: a learner, whom it asks, and what it may cost each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from askance_aggregator.families import best_for
+from askance_aggregator.learners import Learner
+from askance_aggregator.numbers import rational
+from askance_aggregator.planning import Design, StudyPlan, fields_needed, plan
+from askance_client.accounting import parse_epsilon
+from askance_client.codec import sign_study
+from askance_client.errors import InvalidParameter
+from askance_client.messages import Conduct, SignedStudy, StudyTerms
+from askance_client.queries import Schema
+
+Epsilon = str | int | float | Decimal | Fraction
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Study:
+    """Decisions of an analyst before any user is asked.
+
+    Args:
+      learner: what asks.
+      schema: the shape of a record; None: the learner's own.
+      epsilon: each user's whole budget for the study, in nats; kept in whole nano-nats, rounded
+        down.
+      beta: the chance, over all answers together, that one is off by its tolerance or more.
+      confidence: of intervals, jointly over the cells shown.
+      delta: for the result only, which shows the worst user's composed charges at this delta beside
+        their sum. Devices do not receive it, and charge and refuse by sums.
+      design: which randomizer is used for how many levels and nano-nats.
+      purpose: a line for the people who are asked.
+      round_deadline_s: a round closes so long after it opened, with the answers that came; 0: when
+        all have answered.
+      least_answers: in every group of a round; fewer end the study.
+      waves: in how many parts, fixed in advance, the users of a round are asked. It ends as soon
+        as the answers that came are exact enough; beta holds all the same. 1: all at once.
+      fields: names of the schema's fields that the study's queries may use, and that its analyst
+        signs; devices refuse any other. None: those that the learner needs (`fields_needed`). At
+        least these must be among them.
+
+    Raises:
+      InvalidParameter: a number out of range, or a learner that has no schema.
+    """
+
+    learner: Learner[Any]
+    schema: Schema
+    nano_nats: int
+    conduct: Conduct
+    design: Design
+    purpose: str
+    delta: Fraction | None
+    given_fields: tuple[str, ...] | None
+
+    def __init__(
+        self,
+        learner: Learner[Any],
+        schema: Schema | None = None,
+        *,
+        epsilon: Epsilon,
+        beta: Epsilon = "0.01",
+        confidence: Epsilon = "0.95",
+        delta: Epsilon | None = None,
+        design: Design = best_for,
+        purpose: str = "",
+        round_deadline_s: int = 0,
+        least_answers: int = 0,
+        waves: int = 1,
+        fields: Collection[str] | None = None,
+    ) -> None:
+        if not isinstance(learner, Learner):
+            raise InvalidParameter(
+                f"study: expected a learner (call its function), found {type(learner).__name__}"
+            )
+        schema = learner.schema if schema is None else schema
+        if schema is None:
+            raise InvalidParameter(f"study: expected a schema, found none for {learner.name}")
+        if not isinstance(schema, Schema):
+            raise InvalidParameter(f"study: expected a schema, found {type(schema).__name__}")
+        if learner.schema is not None and learner.schema.digest != schema.digest:
+            raise InvalidParameter(
+                f"study: expected the schema of its learner, {learner.schema.name!r},"
+                f" found another, {schema.name!r}"
+            )
+        if not callable(design):
+            raise InvalidParameter(
+                f"study: expected a design to call, found {type(design).__name__}"
+            )
+        values = {
+            "learner": learner,
+            "schema": schema,
+            "nano_nats": parse_epsilon(_exact(epsilon, "epsilon")),
+            "conduct": Conduct(
+                _probability(beta, "beta"),
+                _probability(confidence, "confidence"),
+                round_deadline_s,
+                least_answers,
+                waves,
+            ),
+            "design": design,
+            "purpose": purpose,
+            "delta": None if delta is None else _probability(delta, "delta"),
+            "given_fields": None if fields is None else _field_names(fields, schema),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def epsilon(self) -> float:
+        """The budget in nats, for people."""
+        return self.nano_nats / 10**9
+
+    @property
+    def beta(self) -> Fraction:
+        """The chance, over all answers together, that one is off by its tolerance or more."""
+        return self.conduct.beta
+
+    @property
+    def confidence(self) -> Fraction:
+        """Confidence of intervals, jointly over the cells shown."""
+        return self.conduct.confidence
+
+    def plan(self, n_users: int | None = None) -> StudyPlan:
+        """Plan the users of each round and their randomizers; no user is asked."""
+        return plan(
+            self.learner,
+            self.nano_nats,
+            self.beta,
+            n_users=n_users,
+            design=self.design,
+            waves=self.conduct.waves,
+            least_answers=self.conduct.least_answers,
+        )
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Return the fields that are signed, sorted by name.
+
+        Raises:
+          InvalidParameter: the fields given leave out one that the learner needs.
+        """
+        needed = fields_needed(self.learner)
+        if self.given_fields is None:
+            return tuple(sorted(needed))
+        missing = sorted(needed - set(self.given_fields))
+        if missing:
+            raise InvalidParameter(
+                f"fields: expected all that {self.learner.name} asks about, got none named"
+                f" {', '.join(missing)}"
+            )
+        return self.given_fields
+
+    def terms(self, *, nonce: bytes, expires_unix_s: int) -> StudyTerms:
+        """Make the signed terms of the study.
+
+        Args:
+          nonce: 16 bytes that tell this study from any other.
+          expires_unix_s: devices refuse it from then on.
+        """
+        return StudyTerms(
+            nonce=nonce,
+            learner=self.learner.name,
+            learner_version=self.learner.version,
+            parameters=tuple(self.learner.parameters.items()),
+            schema=self.schema,
+            budget_nano_nats=self.nano_nats,
+            expires_unix_s=expires_unix_s,
+            purpose=self.purpose,
+            conduct=self.conduct,
+            fields=self.fields,
+        )
+
+    def sign(self, key: Ed25519PrivateKey, *, nonce: bytes, expires_unix_s: int) -> SignedStudy:
+        """The study as devices meet it (see `terms`)."""
+        return sign_study(self.terms(nonce=nonce, expires_unix_s=expires_unix_s), key)
+
+
+def _field_names(fields: Collection[str], schema: Schema) -> tuple[str, ...]:
+    """Return the names sorted, each once, if the schema has them all."""
+    if isinstance(fields, str):
+        raise InvalidParameter(f"fields: expected a list of names, got the text {fields!r}")
+    for name in fields:
+        if name not in schema.fields:
+            raise InvalidParameter(
+                f"fields: expected names among {', '.join(schema.fields)}, got {name!r}"
+            )
+    return tuple(sorted(set(fields)))
+
+
+def _exact(value: Epsilon, name: str) -> str | int | Decimal | Fraction:
+    """A float as the decimal that a person wrote, so that .1 is a tenth."""
+    if isinstance(value, bool):
+        raise InvalidParameter(f"{name}: expected a number, found a truth value")
+    return Decimal(repr(value)) if isinstance(value, float) else value
+
+
+def _probability(value: Epsilon, name: str) -> Fraction:
+    chance = rational(value, name)
+    if not 0 < chance < 1:
+        raise InvalidParameter(f"{name}: expected a number between 0 and 1, found {value}")
+    return chance

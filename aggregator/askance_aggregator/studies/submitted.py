@@ -1,0 +1,41 @@
+"""The learner that a submitted study names, or the reason that there is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from askance_aggregator.learners import Learner, find
+from askance_client.errors import AskanceError
+from askance_client.messages import StudyTerms
+
+
+class SubmissionRefused(AskanceError):
+    """A study that was not accepted; no user was asked or charged.
+
+    Args:
+      reason: a word for programs.
+      message: a line for its analyst.
+    """
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+def learner_of(terms: StudyTerms) -> Learner[Any]:
+    """The learner that a study's terms name.
+
+    Raises:
+      SubmissionRefused: the catalogue has none of that name and version, or its parameters make
+        none.
+    """
+    try:
+        learner = find(terms.learner).build(terms.schema, dict(terms.parameters))
+    except AskanceError as error:
+        raise SubmissionRefused("unknown-learner", str(error)) from None
+    if learner.version != terms.learner_version:
+        raise SubmissionRefused(
+            "unknown-learner",
+            f"{terms.learner}: expected version {learner.version}, found {terms.learner_version}",
+        )
+    return learner

@@ -1,0 +1,196 @@
+"""What came back, as integers: symbol counts, and a Merkle root over who said what."""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance_aggregator.families import family_of
+from askance_aggregator.studies.rounds import Group
+from askance_client.messages import Reason
+from askance_client.randomizers import Randomizer
+
+Packed = bytes | memoryview
+
+CHUNK = 1 << 16  # ordinals a leaf
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The sufficient statistic of one group's answers.
+
+    Args:
+      counts: the randomizer's own tally of the symbols received.
+      answered: how many answered; the rest of the group refused or stayed away.
+      asked: how many were asked.
+      root: the Merkle root over chunks of 2^16 ordinals: who answered, and what (`leaf`).
+      refusals: how many refused, by reason.
+    """
+
+    counts: tuple[int, ...]
+    answered: int
+    asked: int
+    root: bytes
+    refusals: tuple[tuple[Reason, int], ...] = ()
+
+
+class Places:
+    """Where users stand among the members of a group; groups with the same members share it."""
+
+    def __init__(self, members: NDArray[np.int64]) -> None:
+        self._members = np.ascontiguousarray(members, np.int64).data
+        self._ordinal = -1  # the last one that was looked up: a message's reports are one user's
+        self._place: int | None = None
+
+    def of(self, ordinal: int) -> int | None:
+        """Where this user stands among the members, if at all."""
+        if ordinal != self._ordinal:
+            members = self._members
+            place = bisect_left(members, ordinal)
+            found = place < len(members) and members[place] == ordinal
+            self._place = place if found else None
+            self._ordinal = ordinal
+        return self._place
+
+
+class SymbolSheet:
+    """The symbols of one group, in ordinal order, as they arrive in any order."""
+
+    def __init__(self, group: Group) -> None:
+        members, width = group.cohort.size, group.randomizer.width
+        self._group = group
+        self._symbols = np.zeros((members, width), np.uint8)
+        self._answered = np.zeros(members, np.bool_)
+        self._refusals: dict[Reason, int] = {}
+        self._settled = np.zeros(members, np.bool_)
+        self._open = members
+        self._width = width
+        # The same memory, for one member at a time: numpy's own indexing takes five times as long.
+        self._each_byte = self._symbols.reshape(-1).data
+        self._each_answered = self._answered.data
+        self._each_settled = self._settled.data
+
+    @property
+    def open(self) -> int:
+        """How many members have neither answered nor refused."""
+        return self._open
+
+    def settled(self, index: int) -> bool:
+        """Whether this member's answer or refusal is in."""
+        return bool(self._each_settled[index])
+
+    def write(self, index: int, symbol: bytes) -> None:
+        """Enters a member's symbol; the caller has checked it and that none is there."""
+        start = index * self._width
+        self._each_byte[start : start + self._width] = symbol
+        self._each_answered[index] = True
+        self._settle(index)
+
+    def refuse(self, index: int, reason: Reason) -> None:
+        """Enters a member's refusal."""
+        self._refusals[reason] = self._refusals.get(reason, 0) + 1
+        self._settle(index)
+
+    def _settle(self, index: int) -> None:
+        self._each_settled[index] = True
+        self._open -= 1
+
+    def _leaves(self) -> Iterable[bytes]:
+        group = self._group
+        edges = np.arange(0, group.population + CHUNK, CHUNK, dtype=np.int64)
+        cuts = group.cohort.members.searchsorted(edges)
+        for chunk, (start, stop) in enumerate(pairwise(cuts)):
+            answered = self._answered[start:stop]
+            symbols = self._symbols[start:stop][answered]
+            yield leaf(chunk, packed_who(answered), packed_what(group.randomizer, symbols))
+
+    def tally(self) -> Tally:
+        """Closes the sheet."""
+        group = self._group
+        received = self._symbols[self._answered]
+        return Tally(
+            counts=tuple(int(count) for count in family_of(group.randomizer).tally(received)),
+            answered=len(received),
+            asked=group.cohort.size,
+            root=merkle_root(self._leaves()),
+            refusals=tuple(sorted(self._refusals.items())),
+        )
+
+
+def leaf(chunk: int, who: Packed = b"", what: Packed = b"") -> bytes:
+    """The hash of one chunk: who of its 2^16 ordinals answered, of those that were asked, and what.
+
+    Who was asked follows from the cohort's seed and range, which the transcript holds. How many
+    symbols there are follows from the bits before them, so no two different chunks hash the same.
+
+    Args:
+      who: as of `packed_who`.
+      what: as of `packed_what`.
+    """
+    digest = hashlib.sha256(b"\0" + chunk.to_bytes(8, "big"))
+    digest.update(who)
+    digest.update(what)
+    return digest.digest()
+
+
+def packed_who(answered: NDArray[np.bool_]) -> Packed:
+    """A bit for each of those asked, in ordinal order, from the highest of a byte down."""
+    return np.packbits(answered).data
+
+
+def packed_what(randomizer: Randomizer, symbols: NDArray[np.uint8]) -> Packed:
+    """The symbols of those who answered: of a table of two a bit each, else as they are.
+
+    Args:
+      symbols: in ordinal order, shape (those who answered, randomizer.width).
+    """
+    if family_of(randomizer).packs_bits:
+        return np.packbits(symbols).data
+    return np.ascontiguousarray(symbols).reshape(-1).data
+
+
+class MerkleTree:
+    """A binary tree over leaves as they come in order; an odd one is carried up as it is.
+
+    Only the roots of the full subtrees so far are kept, one for each 1 in the number of leaves.
+    """
+
+    def __init__(self) -> None:
+        self._leaves = 0
+        self._roots: list[bytes] = []
+
+    def add(self, leaf: bytes) -> None:
+        """Adds the next leaf."""
+        self._leaves += 1
+        self._roots.append(leaf)
+        full = self._leaves
+        while full % 2 == 0:  # two subtrees of equal height are one
+            right = self._roots.pop()
+            self._roots.append(_inner(self._roots.pop(), right))
+            full //= 2
+
+    @property
+    def root(self) -> bytes:
+        """The root over the leaves so far."""
+        if not self._roots:
+            return hashlib.sha256(b"\2").digest()
+        return reduce(lambda right, left: _inner(left, right), reversed(self._roots))
+
+
+def _inner(left: bytes, right: bytes) -> bytes:
+    return hashlib.sha256(b"\1" + left + right).digest()
+
+
+def merkle_root(leaves: Iterable[bytes]) -> bytes:
+    """The root over the leaves in order."""
+    tree = MerkleTree()
+    for each in leaves:
+        tree.add(each)
+    return tree.root

@@ -1,0 +1,62 @@
+"""Tables for the mean of a bounded number, designed by linear program.
+
+Rules of the package:
+
+- A table is a `Channel` of the client: integers that a device verifies itself. What is designed
+  here decides how much a report is worth, never what it reveals.
+- What is claimed of a table is computed from its integers, exactly; what is claimed of all others
+  is a dual's bound, which holds whatever the solver did.
+- Floats and the solver stay between a budget and the integers; a design is a function of the
+  levels, the budget and the objective alone, and is kept.
+
+Theory of operation: on a grid of inputs and given decode values a_y, the table Q[y | x] that is
+best by an objective (`objectives`) is a linear program (`programme`): rows sum to 1, means are the
+grid, columns stay within e^eps. Its prices name better decode values, and bound what any table
+attains (`duals`); the two alternate until they meet (`refinement`). The floats become integers with
+the ratio of every column kept (`integers`), and since those are not quite unbiased, the grid is
+moved to where they are (`designs`).
+
+Source: KLNRS08 Definition 4.3 (local randomizers); Kairouz, Oh, Viswanath, "Extremal mechanisms for
+local differential privacy" (2016).
+"""
+
+from askance_aggregator.table_design.designs import (
+    MAX_NANO_NATS,
+    MIN_NANO_NATS,
+    DesignedTable,
+    design_table,
+)
+from askance_aggregator.table_design.duals import Columns, Dual
+from askance_aggregator.table_design.integers import integer_table
+from askance_aggregator.table_design.objectives import (
+    Conditional,
+    Minimax,
+    Objective,
+    Prior,
+    Terms,
+    prior_at,
+    prior_of,
+)
+from askance_aggregator.table_design.programme import Solution, solve
+from askance_aggregator.table_design.refinement import Refined, refine
+
+__all__ = [
+    "MAX_NANO_NATS",
+    "MIN_NANO_NATS",
+    "Columns",
+    "Conditional",
+    "DesignedTable",
+    "Dual",
+    "Minimax",
+    "Objective",
+    "Prior",
+    "Refined",
+    "Solution",
+    "Terms",
+    "design_table",
+    "integer_table",
+    "prior_at",
+    "prior_of",
+    "refine",
+    "solve",
+]

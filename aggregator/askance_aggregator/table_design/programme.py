@@ -1,0 +1,128 @@
+"""The linear program: the best table for given decode values, and the prices of its constraints."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance_aggregator.table_design.duals import Dual
+from askance_aggregator.table_design.objectives import Terms, Vector
+from askance_client.errors import InvalidParameter
+
+# The least that the solver takes: what a row's mean is off by becomes bias.
+_EXACTLY = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+
+
+class Solution(NamedTuple):
+    """A table of floats, levels x symbols; its decode values, figure on the grid and prices."""
+
+    table: NDArray[np.float64]
+    values: Vector
+    figure: float
+    dual: Dual
+
+
+class _Folds(NamedTuple):
+    """Level of a folded constraint: itself, or the mean of it and its mirror image.
+
+    Args:
+        even: for row sums and second moments, which mirroring keeps.
+        odd: for means, whose sign mirroring changes.
+    """
+
+    even: NDArray[np.float64]
+    odd: NDArray[np.float64]
+
+
+def solve(terms: Terms, values: Vector, ratio: float) -> Solution:
+    """The best table whose symbols decode to the given values, as floats.
+
+    Variables are a table's entries Q[y, i] and a floor w_y a symbol; constraints are rows that sum
+    to 1, means that are the grid, and w_y <= Q[y, i] <= e^eps w_y. Where the terms are symmetric,
+    there is an optimum that is its own mirror image (average a table and its image), and half of
+    the symbols, those with a value of 0 or more, stand for all.
+
+    Args:
+        terms: the objective, on its grid.
+        values: decode values, all different; of symmetric terms those >= 0 only. Among them is one
+            of at least C (and one of at most -C), or no table is unbiased.
+        ratio: e^eps.
+
+    Raises:
+        InvalidParameter: the solver finds no table.
+    """
+    from scipy.optimize import linprog  # slow to import, and only needed here
+    from scipy.sparse import csr_array
+
+    levels, symbols = len(terms.grid), len(values)
+    folds = _folds(terms)
+    rows, means = np.kron(np.ones(symbols), folds.even), np.kron(values, folds.odd)
+    squares = np.kron(values**2, folds.even)
+    equal = np.vstack([rows, means])
+    raised = np.zeros((len(rows), symbols + 1))
+    raised[:, -1] = -terms.rise
+    found = linprog(
+        np.concatenate([np.kron(values**2, terms.weights), np.zeros(symbols), [terms.rise]]),
+        A_ub=_stacked(np.hstack([squares, raised]), *_ratios(levels, symbols, ratio)),
+        b_ub=np.concatenate([folds.even @ terms.caps, np.zeros(2 * levels * symbols)]),
+        A_eq=csr_array(np.hstack([equal, np.zeros((len(equal), symbols + 1))])),
+        b_eq=np.concatenate([folds.even.sum(axis=1), folds.odd @ terms.grid]),
+        method="highs-ds",
+        options=_EXACTLY,
+    )
+    if found.status != 0:
+        raise InvalidParameter(f"no table is found on {levels} levels: {found.message}")
+    prices = np.maximum(-found.ineqlin.marginals[: len(rows)], 0.0) @ folds.even
+    if terms.rise:
+        prices /= prices.sum()
+    sums, slopes = np.split(found.eqlin.marginals, [len(rows)])
+    dual = Dual(sums @ folds.even, slopes @ folds.odd, prices)
+    entries = np.asarray(found.x[: levels * symbols]).reshape(symbols, levels)
+    table, every = _unfolded(entries, values) if terms.symmetric else (entries, values)
+    return Solution(np.ascontiguousarray(table.T), every, float(found.fun), dual)
+
+
+def _folds(terms: Terms) -> _Folds:
+    levels = len(terms.grid)
+    plain = np.eye(levels)
+    if not terms.symmetric:
+        return _Folds(plain, plain)
+    # The middle level of an odd number is its own image: its mean is 0 of itself.
+    even, odd = (plain + plain[::-1]) / 2, (plain - plain[::-1]) / 2
+    return _Folds(even[: (levels + 1) // 2], odd[: levels // 2])
+
+
+def _ratios(levels: int, symbols: int, ratio: float) -> tuple[NDArray[np.float64], ...]:
+    """w_y - Q[y, i] <= 0 and Q[y, i] - e^eps w_y <= 0, as rows and columns and entries."""
+    cell = np.arange(levels * symbols)
+    floor = levels * symbols + cell // levels
+    one = np.ones(len(cell))
+    above = np.array([np.tile(cell, 2), np.concatenate([cell, floor]), np.concatenate([-one, one])])
+    below = above.copy()
+    below[2] = np.concatenate([one, -ratio * one])
+    return above, below
+
+
+def _stacked(first: NDArray[np.float64], *blocks: NDArray[np.float64]) -> object:
+    """Stack blocks into one sparse matrix: a dense block of rows, and blocks of entries."""
+    from scipy.sparse import csr_array
+
+    at, column = np.nonzero(first)
+    parts = [np.array([at, column, first[at, column]])]
+    height = len(first)
+    for block in blocks:
+        parts.append(block + np.array([[height], [0], [0]]))
+        height += int(block[0].max()) + 1
+    row, across, entries = np.concatenate(parts, axis=1)
+    shape = (height, first.shape[1])
+    return csr_array((entries, (row.astype(np.int64), across.astype(np.int64))), shape=shape)
+
+
+def _unfolded(entries: NDArray[np.float64], values: Vector) -> tuple[NDArray[np.float64], Vector]:
+    """A symbol of value a > 0 is half itself and half its image; that of 0 is its own image."""
+    signed = values > 0
+    plus, zero = entries[signed] / 2, entries[~signed]
+    table = np.vstack([plus[::-1, ::-1], (zero + zero[:, ::-1]) / 2, plus])
+    return table, np.concatenate([-values[signed][::-1], values[~signed], values[signed]])

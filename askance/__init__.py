@@ -1,0 +1,365 @@
+"""Local differential privacy over devices: the public Python interface.
+
+    import askance as ask
+
+    population = ask.Population.from_csv("adult.csv")
+    learner = ask.learners.frequency(population.schema.education)
+    study = ask.Study(learner, population.schema, epsilon=1.0)
+    study.plan(n_users=population.size).to_json()  # before anything is spent
+    result = ask.simulate(study, population, seed=7)
+    result.hypothesis, result.epsilon_spent.max, result.transcript.digest
+
+Importing this package imports nothing else: a name is imported from its module when it is first
+used. No public callable shares a submodule's name, because importing the submodule replaces it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from askance import learners
+    from askance.operations import (
+        audit,
+        catalogue,
+        connect,
+        curate,
+        demo,
+        new_analyst_key,
+        plan,
+        reproduce,
+        study_from_toml,
+        verify_export,
+    )
+    from askance_aggregator.curator.oracle import CentralOracle
+    from askance_aggregator.families import (
+        best_for,
+        hypercube_response,
+        k_ary_response,
+        linear_hashing,
+        randomized_response,
+        subset_selection,
+    )
+    from askance_aggregator.learners import (
+        Adaptive,
+        Allocation,
+        Answer,
+        Answers,
+        Batch,
+        Learner,
+        Learning,
+        NonAdaptive,
+        Question,
+        adaptive,
+        non_adaptive,
+    )
+    from askance_aggregator.oracles import (
+        CentreOracle,
+        CheckedOracle,
+        ClassificationNoiseOracle,
+        EmpiricalOracle,
+        ExactOracle,
+        LazyOracle,
+        Oracle,
+        RandomSignOracle,
+        WrongSideOracle,
+        learn,
+        learn_under_noise,
+    )
+    from askance_aggregator.planning import StudyPlan
+    from askance_aggregator.sampling import SystemWords
+    from askance_aggregator.studies.study import Study
+    from askance_client.errors import (
+        AskanceError,
+        InvalidAnswer,
+        InvalidParameter,
+        InvalidQuery,
+        InvalidRecord,
+        PlanExceeded,
+        PlanRefused,
+    )
+    from askance_client.queries import (
+        Bit,
+        Bits,
+        Category,
+        Expression,
+        Integer,
+        Label,
+        Query,
+        Real,
+        Schema,
+        absolute,
+        bucketize,
+        category,
+        clip,
+        constant,
+        cross,
+        dot,
+        first,
+        hadamard,
+        index_of,
+        maximum,
+        merge_disjoint,
+        minimum,
+        parity,
+        predicate,
+        real,
+        round_to,
+        sigmoid,
+        signed,
+        vector,
+        where,
+    )
+    from askance_client.randomizers import Channel
+    from askance_client.version import __version__
+    from askance_simulation.disturbances import Faults, Misbehaviour
+    from askance_simulation.experiments import (
+        Named,
+        Simulation,
+        Sweep,
+        Trial,
+        local_oracle,
+        named,
+        run_trial,
+        simulate,
+        sweep,
+        verify,
+    )
+    from askance_simulation.populations import Population
+    from askance_simulation.randomness.seeds import Seed
+
+__all__ = [
+    "Adaptive",
+    "Allocation",
+    "Answer",
+    "Answers",
+    "AskanceError",
+    "Batch",
+    "Bit",
+    "Bits",
+    "Category",
+    "CentralOracle",
+    "CentreOracle",
+    "Channel",
+    "CheckedOracle",
+    "ClassificationNoiseOracle",
+    "EmpiricalOracle",
+    "ExactOracle",
+    "Expression",
+    "Faults",
+    "Integer",
+    "InvalidAnswer",
+    "InvalidParameter",
+    "InvalidQuery",
+    "InvalidRecord",
+    "Label",
+    "LazyOracle",
+    "Learner",
+    "Learning",
+    "Misbehaviour",
+    "Named",
+    "NonAdaptive",
+    "Oracle",
+    "PlanExceeded",
+    "PlanRefused",
+    "Population",
+    "Query",
+    "Question",
+    "RandomSignOracle",
+    "Real",
+    "Schema",
+    "Seed",
+    "Simulation",
+    "Study",
+    "StudyPlan",
+    "Sweep",
+    "SystemWords",
+    "Trial",
+    "WrongSideOracle",
+    "__version__",
+    "absolute",
+    "adaptive",
+    "audit",
+    "best_for",
+    "bucketize",
+    "catalogue",
+    "category",
+    "clip",
+    "connect",
+    "constant",
+    "cross",
+    "curate",
+    "demo",
+    "dot",
+    "first",
+    "hadamard",
+    "hypercube_response",
+    "index_of",
+    "k_ary_response",
+    "learn",
+    "learn_under_noise",
+    "learners",
+    "linear_hashing",
+    "local_oracle",
+    "maximum",
+    "merge_disjoint",
+    "minimum",
+    "named",
+    "new_analyst_key",
+    "non_adaptive",
+    "parity",
+    "plan",
+    "predicate",
+    "randomized_response",
+    "real",
+    "reproduce",
+    "round_to",
+    "run_trial",
+    "sigmoid",
+    "signed",
+    "simulate",
+    "study_from_toml",
+    "subset_selection",
+    "sweep",
+    "vector",
+    "verify",
+    "verify_export",
+    "where",
+]
+
+_SUBMODULES = ("learners",)
+_NAMES = {
+    "askance.operations": (
+        "audit",
+        "catalogue",
+        "connect",
+        "curate",
+        "demo",
+        "new_analyst_key",
+        "plan",
+        "reproduce",
+        "study_from_toml",
+        "verify_export",
+    ),
+    "askance_aggregator.curator.oracle": ("CentralOracle",),
+    "askance_aggregator.families": (
+        "best_for",
+        "hypercube_response",
+        "k_ary_response",
+        "linear_hashing",
+        "randomized_response",
+        "subset_selection",
+    ),
+    "askance_aggregator.learners": (
+        "Adaptive",
+        "Allocation",
+        "Answer",
+        "Answers",
+        "Batch",
+        "Learner",
+        "Learning",
+        "NonAdaptive",
+        "Question",
+        "adaptive",
+        "non_adaptive",
+    ),
+    "askance_aggregator.oracles": (
+        "CentreOracle",
+        "CheckedOracle",
+        "ClassificationNoiseOracle",
+        "EmpiricalOracle",
+        "ExactOracle",
+        "LazyOracle",
+        "Oracle",
+        "RandomSignOracle",
+        "WrongSideOracle",
+        "learn",
+        "learn_under_noise",
+    ),
+    "askance_aggregator.planning": ("StudyPlan",),
+    "askance_aggregator.sampling": ("SystemWords",),
+    "askance_aggregator.studies.study": ("Study",),
+    "askance_client.errors": (
+        "AskanceError",
+        "InvalidAnswer",
+        "InvalidParameter",
+        "InvalidQuery",
+        "InvalidRecord",
+        "PlanExceeded",
+        "PlanRefused",
+    ),
+    "askance_client.queries": (
+        "Bit",
+        "Bits",
+        "Category",
+        "Expression",
+        "Integer",
+        "Label",
+        "Query",
+        "Real",
+        "Schema",
+        "absolute",
+        "bucketize",
+        "category",
+        "clip",
+        "constant",
+        "cross",
+        "dot",
+        "first",
+        "hadamard",
+        "index_of",
+        "maximum",
+        "merge_disjoint",
+        "minimum",
+        "parity",
+        "predicate",
+        "real",
+        "round_to",
+        "sigmoid",
+        "signed",
+        "vector",
+        "where",
+    ),
+    "askance_client.randomizers": ("Channel",),
+    "askance_client.version": ("__version__",),
+    "askance_simulation.disturbances": (
+        "Faults",
+        "Misbehaviour",
+    ),
+    "askance_simulation.experiments": (
+        "Named",
+        "Simulation",
+        "Sweep",
+        "Trial",
+        "local_oracle",
+        "named",
+        "run_trial",
+        "simulate",
+        "sweep",
+        "verify",
+    ),
+    "askance_simulation.populations": ("Population",),
+    "askance_simulation.randomness.seeds": ("Seed",),
+}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used.
+
+    Raises:
+        AttributeError: the interface has no such name.
+    """
+    if name in _SUBMODULES:
+        return import_module(f"{__name__}.{name}")
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(_MODULES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names only."""
+    return sorted(__all__)

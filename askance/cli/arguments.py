@@ -1,0 +1,138 @@
+"""Arguments that several commands take."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from askance.cli.output import Failure
+
+_BY_PLACE = ("learner", "name")  # arguments without dashes
+
+
+def add_learner(parser: argparse.ArgumentParser, *, nargs: str | None = None) -> None:
+    """Add the options of the learner, its users and its budget."""
+    parser.add_argument(
+        "learner", nargs=nargs, help="a learner's name (see: askance simulate --list)"
+    )
+    parser.add_argument("--beta", default="0.01", metavar="B", help="failure chance; default 0.01")
+    parser.add_argument(
+        "--epsilon", metavar="E", help="each user's whole budget for the study, in nats"
+    )
+    parser.add_argument(
+        "--users",
+        type=count,
+        metavar="N",
+        help="how many users there are; of --data, so many rows are drawn (default: all of them)",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        type=setting,
+        metavar="NAME=VALUE",
+        help="a parameter of the learner or the population, or a change of any population"
+        " (label-noise, drift; see: askance simulate --list); may be repeated, the last one holds",
+    )
+    parser.add_argument(
+        "--randomizer",
+        default="best",
+        metavar="NAME",
+        help="best (default), k-ary-response, subset-selection or linear-hashing",
+    )
+    parser.add_argument(
+        "--waves",
+        type=count,
+        default=1,
+        metavar="W",
+        help="ask the users of a round in W parts and end it when a part is exact enough; the"
+        " failure chance stays; saves users where epsilon is large and answers vary little, and is"
+        " not done where it cannot (default: 1)",
+    )
+    add_people(parser)
+
+
+def add_people(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose the population."""
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--population", metavar="NAME", help="a generated population")
+    source.add_argument(
+        "--data",
+        type=Path,
+        metavar="FILE.csv|.parquet",
+        help="real users, one per row, in CSV (header line first) or Parquet; an empty value or ?"
+        " is a missing one",
+    )
+    parser.add_argument(
+        "--schema",
+        type=Path,
+        metavar="FILE.toml",
+        help="the schema of --data (an example is in README.md); else it is inferred",
+    )
+    parser.add_argument(
+        "--label", metavar="COLUMN", help="the column of --data that is to be predicted"
+    )
+
+
+def add_workers(parser: argparse.ArgumentParser, workers: str) -> None:
+    """Add the options of the workers: their number and machines."""
+    parser.add_argument("--workers", type=count, metavar="W", help=workers)
+    parser.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="of a Ray cluster that --fleet ray joins (default: it starts a Ray of its own)",
+    )
+
+
+def chosen(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of `add_learner` as `ask.named` and `ask.plan` take them."""
+    return {
+        "epsilon": arguments.epsilon,
+        "beta": arguments.beta,
+        "users": arguments.users,
+        "settings": dict(arguments.set),
+        "population": arguments.population,
+        "data": arguments.data,
+        "schema": arguments.schema,
+        "label": arguments.label,
+        "randomizer": arguments.randomizer,
+        "waves": arguments.waves,
+    }
+
+
+def count(text: str) -> int:
+    """Parse a whole number of 1 or more; 1e6 and 1_000_000 are accepted."""
+    try:
+        number = int(text)
+    except ValueError:
+        try:
+            number = int(float(text)) if float(text).is_integer() else 0
+        except (ValueError, OverflowError):
+            number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of 1 or more, found {text!r}")
+    return number
+
+
+def seed(text: str) -> int:
+    """Parse a whole number of 0 or more, of any size."""
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"expected a whole number of 0 or more, found {text!r}")
+    return int(text)
+
+
+def setting(text: str) -> tuple[str, str]:
+    """Parse NAME=VALUE."""
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, found {text!r}")
+    return name, value
+
+
+def required(arguments: argparse.Namespace, *names: str) -> None:
+    """Refuse the command if one of these is missing, by the name of the first."""
+    for name in names:
+        if getattr(arguments, name) is None:
+            what = name if name in _BY_PLACE else f"--{name}"
+            raise Failure(2, "usage", f"expected {what}, found none (see --help)")

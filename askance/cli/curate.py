@@ -1,0 +1,120 @@
+"""`askance curate`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from askance.cli.arguments import required, seed, setting
+from askance.cli.output import print_json, screen
+
+if TYPE_CHECKING:
+    from askance_simulation.curate import Told
+
+NAME = "curate"
+SUMMARY = "run a trusted curator's learner on a data file"
+DESCRIPTION = (
+    "Runs a learner on data that a curator holds, and releases its result privately. "
+    "Bounds and labels are stated, by --schema or by --set. Draws from the operating system's "
+    "randomness, unless a seed makes it an experiment."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the learner, its data and its budget."""
+    parser.add_argument("learner", nargs="?", help="a learner's name (see --list)")
+    parser.add_argument("--list", action="store_true", help="list learners, with parameters")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="FILE.csv|.parquet",
+        help="records, one per row, in CSV (header line first) or Parquet",
+    )
+    parser.add_argument("--epsilon", metavar="E", help="the budget of the release, in nats")
+    parser.add_argument("--label", metavar="COLUMN", help="the column that is to be predicted")
+    parser.add_argument(
+        "--schema", type=Path, metavar="FILE.toml", help="bounds and labels of the columns"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        type=setting,
+        metavar="NAME=VALUE",
+        help="bounds, labels, or a parameter of the learner; may be repeated, the last one holds",
+    )
+    parser.add_argument("--out", type=Path, metavar="FILE.json", help="write the result there too")
+    parser.add_argument(
+        "--seed", type=seed, metavar="S", help="for an experiment, which is not a release"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Learn and print."""
+    if arguments.list:
+        return _list(as_json=arguments.json)
+    required(arguments, "learner", "data", "epsilon")
+    import askance as ask
+    from askance.operations import check_output
+
+    check_output(arguments.out, (".json",))
+    told = ask.curate(
+        arguments.learner,
+        arguments.data,
+        arguments.epsilon,
+        label=arguments.label,
+        schema=arguments.schema,
+        settings=dict(arguments.set),
+        seed=arguments.seed,
+    )
+    if arguments.out is not None:
+        arguments.out.write_text(json.dumps(told.to_json(), indent=2) + "\n", encoding="utf-8")
+    if arguments.json:
+        print_json(told.to_json())
+    else:
+        _tell(told)
+    return 0
+
+
+def _list(*, as_json: bool) -> int:
+    from askance_simulation.curate import COMMON, LEARNERS
+
+    entries = [
+        {
+            "name": entry.name,
+            "summary": entry.summary,
+            "parameters": [
+                {"name": one.name, "summary": one.summary, "default": one.default}
+                for one in (*entry.parameters, *COMMON)
+            ],
+        }
+        for entry in LEARNERS.values()
+    ]
+    if as_json:
+        print_json({"learners": entries})
+        return 0
+    for entry in LEARNERS.values():
+        print(f"{entry.name}: {entry.summary}")
+        for one in entry.parameters:
+            print(f"    {_shown(one.name, one.summary, one.default)}")
+    print("all of them:")
+    for one in COMMON:
+        print(f"    {_shown(one.name, one.summary, one.default)}")
+    return 0
+
+
+def _shown(name: str, summary: str, default: str | None) -> str:
+    end = "" if default is None else f" (default {default})"
+    return f"--set {name}=...: {summary}{end}"
+
+
+def _tell(told: Told) -> None:
+    console = screen()
+    console.print(f"{told.learner} on {told.n:,} rows", style="bold", markup=False)
+    for line in told.curated.summary:
+        console.print(line, markup=False, soft_wrap=True)
+    console.print(f"guarantee: {told.guarantee}", markup=False)
+    for note in told.notes:
+        console.print(f"note: {note}", markup=False)

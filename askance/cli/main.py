@@ -1,0 +1,117 @@
+"""The program: find the command, run it, and say what went wrong in one line."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from askance.cli import (
+    aggregator,
+    curate,
+    demo,
+    device,
+    plan,
+    reproduce,
+    simulate,
+    study,
+    sweep,
+    verify,
+    version,
+)
+from askance.cli.output import Failure, fail
+from askance_client.version import __version__
+
+COMMANDS = (
+    demo,
+    simulate,
+    sweep,
+    plan,
+    verify,
+    reproduce,
+    curate,
+    aggregator,
+    study,
+    device,
+    version,
+)
+
+_EPILOG = "Every command has its own --help. Start with: askance demo"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Parser that raises its errors, so that they can be printed as JSON too.
+
+    It accepts no abbreviations, which a later option could make ambiguous.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        choices = action.choices
+        if choices is not None and value not in choices:
+            from askance_aggregator.names import unknown_text
+
+            raise argparse.ArgumentError(action, unknown_text(value, map(str, choices)))
+
+    def error(self, message: str) -> NoReturn:
+        raise Failure(2, "usage", f"{message} (see {self.prog} --help)")
+
+
+def parser() -> argparse.ArgumentParser:
+    """Build the parser of the whole command line."""
+    top = _Parser(
+        prog="askance",
+        description="Learn from users' data while it stays on their devices.",
+        epilog=_EPILOG,
+    )
+    top.add_argument("--version", action="version", version=f"askance {__version__}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        sub = commands.add_parser(
+            command.NAME, help=command.SUMMARY, description=command.DESCRIPTION
+        )
+        command.add_arguments(sub)
+        sub.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
+        sub.add_argument("--debug", action="store_true", help="on an error, print the traceback")
+        sub.set_defaults(run=command.run)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    as_json, debug = "--json" in words, "--debug" in words
+    try:
+        with _ended_in_order():
+            arguments = parser().parse_args(words)
+            code: int = arguments.run(arguments)
+            sys.stdout.flush()
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of stdout has gone: no message can reach it
+        return 1
+    except KeyboardInterrupt:
+        return fail(Failure(130, "interrupted", "interrupted"), as_json=as_json)
+    except Exception as error:
+        if debug:
+            raise
+        return fail(Failure.of(error), as_json=as_json)
+    return code
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Make SIGTERM end a command as Ctrl-C does: temporary files are removed, calls are ended."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,130 @@
+"""`askance reproduce`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from askance.cli.arguments import required, seed
+from askance.cli.output import print_json, screen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from askance_simulation.reproduce import Reproduction
+
+NAME = "reproduce"
+SUMMARY = "reproduce a theorem, table or figure of the papers by measurement"
+DESCRIPTION = (
+    "Prints the paper's statement, its correction if the print is wrong, and the measurements. "
+    "Exits with 1 if the statement does not hold."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the reproduction, its effort and its picture."""
+    parser.add_argument("name", nargs="?", metavar="NAME", help="see --list")
+    parser.add_argument("--list", action="store_true", help="list the reproductions")
+    parser.add_argument(
+        "--quick", action="store_true", help="seconds instead of minutes: fewer trials, less data"
+    )
+    parser.add_argument("--seed", type=seed, default=0, metavar="S", help="default 0")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="FOLDER",
+        help="folder of adult.csv and pima_indians_diabetes.csv, for reproductions that need one",
+    )
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="a picture: .png or .svg")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure and prints."""
+    import askance as ask
+
+    if arguments.list:
+        return _list(as_json=arguments.json)
+    required(arguments, "name")
+    with _progress() as progress:
+        found = ask.reproduce(
+            arguments.name,
+            quick=arguments.quick,
+            seed=arguments.seed,
+            data=arguments.data,
+            plot=arguments.plot,
+            progress=progress,
+        )
+    if arguments.json:
+        print_json(found.to_json())
+    else:
+        _tell(found)
+    return 0 if found.holds else 1
+
+
+def _list(*, as_json: bool) -> int:
+    from rich.table import Table
+
+    from askance_simulation.reproduce import REPRODUCTIONS
+
+    entries = [{"name": one.name, "summary": one.summary} for one in REPRODUCTIONS.values()]
+    if as_json:
+        print_json({"reproductions": entries})
+        return 0
+    table = Table(box=None, padding=(0, 2), show_header=False)
+    for entry in entries:
+        table.add_row(entry["name"], entry["summary"])
+    screen().print(table)
+    return 0
+
+
+def _tell(found: Reproduction) -> None:
+    console = screen()
+    console.print(f"{found.name}: {found.source}", style="bold", markup=False)
+    console.print(found.statement, markup=False)
+    if found.differs_from_print:
+        console.print(f"Not as printed: {found.differs_from_print}", markup=False)
+    console.print()
+    console.print(_table(found.rows))
+    console.print()
+    for note in found.notes:
+        console.print(f"- {note}", markup=False)
+    console.print("It holds." if found.holds else "It does NOT hold.", style="bold")
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> Any:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 1))
+    for name in rows[0] if rows else ():
+        left = any(isinstance(row[name], str | bool) for row in rows)
+        table.add_column(escape(name), justify="left" if left else "right")
+    for row in rows:
+        table.add_row(*(escape(_shown(value)) for value in row.values()))
+    return table
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """Show the current part on stderr, if it is a terminal."""
+    from rich.console import Console
+
+    watched = Console(stderr=True)
+    if not watched.is_terminal:
+        yield lambda _: None
+        return
+    with watched.status("measuring") as status:
+        yield lambda part: status.update(part)

@@ -1,0 +1,174 @@
+"""`askance simulate`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from askance.cli.arguments import add_learner, add_workers, chosen, count, required, seed
+from askance.cli.bounds import tell_bounds
+from askance.cli.disturbances import add_disturbances, behaviour_of, faults_of
+from askance.cli.hypotheses import tell_hypothesis
+from askance.cli.output import Failure, counted, print_json, progress, screen
+
+NAME = "simulate"
+SUMMARY = "run a learner on simulated users, or on real ones from a file"
+DESCRIPTION = (
+    "Runs a learner on a population: every user is a device with its own ledger, answering through "
+    "the same randomizers as in deployment; only the coins come from a seed."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the learner and its users, the fleet, the seed and the output."""
+    add_learner(parser, nargs="?")
+    parser.add_argument(
+        "--list", action="store_true", help="list learners and populations, with parameters"
+    )
+    parser.add_argument(
+        "--fleet",
+        choices=("objects", "grpc", "columns", "ray"),
+        default="objects",
+        help="how devices are reached; the transcript is the same (default: objects)",
+    )
+    parser.add_argument(
+        "--delta",
+        metavar="D",
+        help="report what the worst user's charges compose to at this delta, beside their sum",
+    )
+    parser.add_argument("--seed", type=seed, default=0, metavar="S", help="default 0")
+    parser.add_argument("--trials", type=count, default=1, metavar="T", help="default 1")
+    add_workers(
+        parser,
+        "threads of --fleet columns, tasks at a time of --fleet ray; they change no transcript"
+        " (default: one per core)",
+    )
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="a picture: .png or .svg")
+    parser.add_argument(
+        "--picture",
+        choices=("result", "spending", "rounds"),
+        help="the picture of trial 0 by --plot: its result (default), the epsilon users were asked"
+        " for, or users, answers and tolerance by round",
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="one row per trial: .jsonl or .parquet"
+    )
+    add_disturbances(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the simulation and print the result."""
+    import askance as ask
+
+    if arguments.list:
+        return _list(as_json=arguments.json)
+    required(arguments, "learner", "epsilon")
+    if arguments.data is None:
+        required(arguments, "users")
+    _check_outputs(arguments)
+    behaviour, faults = behaviour_of(arguments), faults_of(arguments)
+    named = ask.named(arguments.learner, delta=arguments.delta, **chosen(arguments))
+    with progress(arguments.trials) as bar:
+        result = ask.simulate(
+            named.study,
+            named.people,
+            fleet=arguments.fleet,
+            seed=arguments.seed,
+            trials=arguments.trials,
+            workers=arguments.workers,
+            cluster=arguments.cluster,
+            behaviour=behaviour,
+            faults=faults,
+            progress=bar.advance,
+            watch=bar.round_opened,
+        )
+    if arguments.out is not None:
+        result.write(arguments.out)
+    if arguments.plot is not None:
+        result.plot(arguments.plot, arguments.picture or "result")
+    if arguments.json:
+        print_json(result.to_json())
+    else:
+        _tell(result.to_json())
+    return 0
+
+
+def _check_outputs(arguments: argparse.Namespace) -> None:
+    """Check the output files before the work for them starts."""
+    from askance.operations import check_output
+    from askance_simulation.experiments.sweeps.row_file import is_of_a_sweep
+
+    check_output(arguments.plot, (".png", ".svg"))
+    check_output(arguments.out, (".jsonl", ".parquet"))
+    if arguments.picture is not None and arguments.plot is None:
+        raise Failure(2, "usage", "expected --plot with --picture, found none")
+    if arguments.out is not None and is_of_a_sweep(arguments.out):
+        found = f"{arguments.out}: expected a file to write anew, found a sweep's rows"
+        raise Failure(2, "usage", found)
+
+
+def _list(*, as_json: bool) -> int:
+    import askance as ask
+
+    catalogue = ask.catalogue()
+    if as_json:
+        print_json(catalogue)
+        return 0
+    for kind, entries in catalogue.items():
+        print(f"{kind}:")
+        for entry in entries:
+            print(f"  {entry['name']}: {entry['summary']}")
+            for parameter in entry["parameters"]:
+                default = (
+                    "" if parameter["default"] is None else f" (default {parameter['default']})"
+                )
+                note = f": {parameter['summary']}" if parameter["summary"] else ""
+                print(f"      --set {parameter['name']}=...{note}{default}")
+            if "error" in entry:
+                print(f"      error: {entry['error']}")
+    return 0
+
+
+def _tell(result: dict[str, Any]) -> None:
+    console = screen()
+    console.print(
+        f"[bold]{result['learner']}[/bold] on {counted(result['users'], 'user')}"
+        f" ({result['fleet']} fleet), epsilon {result['epsilon']:.9g} each{_successes(result)}"
+    )
+    if result["trials"] > 1:
+        console.print("shown is trial 0; errors are over all trials")
+    tell_hypothesis(console, result)
+    tell_bounds(console, result["bounds"])
+    error = result["error"]
+    if error["max"] is not None:
+        console.print(f"error: mean {error['mean']:.4g}, max {error['max']:.4g}")
+    spent = result["epsilon_spent"]
+    at_delta = (
+        f" ({spent['at_delta']:.4g} at delta {spent['delta']:g})" if "at_delta" in spent else ""
+    )
+    console.print(
+        f"{counted(result['users_used'], 'user')} asked in {counted(result['rounds'], 'round')} of"
+        f" {counted(result['queries'], 'query')}, {counted(result['answers'], 'answer')};"
+        f" epsilon spent: max {spent['max']:.9g}{at_delta}, mean {spent['mean']:.4g}"
+    )
+    if result["waves"] > 1:
+        console.print(
+            f"in up to {counted(result['waves'], 'wave')} a round:"
+            f" {counted(result['users_saved'], 'user')} that were planned for not asked"
+        )
+    for note in result["notes"]:
+        console.print(f"note: {note}", markup=False)
+    console.print(
+        f"{result['seconds']:.1f} s, {result['answers_per_second']:,.0f} answers/s,"
+        f" {result['peak_memory_mb']:.0f} MB"
+    )
+    console.print(f"transcript {result['transcript']}", soft_wrap=True)
+
+
+def _successes(result: dict[str, Any]) -> str:
+    """Format the successes: a concept is right or wrong; intervals contain the truth or do not."""
+    if result["successes"] is None:
+        return ""
+    what = "all intervals hold the truth" if result["truth"] else "right"
+    return f", {what} in {result['successes']:,} of {counted(result['trials'], 'trial')}"

@@ -1,0 +1,286 @@
+"""`askance study`: the analyst's commands, for studies on an aggregator that is served."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from askance.cli.output import Failure, counted, fail, print_json, progress, screen
+from askance.cli.study_results import tell_result, tell_verification
+from askance_client.printable import all_printable, printable
+
+if TYPE_CHECKING:
+    from askance_aggregator.analyst import Aggregator, StudyEvent, StudyHandle, StudyResult
+    from askance_aggregator.studies.study import Study
+
+NAME = "study"
+SUMMARY = "studies on a served aggregator: submit, watch, result, cancel, verify"
+DESCRIPTION = "The commands of an analyst. An ID is a study's digest, or 8 or more digits of it."
+
+_AGGREGATOR = "127.0.0.1:7443"
+_BAD_INPUT = ("malformed", "unknown-learner", "unknown-study", "missing-fields")
+_KEY_BYTES = 32
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the analyst's commands."""
+    commands = parser.add_subparsers(dest="study_command", metavar="COMMAND", required=True)
+
+    def add(name: str, summary: str, run_command: Callable[..., int]) -> argparse.ArgumentParser:
+        sub: argparse.ArgumentParser = commands.add_parser(
+            name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
+        )
+        for option, what in (
+            ("--json", "print one JSON object, nothing else"),
+            ("--debug", "on an error, print the traceback"),
+        ):
+            # Suppressed, so that the same option before the command's name is not undone.
+            sub.add_argument(option, action="store_true", default=argparse.SUPPRESS, help=what)
+        sub.set_defaults(run_command=run_command)
+        return sub
+
+    submit = add("submit", "sign a study and submit it", _submit)
+    submit.add_argument("file", type=Path, metavar="FILE.toml", help="the study's definition")
+    _add_wait(submit)
+    listed = add("list", "list your studies and their states", _list)
+    show = add("show", "print a study's state", _show)
+    watch = add("watch", "follow a study to its end, and print its result", _watch)
+    result = add("result", "print a study's result and its cost", _result)
+    _add_wait(result)
+    result.add_argument(
+        "--out", type=Path, metavar="FILE", help="write the study's export, for study verify"
+    )
+    cancel = add("cancel", "end a study; its answers stay charged", _cancel)
+    for sub in (show, watch, result, cancel):
+        sub.add_argument("id", metavar="ID", help="the study")
+    for sub in (submit, listed, show, watch, result, cancel):
+        _add_aggregator(sub)
+    verify = add("verify", "replay an export offline, and compare its result", _verify)
+    verify.add_argument("file", type=Path, metavar="FILE", help="from: study result --out FILE")
+    verify.add_argument(
+        "--analyst",
+        action="append",
+        type=_public_key,
+        metavar="HEX",
+        help="the public key that must have signed it; may be repeated (default: any)",
+    )
+    key = add("key", "make an analyst's key; never overwrites a file", _key)
+    key.add_argument("file", type=Path, metavar="FILE.pem", help="to be made")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run one of them."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what fails comes back with the call, once
+    from askance_aggregator.analyst import CallRefused, VerificationFailed
+
+    try:
+        code: int = arguments.run_command(arguments)
+    except CallRefused as error:
+        bad = error.reason in _BAD_INPUT
+        raise Failure(2 if bad else 1, error.reason, " ".join(str(error).split())) from error
+    except VerificationFailed as error:
+        raise Failure(1, "not-verified", " ".join(str(error).split())) from error
+    return code
+
+
+def _add_wait(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--wait", action="store_true", help="wait until the study has ended")
+
+
+def _add_aggregator(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--aggregator", default=_AGGREGATOR, metavar="HOST:PORT", help=f"default {_AGGREGATOR}"
+    )
+    parser.add_argument(
+        "--key", type=Path, required=True, metavar="FILE.pem", help="the analyst's private key"
+    )
+    parser.add_argument(
+        "--ca",
+        type=Path,
+        metavar="FILE.pem",
+        help="the authority of the aggregator's certificate (default: the system's; on this"
+        " machine, plain text)",
+    )
+    parser.add_argument("--plaintext", action="store_true", help="no TLS: readable by the network")
+
+
+def _connected(arguments: argparse.Namespace) -> Aggregator:
+    import askance as ask
+
+    return ask.connect(
+        arguments.aggregator, key=arguments.key, ca=arguments.ca, plaintext=arguments.plaintext
+    )
+
+
+def _submit(arguments: argparse.Namespace) -> int:
+    import askance as ask
+
+    definition = ask.study_from_toml(arguments.file)
+    study = definition.study
+    with _connected(arguments) as aggregator:
+        handle = aggregator.submit(study, days=definition.days)
+        if arguments.wait:
+            # At once: a caller who stops waiting needs the study's name to ask for it later.
+            opened = f"study {handle.id} is open, {_may_ask(study)}"
+            print(opened, file=sys.stderr, flush=True)
+            return _ended(_followed(handle), as_json=arguments.json)
+    submitted = {
+        "study": handle.id,
+        "state": "open",
+        "learner": study.learner.name,
+        "epsilon": study.epsilon,
+        "fields": list(study.fields),
+    }
+    if arguments.json:
+        print_json(submitted)
+    else:
+        print(f"study {handle.id} is open, {_may_ask(study)}")
+    return 0
+
+
+def _may_ask(study: Study) -> str:
+    """Say which fields a study is signed for."""
+    return f"and may ask about: {', '.join(map(printable, study.fields)) or 'no field'}"
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    with _connected(arguments) as aggregator:
+        found = [
+            {
+                "study": one.digest.hex(),
+                "learner": one.learner,
+                "state": one.state.name.lower(),
+                "rounds_closed": one.rounds_closed,
+            }
+            for one in aggregator.studies()
+        ]
+    if arguments.json:
+        print_json({"studies": found})
+        return 0
+    for row in found:
+        rounds = counted(int(str(row["rounds_closed"])), "round")
+        print(
+            f"{row['study']}  {row['state']:<9}  {printable(str(row['learner']))}, {rounds} closed"
+        )
+    if not found:
+        print("no studies yet")
+    return 0
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    with _connected(arguments) as aggregator:
+        handle = aggregator.study(arguments.id)
+        event = handle.status()
+    if arguments.json:
+        print_json({"study": handle.id, **_plain(event)})
+        return 0
+    if event.state.name == "OPEN":
+        stands = f"round {event.round + 1}, {event.answered:,} of {event.asked:,} have answered"
+    else:
+        stands = f"after {counted(event.round, 'round')}"
+    print(f"study {handle.id} is {event.state.name.lower()}: {stands}")
+    if event.message:
+        print(printable(f"{event.reason}: {event.message}"))
+    return 0
+
+
+def _watch(arguments: argparse.Namespace) -> int:
+    with _connected(arguments) as aggregator:
+        return _ended(_followed(aggregator.study(arguments.id)), as_json=arguments.json)
+
+
+def _result(arguments: argparse.Namespace) -> int:
+    with _connected(arguments) as aggregator:
+        handle = aggregator.study(arguments.id)
+        if not arguments.wait and handle.status().state.name == "OPEN":
+            raise Failure(1, "open", "the study has not ended yet; --wait waits until it has")
+        result = _followed(handle)
+        if arguments.out is not None:
+            handle.export(arguments.out)
+    return _ended(result, as_json=arguments.json)
+
+
+def _cancel(arguments: argparse.Namespace) -> int:
+    with _connected(arguments) as aggregator:
+        handle = aggregator.study(arguments.id)
+        state = handle.cancel().name.lower()
+    if arguments.json:
+        print_json({"study": handle.id, "state": state})
+    else:
+        print(f"study {handle.id} is {state}")
+    return 0
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    import askance as ask
+
+    found = ask.verify_export(arguments.file, arguments.analyst).to_json()
+    if arguments.json:
+        print_json(found)
+    else:
+        tell_verification(screen(), all_printable(found))
+    return 0
+
+
+def _key(arguments: argparse.Namespace) -> int:
+    import askance as ask
+
+    public = ask.new_analyst_key(arguments.file)
+    if arguments.json:
+        print_json({"file": str(arguments.file), "public_key": public})
+    else:
+        print(f"{arguments.file}: the private key; keep it to yourself")
+        print(f"public key {public}")
+    return 0
+
+
+def _followed(handle: StudyHandle) -> StudyResult:
+    """Print a study's result once it has ended, with its events if they are watched."""
+    with progress() as bar:
+        for event in handle.watch():
+            if event.asked:  # no user is asked between rounds and after the last one
+                bar.round_stands(event.round, event.asked, event.answered)
+        return handle.result()
+
+
+def _ended(result: StudyResult, *, as_json: bool) -> int:
+    """Print a result; a failure is also reported on stderr and by the exit code."""
+    content, failure = result.to_json(), None
+    if result.state.name != "DONE":
+        code = 3 if result.reason == "plan-refused" else 1
+        message = f"the study {_ENDED[result.state.name]}: {result.message or result.reason}"
+        failure = Failure(code, result.reason, message)
+        content["failure"] = {"reason": failure.reason, "message": failure.message}
+    if as_json:
+        print_json(content)
+    else:
+        tell_result(screen(), all_printable(content))
+    return 0 if failure is None else fail(failure, as_json=False)
+
+
+_ENDED = {"FAILED": "has failed", "CANCELLED": "was cancelled", "OPEN": "is open"}
+
+
+def _plain(event: StudyEvent) -> dict[str, Any]:
+    return {
+        "state": event.state.name.lower(),
+        "round": event.round,
+        "asked": event.asked,
+        "answered": event.answered,
+        "reason": event.reason,
+        "message": event.message,
+    }
+
+
+def _public_key(text: str) -> bytes:
+    try:
+        found = bytes.fromhex(text)
+    except ValueError:
+        found = b""
+    if len(found) != _KEY_BYTES:
+        raise argparse.ArgumentTypeError(f"expected a public key of {2 * _KEY_BYTES} digits")
+    return found

@@ -1,0 +1,197 @@
+"""`askance sweep`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from askance.cli.arguments import add_people, add_workers, count, required, seed, setting
+from askance.cli.output import Failure, counted, print_json, screen, sweep_progress
+from askance.cli.tables import table
+
+if TYPE_CHECKING:
+    from askance_simulation.experiments.sweeps import Summary, Sweep
+
+NAME = "sweep"
+SUMMARY = "run a learner on a grid of settings, with many trials of each"
+DESCRIPTION = (
+    "Runs every combination of the values that are given, each trial on a seed of its own. With "
+    "--out it can be stopped at any moment; the same command goes on where it was. A plan that is "
+    "refused, for too few users say, is a result and reported as one."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the grid, its users, its trials and its output."""
+    parser.add_argument(
+        "learner", type=values, metavar="LEARNER", help="a learner's name, or several: A,B"
+    )
+    for option, names, what in (
+        ("--epsilon", "E,E,...", "each user's whole budget, in nats"),
+        ("--users", "N,N,...", "how many users there are; of --data, so many rows are drawn"),
+        ("--beta", "B,B,...", "failure chance; default 0.01"),
+        (
+            "--randomizer",
+            "R,R,...",
+            "best (default), k-ary-response, subset-selection or linear-hashing",
+        ),
+    ):
+        parser.add_argument(option, type=values, metavar=names, help=what)
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        type=setting,
+        metavar="NAME=V,V,...",
+        help="values of a parameter of the learner or the population; may be repeated",
+    )
+    parser.add_argument(
+        "--fix",
+        action="append",
+        default=[],
+        type=setting,
+        metavar="NAME=VALUE",
+        help="a parameter with one value, commas and all; may be repeated",
+    )
+    add_people(parser)
+    parser.add_argument(
+        "--trials", type=count, default=10, metavar="T", help="of each combination; default 10"
+    )
+    parser.add_argument("--seed", type=seed, default=0, metavar="S", help="default 0")
+    parser.add_argument(
+        "--fleet",
+        default="columns",
+        metavar="NAME",
+        help="how devices are reached; results are the same (default: columns)",
+    )
+    add_workers(
+        parser,
+        "trials at a time (default 1); of --fleet ray, tasks at a time (default: one per core)",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="one row per trial: .jsonl; or .parquet, made at the end from the .jsonl beside it",
+    )
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="a picture: .png or .svg")
+    parser.add_argument(
+        "--x", metavar="AXIS", help="of the picture: users, epsilon or a parameter's name"
+    )
+    parser.add_argument(
+        "--y",
+        choices=("error", "success", "users"),
+        default="error",
+        help="of the picture (users: how many are needed); default error",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the missing trials and print one line per cell."""
+    import askance as ask
+    from askance.operations import check_output
+
+    required(arguments, "epsilon")
+    check_output(arguments.plot, (".png", ".svg"))
+    check_output(arguments.out, (".jsonl", ".parquet"))
+    grid = _grid(arguments)
+    if arguments.plot is not None:
+        _check_picture(grid, arguments.x)
+    with sweep_progress() as progress:
+        found = ask.sweep(
+            arguments.learner,
+            grid,
+            trials=arguments.trials,
+            out=arguments.out,
+            fleet=arguments.fleet,
+            seed=arguments.seed,
+            workers=arguments.workers,
+            cluster=arguments.cluster,
+            population=arguments.population,
+            data=arguments.data,
+            schema=arguments.schema,
+            label=arguments.label,
+            progress=progress,
+        )
+    summary = found.summary()
+    if arguments.plot is not None:
+        found.plot(arguments.plot, arguments.x, arguments.y)
+    if arguments.json:
+        print_json(_told(found, summary))
+    else:
+        _tell(found, summary)
+    return 0
+
+
+def values(text: str) -> list[str]:
+    """Parse V,V,..."""
+    found = [part.strip() for part in text.split(",")]
+    if "" in found:
+        raise argparse.ArgumentTypeError(f"expected values with commas between, found {text!r}")
+    return found
+
+
+def _grid(arguments: argparse.Namespace) -> dict[str, Any]:
+    own = ("epsilon", "users", "beta", "randomizer")
+    grid: dict[str, Any] = {
+        name: getattr(arguments, name) for name in own if getattr(arguments, name) is not None
+    }
+    for option, given in (("--set", arguments.set), ("--fix", arguments.fix)):
+        for name, text in given:
+            if name in grid:
+                raise Failure(2, "usage", f"{option}: expected {name} once, got {text!r:.80} again")
+            try:
+                grid[name] = values(text) if option == "--set" else text
+            except argparse.ArgumentTypeError as error:
+                raise Failure(2, "usage", f"{option} {name}: {error}") from None
+    return grid
+
+
+def _check_picture(grid: dict[str, Any], x: str | None) -> None:
+    """Check the picture's axes before the work for it starts."""
+    axes = [name for name, given in grid.items() if isinstance(given, list) and len(given) > 1]
+    if not axes or (x is not None and x not in axes):
+        raise Failure(
+            2,
+            "usage",
+            f"--plot: expected {x or 'an axis'} with several values, found"
+            f" {' and '.join(axes) or 'none'}",
+        )
+
+
+def _told(found: Sweep, summary: Summary) -> dict[str, Any]:
+    refused = sum(row["refused"] is not None for row in found.rows)
+    return {
+        "trials": len(found.rows),
+        "refused": refused,
+        "axes": list(summary.axes),
+        "confidence": summary.confidence,
+        "cells": summary.to_json(),
+        "answers": sum(row["answers"] or 0 for row in found.rows),
+        "seconds": sum(row["seconds"] for row in found.rows),
+    }
+
+
+def _tell(found: Sweep, summary: Summary) -> None:
+    from rich.markup import escape
+
+    told = _told(found, summary)
+    heads, *lines = summary.table()
+    cells = table(heads)
+    for line in lines:
+        cells.add_row(*map(escape, line))
+    console = screen()
+    first = found.rows[0]
+    constant = [] if "learner" in summary.axes else [first["learner"]]
+    constant += [
+        f"{name} {first[name]:,g}" for name in ("epsilon", "users") if name not in summary.axes
+    ]
+    console.print(", ".join(constant), style="bold", markup=False)
+    console.print(cells)
+    console.print(
+        f"{counted(told['trials'], 'trial')} of {counted(len(summary), 'cell')},"
+        f" {counted(told['refused'], 'plan')} refused; {told['answers']:,} answers in"
+        f" {told['seconds']:,.1f} s; bands are {summary.confidence:.0%}, each cell's own:"
+        " Student's t of an error (approximate), Clopper-Pearson of a success rate"
+    )

@@ -1,0 +1,329 @@
+"""The functions of the public interface, which the command line calls.
+
+gRPC, plotting and Parquet are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from askance_aggregator import learners
+from askance_aggregator.planning import RoundPlan, StudyPlan
+from askance_aggregator.studies.study import Epsilon, Study
+from askance_client.errors import (
+    InvalidParameter,
+)
+from askance_simulation.experiments import (
+    Trial,
+    design,
+    named,
+    run_trial,
+)
+from askance_simulation.populations import CHANGES, POPULATIONS, masked_parity
+from askance_simulation.randomness.seeds import Seed
+
+if TYPE_CHECKING:
+    from askance_aggregator.analyst import Aggregator, AnalystKey, StudyDefinition, Verification
+    from askance_simulation.audit import Audit, Refused
+    from askance_simulation.curate import Told
+    from askance_simulation.reproduce import Reproduction
+
+__all__ = [
+    "audit",
+    "catalogue",
+    "check_output",
+    "connect",
+    "curate",
+    "demo",
+    "new_analyst_key",
+    "plan",
+    "reproduce",
+    "study_from_toml",
+    "verify_export",
+]
+
+_WRITERS = {".parquet": "pyarrow", ".png": "matplotlib", ".svg": "matplotlib"}
+
+
+def audit(
+    epsilons: Iterable[Epsilon] = (), *, reports: int | None = None
+) -> Iterator[Audit | Refused]:
+    """Audit real devices: search their reports' bytes for a privacy loss above the charge.
+
+    Ledgers of devices that are restarted are files in a temporary folder; coins are the operating
+    system's. An absence of alarms is no proof: `verify` is.
+
+    Args:
+        epsilons: nats; none: 1 and 4.
+        reports: of each record asked, 2 or more; None: enough to be done within a minute.
+
+    Raises:
+        InvalidParameter: an epsilon that is none, or too few reports.
+    """
+    from askance_simulation.audit import audit_as_built
+
+    return audit_as_built(epsilons, reports)
+
+
+def demo(
+    *,
+    devices: int = 10_000,
+    d: int = 8,
+    epsilon: Epsilon = "2.0",
+    seed: int = 0,
+    progress: Callable[[int], None] | None = None,
+    watch: Callable[[int, RoundPlan], None] | None = None,
+) -> Trial:
+    """Run the two-round MASKED-PARITY study on `devices` devices over real gRPC on this machine.
+
+    Privacy: pure eps-LDP for every device, by its own ledger.
+
+    Args:
+        devices: number of devices.
+        d: bits of the mask, a power of two.
+        epsilon: each user's budget, nats.
+        d: number of bits of a record.
+        epsilon: nats per user.
+        seed: of the population, the coins and the cohorts.
+        progress: called with the number of new reports.
+        watch: called with each round as it opens.
+        watch: called with each round as it opens.
+
+    Raises:
+        PlanRefused: too few devices for this d and epsilon; no user was asked.
+    """
+    root = Seed.of(seed) / "trial" / 0
+    population = masked_parity(devices, root / "population", d)
+    study = Study(learners.masked_parity(population.schema), epsilon=epsilon)
+    return run_trial(study, population, fleet="grpc", seed=root, progress=progress, watch=watch)
+
+
+def plan(
+    learner: str,
+    *,
+    epsilon: Epsilon,
+    beta: Epsilon = "0.01",
+    users: int | None = None,
+    settings: Mapping[str, str] | None = None,
+    population: str | None = None,
+    data: Path | None = None,
+    schema: Path | None = None,
+    label: str | None = None,
+    randomizer: str = "best",
+    waves: int = 1,
+) -> StudyPlan:
+    """Compute the number of users that a learner needs, by its name.
+
+    Without a population, the plan is for the learner's own schema.
+
+    Raises:
+        InvalidParameter: a name or setting that there is none of.
+    """
+    if population is None and data is None and schema is None and label is None:
+        built = learners.find(learner).build(None, settings)
+        made = design(randomizer)
+        return Study(built, epsilon=epsilon, beta=beta, design=made, waves=waves).plan(users)
+    size = 1 if users is None and data is None else users
+    chosen = named(
+        learner,
+        epsilon=epsilon,
+        beta=beta,
+        users=size,
+        settings=settings,
+        population=population,
+        data=data,
+        schema=schema,
+        label=label,
+        randomizer=randomizer,
+        waves=waves,
+    )
+    people = chosen.people(Seed.of(0))
+    return chosen.study(people).plan(people.size if users is None and data is not None else users)
+
+
+def catalogue() -> dict[str, list[dict[str, Any]]]:
+    """Return the learners, generated populations and their changes by name, with parameters."""
+    return {
+        "learners": [
+            {
+                "name": entry.name,
+                "summary": entry.summary,
+                "error": entry.error,
+                "parameters": [
+                    {"name": item.name, "summary": item.summary, "default": item.default}
+                    for item in entry.parameters
+                ],
+            }
+            for entry in learners.learners()
+        ],
+        "populations": [
+            {
+                "name": people.name,
+                "summary": people.summary,
+                "parameters": [
+                    {"name": name, "summary": "", "default": str(default)}
+                    for name, default in people.parameters
+                ],
+            }
+            for people in POPULATIONS.values()
+        ],
+        "changes": [
+            {
+                "name": change.name,
+                "summary": change.summary,
+                "parameters": [{"name": change.name, "summary": "a chance", "default": "0"}],
+            }
+            for change in CHANGES
+        ],
+    }
+
+
+def connect(
+    address: str, *, key: AnalystKey, ca: Path | str | None = None, plaintext: bool = False
+) -> Aggregator:
+    """Connect one analyst to an aggregator, for use in a `with` statement.
+
+        with ask.connect("127.0.0.1:7443", key="analyst.pem", ca="ca.pem") as aggregator:
+            handle = aggregator.submit(study)
+            for event in handle.watch(): print(event)
+            handle.result(timeout_s=3600).verify()
+
+    Args:
+        address: HOST:PORT.
+        key: the analyst's Ed25519 key: itself, its file, or the file's bytes.
+        ca: the authority that the aggregator's certificate is from; None: one that the system
+            trusts, or, on this machine, plain text.
+        plaintext: without TLS, readable by the network.
+
+    Raises:
+        InvalidParameter: no such file, no key in it, or no such address. Nothing is called yet.
+    """
+    from askance_aggregator import analyst
+
+    return analyst.connect(address, key=key, ca=ca, plaintext=plaintext)
+
+
+def new_analyst_key(path: Path) -> str:
+    """Make an analyst's key in a file that only its owner reads; the public half in hexadecimal.
+
+    Raises:
+        InvalidParameter: something is there already, or no file can be made.
+    """
+    from askance_aggregator import analyst
+
+    return analyst.public_hex(analyst.create_key(path))
+
+
+def study_from_toml(path: Path | str) -> StudyDefinition:
+    """Return a study as it is written down in a TOML file.
+
+    Raises:
+        InvalidParameter, InvalidRecord: not a study; the place is named.
+    """
+    from askance_aggregator import analyst
+
+    return analyst.read_definition(Path(path))
+
+
+def verify_export(path: Path, analysts: Collection[bytes] | None = None) -> Verification:
+    """Replay a study's exported transcript, without asking any user.
+
+    Args:
+        path: the exported file.
+        analysts: public keys, one of which must have signed the study; None: any.
+
+    Raises:
+        InvalidRecord: the file is no export. AskanceError: it does not hold together.
+    """
+    from askance_aggregator import analyst
+
+    return analyst.verify_export(path, analysts)
+
+
+def reproduce(
+    name: str,
+    *,
+    quick: bool = False,
+    seed: int = 0,
+    data: Path | None = None,
+    plot: Path | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Reproduction:
+    """Reproduce a theorem, table or figure of the papers, and compare it with the printed values.
+
+    Args:
+        name: see `askance reproduce --list`.
+        quick: seconds instead of minutes: fewer trials, less data.
+        seed: of all chance in it.
+        data: a folder with `adult.csv` and `pima_indians_diabetes.csv`; what needs a file that is
+            not there is left out, and the result says so.
+        plot: where a picture goes, *.png or *.svg.
+        progress: called with a short text per part.
+
+    Raises:
+        InvalidParameter: a name that there is none of, or a file that cannot be written.
+    """
+    from askance_simulation.reproduce import Effort, Setting, find, save
+
+    check_output(plot, (".png", ".svg"))
+    if data is not None and not data.is_dir():
+        raise InvalidParameter(f"data: expected a folder, found none at {data}")
+    effort = Effort.QUICK if quick else Effort.FULL
+    found = find(name).reproduce(Setting(effort, Seed.of(seed) / name, data, progress))
+    if plot is not None:
+        save(found, plot)
+    return found
+
+
+def curate(
+    learner: str,
+    data: Path,
+    epsilon: str | float,
+    *,
+    label: str | None = None,
+    schema: Path | None = None,
+    settings: Mapping[str, str] | None = None,
+    seed: int | None = None,
+) -> Told:
+    """Release the result of a trusted curator's learner on a CSV or Parquet file.
+
+    Args:
+        learner: see `askance curate --list`.
+        data: path of a CSV or Parquet file.
+        epsilon: nats, for everything that is released.
+        label: the column to be predicted.
+        schema: a TOML file with bounds and labels.
+        settings: text by name: bounds and labels, and the learner's own.
+        seed: for experiments, which are no releases; None: the operating system's randomness.
+
+    Raises:
+        InvalidParameter, InvalidRecord: something is not as it is stated; nothing was released.
+    """
+    from askance_simulation.curate import curate as curate_file
+
+    return curate_file(
+        learner, data, epsilon, label=label, schema=schema, settings=settings, seed=seed
+    )
+
+
+def check_output(path: Path | None, suffixes: tuple[str, ...]) -> None:
+    """Refuse an output file that cannot be written, before the work for it starts.
+
+    Raises:
+        InvalidParameter: another suffix, no such folder, a folder in its place, or nothing
+            installed that writes it.
+    """
+    if path is None:
+        return
+    if path.suffix not in suffixes:
+        raise InvalidParameter(f"expected a file named *{' or *'.join(suffixes)}, found {path}")
+    if not path.parent.is_dir():
+        raise InvalidParameter(f"expected a folder for {path}, found none")
+    if path.is_dir():
+        raise InvalidParameter(f"expected a file at {path}, found a folder")
+    writer = _WRITERS.get(path.suffix)
+    if writer is not None and find_spec(writer) is None:
+        raise InvalidParameter(f"expected {writer} installed to write {path}, found it is not")

@@ -1,0 +1,73 @@
+"""Where something listens, as an operator writes it."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+
+from askance_client.errors import InvalidParameter
+
+_MAX_PORT = (1 << 16) - 1
+_LOCALHOST = "localhost"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A host's name or address, without brackets, and a port; port 0 takes a free one."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def of(cls, text: str) -> Address:
+        """Reads HOST:PORT, or [ADDRESS]:PORT for version 6.
+
+        Raises:
+          InvalidParameter: it is neither.
+        """
+        host, separator, port = text.rpartition(":")
+        bracketed = host.startswith("[") and host.endswith("]")
+        if bracketed:
+            host = host[1:-1]
+        number = int(port) if port.isascii() and port.isdigit() and len(port) <= 5 else -1
+        if not separator or not host or not 0 <= number <= _MAX_PORT or bracketed != (":" in host):
+            raise InvalidParameter(f"expected HOST:PORT, found {text!r}")
+        return cls(host, number)
+
+    def __str__(self) -> str:
+        return f"{self.bare_host}:{self.port}"
+
+    @property
+    def bare_host(self) -> str:
+        """The host as it stands before a colon and a port."""
+        return f"[{self.host}]" if ":" in self.host else self.host
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        found = _as_ip(self.host)
+        return self.host == _LOCALHOST if found is None else found.is_loopback
+
+    @property
+    def is_wildcard(self) -> bool:
+        """Whether it stands for every address of this machine."""
+        found = _as_ip(self.host)
+        return found is not None and found.is_unspecified
+
+    @property
+    def from_here(self) -> Address:
+        """Where a process on the same machine finds it."""
+        if not self.is_wildcard:
+            return self
+        return Address("::1" if ":" in self.host else "127.0.0.1", self.port)
+
+    def at_port(self, port: int) -> Address:
+        """The same host at another port."""
+        return Address(self.host, port)
+
+
+def _as_ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None

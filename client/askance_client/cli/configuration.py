@@ -1,0 +1,230 @@
+"""A device's configuration: `device.toml` in its folder, read whole or refused with the place of
+the error.
+
+Relative paths in it are relative to the file. What each key says stands in the file that `init`
+writes (`template`).
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from askance_client.accounting import parse_epsilon
+from askance_client.addresses import Address
+from askance_client.cli.naming import ByColumn, ByNumber, Naming, OneRow
+from askance_client.device import Policy
+from askance_client.errors import InvalidParameter
+from askance_client.toml_tables import TomlTable, a_text, texts, true_or_false
+
+_KEY_BYTES = 32
+_MAX_CONNECTIONS = 256
+_MAX_RELEASE_MS = 24 * 3_600_000
+_RELEASE_MS = 1000  # half of it is longer than an evaluation takes on a busy machine
+_LEAST_RELEASE_MS = 20  # of less, the half is no time limit that an evaluation keeps
+_CONNECTIONS = 8
+_LONGEST_WAIT_S = 60
+_MAX_WAIT_S = 3600
+_MAX_ROW = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsFile:
+    """Whose records are answered from.
+
+    Args:
+      schema: the TOML file that says what a record is.
+      data: the CSV or JSON file of the records.
+      naming: which rows are answered for, under which names.
+    """
+
+    schema: Path
+    data: Path
+    naming: Naming
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What a device's owner has set.
+
+    Args:
+      path: the file.
+      aggregator: where it is called.
+      ca: the authority that signs the aggregator's certificate (PEM); None for plain text.
+      policy: what is answered, and for how much.
+      records: whose records.
+      release_ms: a report leaves at a multiple of so many milliseconds after its request came;
+        half of it is the time limit of reading and evaluating a record.
+      connections: over how many connections a gateway's streams are spread.
+      longest_wait_s: between two tries to reach the aggregator.
+    """
+
+    path: Path
+    aggregator: Address
+    ca: Path | None
+    policy: Policy
+    records: RecordsFile
+    release_ms: int = _RELEASE_MS
+    connections: int = _CONNECTIONS
+    longest_wait_s: int = _LONGEST_WAIT_S
+
+
+def read_configuration(path: Path) -> Configuration:
+    """The configuration in a file.
+
+    Raises:
+      InvalidParameter: no file, not TOML, or something in it that does not belong there.
+    """
+    if not path.is_file():
+        raise InvalidParameter(f"{path}: expected a configuration, found no file (init makes one)")
+    return configuration_in(TomlTable.of_file(path), path)
+
+
+def configuration_in(given: TomlTable, path: Path) -> Configuration:
+    """The configuration in a table that stands, or is to stand, in a file.
+
+    Raises:
+      InvalidParameter: something in it does not belong there.
+    """
+    folder = path.parent
+    address = given.need("aggregator", an_address)
+    ca = given.get("ca", a_text)
+    plaintext = given.get("plaintext", true_or_false) or False
+    allowed = _policy(_needed(given, "policy"))
+    source = _records(_needed(given, "records"), folder)
+    run = given.table("run") or TomlTable({}, "")
+    release_ms = run.get("release_ms", _within(_LEAST_RELEASE_MS, _MAX_RELEASE_MS))
+    connections = run.get("connections", _within(1, _MAX_CONNECTIONS)) or _CONNECTIONS
+    longest = run.get("longest_wait_s", _within(1, _MAX_WAIT_S)) or _LONGEST_WAIT_S
+    given.finish()
+    _check_secrecy(given, address, ca, plaintext)
+    return Configuration(
+        path,
+        address,
+        None if ca is None else folder.joinpath(ca),
+        allowed,
+        source,
+        _RELEASE_MS if release_ms is None else release_ms,
+        connections,
+        longest,
+    )
+
+
+def an_address(value: object) -> Address:
+    """HOST:PORT of an aggregator.
+
+    Raises:
+      InvalidParameter: it is none.
+    """
+    address = Address.of(a_text(value))
+    if address.port == 0:
+        raise InvalidParameter("expected a port of 1 or more, found 0")
+    return address
+
+
+def an_analyst(value: object) -> bytes:
+    """An Ed25519 public key, as hexadecimal digits.
+
+    Raises:
+      InvalidParameter: it is none.
+    """
+    text = a_text(value)
+    if len(text) != 2 * _KEY_BYTES or not set(text) <= set(string.hexdigits):
+        raise InvalidParameter(
+            f"expected a public key of {2 * _KEY_BYTES} hexadecimal digits, found another text"
+        )
+    return bytes.fromhex(text)
+
+
+def a_budget(value: object) -> int:
+    """Nats as a text or a whole number, exactly; in nano-nats.
+
+    Raises:
+      InvalidParameter: neither, or not a budget.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return parse_epsilon(value)
+    if isinstance(value, str):
+        return parse_epsilon(value)
+    raise InvalidParameter(
+        'expected nats as a text ("0.5") or a whole number, found a'
+        f" {type(value).__name__} (write it in quotation marks)"
+    )
+
+
+def a_row(value: object) -> int:
+    """A row's number, from 0.
+
+    Raises:
+      InvalidParameter: it is none.
+    """
+    return _within(0, _MAX_ROW)(value)
+
+
+def _needed(given: TomlTable, name: str) -> TomlTable:
+    table = given.table(name)
+    if table is None:
+        raise InvalidParameter(f"{given.place(name)}: expected a table of that name, found none")
+    return table
+
+
+def _policy(table: TomlTable) -> Policy:
+    analysts = frozenset(table.need("analysts", _analysts))
+    fields = table.get("fields", texts)
+    return Policy(
+        analysts,
+        table.need("life_epsilon", a_budget),
+        table.get("day_epsilon", a_budget),
+        table.get("study_epsilon", a_budget),
+        None if fields is None else frozenset(fields),
+    )
+
+
+def _analysts(value: object) -> list[bytes]:
+    keys = [an_analyst(text) for text in texts(value)]
+    if not keys:
+        raise InvalidParameter("expected the public key of one analyst or more, found none")
+    return keys
+
+
+def _records(table: TomlTable, folder: Path) -> RecordsFile:
+    schema = folder.joinpath(table.need("schema", a_text))
+    data = folder.joinpath(table.need("data", a_text))
+    row, key = table.get("row", a_row), table.get("key", a_text)
+    given: list[Naming] = []
+    if row is not None:
+        given.append(OneRow(row))
+    if key is not None:
+        given.append(ByColumn(key))
+    if table.get("rows_may_only_be_appended", true_or_false):
+        given.append(ByNumber())
+    if len(given) != 1:
+        found = ", ".join(naming.text for naming in given) or "none"
+        raise InvalidParameter(
+            f"{table.place('key')}: expected one of row (one person), key (the column that names"
+            f" people) and rows_may_only_be_appended = true (rows are named by number), got {found}"
+        )
+    return RecordsFile(schema, data, given[0])
+
+
+def _check_secrecy(given: TomlTable, address: Address, ca: str | None, plaintext: bool) -> None:
+    if ca is not None and plaintext:
+        raise InvalidParameter(f"{given.place('plaintext')}: expected no such key beside ca")
+    if ca is None and not plaintext and not address.is_loopback:
+        raise InvalidParameter(
+            f"{given.place('ca')}: expected the authority's certificate, found none (plain text is"
+            " spoken on loopback only, or with plaintext = true)"
+        )
+
+
+def _within(least: int, most: int) -> Callable[[object], int]:
+    def read(value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise InvalidParameter(
+                f"expected a whole number of {least} to {most}, found another value"
+            )
+        return value
+
+    return read

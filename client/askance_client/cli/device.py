@@ -1,0 +1,299 @@
+"""The device's commands: their arguments, and what becomes of their results."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from askance_client.errors import AskanceError, InvalidParameter, InvalidQuery, InvalidRecord
+
+if TYPE_CHECKING:
+    from askance_client.cli.home import DeviceHome
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command: its name, a line about it, its arguments; `run` gives the exit code."""
+
+    name: str
+    summary: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+def _init(arguments: argparse.Namespace) -> int:
+    from askance_client.cli.making import init, tell_init
+
+    return _show(arguments, init(arguments), tell_init)
+
+
+def _enroll(arguments: argparse.Namespace) -> int:
+    _silence_grpc()
+    from askance_client.cli.running import enroll, tell_enroll
+
+    return _show(arguments, enroll(*_place(arguments), arguments), tell_enroll)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    _silence_grpc()
+    from askance_client.cli.running import run_on, run_once, tell_once
+
+    home, configuration = _place(arguments)
+    if not arguments.once:
+        run_on(home, configuration, as_json=arguments.json)
+        return 0
+    result = run_once(home, configuration)
+    _show(arguments, result, tell_once)
+    return 1 if result["failed"] else 0
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    from askance_client.cli.report import status, tell_status
+
+    return _show(arguments, status(*_place(arguments)), tell_status)
+
+
+def _history(arguments: argparse.Namespace) -> int:
+    from askance_client.cli.report import history, tell_history
+
+    return _show(arguments, history(*_place(arguments)), tell_history)
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    from askance_client.cli.report import tell_verify, verify
+
+    result = verify(*_place(arguments))
+    _show(arguments, result, tell_verify)
+    return 1 if result["violations"] else 0
+
+
+def _accept_loss(arguments: argparse.Namespace) -> int:
+    _silence_grpc()
+    from askance_client.cli.repairing import accept, tell_accept
+
+    return _show(arguments, accept(*_place(arguments), arguments), tell_accept)
+
+
+def _repair_clock(arguments: argparse.Namespace) -> int:
+    _silence_grpc()
+    from askance_client.cli.repairing import repair, tell_repair
+
+    return _show(arguments, repair(*_place(arguments), arguments), tell_repair)
+
+
+def _add_init(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, help="the device's folder; made if need be")
+    for option, read, metavar, what in (
+        ("--aggregator", _reads("an_address"), "HOST:PORT", "where the aggregator is called"),
+        ("--ca", Path, "FILE", "the authority that signed its certificate (PEM)"),
+        ("--schema", Path, "FILE", "what a record is (TOML)"),
+        ("--data", Path, "FILE", "the records (CSV or JSON)"),
+        ("--row", _row, "N", "one person, by the row's number from 0"),
+        ("--key", str, "COLUMN", "a gateway, for all rows: the column that names people"),
+        ("--life-epsilon", _reads("a_budget"), "E", "the most all studies together may cost, nats"),
+        ("--day-epsilon", _reads("a_budget"), "E", "the most one UTC day may cost"),
+        ("--study-epsilon", _reads("a_budget"), "E", "the most one study may cost"),
+    ):
+        parser.add_argument(option, type=read, metavar=metavar, help=what)
+    parser.add_argument(
+        "--rows-by-number",
+        action="store_true",
+        help="a gateway, for all rows, without --key: people are named by the row's number. Risk:"
+        " if a row is ever inserted, removed or moved, people answer from the budget of others, and"
+        " are charged twice",
+    )
+    parser.add_argument(
+        "--analyst",
+        type=_reads("an_analyst"),
+        action="append",
+        default=[],
+        metavar="HEX",
+        help="the public key of an analyst whose studies are answered; may be repeated",
+    )
+
+
+def _add_place(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, nargs="?", help="the device's folder")
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="its device.toml, in place of the folder"
+    )
+
+
+def _add_enroll(parser: argparse.ArgumentParser) -> None:
+    _add_place(parser)
+    token = parser.add_mutually_exclusive_group(required=True)
+    token.add_argument("--token", metavar="TEXT", help="the operator's enrolment token")
+    token.add_argument(
+        "--token-file", type=Path, metavar="FILE", help="where it stands; - for standard input"
+    )
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    _add_place(parser)
+    parser.add_argument(
+        "--once", action="store_true", help="check in once for each person, then end"
+    )
+
+
+def _add_repair(parser: argparse.ArgumentParser) -> None:
+    _add_place(parser)
+    parser.add_argument("--yes", action="store_true", help="the risk was read; go on")
+
+
+def _add_accept_loss(parser: argparse.ArgumentParser) -> None:
+    _add_repair(parser)
+    parser.add_argument(
+        "--device-id",
+        type=_device_id,
+        metavar="HEX",
+        help="charge this member only, as named in the log; default: all members",
+    )
+
+
+COMMANDS = (
+    Command("init", "make a device's identity, ledger and configuration", _add_init, _init),
+    Command("enroll", "make its people known to the aggregator", _add_enroll, _enroll),
+    Command("run", "answer the aggregator's questions until a signal", _add_run, _run),
+    Command("status", "what the device has spent in its life", _add_place, _status),
+    Command("history", "every question and answer in plain words", _add_place, _history),
+    Command("verify", "check the ledger and recompute every charge", _add_place, _verify),
+    Command(
+        "accept-loss",
+        "go on with a ledger that lost charges: spends the life budget",
+        _add_accept_loss,
+        _accept_loss,
+    ),
+    Command("repair-clock", "believe the clock after it was far ahead", _add_repair, _repair_clock),
+)
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Adds the commands to a parser; each sets `device` to its `Command`."""
+    commands = parser.add_subparsers(dest="device_command", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        sub = commands.add_parser(command.name, help=command.summary, description=command.summary)
+        command.add_arguments(sub)
+        for option, what in (
+            ("--json", "print one JSON object, nothing else"),
+            ("--debug", "on an error, print the traceback"),
+        ):
+            # Suppressed, so that the same option before the command's name is not undone.
+            sub.add_argument(option, action="store_true", default=argparse.SUPPRESS, help=what)
+        sub.set_defaults(device=command)
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Runs the chosen command, prints its result and returns its exit code."""
+    command: Command = arguments.device
+    return command.run(arguments)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command of the device and return its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    as_json = "--json" in words
+    parser = _Parser(prog="python -m askance_client", description=_DESCRIPTION)
+    parser.set_defaults(json=False, debug=False)
+    add_commands(parser)
+    try:
+        return run_command(parser.parse_args(words))
+    except KeyboardInterrupt:
+        return _fail(130, "interrupted", "interrupted", as_json=as_json)
+    except (AskanceError, OSError) as error:
+        if "--debug" in words:
+            raise
+        code, reason = _meaning(error)
+        return _fail(code, reason, " ".join(str(error).split()), as_json=as_json)
+
+
+_DESCRIPTION = "The commands of a device's owner."
+
+
+class Usage(AskanceError, ValueError):
+    """What was typed is no command."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises its complaints, so that they can be printed as JSON too; takes no abbreviations."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)
+
+    def error(self, message: str) -> NoReturn:
+        raise Usage(f"{message} (see {self.prog} --help)")
+
+
+def _fail(code: int, reason: str, message: str, *, as_json: bool) -> int:
+    if as_json:
+        print(json.dumps({"failure": {"reason": reason, "message": message}}))
+    print(f"askance: {message}", file=sys.stderr)
+    return code
+
+
+def _meaning(error: Exception) -> tuple[int, str]:
+    """The exit code of an error, and a word for programs."""
+    if isinstance(error, Usage):
+        return 2, "usage"
+    if isinstance(error, InvalidParameter | InvalidQuery | InvalidRecord):
+        return 2, "bad-input"
+    return 1, "failed"
+
+
+def _place(arguments: argparse.Namespace) -> tuple[DeviceHome, Path]:
+    """The folder and the configuration that were named by one of the two."""
+    from askance_client.cli.home import DeviceHome
+
+    folder: Path | None = arguments.folder
+    configuration: Path | None = arguments.config
+    if folder is not None and configuration is None:
+        home = DeviceHome(folder)
+        return home, home.configuration
+    if configuration is not None and folder is None:
+        return DeviceHome(configuration.parent), configuration
+    found = "neither" if folder is None else "both"
+    raise InvalidParameter(f"expected a device's folder or --config FILE, found {found}")
+
+
+def _show(
+    arguments: argparse.Namespace, result: dict[str, Any], tell: Callable[[dict[str, Any]], str]
+) -> int:
+    print(json.dumps(result) if arguments.json else tell(result))
+    return 0
+
+
+def _reads(name: str) -> Callable[[str], object]:
+    """What reads an option as `device.toml` reads the same value."""
+
+    def read(text: str) -> object:
+        from askance_client.cli import configuration
+
+        try:
+            return getattr(configuration, name)(text)
+        except InvalidParameter as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return read
+
+
+def _silence_grpc() -> None:
+    """Keeps gRPC's own lines off stderr: what fails comes back with the call, and is told once."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # read when gRPC is first imported
+
+
+def _row(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise argparse.ArgumentTypeError("expected a row's number of 0 or more")
+    return int(text)
+
+
+def _device_id(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError("expected a device id in hexadecimal") from None

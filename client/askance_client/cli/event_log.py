@@ -1,0 +1,103 @@
+"""What a running device says of itself: a line an event on stderr, counts rather than names."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections import Counter
+from collections.abc import Sequence
+
+from askance_client.messages import Reason, Refusal
+from askance_client.printable import printable
+from askance_client.service.clock import utc
+
+_EVERY_S = 2  # what happens within so many seconds is one line of counts
+_MAX_WARNINGS = 20  # printed for one file
+_TEXTS = 8  # of refusals, within that time: a hostile aggregator could fill the log with them
+_LOGGER = logging.getLogger("askance.device")
+
+
+def log_to_stderr() -> None:
+    """Sends the journal's lines to stderr, with the time in UTC."""
+    handler = logging.StreamHandler(sys.stderr)
+    formatter = logging.Formatter("%(asctime)sZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
+    formatter.converter = utc
+    handler.setFormatter(formatter)
+    _LOGGER.addHandler(handler)
+    _LOGGER.setLevel(logging.INFO)
+    _LOGGER.propagate = False
+
+
+def warn(warnings: Sequence[str]) -> None:
+    """Print the first warnings to stderr, one per line, and the number of the others."""
+    for warning in warnings[:_MAX_WARNINGS]:
+        print(f"askance: {warning}", file=sys.stderr)
+    if len(warnings) > _MAX_WARNINGS:
+        others = len(warnings) - _MAX_WARNINGS
+        print(f"askance: {others} more rows with warnings", file=sys.stderr)
+
+
+class Journal:
+    """Writes down what a gateway tells (see `Watcher`).
+
+    No line has a value, a symbol or a person's name in it.
+    """
+
+    def __init__(self) -> None:
+        self._answered = 0
+        self._refused: Counter[str] = Counter()
+        self._failed: Counter[str] = Counter()
+        self._texts: Counter[str] = Counter()
+        self._due: asyncio.TimerHandle | None = None
+
+    def say(self, message: str) -> None:
+        """A line of its own."""
+        _LOGGER.info(message)
+
+    def answered(self, refusal: Reason | None) -> None:
+        """One more answer, or one more refusal for that reason."""
+        if refusal is None:
+            self._answered += 1
+        else:
+            self._refused[refusal.name] += 1
+        self._soon()
+
+    def refused(self, refusal: Refusal) -> None:
+        """Keep a refusal's text, if there were few others lately."""
+        text = f"{refusal.reason.name}: {printable(refusal.message)}"
+        if text in self._texts or len(self._texts) < _TEXTS:
+            self._texts[text] += 1
+            self._soon()
+
+    def failed(self, failure: str) -> None:
+        """One more exchange, ledger or evaluation failed in that way."""
+        self._failed[failure] += 1
+        self._soon()
+
+    def connection(self, number: int, *, up: bool) -> None:
+        """A connection came to be, or was lost."""
+        if up:
+            _LOGGER.info("connected connection=%d", number)
+        else:
+            _LOGGER.warning("connection lost connection=%d", number)
+
+    def flush(self) -> None:
+        """Writes down what has been counted."""
+        self._due = None
+        if self._answered:
+            _LOGGER.info("answered count=%d", self._answered)
+        for reason, count in sorted(self._refused.items()):
+            _LOGGER.info("refused reason=%s count=%d", reason, count)
+        for text, count in self._texts.most_common():
+            _LOGGER.info("refused count=%d text=%r", count, text)
+        for failure, count in self._failed.most_common():
+            _LOGGER.warning("failed count=%d failure=%r", count, failure)
+        self._answered = 0
+        self._refused.clear()
+        self._failed.clear()
+        self._texts.clear()
+
+    def _soon(self) -> None:
+        if self._due is None:
+            self._due = asyncio.get_running_loop().call_later(_EVERY_S, self.flush)

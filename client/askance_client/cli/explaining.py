@@ -1,0 +1,130 @@
+"""Ledger rows in plain words: the question, the answer and the study, decoded from kept bytes."""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+from functools import lru_cache
+
+from askance_client.codec import decode_request, decode_study
+from askance_client.errors import AskanceError
+from askance_client.ledger import Kind, Posting
+from askance_client.messages import Request, StudyTerms
+from askance_client.printable import printable
+from askance_client.queries import Query, QueryKind
+from askance_client.queries.rendering import render
+from askance_client.service.clock import utc
+
+_MOST_LEVELS = 64  # of a randomizer whose likeliest levels are named; the others' are counted
+_MOST_NAMED = 8
+_REMEMBERED = 256  # requests: a gateway's members are asked the same ones
+_UNKNOWN = "not kept (answered before payloads were kept)"
+_EVENTS = {
+    Kind.LOSS: "loss accepted: what was left of the life budget was charged",
+    Kind.CLOCK: "clock repaired: time is believed again from here on",
+}
+
+
+def explain(posting: Posting) -> dict[str, object]:
+    """Return one row as a JSON object of plain words and numbers."""
+    charge = posting.charge
+    entry: dict[str, object] = {"member": posting.member} if posting.member else {}
+    entry |= {
+        "sequence": posting.sequence,
+        "kind": posting.kind.value,
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", utc(charge.at_s)),
+        "day": charge.day,
+        "nano_nats": charge.nano_nats,
+    }
+    if posting.kind is not Kind.ANSWER:
+        return entry | {"event": _EVENTS[posting.kind]}
+    entry |= {"study": charge.study_digest.hex(), "request": charge.request_digest.hex()}
+    request = _request(charge.payload, charge.study)
+    terms = _study(charge.study)
+    return entry | {
+        "purpose": None if terms is None else printable(terms.purpose),
+        "learner": None if terms is None else printable(terms.learner),
+        "question": _UNKNOWN if request is None else question(request.query),
+        "answer": charge.symbol.hex() if request is None else answer(request, charge.symbol),
+    }
+
+
+def question(query: Query) -> str:
+    """Return a query in plain words."""
+    expression = printable(render(query.expression))
+    match query.kind:
+        case QueryKind.PREDICATE:
+            return f"yes or no: {expression}"
+        case QueryKind.REAL:
+            return f"a number from {_number(query, query.low)} to {_number(query, query.high)}:" + (
+                f" {expression}"
+            )
+        case QueryKind.CATEGORY:
+            return f"one of {_listed(query.cell_names)}: {expression}"
+        case QueryKind.SIGNED:
+            return f"a position of {query.signed_cells} and a sign: {expression}"
+        case QueryKind.VECTOR:
+            return (
+                f"the signs of {query.components} numbers from {_number(query, query.low)} to"
+                f" {_number(query, query.high)}: {expression}"
+            )
+
+
+def answer(request: Request, symbol: bytes) -> str:
+    """Return a randomized answer in plain words: the values that it makes likeliest."""
+    randomizer, query = request.randomizer, request.query
+    if randomizer.levels > _MOST_LEVELS:
+        return f"{symbol.hex()} (randomized, {randomizer.name})"
+    chances = [randomizer.probability(level, symbol) for level in range(randomizer.levels)]
+    likeliest = [level for level, chance in enumerate(chances) if chance == max(chances)]
+    names = [_level(query, level, randomizer.levels) for level in likeliest]
+    return f"{_listed(tuple(names))} (randomized)"
+
+
+def _level(query: Query, level: int, levels: int) -> str:
+    match query.kind:
+        case QueryKind.PREDICATE:
+            return ("no", "yes")[level]
+        case QueryKind.CATEGORY:
+            return printable(query.cell_names[level])
+        case QueryKind.REAL:
+            span = Fraction(query.high - query.low, levels - 1)
+            return f"{float((query.low + level * span) / (1 << query.frac)):g}"
+        case QueryKind.SIGNED:
+            if level == query.high:
+                return "none"
+            return f"{'+-'[level % 2]}1 at {level // 2}"
+        case QueryKind.VECTOR:
+            return "".join("-+"[level >> place & 1] for place in range(query.components))
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    shown = [printable(name) for name in names[:_MOST_NAMED]]
+    if len(names) > _MOST_NAMED:
+        shown.append(f"{len(names) - _MOST_NAMED} more")
+    return ", ".join(shown)
+
+
+def _number(query: Query, mantissa: int) -> str:
+    return f"{float(Fraction(mantissa, 1 << query.frac)):g}"
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _study(data: bytes) -> StudyTerms | None:
+    """Return the study's terms; None if its bytes were not kept."""
+    try:
+        return decode_study(data) if data else None
+    except AskanceError:
+        return None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _request(payload: bytes, study: bytes) -> Request | None:
+    """Return the request that was answered; None if its bytes were not kept."""
+    terms = _study(study)
+    if terms is None or not payload:
+        return None
+    try:
+        return decode_request(payload, terms.schema)
+    except AskanceError:
+        return None

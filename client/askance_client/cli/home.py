@@ -1,0 +1,151 @@
+"""A device's folder: who it is, its ledgers and its configuration."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from askance_client.durable_files import write_new
+from askance_client.errors import StoreError
+from askance_client.ledger import LedgerFile
+from askance_client.service.identity import SECRET_BYTES, Secret
+
+_IDENTITY = "identity.json"
+_LEDGER = "ledger.sqlite"
+CONFIGURATION = "device.toml"
+_ANOTHER_FOLDER = (
+    "set that again in device.toml, or make another folder (init), whose ledger does not know what"
+    " was spent in this one"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceHome:
+    """The files of one device, readable by their owner only.
+
+    Args:
+      folder: holds `identity.json` (the secret that identities are derived from), `ledger.sqlite`
+        (its own ledger, or all of a gateway's members'), `ledger.sqlite.mark` (its high-water mark)
+        and `device.toml`.
+    """
+
+    folder: Path
+
+    @classmethod
+    def create(
+        cls, folder: Path, configuration: str, binding: Mapping[str, str] | None = None
+    ) -> DeviceHome:
+        """Makes a new secret, a ledger without a charge, and a configuration of this text.
+
+        Args:
+          folder: made if it is not there.
+          configuration: the text of `device.toml`.
+          binding: texts that the ledger is bound to; None or empty: its first use binds it.
+
+        Raises:
+          StoreError: one of the files is there already (none is ever overwritten), or the disk
+            says no.
+        """
+        home = cls(folder)
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"device {folder}: cannot be made: {error.strerror}") from None
+        for file in (home._identity, home.configuration):
+            if file.exists():
+                raise StoreError(f"device {folder}: expected no {file.name} there yet, found one")
+        ledgers = LedgerFile.create(home.ledger_path)
+        try:
+            if binding:
+                ledgers.bind(binding)
+        finally:
+            ledgers.close()
+        home._write(home._identity, json.dumps({"secret": os.urandom(SECRET_BYTES).hex()}))
+        home._write(home.configuration, configuration)
+        return home
+
+    def _write(self, path: Path, text: str) -> None:
+        try:
+            write_new(path, text.encode(), mode=0o600)
+        except OSError as error:
+            raise StoreError(
+                f"device {self.folder}: {path.name} cannot be made: {error.strerror}"
+            ) from None
+
+    def secret(self) -> Secret:
+        """Return the secret that the identities of this folder are derived from.
+
+        Raises:
+          StoreError: no identity, or a damaged one.
+        """
+        try:
+            found = json.loads(self._identity.read_text(encoding="utf-8"))
+            return Secret(bytes.fromhex(found["secret"]))
+        except OSError as error:
+            raise StoreError(f"device {self.folder}: no identity: {error.strerror}") from None
+        except (ValueError, KeyError, TypeError):
+            raise StoreError(
+                f"device {self.folder}: expected a sound {_IDENTITY}, found none"
+            ) from (None)
+
+    def ledgers(self) -> LedgerFile:
+        """The ledgers, opened; the caller closes them.
+
+        Raises:
+          StoreError: missing, damaged, newer or in use (see `LedgerFile.open`).
+        """
+        return LedgerFile.open(self.ledger_path)
+
+    def bound(self, binding: Mapping[str, str]) -> LedgerFile:
+        """Open the ledgers for use with a configuration; the caller closes them.
+
+        Ledgers that are not bound yet are bound to `binding`, durably.
+
+        Args:
+          binding: how the configuration names members (see `naming.binding`).
+
+        Raises:
+          StoreError: as of `ledgers`; or the ledgers are bound to other texts, or not bound though
+            there are charges; nothing was changed.
+        """
+        file = self.ledgers()
+        try:
+            wrong = mismatches(file.bind(binding), binding)
+            if wrong:
+                raise StoreError(f"device {self.folder}: {'; '.join(wrong)}; {_ANOTHER_FOLDER}")
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+    @property
+    def configuration(self) -> Path:
+        """Where the configuration is, unless a command is told of another."""
+        return self.folder / CONFIGURATION
+
+    @property
+    def _identity(self) -> Path:
+        return self.folder / _IDENTITY
+
+    @property
+    def ledger_path(self) -> Path:
+        """The path of the ledger file; its mark is beside it."""
+        return self.folder / _LEDGER
+
+
+def mismatches(bound: Mapping[str, str], configured: Mapping[str, str]) -> list[str]:
+    """Compare what a ledger is bound to with a configuration; a ledger that is not bound fits any.
+
+    Returns:
+      A line per difference, with both values; they are parts of configurations, not of records.
+    """
+    if not bound:
+        return []
+    return [
+        f"{name}: expected {bound.get(name)!r}, to which the ledger is bound, got {value!r}"
+        for name, value in configured.items()
+        if bound.get(name) != value
+    ]

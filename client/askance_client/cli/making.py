@@ -1,0 +1,73 @@
+"""`device init`: a device's folder."""
+
+from __future__ import annotations
+
+import argparse
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from askance_client.cli.configuration import configuration_in
+from askance_client.cli.event_log import warn
+from askance_client.cli.home import DeviceHome
+from askance_client.cli.members import read_people
+from askance_client.cli.template import Given, device_toml
+from askance_client.errors import InvalidParameter
+from askance_client.toml_tables import TomlTable
+
+
+def init(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Makes the folder that was asked for; what was not said is left to fill in."""
+    folder: Path = arguments.folder
+    named = {
+        "--row": arguments.row is not None,
+        "--key": arguments.key is not None,
+        "--rows-by-number": arguments.rows_by_number,
+    }
+    if sum(named.values()) > 1:
+        got = " and ".join(option for option, present in named.items() if present)
+        raise InvalidParameter(f"expected one of {', '.join(named)}, got {got}")
+    given = Given(
+        aggregator=arguments.aggregator,
+        ca=_beside(folder, arguments.ca),
+        analysts=arguments.analyst,
+        life=arguments.life_epsilon,
+        day=arguments.day_epsilon,
+        study=arguments.study_epsilon,
+        schema=_beside(folder, arguments.schema),
+        data=_beside(folder, arguments.data),
+        row=arguments.row,
+        key=arguments.key,
+        by_number=arguments.rows_by_number,
+    )
+    text = device_toml(given)
+    binding: Mapping[str, str] = {}
+    if given.complete:  # what does not go together is said before anything is made
+        path = DeviceHome(folder).configuration
+        people = read_people(configuration_in(TomlTable(tomllib.loads(text), str(path)), path))
+        warn(people.warnings)
+        binding = people.binding
+    home = DeviceHome.create(folder, text, binding)
+    return {
+        "folder": str(folder),
+        "device_id": home.secret().device().device_id.hex(),
+        "configuration": str(home.configuration),
+        "complete": given.complete,
+    }
+
+
+def tell_init(result: dict[str, Any]) -> str:
+    """What was made, and what is left to do."""
+    made = f"device {result['device_id']} in {result['folder']}"
+    if result["complete"]:
+        return f"{made}\nnext: enroll, then run"
+    return f"{made}\nnext: fill in {result['configuration']}, enroll, then run"
+
+
+def _beside(folder: Path, path: Path | None) -> Path | None:
+    """A path as it is written into the folder's configuration: as the command's caller meant it."""
+    if path is None:
+        return None
+    whole, home = path.resolve(), folder.resolve()
+    return whole.relative_to(home) if whole.is_relative_to(home) else whole

@@ -1,0 +1,132 @@
+"""Naming of the people in a records file: which rows a device answers for, under which names.
+
+A member's ledger and identity follow from its name, so that a person who gets another name gets a
+second budget, and a name that passes to another person passes that person's budget on. Therefore a
+folder is bound to one naming (`binding`), and a row whose name cannot be read is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from askance_client.errors import InvalidRecord
+from askance_client.ledger import MAX_MEMBER_BYTES
+from askance_client.queries import Schema
+from askance_client.records import Table, is_missing, is_utf_8
+
+ALONE = ""  # the name of the one person of a single device
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The rows that a device answers for.
+
+    Args:
+      rows: row, by its number from 0, of each name.
+      left_out: problem, without a value, of each row that is left out: it has no certain name.
+    """
+
+    rows: Mapping[str, int]
+    left_out: tuple[str, ...] = ()
+
+
+class Naming(Protocol):
+    """A rule that names people."""
+
+    @property
+    def text(self) -> str:
+        """The rule in words, for errors and for `binding`; the same for equal rules only."""
+        ...
+
+    def choose(self, table: Table) -> Chosen:
+        """Return the rows of a table that have a name.
+
+        Raises:
+          InvalidRecord: no such row or column, or a name that two rows have.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OneRow:
+    """One person, by the number of a row from 0."""
+
+    row: int
+
+    @property
+    def text(self) -> str:
+        return f"row = {self.row}"
+
+    def choose(self, table: Table) -> Chosen:
+        certain = len(table.rows) if table.numbered is None else table.numbered
+        if self.row >= certain:
+            raise InvalidRecord(
+                f"{table.path}: expected one of {certain} rows from 0, got row {self.row}"
+                f"{_uncertain(table)}"
+            )
+        return Chosen({ALONE: self.row})
+
+
+@dataclass(frozen=True, slots=True)
+class ByColumn:
+    """All rows, each named by its cell in a column."""
+
+    column: str
+
+    @property
+    def text(self) -> str:
+        return f"key = {self.column!r}"
+
+    def choose(self, table: Table) -> Chosen:
+        place = table.place(self.column)
+        rows: dict[str, int] = {}
+        left_out = []
+        for row, cells in enumerate(table.rows):
+            name = _name(cells[place])
+            if name is None:
+                left_out.append(table.malformed.get(row, f"row {row} from 0: no usable name"))
+            elif name in rows:
+                raise InvalidRecord(
+                    f"{table.path}: expected a name once in column {self.column!r}, got it in rows"
+                    f" {rows[name]} and {row} from 0 (two people would share a budget)"
+                )
+            else:
+                rows[name] = row
+        return Chosen(rows, tuple(left_out))
+
+
+@dataclass(frozen=True, slots=True)
+class ByNumber:
+    """All rows, each named by its number from 0: rows may only be appended to the file."""
+
+    @property
+    def text(self) -> str:
+        return "rows_may_only_be_appended = true"
+
+    def choose(self, table: Table) -> Chosen:
+        certain = len(table.rows) if table.numbered is None else table.numbered
+        rows = {str(row): row for row in range(certain)}
+        if certain == len(table.rows):
+            return Chosen(rows)
+        return Chosen(rows, (f"rows {certain} to {len(table.rows) - 1} from 0{_uncertain(table)}",))
+
+
+def binding(naming: Naming, schema: Schema) -> dict[str, str]:
+    """Return the texts that a folder's ledger is bound to, by name."""
+    return {"members": naming.text, "schema": f"{schema.name} {schema.digest.hex()}"}
+
+
+def _uncertain(table: Table) -> str:
+    return "" if table.numbered is None else ": a quote before them does not close"
+
+
+def _name(cell: object) -> str | None:
+    """The name in a cell; None where there is none that a ledger can keep."""
+    if is_missing(cell) or isinstance(cell, bool) or not isinstance(cell, str | int):
+        return None
+    name = str(cell)
+    if "\0" in name or not is_utf_8(name) or len(name.encode("utf-8")) > MAX_MEMBER_BYTES:
+        return None
+    return name

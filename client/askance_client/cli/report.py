@@ -1,0 +1,124 @@
+"""`device status`, `history` and `verify`: what a folder's ledgers hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from askance_client.accounting import format_nats
+from askance_client.cli.configuration import read_configuration
+from askance_client.cli.explaining import explain
+from askance_client.cli.home import DeviceHome, mismatches
+from askance_client.cli.members import read_schema
+from askance_client.cli.naming import binding
+from askance_client.device import Audit
+from askance_client.ledger import Kind
+from askance_client.printable import printable
+
+
+def status(home: DeviceHome, _: Path) -> dict[str, Any]:
+    """Return sums; `members` counts members with a row, `spent_nano_nats` is the most of one."""
+    file = home.ledgers()
+    spent: Counter[str] = Counter()
+    studies: set[bytes] = set()
+    answers = 0
+    try:
+        identity = home.secret().device()
+        for posting in file.postings():
+            spent[posting.member] += posting.charge.nano_nats
+            if posting.kind is Kind.ANSWER:
+                studies.add(posting.charge.study_digest)
+                answers += 1
+    finally:
+        file.close()
+    return {
+        "device_id": identity.device_id.hex(),
+        "members": len(spent),
+        "spent_nano_nats": max(spent.values(), default=0),
+        "answers": answers,
+        "studies": len(studies),
+    }
+
+
+def tell_status(result: dict[str, Any]) -> str:
+    """The sums in a line."""
+    spent = f"{format_nats(result['spent_nano_nats'])} nats spent"
+    if result["members"] > 1:
+        spent = f"at most {spent} by one of {result['members']} members"
+    return (
+        f"device {result['device_id']}: {spent} on {result['answers']} answers to"
+        f" {result['studies']} studies"
+    )
+
+
+def history(home: DeviceHome, _: Path) -> dict[str, Any]:
+    """Return every row in plain words; a gateway's with the member's name."""
+    file = home.ledgers()
+    try:
+        return {"entries": [explain(posting) for posting in file.postings()]}
+    finally:
+        file.close()
+
+
+def tell_history(result: dict[str, Any]) -> str:
+    """Print a paragraph per row: time, cost and study, then the question and the answer."""
+    return "\n".join(line for entry in result["entries"] for line in _paragraph(entry))
+
+
+def _paragraph(entry: dict[str, Any]) -> Iterator[str]:
+    member = f"  {printable(entry['member'])}" if "member" in entry else ""
+    cost = f"{format_nats(entry['nano_nats'])} nats"
+    if "event" in entry:
+        yield f"{entry['time']}  {cost}{member}"
+        yield f"  {entry['event']}"
+        return
+    why = f": {entry['purpose']} ({entry['learner']})" if entry["purpose"] is not None else ""
+    yield f"{entry['time']}  {cost}{member}"
+    yield f"  study     {entry['study'][:16]}{why}"
+    yield f"  asked     {entry['question']}"
+    yield f"  answered  {entry['answer']}"
+
+
+def verify(home: DeviceHome, configuration: Path) -> dict[str, Any]:
+    """Check the chain and the binding, and recompute every charge, against the configuration.
+
+    The mark was checked when the file was opened.
+    """
+    configured = read_configuration(configuration)
+    expected = binding(configured.records.naming, read_schema(configured))
+    checked, violations = 0, []
+    file = home.ledgers()
+    try:
+        audit = Audit(configured.policy, file.accepted)
+        bound = file.binding()
+        violations += mismatches(bound, expected)
+        for posting in file.postings():
+            checked += posting.kind is Kind.ANSWER
+            whose = f"member {posting.member!r}: " if posting.member else ""
+            row = f"{whose}row {posting.place}"
+            violations += [f"{row}: {what}" for what in audit.take(posting)]
+        if checked and not bound:
+            violations.append("ledger: expected one that is bound to its members' names, got none")
+    finally:
+        file.close()
+    return {
+        "checked": checked,
+        "violations": violations,
+        "unverifiable": audit.unverifiable,
+        "accepted_breaks": audit.accepted_breaks,
+    }
+
+
+def tell_verify(result: dict[str, Any]) -> str:
+    """Print the violations and the counts."""
+    lines = [*result["violations"]]
+    lines.append(f"{result['checked']} answers checked, {len(result['violations'])} violations")
+    if result["unverifiable"]:
+        lines.append(
+            f"{result['unverifiable']} charges cannot be recomputed: their requests were not kept"
+        )
+    if result["accepted_breaks"]:
+        lines.append(f"{result['accepted_breaks']} breaks of the chain in a loss that was accepted")
+    return "\n".join(lines)

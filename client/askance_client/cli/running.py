@@ -1,0 +1,241 @@
+"""`device enroll` and `device run`: a folder's people at work."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from grpc import aio
+
+from askance_client.cli.configuration import Configuration, read_configuration
+from askance_client.cli.event_log import Journal, log_to_stderr, warn
+from askance_client.cli.home import DeviceHome
+from askance_client.cli.members import People, read_people
+from askance_client.cli.naming import ALONE
+from askance_client.errors import AskanceError, InvalidParameter, RemoteProtocolError
+from askance_client.ledger import LedgerFile
+from askance_client.randomizers import SystemCoins
+from askance_client.service import (
+    Gateway,
+    Identity,
+    Member,
+    Outcome,
+    Secret,
+    describe,
+    enrol,
+    open_channel,
+    rare_collections,
+    system_now_s,
+)
+
+_MAX_TOKEN_CHARACTERS = 1024
+
+
+class AggregatorFailed(AskanceError):
+    """The aggregator was not reached, or refused what was asked."""
+
+
+def enroll(home: DeviceHome, path: Path, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Makes all members known to the aggregator; again is no harm."""
+    configuration, token = read_configuration(path), _token(arguments)
+    people = read_people(configuration)
+    warn(people.warnings)
+    home.bound(people.binding).close()  # refuses, before anything leaves
+    identities = list(identities_of(home.secret(), people.names))
+    try:
+        new, known = asyncio.run(_enrol(configuration, token, identities))
+    except (aio.AioRpcError, RemoteProtocolError) as error:
+        raise AggregatorFailed(_explained(configuration, describe(error))) from None
+    return {
+        "members": len(identities),
+        "enrolled": new,
+        "known": known,
+        "unfit": dict(people.unfit),
+    }
+
+
+def tell_enroll(result: dict[str, Any]) -> str:
+    """The counts in a line; and one a field whose values are not all as the schema has them."""
+    lines = [f"{result['enrolled']} enrolled, {result['known']} known already"]
+    lines += [
+        f"{name}: {count} of {result['members']} have a value that the schema has no place for; it"
+        " is answered as a missing one is, by a question's public default"
+        for name, count in result["unfit"].items()
+    ]
+    return "\n".join(lines)
+
+
+def run_once(home: DeviceHome, path: Path) -> dict[str, Any]:
+    """One check-in of each member."""
+    log_to_stderr()
+    configuration = read_configuration(path)
+    with _gateway(home, configuration, Journal()) as gateway:
+        outcome = asyncio.run(gateway.check_in_once())
+    for failure, count in outcome.failures.most_common():
+        explained = _explained(configuration, failure)
+        print(f"askance: {count} of {outcome.members} members: {explained}", file=sys.stderr)
+    return _told(outcome)
+
+
+def tell_once(result: dict[str, Any]) -> str:
+    """The counts in a line."""
+    return (
+        f"members {result['members']}: {result['answered']} answers, {result['refused']} refusals,"
+        f" {result['unacknowledged']} unacknowledged, {result['failed']} failed"
+    )
+
+
+def run_on(home: DeviceHome, path: Path, *, as_json: bool) -> None:
+    """Streams for all members until a signal; says so when it starts."""
+    log_to_stderr()
+    configuration = read_configuration(path)
+    journal = Journal()
+    with _gateway(home, configuration, journal) as gateway:
+        start = {"members": gateway.members, "aggregator": str(configuration.aggregator)}
+        if as_json:
+            print(json.dumps(start), flush=True)
+        journal.say("started members={members} aggregator={aggregator}".format(**start))
+        with rare_collections():
+            asyncio.run(_until_told(gateway))
+    journal.flush()
+    journal.say("stopped")
+
+
+async def _until_told(gateway: Gateway) -> None:
+    """Runs a gateway until SIGTERM or SIGINT, then hangs up in order."""
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told.set)
+    running = asyncio.ensure_future(gateway.run())
+    waiting = asyncio.ensure_future(told.wait())
+    await asyncio.wait((running, waiting), return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+
+
+@contextmanager
+def _gateway(home: DeviceHome, configuration: Configuration, journal: Journal) -> Iterator[Gateway]:
+    """The gateway of a folder, its ledgers open for the length of the block."""
+    people, secret = read_people(configuration), home.secret()
+    warn(people.warnings)
+    channel = partial(
+        open_channel,
+        str(configuration.aggregator),
+        _authority(configuration),
+        longest_wait_ms=1000 * configuration.longest_wait_s,
+    )
+    coins = SystemCoins()
+    file = home.bound(people.binding)
+    try:
+        yield Gateway(
+            list(_members(secret, people, file)),
+            schema=people.schema,
+            policy=configuration.policy,
+            coins_for=lambda _: coins,
+            now_s=system_now_s,
+            channel=channel,
+            connections=configuration.connections,
+            watcher=journal,
+            longest_wait_ms=1000 * configuration.longest_wait_s,
+            release_ms=configuration.release_ms,
+        )
+    finally:
+        file.close()
+
+
+def _members(secret: Secret, people: People, file: LedgerFile) -> Iterator[Member]:
+    identities = identities_of(secret, people.names)
+    for place, (name, identity) in enumerate(zip(people.names, identities, strict=True)):
+        yield Member(name, identity, people.record(place), file.ledger(name, identity.device_id))
+
+
+def identities_of(secret: Secret, names: Sequence[str]) -> Iterator[Identity]:
+    """Derive the identities of members, or of a single device."""
+    for name in names:
+        yield secret.device() if name == ALONE else secret.member(name)
+
+
+async def _enrol(
+    configuration: Configuration, token: bytes, identities: Sequence[Identity]
+) -> tuple[int, int]:
+    wait_ms = 1000 * configuration.longest_wait_s
+    address, authority = str(configuration.aggregator), _authority(configuration)
+    async with open_channel(address, authority, longest_wait_ms=wait_ms) as channel:
+        return await enrol(channel, token, identities)
+
+
+def _authority(configuration: Configuration) -> bytes | None:
+    """The bytes of the certificate file, which must hold a certificate."""
+    path = configuration.ca
+    if path is None:
+        return None
+    place = f"{configuration.path}: ca"
+    try:
+        found = path.read_bytes()
+        x509.load_pem_x509_certificates(found)
+    except OSError as error:
+        raise InvalidParameter(f"{place}: {path} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise InvalidParameter(
+            f"{place}: expected a certificate (PEM) in {path}, found none"
+        ) from None
+    return found
+
+
+def _token(arguments: argparse.Namespace) -> bytes:
+    if arguments.token is not None:
+        text: str = arguments.token
+    elif str(arguments.token_file) == "-":
+        text = sys.stdin.read(_MAX_TOKEN_CHARACTERS + 2)
+    else:
+        try:
+            text = arguments.token_file.read_text(encoding="utf-8")
+        except OSError as error:
+            raise InvalidParameter(
+                f"--token-file: {arguments.token_file} cannot be read: {error.strerror}"
+            ) from None
+        except UnicodeDecodeError:
+            raise InvalidParameter(
+                f"--token-file: expected a token in {arguments.token_file}, found none"
+            ) from None
+    text = text.strip()
+    if not text.isascii() or not 1 <= len(text) <= _MAX_TOKEN_CHARACTERS:
+        raise InvalidParameter("enrolment token: expected one line of text, found something else")
+    return text.encode("ascii")
+
+
+def _told(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "members": outcome.members,
+        "answered": outcome.answered,
+        "refused": outcome.refusals.total(),
+        "unacknowledged": outcome.unacknowledged,
+        "failed": outcome.failures.total(),
+        "refusals": dict(outcome.refusals),
+    }
+
+
+def _explained(configuration: Configuration, failure: str) -> str:
+    """A failure with what its owner may have set wrong."""
+    place = f"aggregator {configuration.aggregator}"
+    for sign, meaning in _MEANINGS:
+        if sign in failure:
+            return f"{place}: {meaning}: {failure}"
+    return f"{place}: {failure}"
+
+
+_MEANINGS = (
+    ("CERTIFICATE_VERIFY_FAILED", "expected a certificate that the ca signed, found another"),
+    ("WRONG_VERSION_NUMBER", "expected TLS, found plain text"),
+)

@@ -1,0 +1,131 @@
+"""The text of `device.toml` as `init` writes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from askance_client.accounting import format_nats
+from askance_client.addresses import Address
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What is known when the file is written; the rest is for its owner to fill in.
+
+    Budgets are in nano-nats.
+    """
+
+    aggregator: Address | None = None
+    ca: Path | None = None
+    analysts: Sequence[bytes] = ()
+    life: int | None = None
+    day: int | None = None
+    study: int | None = None
+    schema: Path | None = None
+    data: Path | None = None
+    row: int | None = None
+    key: str | None = None
+    by_number: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing that must be there is left to fill in."""
+        needed = (self.aggregator, self.life, self.schema, self.data)
+        return None not in needed and bool(self.analysts) and self.named
+
+    @property
+    def named(self) -> bool:
+        """Whether it is known how people are named."""
+        return self.row is not None or self.key is not None or self.by_number
+
+
+def device_toml(given: Given) -> str:
+    """The commented file; a line that must be filled in says so."""
+    return "\n".join([*_head(given), *_policy(given), *_records(given), *_RUN, ""])
+
+
+_FILL_IN = "FILL IN"
+_RUN = (
+    "",
+    "[run]",
+    "# Reports leave at a multiple of so many milliseconds after their requests came, whatever the",
+    "# record; a record that is not read and evaluated in half of it is answered by the default.",
+    "release_ms = 1000",
+    "# Over how many connections a gateway's people are spread; more where their number needs it.",
+    "connections = 8",
+    "# The longest wait between two tries to reach the aggregator.",
+    "longest_wait_s = 60",
+)
+
+
+def _head(given: Given) -> list[str]:
+    return [
+        "# A device: what it answers, whom, and for how much. Paths are relative to this file.",
+        f"# What must be filled in before it can run says {_FILL_IN}.",
+        "",
+        _line("aggregator", _text(given.aggregator), '"HOST:PORT"'),
+        "# The authority that signed the aggregator's certificate. Without it: plain text, on",
+        "# loopback only, or with plaintext = true.",
+        _optional("ca", _text(given.ca), '"ca.pem"'),
+    ]
+
+
+def _policy(given: Given) -> list[str]:
+    keys = ", ".join(_quoted(key.hex()) for key in given.analysts)
+    return [
+        "",
+        "[policy]",
+        "# The analysts whose studies are answered: public keys of 64 hexadecimal digits each.",
+        _line("analysts", f"[{keys}]" if keys else None, '["PUBLIC KEY"]'),
+        "# The most that all studies together may ever cost, in nats; a text or a whole number.",
+        _line("life_epsilon", _nats(given.life), '"8"'),
+        "# The most that one UTC day, or one study, may cost.",
+        _optional("day_epsilon", _nats(given.day), '"2"'),
+        _optional("study_epsilon", _nats(given.study), '"1"'),
+        "# The fields that may be asked about; without it: all of the schema.",
+        '# fields = ["age"]',
+    ]
+
+
+def _records(given: Given) -> list[str]:
+    return [
+        "",
+        "[records]",
+        "# What a record is, and the file of records: CSV with a header line, or JSON.",
+        _line("schema", _text(given.schema), '"people.toml"'),
+        _line("data", _text(given.data), '"people.csv"'),
+        "# One of three, and never another once the folder is in use: a person who is named in two",
+        "# ways has two budgets. A gateway, for all rows: the column that names people.",
+        _optional("key", _text(given.key), '"id"') if given.named else _line("key", None, '"id"'),
+        "# One person, by the row's number from 0.",
+        _optional("row", None if given.row is None else str(given.row), "0"),
+        "# A gateway whose people are named by the row's number. Risk: if a row is ever inserted,",
+        "# removed or moved, people answer from the budget of others, and are charged twice.",
+        _optional("rows_may_only_be_appended", "true" if given.by_number else None, "true"),
+    ]
+
+
+def _line(name: str, value: str | None, example: str) -> str:
+    if value is None:
+        return f"# {name} = {example}  # {_FILL_IN}"
+    return f"{name} = {value}"
+
+
+def _optional(name: str, value: str | None, example: str) -> str:
+    return f"# {name} = {example}" if value is None else f"{name} = {value}"
+
+
+def _text(value: object | None) -> str | None:
+    return None if value is None else _quoted(str(value))
+
+
+def _nats(nano_nats: int | None) -> str | None:
+    return None if nano_nats is None else _quoted(format_nats(nano_nats))
+
+
+def _quoted(text: str) -> str:
+    # JSON's escapes are TOML's, but for a character that JSON leaves as it is.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,32 @@
+"""The device's core, without I/O: a request comes in, a report or a refusal goes out.
+
+Its rules: believe nobody. The loss is computed from the table that was sent; the study must be
+signed by a key its owner pinned; the policy and the ledger decide whether it may be answered. All
+of that is settled before the record is looked at, so that charges and refusals are functions of the
+history of requests only.
+
+`examination` is a pure function of bytes and is done once for each distinct study and request;
+`policy` is what the device's owner allows; `settling` decides from these and the ledger, and has
+no access to records or coins; `core` evaluates what is to be charged, and commits it. `audit` goes
+over what a ledger's file holds, after the fact.
+"""
+
+from askance_client.device.audit import Audit
+from askance_client.device.core import Device, RecordSource, TooManyRefusals, Turn, Value
+from askance_client.device.examination import ExaminedRequest, ExaminedStudy, Examiner
+from askance_client.device.policy import Policy
+from askance_client.device.settling import MAX_REFUSALS
+
+__all__ = [
+    "MAX_REFUSALS",
+    "Audit",
+    "Device",
+    "ExaminedRequest",
+    "ExaminedStudy",
+    "Examiner",
+    "Policy",
+    "RecordSource",
+    "TooManyRefusals",
+    "Turn",
+    "Value",
+]

@@ -1,0 +1,54 @@
+"""What a device's owner allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from askance_client.errors import InvalidParameter
+from askance_client.ledger import Limits
+from askance_client.messages import Reason, Refusal, StudyTerms
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Whom a device answers, about what, and how much it spends.
+
+    Args:
+      analysts: the Ed25519 public keys (32 bytes each) whose studies are answered.
+      life_nano_nats: the most that all studies together may ever cost.
+      day_nano_nats: the most that one UTC day may cost; None for no limit but the life's.
+      study_nano_nats: the most that one study may cost, whatever it asks for; None likewise.
+      fields: the fields that may be asked about; None for all of the schema.
+    """
+
+    analysts: frozenset[bytes]
+    life_nano_nats: int
+    day_nano_nats: int | None = None
+    study_nano_nats: int | None = None
+    fields: frozenset[str] | None = None
+
+    def __post_init__(self) -> None:
+        for key in self.analysts:
+            if len(key) != 32:
+                raise InvalidParameter(
+                    f"policy: expected analysts' keys of 32 bytes, found {len(key)}"
+                )
+        budgets = (self.life_nano_nats, self.day_nano_nats, self.study_nano_nats)
+        if any(budget is not None and budget < 0 for budget in budgets):
+            raise InvalidParameter("policy: expected budgets of 0 nano-nats or more")
+
+    def limits(self, terms: StudyTerms) -> Limits:
+        """The limits for one study: the owner's and the study's own promise, whichever is less."""
+        life = self.life_nano_nats
+        day = life if self.day_nano_nats is None else self.day_nano_nats
+        study = life if self.study_nano_nats is None else self.study_nano_nats
+        return Limits(study=min(study, terms.budget_nano_nats), day=day, life=life)
+
+    def objection(self, asked: frozenset[str]) -> Refusal | None:
+        """A refusal when a query asks about fields that the owner keeps out of it."""
+        if self.fields is None or asked <= self.fields:
+            return None
+        field = min(asked - self.fields)
+        return Refusal(
+            Reason.FIELD_NOT_ALLOWED, f"expected fields that may be asked, found {field!r}"
+        )

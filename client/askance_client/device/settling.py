@@ -1,0 +1,236 @@
+"""Decisions about requests, made before a record is read: reuse, refuse, or charge and answer.
+
+A decision is a function of the history of requests, the clock and the owner's policy. No function
+here has access to a record or to coins.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+
+from askance_client.codec import encode_report
+from askance_client.device.examination import ExaminedRequest, ExaminedStudy, Examiner
+from askance_client.device.policy import Policy
+from askance_client.ledger import (
+    MAX_ANSWERS,
+    SECONDS_PER_DAY,
+    Ledger,
+    Limits,
+    Overrun,
+    Standing,
+    Totals,
+)
+from askance_client.ledger.contract import overrun
+from askance_client.messages import Reason, Refusal, Report
+
+MAX_REFUSALS = 256  # that leave, per study and hour: four full messages
+_SECONDS_PER_HOUR = 3_600
+_MAX_COUNTED = 256  # studies with a count of their own; requests of others share one
+_CLOCK_SLACK_S = 60  # a clock that is corrected by so little is taken to stand still
+
+_OVERRUNS = {
+    Overrun.STUDY: Reason.OVER_STUDY_BUDGET,
+    Overrun.DAY: Reason.OVER_DAY_BUDGET,
+    Overrun.LIFE: Reason.OVER_LIFE_BUDGET,
+    Overrun.ANSWERS: Reason.OVER_LIFE_BUDGET,
+    Overrun.SPACE: Reason.OVER_LIFE_BUDGET,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """An answer that is to be evaluated, charged and sent.
+
+    Args:
+      at_s: the charge's time, Unix seconds; no earlier than any charge before it.
+    """
+
+    payload: bytes
+    asked: ExaminedRequest
+    study: ExaminedStudy
+    limits: Limits
+    at_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A question that another request of the same message is charged for."""
+
+    question: bytes
+
+
+Settlement = bytes | Due | Repeated | Refusal
+"""A report that needs no evaluation, an answer to be charged, a repetition, or a refusal."""
+
+
+class Settling:
+    """Settle the requests of one message in order, each as if those before it were committed.
+
+    Args:
+      studies: the accepted studies, by digest.
+      full: the digests of those for whose payloads the ledger has no more room.
+      now_s: one reading of the clock for the whole message: the day that is checked is the day that
+        is charged.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        policy: Policy,
+        examiner: Examiner,
+        studies: Mapping[bytes, ExaminedStudy],
+        full: Set[bytes],
+        now_s: int,
+    ) -> None:
+        self._ledger = ledger
+        self._policy = policy
+        self._examiner = examiner
+        self._studies = studies
+        self._full = full
+        self._now_s = now_s
+        self._due = 0  # nano-nats of the message so far; all of one day
+        self._due_by_study: Counter[bytes] = Counter()
+        self._questions: set[bytes] = set()
+
+    def settle(self, payload: bytes, digest: bytes) -> tuple[bytes | None, Settlement]:
+        """Decide on a request.
+
+        Args:
+          digest: the payload's.
+
+        Returns:
+          The digest of its study, None where it names no accepted one; and the decision.
+
+        Raises:
+          StoreError: the ledger cannot be read.
+        """
+        named = self._examiner.named_study(payload, digest)
+        study = None if isinstance(named, Refusal) else self._studies.get(named)
+        if study is None:
+            unknown = Refusal(Reason.UNKNOWN_STUDY, "expected a request of an accepted study")
+            refusal = named if isinstance(named, Refusal) else unknown
+            return None, self._stored_or(digest, refusal)
+        asked = self._examiner.request(payload, digest, study)
+        if isinstance(asked, Refusal):
+            return study.digest, self._stored_or(digest, asked)
+        return study.digest, self._decide(payload, asked, study)
+
+    def _stored_or(self, digest: bytes, refusal: Refusal) -> Settlement:
+        """The report of a request that was answered before, whatever is to be said of it now."""
+        stored = self._ledger.stored(digest)
+        return refusal if stored is None else stored
+
+    def _decide(self, payload: bytes, asked: ExaminedRequest, study: ExaminedStudy) -> Settlement:
+        day = self._now_s // SECONDS_PER_DAY
+        standing = self._ledger.standing(asked.digest, asked.question, study.digest, day)
+        if standing.report is not None:
+            return standing.report
+        at_s = self._time(standing.totals.last_s)
+        objection = self._policy.objection(asked.request.query.fields_used)
+        objection = objection or _untimely(study, at_s, self._now_s, standing.totals.last_s)
+        if objection is not None:
+            return objection
+        if standing.frozen is not None:
+            return reused(asked.digest, standing.frozen)
+        if asked.question in self._questions:
+            return Repeated(asked.question)
+        limits = self._policy.limits(study.terms)
+        past = self._past(standing, study, asked.nano_nats, limits)
+        if past is not None:
+            return over(past, asked.nano_nats, limits)
+        self._due += asked.nano_nats
+        self._due_by_study[study.digest] += asked.nano_nats
+        self._questions.add(asked.question)
+        return Due(payload, asked, study, limits, at_s)
+
+    def _time(self, last_s: int) -> int:
+        """The time of a charge: a clock that went back a little, within a day, stands still."""
+        back = 0 < last_s - self._now_s <= _CLOCK_SLACK_S
+        same_day = last_s // SECONDS_PER_DAY == self._now_s // SECONDS_PER_DAY
+        return last_s if back and same_day else self._now_s
+
+    def _past(
+        self, standing: Standing, study: ExaminedStudy, nano_nats: int, limits: Limits
+    ) -> Overrun | None:
+        """The limit that a charge would pass, those of the message before it included."""
+        if standing.answers + len(self._questions) >= MAX_ANSWERS:
+            return Overrun.ANSWERS
+        if study.digest in self._full:
+            return Overrun.SPACE
+        totals = standing.totals
+        so_far = Totals(
+            study=totals.study + self._due_by_study[study.digest],
+            day=totals.day + self._due,
+            life=totals.life + self._due,
+            last_s=totals.last_s,
+        )
+        return overrun(so_far, nano_nats, limits)
+
+
+class RefusalCounts:
+    """Refusals of the present hour, counted per study in memory.
+
+    Past `MAX_REFUSALS` no report leaves for a request that would be refused, until the hour is
+    over; requests that are answered are not affected, and neither are other studies.
+    """
+
+    __slots__ = ("_counts", "_hour")
+
+    def __init__(self) -> None:
+        self._counts: Counter[bytes | None] = Counter()
+        self._hour = 0
+
+    def admit(self, study: bytes | None, now_s: int) -> bool:
+        """Count one more refusal, and return whether it may leave.
+
+        Args:
+          study: the digest of the accepted study that was named; None: of no such study.
+        """
+        hour = now_s // _SECONDS_PER_HOUR
+        if hour != self._hour:
+            self._counts.clear()
+            self._hour = hour
+        if study not in self._counts and len(self._counts) > _MAX_COUNTED:
+            study = None
+        self._counts[study] += 1
+        return self._counts[study] <= MAX_REFUSALS
+
+
+def reused(digest: bytes, symbol: bytes) -> bytes:
+    """The report of a frozen answer: the same bytes at every retry, without a charge or a row."""
+    return encode_report(Report(digest, symbol, 0, 0))
+
+
+def refused(digest: bytes, refusal: Refusal) -> bytes:
+    """The report of a refusal: its reason, and no sum that was spent."""
+    return encode_report(Report(digest, refusal, 0, 0))
+
+
+def over(past: Overrun, nano_nats: int, limits: Limits) -> Refusal:
+    """The refusal of a charge that would pass a limit."""
+    if past is Overrun.ANSWERS:
+        return Refusal(_OVERRUNS[past], f"expected at most {MAX_ANSWERS} answers in all")
+    if past is Overrun.SPACE:
+        return Refusal(_OVERRUNS[past], "expected requests that the ledger has room for")
+    allowed = {Overrun.STUDY: limits.study, Overrun.DAY: limits.day, Overrun.LIFE: limits.life}
+    return Refusal(
+        _OVERRUNS[past],
+        f"expected at most {allowed[past]} nano-nats per {past.value} in all,"
+        f" got a request for {nano_nats} more",
+    )
+
+
+def _untimely(study: ExaminedStudy, at_s: int, now_s: int, last_s: int) -> Refusal | None:
+    """A refusal when the clock cannot be right, or the study has expired."""
+    if at_s < last_s:
+        # A clock set back would revive expired studies: wait until it passes the last charge.
+        return Refusal(
+            Reason.CLOCK_MOVED_BACK,
+            f"clock: expected {last_s} s since 1970 or later, the time of the last charge,"
+            f" got {now_s} s",
+        )
+    if at_s >= study.terms.expires_unix_s:
+        return Refusal(Reason.EXPIRED, "expected a study that has not expired")
+    return None

@@ -1,0 +1,91 @@
+"""A ledger that lasts as long as its process: for simulated devices, never for a person's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from askance_client.ledger.contract import (
+    MAX_ANSWERS,
+    Charge,
+    Compose,
+    Entry,
+    Limits,
+    Overrun,
+    Standing,
+    Totals,
+    check_charge,
+    overrun,
+)
+
+
+class MemoryLedger:
+    """The ledger's contract on dictionaries (see `Ledger`); one thread at a time.
+
+    Payloads and studies are not kept.
+    """
+
+    __slots__ = ("_days", "_entries", "_frozen", "_last_s", "_life", "_reports", "_studies")
+
+    def __init__(self) -> None:
+        self._reports: dict[bytes, bytes] = {}
+        self._frozen: dict[bytes, bytes] = {}
+        self._entries: list[Entry] = []
+        self._studies: dict[bytes, int] = {}
+        self._days: dict[int, int] = {}
+        self._life = 0
+        self._last_s = 0
+
+    @property
+    def sequence(self) -> int:
+        return len(self._entries)
+
+    def stored(self, request_digest: bytes) -> bytes | None:
+        return self._reports.get(request_digest)
+
+    def totals(self, study_digest: bytes, day: int) -> Totals:
+        study = self._studies.get(study_digest, 0)
+        return Totals(study, self._days.get(day, 0), self._life, self._last_s)
+
+    def standing(
+        self, request_digest: bytes, question: bytes, study_digest: bytes, day: int
+    ) -> Standing:
+        return Standing(
+            self._reports.get(request_digest),
+            self._frozen.get(question),
+            self.totals(study_digest, day),
+            len(self._entries),
+        )
+
+    def commit(self, charge: Charge, limits: Limits, compose: Compose) -> bytes | Overrun:
+        check_charge(charge)
+        stored = self._reports.get(charge.request_digest)
+        if stored is not None:
+            return stored
+        frozen = self._frozen.get(charge.question)
+        if frozen is not None:
+            return compose(frozen, 0, 0, 0)
+        if len(self._entries) >= MAX_ANSWERS:
+            return Overrun.ANSWERS
+        cost = charge.nano_nats
+        totals = self.totals(charge.study_digest, charge.day)
+        past = overrun(totals, cost, limits)
+        if past is not None:
+            return past
+        sequence = len(self._entries) + 1
+        report = compose(charge.symbol, cost, totals.study + cost, sequence)
+        self._reports[charge.request_digest] = report
+        self._frozen[charge.question] = charge.symbol
+        self._entries.append(
+            Entry(charge.request_digest, charge.study_digest, charge.at_s, cost, sequence)
+        )
+        self._studies[charge.study_digest] = totals.study + cost
+        self._days[charge.day] = totals.day + cost
+        self._life += cost
+        self._last_s = max(self._last_s, charge.at_s)
+        return report
+
+    def history(self) -> Iterator[Entry]:
+        return iter(tuple(self._entries))
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to release."""

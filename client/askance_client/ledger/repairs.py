@@ -1,0 +1,164 @@
+"""Repairs that only an owner may decide: a loss is accepted, a clock is set right.
+
+Both are rows in the hash chain of each member that they concern.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+
+from askance_client.errors import StoreError
+from askance_client.ledger.contract import Charge
+from askance_client.ledger.mark import High, Mark, mark_path
+from askance_client.ledger.marked import (
+    ACCEPTED,
+    GAPS,
+    ID,
+    LedgerBehind,
+    MarkedFile,
+    fresh_id,
+    read_fact,
+    read_tip,
+    write_fact,
+)
+from askance_client.ledger.postings import KIND, LOSS_STEP, Kind, append, fill_hashes, last_of_chain
+from askance_client.sqlite_file import SqliteFile
+
+Member = tuple[str, bytes]
+"""A member's name and enrolment."""
+
+
+def accept_loss(
+    path: Path, members: Iterable[Member], life_nano_nats: int, now_s: int, *, everyone: bool
+) -> int:
+    """Charge what is left of the life budget, since rows of the ledger may be lost.
+
+    Sequence numbers skip `LOSS_STEP`, so that no honest aggregator has acknowledged a higher one. A
+    mark that was missing, or ahead of the file, is made anew.
+
+    Args:
+        path: the ledger file.
+        members: the members that are concerned.
+        life_nano_nats: the life budget of each.
+        now_s: the time, in Unix seconds.
+        everyone: whether the members that the file knows are concerned as well; they are whenever
+            the file is older than its mark.
+
+    Returns:
+        The number of members charged.
+
+    Raises:
+        StoreError: no file, damaged, in use, or the disk refuses; or the file is older than its
+            mark and not everyone is to be charged. Nothing was charged then.
+    """
+    if everyone and mark_path(path).exists() and not path.exists():
+        SqliteFile.create(path, KIND).close()  # all of it was lost, and only the mark is left
+    try:
+        marked = MarkedFile.open(path)
+    except LedgerBehind:
+        if not everyone:
+            raise StoreError(
+                f"ledger {path}: expected all members to be charged, since the file is older than"
+                " its mark, got one member"
+            ) from None
+        return _accept_behind(path, members, life_nano_nats, now_s)
+    try:
+        with marked.transaction() as connection:
+            return _charge_whole(connection, members, life_nano_nats, now_s, everyone=everyone)
+    finally:
+        marked.close()
+
+
+def repair_clock(path: Path, now_s: int) -> int:
+    """Believe the clock again, for all members whose last charge is later than now.
+
+    Args:
+        path: the ledger file.
+        now_s: the time, in Unix seconds.
+
+    Returns:
+        The number of members concerned.
+
+    Raises:
+        StoreError: the file cannot be used; nothing was changed.
+    """
+    marked = MarkedFile.open(path)
+    try:
+        with marked.transaction() as connection:
+            late = connection.execute(
+                "SELECT member FROM postings AS charged WHERE at_s > ? AND place >= coalesce("
+                " (SELECT max(place) FROM postings WHERE member = charged.member"
+                "  AND kind = 'clock'), 0) GROUP BY member ORDER BY member",
+                (now_s,),
+            ).fetchall()
+            for (name,) in late:
+                member = (name, _enrolment(connection, name))
+                _append(connection, member, Kind.CLOCK, now_s, 0)
+            return len(late)
+    finally:
+        marked.close()
+
+
+def _accept_behind(path: Path, members: Iterable[Member], life_nano_nats: int, now_s: int) -> int:
+    """Accept the loss of a file that its mark does not fit, and make the mark anew.
+
+    A crash between the two leaves a file with a new id beside the old mark, which is refused as
+    before: accepting the loss once more charges nothing more.
+    """
+    file = SqliteFile.open(path, KIND)
+    try:
+        fresh = fresh_id()
+        with file.transaction() as connection:
+            if read_fact(connection, ID) is None:  # a copy from before the marks
+                fill_hashes(connection)
+            charged = _charge_whole(connection, members, life_nano_nats, now_s, everyone=True)
+            place, chained = read_tip(connection)
+            (count,) = connection.execute("SELECT count(*) FROM postings").fetchone()
+            write_fact(connection, ID, fresh)
+            write_fact(connection, GAPS, (place - count).to_bytes(8, "big"))
+            write_fact(connection, ACCEPTED, place.to_bytes(8, "big"))
+        Mark.replace(mark_path(path), High(fresh, place, chained))
+    finally:
+        file.close()
+    return charged
+
+
+def _charge_whole(
+    connection: sqlite3.Connection,
+    members: Iterable[Member],
+    life_nano_nats: int,
+    now_s: int,
+    *,
+    everyone: bool,
+) -> int:
+    concerned = dict(members)
+    if everyone:
+        for (name,) in connection.execute("SELECT DISTINCT member FROM postings").fetchall():
+            concerned.setdefault(name, _enrolment(connection, name))
+    for name, enrolment in sorted(concerned.items()):
+        (spent,) = connection.execute(
+            "SELECT coalesce(sum(nano_nats), 0) FROM postings WHERE member = ?", (name,)
+        ).fetchone()
+        left = max(0, life_nano_nats - spent)
+        _append(connection, (name, enrolment), Kind.LOSS, now_s, left)
+    return len(concerned)
+
+
+def _append(
+    connection: sqlite3.Connection, member: Member, kind: Kind, now_s: int, nano_nats: int
+) -> None:
+    name, enrolment = member
+    last, before = last_of_chain(connection, name, enrolment)
+    step = LOSS_STEP if kind is Kind.LOSS else 1
+    event = Charge(b"", b"", b"", now_s, nano_nats, b"")
+    append(connection, name, enrolment, last + step, before, kind, event, b"")
+
+
+def _enrolment(connection: sqlite3.Connection, member: str) -> bytes:
+    """Return the enrolment of a member's last row."""
+    (enrolment,) = connection.execute(
+        "SELECT enrolment FROM postings WHERE member = ? ORDER BY place DESC LIMIT 1", (member,)
+    ).fetchone()
+    return bytes(enrolment)

@@ -1,0 +1,331 @@
+"""The ledgers of real devices: one SQLite file, every commit synced to the disk."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from askance_client.errors import InvalidParameter
+from askance_client.ledger.binding import read_binding, write_binding
+from askance_client.ledger.contract import (
+    MAX_ANSWERS,
+    SECONDS_PER_DAY,
+    Charge,
+    Compose,
+    Entry,
+    Limits,
+    Overrun,
+    Standing,
+    Totals,
+    check_charge,
+    overrun,
+)
+from askance_client.ledger.group_commit import GroupCommit
+from askance_client.ledger.marked import ACCEPTED, MarkedFile, read_number
+from askance_client.ledger.postings import (
+    PAGE,
+    Kind,
+    Posting,
+    append,
+    last_of_chain,
+    read_page,
+)
+
+MAX_MEMBER_BYTES = 256
+MAX_ENROLMENT_BYTES = 64
+
+# Bytes of payloads that a file keeps. An honest study asks a device, or all of a gateway's members
+# together, some thousands of distinct requests of a few hundred bytes; 65,536 of the longest ones
+# (256 KiB) would be 16 GiB.
+MAX_STUDY_PAYLOADS = 64 << 20
+MAX_PAYLOADS = 1 << 30
+
+
+class LedgerFile:
+    """The ledgers of one or many members in one file; safe to share between threads.
+
+    The file is held exclusively while it is open: a second process that would spend the same
+    budgets is refused. Members' commits that come together wait for the disk together.
+    """
+
+    def __init__(self, file: MarkedFile) -> None:
+        """Use `create` or `open`."""
+        self._file = file
+        self._commits = GroupCommit(file)
+
+    @classmethod
+    def create(cls, path: Path) -> LedgerFile:
+        """Make a new file without any charge at `path`.
+
+        Raises:
+            StoreError: a ledger or its mark is there already (none is ever overwritten), or the
+                disk refuses.
+        """
+        return cls(MarkedFile.create(path))
+
+    @classmethod
+    def open(cls, path: Path) -> LedgerFile:
+        """Open the ledgers at `path`, or refuse.
+
+        Raises:
+            LedgerBehind: the file is older than its mark, or the mark is missing.
+            StoreError: no file, no ledger, damaged, or in use by another process.
+            UnsupportedStore: written by a newer version.
+        """
+        return cls(MarkedFile.open(path))
+
+    def ledger(self, member: str = "", enrolment: bytes = b"") -> SqliteLedger:
+        """Return a member's ledger, empty if the file has no charge of theirs.
+
+        Args:
+            member: the member's name; '' for a single device.
+            enrolment: the device id under which the member answers; budgets are the member's
+                whatever it is, the sequence numbers are the enrolment's.
+
+        Raises:
+            InvalidParameter: a name or an enrolment that cannot be kept.
+        """
+        try:
+            size = len(member.encode("utf-8"))
+        except UnicodeEncodeError:
+            raise InvalidParameter("ledger: expected a member's name in valid Unicode") from None
+        if size > MAX_MEMBER_BYTES or "\0" in member:
+            raise InvalidParameter(
+                f"ledger: expected a member's name of at most {MAX_MEMBER_BYTES} bytes and no zero"
+                f" byte, got {size} bytes"
+            )
+        if len(enrolment) > MAX_ENROLMENT_BYTES:
+            raise InvalidParameter(
+                f"ledger: expected an enrolment of at most {MAX_ENROLMENT_BYTES} bytes,"
+                f" got {len(enrolment)}"
+            )
+        return SqliteLedger(self._file, self._commits, member, enrolment)
+
+    def binding(self) -> Mapping[str, str]:
+        """Return the texts that the file is bound to, by name; empty if it is not bound."""
+        with self._file.reading() as connection:
+            return read_binding(connection)
+
+    def bind(self, texts: Mapping[str, str]) -> Mapping[str, str]:
+        """Bind the file to texts, durably, unless it is bound already.
+
+        Args:
+          texts: one or more, by name.
+
+        Returns:
+          The texts that the file is bound to now, which may be others.
+
+        Raises:
+          StoreError: the file has charges and no binding; nothing was changed.
+        """
+        with self._file.transaction() as connection:
+            charged = connection.execute("SELECT 1 FROM postings LIMIT 1").fetchone() is not None
+            return write_binding(connection, texts, charged=charged)
+
+    def members(self) -> tuple[str, ...]:
+        """Return the names of all members that have a row, in order."""
+        with self._file.reading() as connection:
+            rows = connection.execute("SELECT DISTINCT member FROM postings ORDER BY member")
+            return tuple(str(row[0]) for row in rows)
+
+    @property
+    def accepted(self) -> int:
+        """The place of the last row of the latest loss that the owner accepted; 0 for none."""
+        with self._file.reading() as connection:
+            return read_number(connection, ACCEPTED)
+
+    def postings(self) -> Iterator[Posting]:
+        """Iterate over all rows, oldest first."""
+        last = 0
+        while True:
+            with self._file.reading() as connection:
+                page = read_page(connection, last, PAGE)
+            if not page:
+                return
+            yield from page
+            last = page[-1].place
+
+    def answers(self) -> Iterator[Posting]:
+        """Iterate over the charged answers of all members, oldest first."""
+        return (posting for posting in self.postings() if posting.kind is Kind.ANSWER)
+
+    def close(self) -> None:
+        """Let the file go; every member's ledger is closed with it."""
+        self._file.close()
+
+
+class SqliteLedger:
+    """The ledger's contract for one member of a file (see `Ledger`), shareable between threads.
+
+    `create` and `open` are for a file with one device's ledger and no other's.
+    """
+
+    __slots__ = ("_commits", "_enrolment", "_file", "_member")
+
+    def __init__(
+        self, file: MarkedFile, commits: GroupCommit, member: str, enrolment: bytes
+    ) -> None:
+        """Use `create`, `open` or `LedgerFile.ledger`."""
+        self._file = file
+        self._commits = commits
+        self._member = member
+        self._enrolment = enrolment
+
+    @classmethod
+    def create(cls, path: Path) -> SqliteLedger:
+        """Make a new, empty ledger at `path` (see `LedgerFile.create`)."""
+        return LedgerFile.create(path).ledger()
+
+    @classmethod
+    def open(cls, path: Path) -> SqliteLedger:
+        """Open the ledger at `path`, or refuse (see `LedgerFile.open`)."""
+        return LedgerFile.open(path).ledger()
+
+    @property
+    def sequence(self) -> int:
+        with self._file.reading() as connection:
+            return last_of_chain(connection, self._member, self._enrolment)[0]
+
+    def stored(self, request_digest: bytes) -> bytes | None:
+        with self._file.reading() as connection:
+            return self._stored(connection, request_digest)
+
+    def totals(self, study_digest: bytes, day: int) -> Totals:
+        with self._file.reading() as connection:
+            return self._totals(connection, study_digest, day)
+
+    def standing(
+        self, request_digest: bytes, question: bytes, study_digest: bytes, day: int
+    ) -> Standing:
+        with self._file.reading() as connection:
+            return Standing(
+                self._stored(connection, request_digest),
+                self._frozen(connection, question),
+                self._totals(connection, study_digest, day),
+                self._answers(connection),
+            )
+
+    def commit(self, charge: Charge, limits: Limits, compose: Compose) -> bytes | Overrun:
+        check_charge(charge)
+        # The caller may send what comes back: it has been committed.
+        return self._commits.run(
+            lambda connection: self._charge(connection, charge, limits, compose)
+        )
+
+    def history(self) -> Iterator[Entry]:
+        with self._file.reading() as connection:
+            rows = connection.execute(
+                "SELECT request_digest, study_digest, at_s, nano_nats, sequence FROM postings"
+                " WHERE member = ? AND kind = 'answer' ORDER BY place",
+                (self._member,),
+            ).fetchall()
+        return (Entry(*row) for row in rows)
+
+    def close(self) -> None:
+        """Let the file go, for all its members."""
+        self._file.close()
+
+    def _charge(
+        self, connection: sqlite3.Connection, charge: Charge, limits: Limits, compose: Compose
+    ) -> bytes | Overrun:
+        stored = self._stored(connection, charge.request_digest)
+        if stored is not None:
+            return stored
+        frozen = self._frozen(connection, charge.question)
+        if frozen is not None:
+            return compose(frozen, 0, 0, 0)
+        if self._answers(connection) >= MAX_ANSWERS:
+            return Overrun.ANSWERS
+        totals = self._totals(connection, charge.study_digest, charge.day)
+        past = overrun(totals, charge.nano_nats, limits)
+        if past is not None:
+            return past
+        if not _has_room(connection, charge):
+            return Overrun.SPACE
+        last, before = last_of_chain(connection, self._member, self._enrolment)
+        spent = totals.study + charge.nano_nats
+        report = compose(charge.symbol, charge.nano_nats, spent, last + 1)
+        _keep(connection, charge)
+        append(
+            connection,
+            self._member,
+            self._enrolment,
+            last + 1,
+            before,
+            Kind.ANSWER,
+            charge,
+            report,
+        )
+        return report
+
+    def _stored(self, connection: sqlite3.Connection, request_digest: bytes) -> bytes | None:
+        row = connection.execute(
+            "SELECT report FROM postings WHERE member = ? AND request_digest = ?",
+            (self._member, request_digest),
+        ).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def _frozen(self, connection: sqlite3.Connection, question: bytes) -> bytes | None:
+        row = connection.execute(
+            "SELECT symbol FROM postings WHERE member = ? AND question = ? LIMIT 1",
+            (self._member, question),
+        ).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def _answers(self, connection: sqlite3.Connection) -> int:
+        row = connection.execute(
+            "SELECT count(request_digest) FROM postings WHERE member = ?", (self._member,)
+        ).fetchone()
+        return int(row[0])
+
+    def _totals(self, connection: sqlite3.Connection, study_digest: bytes, day: int) -> Totals:
+        row = connection.execute(
+            "SELECT coalesce((SELECT sum(nano_nats) FROM postings"
+            "   WHERE member = :member AND study_digest = :study), 0),"
+            " coalesce((SELECT sum(nano_nats) FROM postings"
+            "   WHERE member = :member AND at_s >= :start AND at_s < :end), 0),"
+            " coalesce((SELECT sum(nano_nats) FROM postings WHERE member = :member), 0),"
+            " coalesce((SELECT max(at_s) FROM postings WHERE member = :member AND place >="
+            "   coalesce((SELECT max(place) FROM postings"
+            "     WHERE member = :member AND kind = 'clock'), 0)), 0)",
+            {
+                "member": self._member,
+                "study": study_digest,
+                "start": day * SECONDS_PER_DAY,
+                "end": (day + 1) * SECONDS_PER_DAY,
+            },
+        ).fetchone()
+        return Totals(*row)
+
+
+def _has_room(connection: sqlite3.Connection, charge: Charge) -> bool:
+    """Whether the charge's payload is kept already or is within the bounds."""
+    if not charge.payload or _is_kept(connection, charge):
+        return True
+    (study, total) = connection.execute(
+        "SELECT coalesce((SELECT sum(size) FROM payloads WHERE study_digest = ?), 0),"
+        " coalesce((SELECT sum(size) FROM payloads), 0)",
+        (charge.study_digest,),
+    ).fetchone()
+    size = len(charge.payload)
+    return bool(study + size <= MAX_STUDY_PAYLOADS and total + size <= MAX_PAYLOADS)
+
+
+def _is_kept(connection: sqlite3.Connection, charge: Charge) -> bool:
+    found = connection.execute("SELECT 1 FROM payloads WHERE digest = ?", (charge.request_digest,))
+    return found.fetchone() is not None
+
+
+def _keep(connection: sqlite3.Connection, charge: Charge) -> None:
+    """Keep the charge's payload and study, each once."""
+    if charge.payload:
+        connection.execute(
+            "INSERT INTO payloads VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            (charge.request_digest, charge.study_digest, len(charge.payload), charge.payload),
+        )
+    if charge.study:
+        connection.execute(
+            "INSERT INTO studies VALUES (?, ?) ON CONFLICT DO NOTHING",
+            (charge.study_digest, charge.study),
+        )

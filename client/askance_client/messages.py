@@ -1,0 +1,163 @@
+"""What passes between an aggregator and a device, as values (no protobuf, no gRPC).
+
+`codec` turns these into bytes and back. Digests are SHA-256 of the bytes that travelled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from fractions import Fraction
+
+from askance_client.errors import InvalidParameter
+from askance_client.queries import Query, QueryKind, Schema
+from askance_client.randomizers import Randomizer
+
+MAX_WAVES = 16
+
+
+class Reason(IntEnum):
+    """Why a device refused. The numbers are the wire's."""
+
+    MALFORMED = 1
+    UNKNOWN_STUDY = 2
+    UNTRUSTED_KEY = 3
+    BAD_SIGNATURE = 4
+    EXPIRED = 5
+    SCHEMA_MISMATCH = 6
+    FIELD_NOT_ALLOWED = 7
+    INVALID_QUERY = 8
+    INVALID_RANDOMIZER = 9
+    LEVELS_MISMATCH = 10
+    OVER_STUDY_BUDGET = 11
+    OVER_DAY_BUDGET = 12
+    OVER_LIFE_BUDGET = 13
+    CLOCK_MOVED_BACK = 14
+
+
+class AckStatus(IntEnum):
+    """What became of a delivered report. The numbers are the wire's."""
+
+    ACCEPTED = 1
+    DUPLICATE = 2
+    CONFLICT = 3
+    LATE = 4
+    UNKNOWN = 5
+    MALFORMED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A device's ordinary 'no': a function of the history of requests, never of the record.
+
+    Args:
+      reason: all that leaves the device.
+      message: one line for the owner's log, with limits, days and names; '' in a refusal that came
+        over the wire.
+    """
+
+    reason: Reason
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SignedStudy:
+    """A study's bytes and the analyst's Ed25519 signature over them."""
+
+    study: bytes
+    public_key: bytes
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """How the aggregator is to run a study; a device passes it on unread, as signed.
+
+    Args:
+      beta: the chance, over all answers, that one is off by its tolerance or more.
+      confidence: of intervals, jointly over a round.
+      round_deadline_s: a round closes so long after it opened; 0: when all have answered.
+      least_answers: in every group of a round; fewer end the study.
+      waves: in how many parts, fixed in advance, a round's users are asked; it ends when a part is
+        enough. 1: all at once.
+    """
+
+    beta: Fraction = Fraction(1, 100)
+    confidence: Fraction = Fraction(95, 100)
+    round_deadline_s: int = 0
+    least_answers: int = 0
+    waves: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("beta", "confidence"):
+            if not 0 < getattr(self, name) < 1:
+                raise InvalidParameter(f"{name}: expected a number between 0 and 1, found another")
+        if not 0 <= self.round_deadline_s < 1 << 32:
+            raise InvalidParameter(
+                f"round deadline: expected 0 or more seconds, found {self.round_deadline_s}"
+            )
+        if not 0 <= self.least_answers < 1 << 63:
+            raise InvalidParameter(f"least answers: expected 0 or more, found {self.least_answers}")
+        if not 1 <= self.waves <= MAX_WAVES:
+            raise InvalidParameter(f"waves: expected 1 to {MAX_WAVES}, found {self.waves}")
+
+
+@dataclass(frozen=True, slots=True)
+class StudyTerms:
+    """The terms that an analyst signs and a device holds the aggregator to.
+
+    Args:
+      fields: names of the schema's fields that the study's queries may use; sorted, none twice.
+        A request that uses any other field is refused.
+    """
+
+    nonce: bytes
+    learner: str
+    learner_version: int
+    parameters: tuple[tuple[str, str], ...]
+    schema: Schema
+    budget_nano_nats: int
+    expires_unix_s: int
+    purpose: str
+    conduct: Conduct = field(default_factory=Conduct)
+    fields: tuple[str, ...] = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question to one device: what to evaluate and how to randomize the answer."""
+
+    study_digest: bytes
+    round: int
+    group: int
+    query: Query
+    randomizer: Randomizer
+
+    @property
+    def coins(self) -> int:
+        """How many 64-bit coins an answer takes, whatever the record."""
+        return self.randomizer.coins + rounding_coins(self.query)
+
+
+def rounding_coins(query: Query) -> int:
+    """How many of an answer's coins, the last ones, round: a real value is rounded at random onto
+    the randomizer's levels by a coin of its own, and so is every component of a vector."""
+    if query.kind is QueryKind.VECTOR:
+        return query.components
+    return 1 if query.kind is QueryKind.REAL else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A device's answer to one request.
+
+    `outcome` is the randomized symbol's bytes or a refusal; `charged_nano_nats` what this answer
+    cost and `spent_nano_nats` what the study has cost the device so far. `sequence` is the number
+    of this charged answer in the device's ledger, from 1; 0 for a refusal or a reused answer.
+    """
+
+    request_digest: bytes
+    outcome: bytes | Refusal
+    charged_nano_nats: int
+    spent_nano_nats: int
+    sequence: int = 0

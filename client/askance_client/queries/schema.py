@@ -1,0 +1,262 @@
+"""Schemas: the names and types of a record's fields, and records encoded onto their grids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance_client.errors import InvalidParameter, InvalidQuery, InvalidRecord
+from askance_client.queries.canonical import i64, text, u32
+from askance_client.queries.columns import ColumnValue, absent_column, encode_column, filler
+from askance_client.queries.expressions import Expression, field_expression
+from askance_client.queries.fields import FIELD_NAME, Bit, Bits, Category, Field, Integer, Real
+from askance_client.queries.limits import MAX_FIELDS
+
+_FORMAT = b"askance/schema/1"
+_MAX_VERSION = (1 << 32) - 1
+_MAX_NAME = 128
+_NAMES_SHOWN = 20
+
+
+class UnknownField(InvalidQuery, AttributeError):
+    """A field was asked for that the schema does not have."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedRecord:
+    """One record on the grid.
+
+    Args:
+        values: field name -> integer (Bits: a tuple of words).
+        present: field name -> whether the record has a valid value there.
+    """
+
+    values: Mapping[str, int | tuple[int, ...]]
+    present: Mapping[str, bool]
+
+    def load(self) -> EncodedRecord:
+        """Return the record itself: a record in memory is its own source."""
+        return self
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedColumns:
+    """Many records on the grid, column by column; the arrays are read-only.
+
+    Args:
+        values: field name -> int64 array, shape (rows,) (Bits: a tuple of such arrays); a narrower
+            one will do that holds all between the field's bounds.
+        present: field name -> bool array, shape (rows,).
+        rows: the number of records.
+    """
+
+    values: Mapping[str, ColumnValue]
+    present: Mapping[str, NDArray[np.bool_]]
+    rows: int
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def take(self, rows: slice | NDArray[Any]) -> EncodedColumns:
+        """The records at a slice (without copying) or at an array of positions."""
+        values: dict[str, ColumnValue] = {
+            name: tuple(word[rows] for word in column)
+            if isinstance(column, tuple)
+            else column[rows]
+            for name, column in self.values.items()
+        }
+        present = {name: column[rows] for name, column in self.present.items()}
+        count = (
+            len(range(*rows.indices(self.rows)))
+            if isinstance(rows, slice)
+            else len(np.empty(self.rows, dtype=np.bool_)[rows])
+        )
+        return EncodedColumns(values, present, count)
+
+    def record(self, row: int) -> EncodedRecord:
+        """One record, as its own device would have encoded it."""
+        values = {
+            name: tuple(int(word[row]) for word in column)
+            if isinstance(column, tuple)
+            else int(column[row])
+            for name, column in self.values.items()
+        }
+        present = {name: bool(column[row]) for name, column in self.present.items()}
+        return EncodedRecord(values, present)
+
+
+Encoded = EncodedRecord | EncodedColumns
+
+
+class Schema:
+    """The fields of a record, in order; immutable, and equal when the canonical bytes are.
+
+    `schema.age` and `schema["age"]` are the field's expression. A field whose name is also an
+    attribute of Schema itself ("name", "fields", ...) is reached by `schema["name"]` only.
+
+    Args:
+        name: what the schema is called.
+        version: 0..2^32-1; a schema that changed is another version.
+        fields: the types by field name, 1..4096 of them.
+
+    Raises:
+        InvalidParameter: a name, version or field is not what is documented.
+    """
+
+    __slots__ = ("__weakref__", "_expressions", "canonical", "digest", "fields", "name", "version")
+
+    name: str
+    version: int
+    fields: Mapping[str, Field]
+    canonical: bytes
+    digest: bytes
+    _expressions: Mapping[str, Expression]
+
+    def __init__(self, name: str = "schema", version: int = 1, /, **fields: Field) -> None:
+        _check_schema(name, version, fields)
+        kept = dict(fields)
+        canonical = _FORMAT + text(name) + i64(version) + u32(len(kept))
+        canonical += b"".join(text(key) + kind.canonical for key, kind in kept.items())
+        expressions = {key: field_expression(key, kind) for key, kind in kept.items()}
+        for attribute, value in (
+            ("name", name),
+            ("version", version),
+            ("fields", MappingProxyType(kept)),
+            ("canonical", canonical),
+            ("digest", sha256(canonical).digest()),
+            ("_expressions", expressions),
+        ):
+            object.__setattr__(self, attribute, value)
+
+    @classmethod
+    def of(cls, name: str, version: int, fields: Mapping[str, Field]) -> Schema:
+        """The same from a mapping, for names that are not known when the program is written."""
+        for key in fields:
+            if not isinstance(key, str):
+                found = type(key).__name__
+                raise InvalidParameter(f"schema: expected field names as text, found {found}")
+        return cls(name, version, **fields)
+
+    def __getitem__(self, name: str) -> Expression:
+        expression = self._expressions.get(name)
+        if expression is None:
+            known = ", ".join(list(self.fields)[:_NAMES_SHOWN])
+            more = ", ..." if len(self.fields) > _NAMES_SHOWN else ""
+            raise UnknownField(
+                f"schema {self.name!r} version {self.version} has no field {name!r}; "
+                f"it has {known}{more}"
+            )
+        return expression
+
+    def __getattr__(self, name: str) -> Expression:
+        if name.startswith("__") or name == "_expressions":  # Python's own look-ups, and half-made
+            raise AttributeError(name)
+        return self[name]
+
+    def __dir__(self) -> list[str]:
+        return [*object.__dir__(self), *self.fields]
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Schema is immutable: {name} cannot be set")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a Schema is immutable: {name} cannot be deleted")
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.fields
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schema) and self.canonical == other.canonical
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Schema.of, (self.name, self.version, dict(self.fields))
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{key}={type(kind).__name__}" for key, kind in self.fields.items())
+        return f"Schema({self.name!r}, {self.version}, {fields})"
+
+    def encode(self, record: Mapping[str, object]) -> EncodedRecord:
+        """One record on the grid; what is missing or unreadable is not present.
+
+        Raises:
+            InvalidRecord: the record has a field that the schema does not have.
+        """
+        self._refuse_unknown(record)
+        values: dict[str, int | tuple[int, ...]] = {}
+        present: dict[str, bool] = {}
+        for name, field in self.fields.items():
+            value = field.encode(record.get(name))
+            present[name] = value is not None
+            if value is None:
+                value = (0,) * field.words if isinstance(field, Bits) else filler(field)
+            values[name] = value
+        return EncodedRecord(values, present)
+
+    def encode_columns(self, columns: Mapping[str, Any]) -> EncodedColumns:
+        """Columns on the grid, integer for integer what `encode` gives record by record.
+
+        Args:
+            columns: field name -> array, Series or list of shape (n,); (n, width) for Bits.
+                A column that is left out is present nowhere.
+
+        Raises:
+            InvalidRecord: an unknown field, no column at all, or columns of unequal length.
+        """
+        self._refuse_unknown(columns)
+        encoded = {
+            name: encode_column(name, field, columns[name])
+            for name, field in self.fields.items()
+            if name in columns
+        }
+        lengths = {name: len(present) for name, (_, present) in encoded.items()}
+        if len(set(lengths.values())) != 1:
+            found = ", ".join(f"{name}: {rows}" for name, rows in lengths.items()) or "no column"
+            raise InvalidRecord(f"expected columns of one length, found {found}")
+        rows = next(iter(lengths.values()))
+        values: dict[str, ColumnValue] = {}
+        present: dict[str, NDArray[np.bool_]] = {}
+        for name, field in self.fields.items():
+            column, mask = encoded.get(name) or absent_column(field, rows)
+            for array in (*(column if isinstance(column, tuple) else (column,)), mask):
+                array.setflags(write=False)
+            values[name], present[name] = column, mask
+        return EncodedColumns(values, present, rows)
+
+    def _refuse_unknown(self, record: Mapping[str, object]) -> None:
+        unknown = [str(key)[:64] for key in record if key not in self.fields]
+        if unknown:
+            shown = ", ".join(unknown[:3]) + (", ..." if len(unknown) > 3 else "")
+            raise InvalidRecord(
+                f"expected fields of schema {self.name!r} version {self.version}, "
+                f"found {len(unknown)} unknown: {shown}"
+            )
+
+
+def _check_schema(name: object, version: object, fields: Mapping[str, object]) -> None:
+    if not isinstance(name, str) or not 1 <= len(name) <= _MAX_NAME or not name.isprintable():
+        raise InvalidParameter(f"schema: expected a printable name of 1..{_MAX_NAME} characters")
+    if not isinstance(version, int) or isinstance(version, bool):
+        found = type(version).__name__
+        raise InvalidParameter(f"schema: expected an integer version, found {found}")
+    if not 0 <= version <= _MAX_VERSION:
+        raise InvalidParameter(f"schema: expected a version in 0..{_MAX_VERSION}, found {version}")
+    if not 1 <= len(fields) <= MAX_FIELDS:
+        raise InvalidParameter(f"schema: expected 1..{MAX_FIELDS} fields, found {len(fields)}")
+    for position, (key, field) in enumerate(fields.items()):
+        if not FIELD_NAME.fullmatch(key):
+            raise InvalidParameter(
+                f"schema: field {position} expects a name [A-Za-z_][A-Za-z0-9_]{{0,63}}, "
+                f"found {key[:64]!r}"
+            )
+        if not isinstance(field, Bit | Bits | Category | Integer | Real):
+            found = type(field).__name__
+            raise InvalidParameter(f"schema: field {key} expects a field type, found {found}")

@@ -1,0 +1,119 @@
+"""One sign of a random row of a Hadamard matrix: signed values by a bit, whatever their number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from askance_client.errors import InvalidParameter
+from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE
+from askance_client.randomizers.loss import PrivacyLoss
+from askance_client.randomizers.randomizer import (
+    Randomizer,
+    check_integer,
+)
+from askance_client.randomizers.signed_levels import check_values, signed_levels
+
+_HALF = COIN_SPACE // 2
+
+
+@dataclass(frozen=True, slots=True)
+class HadamardSign(Randomizer):
+    """Reports a uniform row r of the 2^m x 2^m Hadamard matrix H and one randomized sign.
+
+    2^m is the least power of two with a column for each value; H[r, j] = (-1)^(ones in r & j). The
+    sign is s H[r, j] for a user at s of value j, kept with probability threshold / 2^64; of a
+    neutral user it is a fair coin. The report is 2 r + b, b = 1 for -, in the fewest bytes that
+    hold 2^(m + 1), big-endian, so that it is never all ones.
+
+    Privacy: pure eps-LDP, replace-one; the row is even, exactly, whatever the level, so that the
+    loss is exactly that of the sign, Warner's; attained by every report.
+    Utility: unbiased; the columns are orthogonal, so a report points to + at any other value with
+    probability 1/2, exactly: the counts of + are binomial. With C = 2^64 / (2 threshold - 2^64) the
+    second moment is C^2 = ((e^eps + 1) / (e^eps - 1))^2, whatever the number of values.
+
+    Args:
+        values: 1..32767.
+        threshold: 1..2^64-1.
+
+    Raises:
+        InvalidParameter: they are not.
+
+    Source: Nguyen et al. 2016 and Acharya, Sun and Zhang 2019 (Hadamard responses); deviations: of
+        signed values, so that a neutral user has a fair coin.
+    """
+
+    name: ClassVar[str] = "hadamard-sign"
+
+    values: int
+    threshold: int
+
+    def __post_init__(self) -> None:
+        check_values(self.values)
+        check_integer("threshold", self.threshold)
+        if not 1 <= self.threshold < COIN_SPACE:
+            raise InvalidParameter("a threshold lies in 1..2^64-1, found one outside")
+
+    @property
+    def row_bits(self) -> int:
+        """m."""
+        return (self.values - 1).bit_length()
+
+    @property
+    def levels(self) -> int:
+        """Two per value, and the neutral one."""
+        return signed_levels(self.values)
+
+    @property
+    def coins(self) -> int:
+        """One for the row, one for the sign."""
+        return 2
+
+    @property
+    def width(self) -> int:
+        """The bytes of 2^(m + 1)."""
+        return -(-(self.row_bits + 2) // 8)
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """Exact."""
+        lie = COIN_SPACE - self.threshold
+        return PrivacyLoss(max(self.threshold, lie), min(self.threshold, lie))
+
+    @property
+    def parameters(self) -> tuple[int, ...]:
+        """Values and threshold."""
+        return (self.values, self.threshold)
+
+    def plus_coins(self, level: int, row: int) -> int:
+        """How many of the 2^64 coins report + in that row."""
+        if level == 2 * self.values:
+            return _HALF
+        minus = ((row & (level // 2)).bit_count() ^ level) & 1
+        return COIN_SPACE - self.threshold if minus else self.threshold
+
+    def randomize(self, level: int, coins: Sequence[int]) -> bytes:
+        """The row is the first coin's leading m bits; the second one is held against the sign."""
+        level, (first, second) = self.check_draw(level, coins)
+        row = first >> (COIN_BITS - self.row_bits)
+        minus = second >= self.plus_coins(level, row)
+        return (2 * row + minus).to_bytes(self.width, "big")
+
+    def valid(self, report: bytes) -> bool:
+        """`width` bytes that hold a number below 2^(m + 1)."""
+        return (
+            isinstance(report, bytes)
+            and len(report) == self.width
+            and int.from_bytes(report, "big") >> (self.row_bits + 1) == 0
+        )
+
+    def probability(self, level: int, report: bytes) -> Fraction:
+        """Exact."""
+        self.check_level(level)
+        if not self.valid(report):
+            return Fraction()
+        row, minus = divmod(int.from_bytes(report, "big"), 2)
+        plus = self.plus_coins(level, row)
+        return Fraction(COIN_SPACE - plus if minus else plus, COIN_SPACE << self.row_bits)

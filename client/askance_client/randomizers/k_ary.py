@@ -1,0 +1,118 @@
+"""k-ary randomized response: the own cell with one chance, every other cell with another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from askance_client.errors import InvalidParameter
+from askance_client.randomizers.coins import COIN_SPACE
+from askance_client.randomizers.loss import PrivacyLoss
+from askance_client.randomizers.randomizer import (
+    MISSING_BYTE,
+    Randomizer,
+    check_integer,
+)
+
+MIN_CELLS = 2
+MAX_CELLS = 65535  # 0..65534 in two bytes; 0xFFFF is "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class KaryResponse(Randomizer):
+    """Reports each other cell with probability other / 2^64 exactly, and the own cell else.
+
+    One coin U: below P = 2^64 - (cells - 1) other it is the own cell, above it the
+    ((U - P) // other)-th of the others, which are intervals of exactly `other` coins each.
+
+    Privacy: pure eps-LDP, replace-one; the ratio max(P / other, other / P) is exact, attained by
+    every report. A report is the cell's index: one byte up to 255 cells, else two, big-endian.
+    Utility: unbiased; the best family when eps is large for the number of cells.
+
+    Args:
+        cells: 2..65535.
+        other: >= 1, and (cells - 1) other < 2^64.
+
+    Raises:
+        InvalidParameter: they are not.
+
+    Source: Kairouz, Bonawitz and Ramage 2016.
+    """
+
+    name: ClassVar[str] = "k-ary"
+
+    cells: int
+    other: int
+
+    def __post_init__(self) -> None:
+        check_cells(self.cells)
+        check_integer("other", self.other)
+        if self.other < 1 or self.own < 1:
+            raise InvalidParameter(
+                f"{self.cells} cells need 1 <= other and other x {self.cells - 1} < 2^64, "
+                f"found other = {self.other}"
+            )
+
+    @property
+    def own(self) -> int:
+        """P: how many of the 2^64 coins report the own cell."""
+        return COIN_SPACE - (self.cells - 1) * self.other
+
+    @property
+    def levels(self) -> int:
+        """The number of cells."""
+        return self.cells
+
+    @property
+    def coins(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def width(self) -> int:
+        """One byte up to 255 cells, else two."""
+        return 1 if self.cells <= MISSING_BYTE else 2
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """Exact."""
+        return PrivacyLoss(max(self.own, self.other), min(self.own, self.other))
+
+    @property
+    def parameters(self) -> tuple[int, ...]:
+        """Cells and other."""
+        return (self.cells, self.other)
+
+    def randomize(self, level: int, coins: Sequence[int]) -> bytes:
+        """The own cell if U < P, else the ((U - P) // other)-th of the others."""
+        level, (coin,) = self.check_draw(level, coins)
+        cell = level
+        if coin >= self.own:
+            rank = (coin - self.own) // self.other
+            cell = rank + (rank >= level)
+        return cell.to_bytes(self.width, "big")
+
+    def valid(self, report: bytes) -> bool:
+        """`width` bytes that hold an index below the number of cells."""
+        return (
+            isinstance(report, bytes)
+            and len(report) == self.width
+            and int.from_bytes(report, "big") < self.cells
+        )
+
+    def probability(self, level: int, report: bytes) -> Fraction:
+        """P / 2^64 for the own cell, other / 2^64 for another."""
+        self.check_level(level)
+        if not self.valid(report):
+            return Fraction()
+        coins = self.own if int.from_bytes(report, "big") == level else self.other
+        return Fraction(coins, COIN_SPACE)
+
+
+def check_cells(cells: int) -> None:
+    """Refuses a number of cells outside 2..65535."""
+    check_integer("cells", cells)
+    if not MIN_CELLS <= cells <= MAX_CELLS:
+        raise InvalidParameter(f"there are {MIN_CELLS}..{MAX_CELLS} cells, found {cells}")

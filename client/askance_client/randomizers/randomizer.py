@@ -1,0 +1,123 @@
+"""Interface of every randomizer: its law, a draw from coins, and the certified loss."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+from operator import index
+from typing import ClassVar
+
+from askance_client.errors import InvalidParameter
+from askance_client.randomizers.coins import COIN_SPACE
+from askance_client.randomizers.loss import PrivacyLoss
+
+MISSING_BYTE = 0xFF
+
+
+class Randomizer(ABC):
+    """An epsilon-local randomizer from levels 0..levels-1 to reports of `width` bytes.
+
+    Privacy: pure epsilon-LDP, replace-one, with the epsilon of `loss`, which is computed from the
+    randomizer's integers; no statement of an aggregator about it is used.
+
+    A report that is all 0xFF is reserved for "missing" and is in no alphabet.
+    Source: KLNRS08 Definitions 4.3 and 4.7 (transparent).
+    """
+
+    __slots__ = ()
+
+    name: ClassVar[str]
+    """The family's name, on the wire and in `canonical`."""
+
+    @property
+    @abstractmethod
+    def levels(self) -> int:
+        """Number of inputs."""
+
+    @property
+    def pattern_components(self) -> int:
+        """Number of signs of a level that is a sign pattern; 0 if levels are cells."""
+        return 0
+
+    @property
+    @abstractmethod
+    def coins(self) -> int:
+        """Number of 64-bit words of every draw, for every level and report."""
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Number of bytes of every report."""
+
+    @property
+    @abstractmethod
+    def loss(self) -> PrivacyLoss:
+        """Privacy loss, exact or certified from above."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> tuple[int, ...]:
+        """Integers below 2^64 that, with the name, determine the randomizer."""
+
+    @property
+    def canonical(self) -> bytes:
+        """Name and parameters as bytes, different for any two randomizers."""
+        name = self.name.encode("ascii")
+        head = bytes([len(name)]) + name + len(self.parameters).to_bytes(4, "big")
+        return head + b"".join(number.to_bytes(8, "big") for number in self.parameters)
+
+    @abstractmethod
+    def randomize(self, level: int, coins: Sequence[int]) -> bytes:
+        """Draw a report for `level`: a pure function of level and coins.
+
+        Args:
+            level: 0..levels-1.
+            coins: exactly `self.coins` words, independent and uniform in 0..2^64-1.
+
+        Returns:
+            A report of the alphabet, `width` bytes.
+
+        Raises:
+            InvalidParameter: level or coins are not of that form; nothing is released.
+        """
+
+    @abstractmethod
+    def valid(self, report: bytes) -> bool:
+        """Return whether the report is in the alphabet, in its one canonical form."""
+
+    @abstractmethod
+    def probability(self, level: int, report: bytes) -> Fraction:
+        """Compute Pr[report | level]; 0 for a report that is not in the alphabet."""
+
+    def check_level(self, level: int) -> None:
+        """Refuse a level that is not one, since a negative index would count from the end."""
+        if not 0 <= level < self.levels:
+            raise InvalidParameter(f"a level lies in 0..{self.levels - 1}, found one outside")
+
+    def check_draw(self, level: int, coins: Sequence[int]) -> tuple[int, tuple[int, ...]]:
+        """Return level and coins as plain ints of the right number and range.
+
+        A fixed-width integer would wrap around in the products to come, silently. The message does
+        not tell the level: it is the user's.
+        """
+        try:
+            level = index(level)
+            words = tuple(map(index, coins))
+        except TypeError:
+            raise InvalidParameter(
+                "a level and its coins are integers, found another type"
+            ) from None
+        if not 0 <= level < self.levels:
+            raise InvalidParameter(f"a level lies in 0..{self.levels - 1}, found one outside")
+        if len(words) != self.coins:
+            raise InvalidParameter(f"a draw takes {self.coins} coins, found {len(words)}")
+        if words and not (min(words) >= 0 and max(words) < COIN_SPACE):
+            raise InvalidParameter("a coin lies in 0..2^64-1, found one outside")
+        return level, words
+
+
+def check_integer(name: str, number: int) -> None:
+    """Refuse a parameter that is no plain int, since a fixed-width one would wrap around."""
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise InvalidParameter(f"{name} is a plain int, found {type(number).__name__}")

@@ -1,0 +1,175 @@
+"""Signed subset selection: a random set of signed values that favours the own one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import comb
+from typing import ClassVar
+
+from askance_client.errors import InvalidParameter
+from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE
+from askance_client.randomizers.floyd import draw_members
+from askance_client.randomizers.loss import PrivacyLoss
+from askance_client.randomizers.randomizer import (
+    Randomizer,
+    check_integer,
+)
+from askance_client.randomizers.signed_levels import check_values, signed_levels
+from askance_client.randomizers.signed_sets import (
+    certified_ratio,
+    even_coins,
+    opposite_coins,
+    spread,
+)
+
+_TALLY_ROWS = 1 << 14  # reports unpacked at a time: bounds memory, changes no count
+_SIZES_ASIDE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class SignedSubsetSelection(Randomizer):
+    """Reports `size` of the values, each with a sign: the own one with its own sign by preference.
+
+    For a user at s of value j the report contains (j, s) with probability threshold / 2^64 and
+    (j, -s) with `opposite` / 2^64; the rest of it is even. So all reports with (j, s) are alike,
+    and so are all others, with (j, -s) or without j, but for the rounding of `opposite`. To a
+    neutral user all reports are alike: value 0 stands for the own one, by even chances.
+
+    A report is a bitmap of ceil(2 d / 8) bytes, canonical because a set has no order in it: (j, +)
+    is item 2j and (j, -) item 2j + 1, item v is bit 7 - v % 8 of byte v // 8, trailing bits are 0.
+    As no value has both signs, it is never all ones.
+
+    Privacy: pure eps-LDP, replace-one; the loss is the greatest ratio of the levels' chances of a
+    report, of which there are five (`signed_sets.certified_ratio`), enlarged by what the draws are
+    short of even.
+    Utility: unbiased; with x = size / (2 d) the second moment of a value that a user is not at is
+    2 (1 + (e^eps - 1) x)^2 / ((e^eps - 1)^2 x), at best 8 / (e^eps - 1), for size near
+    2 d / (e^eps - 1): below the C^2 of one sign (`HadamardSign`) from eps = ln 3 on.
+
+    Args:
+        values: d, 1..32767.
+        size: 1..d.
+        threshold: 1..2^64-1.
+
+    Raises:
+        InvalidParameter: they are not, or the threshold leaves no coin to the other reports.
+
+    Source: Ye and Barg 2018 (subset selection), of signed values.
+    """
+
+    name: ClassVar[str] = "signed-subset-selection"
+
+    values: int
+    size: int
+    threshold: int
+    _loss: PrivacyLoss = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_values(self.values)
+        check_integer("size", self.size)
+        check_integer("threshold", self.threshold)
+        if not 1 <= self.size <= self.values:
+            raise InvalidParameter(
+                f"a subset of {self.values} signed values has a size in 1..{self.values}, "
+                f"found {self.size}"
+            )
+        if not 1 <= self.threshold < COIN_SPACE:
+            raise InvalidParameter("a threshold lies in 1..2^64-1, found one outside")
+        loss = PrivacyLoss(*certified_ratio(self.values, self.size, self.threshold))
+        object.__setattr__(self, "_loss", loss)
+
+    @property
+    def opposite(self) -> int:
+        """How many of the 2^64 coins report the own value with the other sign."""
+        return opposite_coins(self.values, self.size, self.threshold)
+
+    @property
+    def even(self) -> int:
+        """How many of the 2^64 coins of a neutral user report value 0 with +; the same with -."""
+        return even_coins(self.values, self.size)
+
+    @property
+    def levels(self) -> int:
+        """Two per value, and the neutral one."""
+        return signed_levels(self.values)
+
+    @property
+    def coins(self) -> int:
+        """One for the own value, one a member, used or not, and a bit a value for its sign."""
+        return 1 + self.size + -(-self.values // COIN_BITS)
+
+    @property
+    def width(self) -> int:
+        """The bitmap's bytes."""
+        return -(-2 * self.values // 8)
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """Certified from above."""
+        return self._loss
+
+    @property
+    def parameters(self) -> tuple[int, ...]:
+        """Values, size and threshold."""
+        return (self.values, self.size, self.threshold)
+
+    def randomize(self, level: int, coins: Sequence[int]) -> bytes:
+        """Draws the set and its signs, and serialises it as its bitmap."""
+        level, words = self.check_draw(level, coins)
+        own, plus, either = self.own_coins(level)
+        members = draw_members(self.values, self.size, either, own, words[: 1 + self.size])
+        signs = 0
+        for word in words[1 + self.size :]:
+            signs = (signs << COIN_BITS) | word
+        signs >>= -self.values % COIN_BITS
+        bit = 1 << (self.values - 1 - own)
+        if words[0] < either:
+            said_plus = (words[0] < plus) != (level % 2 == 1)
+            signs = signs | bit if said_plus else signs & ~bit
+        return self.bitmap(members & signs, members & ~signs)
+
+    def valid(self, report: bytes) -> bool:
+        """`width` bytes with exactly `size` bits set, no two of one value, none trailing."""
+        if not isinstance(report, bytes) or len(report) != self.width:
+            return False
+        bits, spare = (
+            int.from_bytes(report, "big"),
+            8 * self.width - 2 * self.values,
+        )
+        if bits & ((1 << spare) - 1) or bits.bit_count() != self.size:
+            return False
+        bits >>= spare
+        return not bits & (bits >> 1) & _every_other(self.values)
+
+    def probability(self, level: int, report: bytes) -> Fraction:
+        """The probability with even draws; the device's differs by a factor within the bias."""
+        self.check_level(level)
+        if not self.valid(report):
+            return Fraction()
+        own, plus, either = self.own_coins(level)
+        signs = [report[item // 8] >> (7 - item % 8) & 1 for item in (2 * own, 2 * own + 1)]
+        if level % 2:
+            signs.reverse()
+        if not any(signs):
+            sets = comb(self.values - 1, self.size) << self.size
+            return Fraction(COIN_SPACE - either, COIN_SPACE * sets)
+        sets = comb(self.values - 1, self.size - 1) << (self.size - 1)
+        return Fraction(plus if signs[0] else either - plus, COIN_SPACE * sets)
+
+    def own_coins(self, level: int) -> tuple[int, int, int]:
+        """(j, coins that report j with the own sign, coins that report j), for a level."""
+        if level == 2 * self.values:
+            return 0, self.even, 2 * self.even
+        return level // 2, self.threshold, self.threshold + self.opposite
+
+    def bitmap(self, plus: int, minus: int) -> bytes:
+        """Serialise the values with + and those with -, each as bits with value 0 the highest."""
+        items = spread(plus) << 1 | spread(minus)
+        return (items << (8 * self.width - 2 * self.values)).to_bytes(self.width, "big")
+
+
+def _every_other(values: int) -> int:
+    """Ones at the places of + and zeros at those of -, shifted to the latter."""
+    return spread((1 << values) - 1)

@@ -1,0 +1,114 @@
+"""A schema from a TOML file, for data whose bounds are known beforehand.
+
+name = "people"
+version = 1
+
+[fields]
+age = { type = "integer", low = 17, high = 90 }
+education = { type = "category", labels = ["school", "college"] }
+height = { type = "real", low = "0.5", high = "2.5", frac_bits = 10 }
+smokes = { type = "bit" }
+answers = { type = "bits", width = 12 }
+income = { type = "label", labels = ["<=50K", ">50K"] }
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from askance_client.errors import AskanceError, InvalidRecord
+from askance_client.queries import Bit, Bits, Category, Field, Integer, Label, Real, Schema
+
+_TYPES: Mapping[str, tuple[Callable[..., Field], frozenset[str], frozenset[str]]] = {
+    # the type: its maker, the keys that it needs, the keys that it may have besides
+    "bit": (Bit, frozenset(), frozenset()),
+    "bits": (Bits, frozenset({"width"}), frozenset()),
+    "category": (Category, frozenset({"labels"}), frozenset()),
+    "label": (Label, frozenset({"labels"}), frozenset()),
+    "integer": (Integer, frozenset({"low", "high"}), frozenset()),
+    "real": (Real, frozenset({"low", "high"}), frozenset({"frac_bits"})),
+}
+
+
+def schema_from_toml(path: Path) -> Schema:
+    """The schema in a TOML file of the form above.
+
+    Raises:
+      InvalidRecord: no such file, not TOML, or not a schema; the field is named.
+    """
+    try:
+        with path.open("rb") as file:
+            content = tomllib.load(file, parse_float=str)  # a bound is exactly as written
+    except OSError as error:
+        raise InvalidRecord(f"{path}: cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidRecord(f"{path}: expected TOML, found something else: {error}") from None
+    return schema_from_table(content, str(path), path.stem)
+
+
+def schema_from_table(content: Mapping[str, Any], place: str, name: str = "") -> Schema:
+    """The schema in a table of that form.
+
+    Args:
+      place: where it stands, in errors.
+      name: the schema's, where the table says none.
+
+    Raises:
+      InvalidRecord: not a schema; the field is named.
+    """
+    unknown = sorted(content.keys() - {"name", "version", "fields"})
+    if unknown:
+        raise InvalidRecord(f"{place}: expected name, version and fields, found {unknown[0]!r}")
+    fields = content.get("fields")
+    if not isinstance(fields, dict):
+        raise InvalidRecord(f"{place}: expected a table of fields, found none")
+    types = {field: _field(f"{place}: fields.{field}", item) for field, item in fields.items()}
+    try:
+        return Schema.of(content.get("name", name), content.get("version", 1), types)
+    except AskanceError as error:
+        raise InvalidRecord(f"{place}: {error}") from None
+
+
+def table_from_schema(schema: Schema) -> dict[str, Any]:
+    """The table of that form from which `schema_from_table` makes this schema again.
+
+    It has texts, integers and lists only, so it can be written as JSON or TOML.
+    """
+    fields = {name: _item(field) for name, field in schema.fields.items()}
+    return {"name": schema.name, "version": schema.version, "fields": fields}
+
+
+def _item(field: Field) -> dict[str, Any]:
+    match field:
+        case Bit():
+            return {"type": "bit"}
+        case Bits():
+            return {"type": "bits", "width": field.width}
+        case Category():
+            kind = "label" if isinstance(field, Label) else "category"
+            return {"type": kind, "labels": list(field.labels)}
+        case Integer():
+            return {"type": "integer", "low": field.low, "high": field.high}
+        case Real():  # its bounds lie on a grid of a power of two: a fraction, and exact
+            low, high = str(field.low), str(field.high)
+            return {"type": "real", "low": low, "high": high, "frac_bits": field.frac_bits}
+
+
+def _field(place: str, item: Any) -> Field:
+    kind = item.get("type") if isinstance(item, dict) else None
+    if not isinstance(kind, str) or kind not in _TYPES:
+        raise InvalidRecord(f"{place}: expected a type among {', '.join(_TYPES)}, found another")
+    make, needed, optional = _TYPES[kind]
+    given = {key: value for key, value in item.items() if key != "type"}
+    missing, unknown = sorted(needed - given.keys()), sorted(given.keys() - needed - optional)
+    if missing or unknown:
+        wanted = ", ".join(sorted(needed | optional)) or "nothing more"
+        found = f"no {missing[0]!r}" if missing else repr(unknown[0])
+        raise InvalidRecord(f"{place}: expected {wanted}, found {found}")
+    try:
+        return make(**given)
+    except (AskanceError, TypeError) as error:
+        raise InvalidRecord(f"{place}: {error}") from None

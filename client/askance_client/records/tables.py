@@ -1,0 +1,346 @@
+"""Rows of raw cells under named columns, from a CSV or a JSON file."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from askance_client.errors import InvalidRecord
+from askance_client.queries import Category, EncodedRecord, Field, Schema
+from askance_client.queries.exact import exact_ratio
+
+NOTHING = "(missing)"  # the label of those who have none, where a schema has such a label
+_MISSING = frozenset(("", "?", "NA", "NaN", "nan"))
+_MAX_NAME = 64
+_SHOWN = 20  # column names in an error
+MAX_CELL_CHARACTERS = 1 << 17  # of one cell or JSON text, as Python's csv module has it
+MAX_DIGITS = 640  # of a whole number in JSON: Python converts so many under every setting
+_NO_LIMIT = (1 << 31) - 1  # the largest that csv takes on every platform
+_NOT_UTF_8 = "surrogateescape"  # other bytes become surrogates, which `is_utf_8` refuses
+_UNREAD = object()  # in place of a number in JSON that is too long
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """The people in a file, one a row.
+
+    A malformed row keeps its number, and is a record without any value.
+
+    Args:
+      path: where they were read.
+      written: the columns' names as the file has them.
+      names: the same as fields' names, distinct.
+      rows: a cell a column: text in a CSV file, any value in a JSON file, None where it has none. A
+        malformed row whose cells cannot be assigned to columns has None in all of them.
+      malformed: problem by the row's number from 0, with the row's place in the file and without a
+        value: "line 7: expected 2 cells, got 3".
+      numbered: rows 0 .. numbered - 1 have the number that they would have in a file without
+        errors; that of a later row is not certain, since a quote before it does not close. None:
+        all rows.
+    """
+
+    path: Path
+    written: tuple[str, ...]
+    names: tuple[str, ...]
+    rows: Sequence[Sequence[object]]
+    malformed: Mapping[int, str] = field(default_factory=dict)
+    numbered: int | None = None
+
+    def checked(self) -> Table:
+        """Return this table if no row is malformed.
+
+        Raises:
+          InvalidRecord: a row is malformed.
+        """
+        for problem in self.malformed.values():
+            raise InvalidRecord(f"{self.path}: {problem}")
+        return self
+
+    def choose(self, rows: Sequence[int]) -> Table:
+        """Return the table of these rows, by their numbers from 0, in this order."""
+        kept = {
+            place: self.malformed[row] for place, row in enumerate(rows) if row in self.malformed
+        }
+        return replace(self, rows=[self.rows[row] for row in rows], malformed=kept, numbered=None)
+
+    def place(self, name: str) -> int:
+        """Which column this is, by its name as written or as a field's.
+
+        Raises:
+          InvalidRecord: there is none.
+        """
+        for names in (self.written, self.names):
+            if name in names:
+                return names.index(name)
+        raise InvalidRecord(
+            f"{self.path}: expected a column {name!r}, found {', '.join(self.written[:_SHOWN])}"
+        )
+
+    def column(self, name: str, kind: Field) -> list[object]:
+        """A field's values, as `Schema.encode_columns` takes them."""
+        place = self.place(name)
+        return [_value(row[place], kind) for row in self._values()]
+
+    def encoder(self, schema: Schema) -> Callable[[int], EncodedRecord]:
+        """What puts a row, by its number from 0, on the schema's grid.
+
+        Columns that the schema does not have are left out.
+
+        Raises:
+          InvalidRecord: the file has no column of the name of one of the schema's fields.
+        """
+        places = [(name, self.place(name), kind) for name, kind in schema.fields.items()]
+
+        def record(row: int) -> EncodedRecord:
+            cells = self._nothing() if row in self.malformed else self.rows[row]
+            return schema.encode({name: _value(cells[place], kind) for name, place, kind in places})
+
+        return record
+
+    def unfit(self, schema: Schema) -> dict[str, int]:
+        """How many rows have a value in a field that fits nothing there, by the field's name; such
+        a value is answered by a query's public default, as a missing one is.
+
+        Raises:
+          InvalidRecord: as `encoder` does.
+        """
+        columns = {name: self.column(name, kind) for name, kind in schema.fields.items()}
+        present = schema.encode_columns(columns).present
+        counts = {
+            name: sum(
+                value is not None and not fits
+                for value, fits in zip(column, present[name].tolist(), strict=True)
+            )
+            for name, column in columns.items()
+        }
+        return {name: count for name, count in counts.items() if count}
+
+    def _values(self) -> Iterator[Sequence[object]]:
+        nothing = self._nothing()
+        for number, row in enumerate(self.rows):
+            yield nothing if number in self.malformed else row
+
+    def _nothing(self) -> Sequence[object]:
+        return (None,) * len(self.names)
+
+
+def read_table(path: Path) -> Table:
+    """The people in a file: .json for a list of objects (or one object), else CSV.
+
+    Raises:
+      InvalidRecord: see `read_csv` and `read_json`.
+    """
+    return read_json(path) if path.suffix.lower() == ".json" else read_csv(path)
+
+
+def read_csv(path: Path) -> Table:
+    """The people in a CSV file with a header line; spaces around a cell are no part of it.
+
+    A row is malformed if it has fewer or more cells than the header, a cell of more than
+    `MAX_CELL_CHARACTERS`, bytes that are not UTF-8, or a quote that does not close at the end of
+    its cell; after such a quote, reading goes on at the next line.
+
+    Raises:
+      InvalidRecord: no file, no header in UTF-8, no row, or two columns of one name.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8-sig", errors=_NOT_UTF_8) as file:
+            found = list(_records(file.readlines()))
+    except OSError as error:
+        raise InvalidRecord(f"{path}: cannot be read: {error.strerror}") from None
+    if not found or found[0].cells == []:
+        raise InvalidRecord(f"{path}: expected a header line, found none")
+    problem = _problem(found[0].cells, None)
+    if problem is not None or found[0].cells is None:
+        raise InvalidRecord(f"{path}: expected a CSV file in UTF-8, got a header with {problem}")
+    header = tuple(name.strip() for name in found[0].cells)
+    rows: list[Sequence[object]] = []
+    malformed: dict[int, str] = {}
+    numbered: int | None = None
+    for record in found[1:]:
+        if record.cells == []:  # an empty line
+            continue
+        problem = _problem(record.cells, len(header))
+        if problem is not None:
+            malformed[len(rows)] = f"line {record.line}: {problem}"
+        if record.cells is None or len(record.cells) != len(header):
+            rows.append((None,) * len(header))
+        else:
+            rows.append([cell.strip() for cell in record.cells])
+        if record.open and numbered is None:
+            numbered = len(rows)
+    return _table(path, header, rows, malformed, numbered)
+
+
+def read_json(path: Path) -> Table:
+    """The people in a JSON file: a list of objects, or one object; a key is a column.
+
+    An item is malformed if it is not an object, has a text of more than `MAX_CELL_CHARACTERS`, or
+    a number that is not read: a whole number of more than `MAX_DIGITS` digits, or another of more
+    than 128 characters. A syntax error is an error of the whole file.
+
+    Raises:
+      InvalidRecord: no file, not JSON, nobody, or two keys that are one field.
+    """
+    try:
+        content = json.loads(
+            path.read_text(encoding="utf-8-sig"),
+            parse_int=_whole,
+            parse_float=_exact,
+            parse_constant=lambda _: None,
+        )
+    except OSError as error:
+        raise InvalidRecord(f"{path}: cannot be read: {error.strerror}") from None
+    except json.JSONDecodeError as error:
+        raise InvalidRecord(
+            f"{path}: expected JSON, found something else at line {error.lineno}"
+        ) from None
+    except (ValueError, RecursionError):  # not UTF-8; a thousand [
+        raise InvalidRecord(f"{path}: expected JSON in UTF-8, found something else") from None
+    items: list[Any] = content if isinstance(content, list) else [content]
+    header = tuple(
+        dict.fromkeys(name for item in items if isinstance(item, Mapping) for name in item)
+    )
+    if items and not header:
+        raise InvalidRecord(f"{path}: expected objects with keys, got none")
+    rows: list[Sequence[object]] = []
+    malformed: dict[int, str] = {}
+    for number, item in enumerate(items):
+        problem = _problem_of_item(item)
+        if problem is not None:
+            malformed[number] = f"item {number + 1}: {problem}"
+        cells = item if isinstance(item, Mapping) else {}
+        rows.append([_bare(cells.get(name)) for name in header])
+    return _table(path, header, rows, malformed, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _CsvRecord:
+    """One record of a CSV file.
+
+    Args:
+      line: number of its first line, from 1.
+      cells: None if a quote does not close at the end of its cell.
+      open: the end of the record is not certain: its first line has an odd number of quotes.
+    """
+
+    line: int
+    cells: list[str] | None
+    open: bool = False
+
+
+def _records(lines: Sequence[str]) -> Iterator[_CsvRecord]:
+    """Split lines into records; after a malformed record, continue at the line after its first."""
+    usual = csv.field_size_limit(_NO_LIMIT)  # of the process; lengths are checked per row instead
+    try:
+        start = 0
+        while start < len(lines):
+            begin = start
+            rest = (lines[number] for number in range(start, len(lines)))
+            reader = csv.reader(rest, skipinitialspace=True, strict=True)
+            try:
+                for cells in reader:
+                    yield _CsvRecord(begin + 1, cells)
+                    begin = start + reader.line_num
+                return
+            except csv.Error:
+                yield _CsvRecord(begin + 1, None, open=lines[begin].count('"') % 2 == 1)
+                start = begin + 1
+    finally:
+        csv.field_size_limit(usual)
+
+
+def _problem(cells: Sequence[str] | None, width: int | None) -> str | None:
+    """Describe the problem of a CSV record without a value; None if there is none.
+
+    Args:
+      cells: as in `_CsvRecord`.
+      width: the number of cells expected; None for any number.
+    """
+    if cells is None:
+        return "expected quotes that close at the end of a cell, got others"
+    if width is not None and len(cells) != width:
+        return f"expected {width} cells, got {len(cells)}"
+    if any(len(cell) > MAX_CELL_CHARACTERS for cell in cells):
+        return f"expected cells of at most {MAX_CELL_CHARACTERS} characters, got a longer one"
+    if not all(is_utf_8(cell) for cell in cells):
+        return "expected UTF-8, got other bytes"
+    return None
+
+
+def _problem_of_item(item: object) -> str | None:
+    """Describe the problem of a JSON item without a value; None if there is none."""
+    if not isinstance(item, Mapping):
+        return f"expected an object, got a {type(item).__name__}"
+    for cell in item.values():
+        for part in cell if isinstance(cell, list) else (cell,):
+            if part is _UNREAD:
+                return f"expected numbers of at most {MAX_DIGITS} digits, got a longer one"
+            if isinstance(part, str) and len(part) > MAX_CELL_CHARACTERS:
+                return (
+                    f"expected texts of at most {MAX_CELL_CHARACTERS} characters, got a longer one"
+                )
+    return None
+
+
+def is_utf_8(text: str) -> bool:
+    """Return whether a text can be encoded in UTF-8, which surrogates cannot."""
+    if text.isascii():
+        return True
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def is_missing(cell: object) -> bool:
+    """Whether a cell stands for no value: empty, "?", "NA", "NaN" or "nan"."""
+    return cell is None or (isinstance(cell, str) and cell.strip() in _MISSING)
+
+
+def field_name(name: str) -> str:
+    """A column's name as a field's."""
+    kept = re.sub(r"\W", "_", name, flags=re.ASCII)[:_MAX_NAME]
+    return kept if kept and not kept[0].isdigit() else f"_{kept}"[:_MAX_NAME]
+
+
+def _table(
+    path: Path,
+    header: tuple[str, ...],
+    rows: Sequence[Sequence[object]],
+    malformed: Mapping[int, str],
+    numbered: int | None,
+) -> Table:
+    if not rows:
+        raise InvalidRecord(f"{path}: expected at least one row, found none")
+    names = tuple(field_name(name) for name in header)
+    if len(set(names)) != len(names):
+        raise InvalidRecord(f"{path}: expected distinct column names, found one twice")
+    return Table(path, header, names, rows, malformed, numbered)
+
+
+def _value(cell: object, kind: Field) -> object:
+    """What a field encodes; a missing value is a label of its own where the field has one."""
+    if not is_missing(cell):
+        return cell
+    return NOTHING if isinstance(kind, Category) and NOTHING in kind.labels else None
+
+
+def _whole(text: str) -> object:
+    return int(text) if len(text) <= MAX_DIGITS else _UNREAD
+
+
+def _exact(text: str) -> object:
+    ratio = exact_ratio(text)
+    return _UNREAD if ratio is None else Fraction(*ratio)
+
+
+def _bare(cell: object) -> object:
+    return cell.strip() if isinstance(cell, str) else cell

@@ -1,0 +1,124 @@
+"""The device's runtime: the only room of the trusted base that knows gRPC.
+
+Its rules: a device dials out and believes nothing that comes back. What arrives is bounded in bytes
+and in items before it is looked at; an exchange that breaks the protocol is dropped whole and tried
+again later. A report leaves only after the device's core has made it durable; it is kept and sent
+again, the same bytes, until the aggregator acknowledges it, and never computed anew. Waiting is
+exponential with full jitter, so that a fleet does not come back as one.
+
+`exchange` is what passes in one exchange, as values and as bytes; `outbox` keeps what is not
+acknowledged; `backoff` says how long to wait; `runtime` puts them around a `Device`, once
+(`check_in_once`) or held open (`participate`); `gateway` runs many of them in one loop, answers in
+threads so that they wait for the disk together; `enrolment` makes devices known, `order` decides
+the order in which an aggregator observes the members of a gateway, and `credentials` proves a
+device in the metadata of its calls.
+"""
+
+from askance_client.service.backoff import Backoff, Jitter, Sleep, sleep_ms, system_jitter
+from askance_client.service.channels import NO_PROXY, channel_options, connections_for, open_channel
+from askance_client.service.clock import system_now_s
+from askance_client.service.credentials import (
+    PROTOCOL_KEY,
+    RETRY_KEY,
+    Credentials,
+    Metadata,
+    Received,
+    accepted_metadata,
+    device_metadata,
+    enrolment_metadata,
+    protocol_of,
+    read_credentials,
+    read_enrolment,
+    read_retry_ms,
+    retry_metadata,
+)
+from askance_client.service.enrolment import enrol
+from askance_client.service.exchange import (
+    MAX_ENROLMENTS,
+    MAX_KNOWN_STUDIES,
+    MAX_REPORTS,
+    MAX_REQUEST_MESSAGE_BYTES,
+    MAX_REQUESTS,
+    MAX_RESPONSE_BYTES,
+    MAX_STUDIES,
+    PROTOCOL,
+    SERVICE,
+    STREAMS_PER_CONNECTION,
+    CheckIn,
+    Enrol,
+    ExchangeTooLarge,
+    Response,
+    decode_check_in,
+    decode_enrol,
+    decode_enrolled,
+    decode_response,
+    encode_check_in,
+    encode_enrol,
+    encode_enrolled,
+    encode_response,
+)
+from askance_client.service.garbage_collection import rare_collections
+from askance_client.service.gateway import Gateway, Member, Outcome, Watcher
+from askance_client.service.identity import Identity, Secret, token_digest
+from askance_client.service.outbox import Outbox
+from askance_client.service.runtime import DeviceRunner, describe
+
+__all__ = [
+    "MAX_ENROLMENTS",
+    "MAX_KNOWN_STUDIES",
+    "MAX_REPORTS",
+    "MAX_REQUESTS",
+    "MAX_REQUEST_MESSAGE_BYTES",
+    "MAX_RESPONSE_BYTES",
+    "MAX_STUDIES",
+    "NO_PROXY",
+    "PROTOCOL",
+    "PROTOCOL_KEY",
+    "RETRY_KEY",
+    "SERVICE",
+    "STREAMS_PER_CONNECTION",
+    "Backoff",
+    "CheckIn",
+    "Credentials",
+    "DeviceRunner",
+    "Enrol",
+    "ExchangeTooLarge",
+    "Gateway",
+    "Identity",
+    "Jitter",
+    "Member",
+    "Metadata",
+    "Outbox",
+    "Outcome",
+    "Received",
+    "Response",
+    "Secret",
+    "Sleep",
+    "Watcher",
+    "accepted_metadata",
+    "channel_options",
+    "connections_for",
+    "decode_check_in",
+    "decode_enrol",
+    "decode_enrolled",
+    "decode_response",
+    "describe",
+    "device_metadata",
+    "encode_check_in",
+    "encode_enrol",
+    "encode_enrolled",
+    "encode_response",
+    "enrol",
+    "enrolment_metadata",
+    "open_channel",
+    "protocol_of",
+    "rare_collections",
+    "read_credentials",
+    "read_enrolment",
+    "read_retry_ms",
+    "retry_metadata",
+    "sleep_ms",
+    "system_jitter",
+    "system_now_s",
+    "token_digest",
+]

@@ -1,0 +1,93 @@
+"""Credentials of a call, in its metadata.
+
+An aggregator sees a call's metadata before it reads a message. A caller that it refuses there costs
+it no message. Values under keys that end in "-bin" are bytes; gRPC encodes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from askance_client.service.exchange import MAX_ENROLMENT_TOKEN_BYTES, PROTOCOL
+from askance_client.service.identity import MAX_ID_BYTES, MAX_TOKEN_BYTES, Identity
+
+PROTOCOL_KEY = "askance-protocol"
+DEVICE_KEY = "askance-device-bin"
+TOKEN_KEY = "askance-token-bin"
+ENROLMENT_KEY = "askance-enrolment-bin"
+RETRY_KEY = "askance-retry-after-ms"
+"""In the trailing metadata of a call that was refused: when to call again, in milliseconds."""
+
+_MAX_RETRY_DIGITS = 9  # 11 days; longer text is no delay
+
+Metadata: TypeAlias = tuple[tuple[str, str | bytes], ...]
+Received: TypeAlias = Iterable[tuple[str, str | bytes]] | None
+"""Metadata as gRPC passes it on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Protocol version, device id and token of a call; 0 and no bytes where they are missing."""
+
+    protocol: int
+    device_id: bytes
+    token: bytes = field(repr=False)
+
+
+def device_metadata(identity: Identity) -> Metadata:
+    """Return the metadata of a device's CheckIn or Participate."""
+    return (
+        (PROTOCOL_KEY, str(PROTOCOL)),
+        (DEVICE_KEY, identity.device_id),
+        (TOKEN_KEY, identity.token),
+    )
+
+
+def enrolment_metadata(token: bytes) -> Metadata:
+    """Return the metadata of an Enrol under an operator's token."""
+    return ((PROTOCOL_KEY, str(PROTOCOL)), (ENROLMENT_KEY, token))
+
+
+def read_credentials(metadata: Received) -> Credentials:
+    """Read a device's credentials; values that are too long for an identity read as none."""
+    found = dict(metadata or ())
+    return Credentials(
+        protocol_of(metadata),
+        _bounded(found.get(DEVICE_KEY), MAX_ID_BYTES),
+        _bounded(found.get(TOKEN_KEY), MAX_TOKEN_BYTES),
+    )
+
+
+def read_enrolment(metadata: Received) -> bytes:
+    """Read the operator's token of an Enrol; no bytes where there is none."""
+    return _bounded(dict(metadata or ()).get(ENROLMENT_KEY), MAX_ENROLMENT_TOKEN_BYTES)
+
+
+def protocol_of(metadata: Received) -> int:
+    """Read the version of the exchange that the caller speaks; 0 where there is none."""
+    text = dict(metadata or ()).get(PROTOCOL_KEY)
+    return int(text) if text == str(PROTOCOL) else 0
+
+
+def accepted_metadata() -> Metadata:
+    """Return the initial metadata of a stream whose caller is accepted."""
+    return ((PROTOCOL_KEY, str(PROTOCOL)),)
+
+
+def retry_metadata(retry_ms: int) -> Metadata:
+    """Return the trailing metadata that asks a caller to call again after a delay."""
+    return ((RETRY_KEY, str(retry_ms)),)
+
+
+def read_retry_ms(metadata: Received) -> int:
+    """Read when a refused caller is asked to call again, in milliseconds; 0 where it is not."""
+    text = dict(metadata or ()).get(RETRY_KEY)
+    if not isinstance(text, str) or not text.isascii() or not text.isdecimal():
+        return 0
+    return int(text) if len(text) <= _MAX_RETRY_DIGITS else 0
+
+
+def _bounded(value: str | bytes | None, most: int) -> bytes:
+    return value if isinstance(value, bytes) and len(value) <= most else b""

@@ -1,0 +1,53 @@
+"""Making devices known to their aggregator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grpc import aio
+
+from askance_client.errors import RemoteProtocolError
+from askance_client.service.credentials import enrolment_metadata
+from askance_client.service.exchange import (
+    MAX_ENROLMENTS,
+    SERVICE,
+    Enrol,
+    decode_enrolled,
+    encode_enrol,
+)
+from askance_client.service.identity import Identity, token_digest
+from askance_client.service.order import ordered
+
+_CALL_TIMEOUT_S = 60
+
+
+async def enrol(
+    channel: aio.Channel, token: bytes, identities: Sequence[Identity]
+) -> tuple[int, int]:
+    """Enrols devices under an operator's token, a message's worth at a time; again is no harm.
+
+    A device's own token stays here: its SHA-256 is sent. The order of `identities` does not show:
+    they are sent in that of `order`.
+
+    Returns:
+      How many were new, and how many the aggregator knew already.
+
+    Raises:
+      aio.AioRpcError: refused or not reached; those of messages before it are enrolled.
+      RemoteProtocolError: the answer is none, or not to what was sent.
+    """
+    call: aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(f"/{SERVICE}/Enrol")
+    metadata = enrolment_metadata(token)
+    new = known = 0
+    members = ordered(identities, lambda identity: identity)
+    for start in range(0, len(members), MAX_ENROLMENTS):
+        batch = members[start : start + MAX_ENROLMENTS]
+        devices = tuple((one.device_id, token_digest(one.token)) for one in batch)
+        data = await call(encode_enrol(Enrol(devices)), timeout=_CALL_TIMEOUT_S, metadata=metadata)
+        fresh, there = decode_enrolled(data)
+        if fresh + there != len(batch):
+            raise RemoteProtocolError(
+                f"enrolment: expected {len(batch)} devices to be known, found {fresh + there}"
+            )
+        new, known = new + fresh, known + there
+    return new, known

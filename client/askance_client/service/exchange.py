@@ -1,0 +1,204 @@
+"""One exchange between a device and its aggregator, as values and as bytes.
+
+The same messages serve both directions of both calls (`CheckIn` and `Participate`), so both sides
+share this file and its limits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from askance_client.codec import MAX_MESSAGE_BYTES, parse
+from askance_client.codec.exchange import DIGEST_BYTES
+from askance_client.errors import RemoteProtocolError
+from askance_client.messages import AckStatus, SignedStudy
+from askance_client.service.identity import MAX_ID_BYTES
+from askance_protos.v1 import exchange_pb2 as pb
+from askance_protos.v1 import study_pb2
+
+PROTOCOL = 1  # the version of the exchange; an aggregator refuses any other
+SERVICE = pb.DESCRIPTOR.services_by_name["Devices"].full_name
+
+MAX_REPORTS = 64  # reports in one message
+MAX_REQUESTS = 64  # requests in one message
+MAX_STUDIES = 64
+MAX_ENROLMENTS = 4096  # devices in one message
+MAX_ENROLMENT_TOKEN_BYTES = 1024
+MAX_KNOWN_STUDIES = 256
+MAX_REQUEST_MESSAGE_BYTES = 1024 * 1024
+# Calls that a client has at one time over one connection. An aggregator accepts twice as many; gRPC
+# lets more wait without a word, so a process that stands for more devices opens more connections.
+STREAMS_PER_CONNECTION = 500
+# Room for the longest request or study and all that may stand beside it.
+MAX_RESPONSE_BYTES = 4 * MAX_MESSAGE_BYTES
+
+
+class ExchangeTooLarge(RemoteProtocolError):
+    """More bytes or items in one message than an exchange may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckIn:
+    """Reports of a device, and the studies that it knows (in its first message)."""
+
+    reports: tuple[bytes, ...] = ()
+    known_studies: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What an aggregator says: what became of reports, new studies, new requests.
+
+    `acknowledged_sequence` is the highest sequence number in the device's reports that the
+    aggregator has made durable; 0: none.
+    """
+
+    acks: tuple[tuple[bytes, AckStatus], ...] = ()
+    studies: tuple[SignedStudy, ...] = ()
+    requests: tuple[bytes, ...] = ()
+    retry_after_ms: int = 0
+    acknowledged_sequence: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Enrol:
+    """Devices to be made known, each with the SHA-256 of its token."""
+
+    devices: tuple[tuple[bytes, bytes], ...]
+
+
+def encode_check_in(message: CheckIn) -> bytes:
+    """The bytes of what a device says."""
+    return pb.CheckInRequest(
+        reports=message.reports,
+        known_studies=message.known_studies,
+    ).SerializeToString(deterministic=True)
+
+
+def decode_check_in(data: bytes) -> CheckIn:
+    """What a device says.
+
+    Raises:
+      ExchangeTooLarge: more than an exchange may have. RemoteProtocolError: not a check-in.
+    """
+    _check_size("CheckInRequest", data, MAX_REQUEST_MESSAGE_BYTES)
+    message = parse(pb.CheckInRequest, data, limit=MAX_REQUEST_MESSAGE_BYTES)
+    _check_count("reports", len(message.reports), MAX_REPORTS)
+    _check_count("known studies", len(message.known_studies), MAX_KNOWN_STUDIES)
+    for digest in message.known_studies:
+        _check_digest("a known study", digest)
+    return CheckIn(tuple(message.reports), tuple(message.known_studies))
+
+
+def encode_enrol(message: Enrol) -> bytes:
+    """The bytes of an enrolment."""
+    return pb.EnrolRequest(
+        devices=[
+            pb.Enrolment(device_id=device_id, token_digest=digest)
+            for device_id, digest in message.devices
+        ],
+    ).SerializeToString(deterministic=True)
+
+
+def decode_enrol(data: bytes) -> Enrol:
+    """What makes devices known.
+
+    Raises:
+      ExchangeTooLarge: more than an exchange may have. RemoteProtocolError: not an enrolment.
+    """
+    _check_size("EnrolRequest", data, MAX_REQUEST_MESSAGE_BYTES)
+    message = parse(pb.EnrolRequest, data, limit=MAX_REQUEST_MESSAGE_BYTES)
+    _check_count("devices", len(message.devices), MAX_ENROLMENTS)
+    for device in message.devices:
+        _check_digest("a device's token", device.token_digest)
+        if not 1 <= len(device.device_id) <= MAX_ID_BYTES:
+            raise RemoteProtocolError(
+                f"exchange: expected a device id of 1 to {MAX_ID_BYTES} bytes,"
+                f" found {len(device.device_id)}"
+            )
+    if len({device.device_id for device in message.devices}) < len(message.devices):
+        raise RemoteProtocolError("exchange: expected each device once, found one twice")
+    return Enrol(tuple((device.device_id, device.token_digest) for device in message.devices))
+
+
+def encode_enrolled(new: int, known: int) -> bytes:
+    """The bytes of what became of an enrolment."""
+    return pb.EnrolResponse(enrolled=new, known=known).SerializeToString(deterministic=True)
+
+
+def decode_enrolled(data: bytes) -> tuple[int, int]:
+    """How many devices are new, and how many were known.
+
+    Raises:
+      RemoteProtocolError: not an answer to an enrolment.
+    """
+    message = parse(pb.EnrolResponse, data)
+    return message.enrolled, message.known
+
+
+def encode_response(message: Response) -> bytes:
+    """The bytes of what an aggregator says.
+
+    Serialised messages can be joined: the parts of a response, serialised once, make every
+    response they are parts of.
+    """
+    return pb.CheckInResponse(
+        acks=[
+            pb.Ack(request_digest=digest, status=pb.Status.ValueType(status))
+            for digest, status in message.acks
+        ],
+        studies=[
+            study_pb2.SignedStudy(study=s.study, public_key=s.public_key, signature=s.signature)
+            for s in message.studies
+        ],
+        requests=message.requests,
+        retry_after_ms=message.retry_after_ms,
+        acknowledged_sequence=message.acknowledged_sequence,
+    ).SerializeToString(deterministic=True)
+
+
+def decode_response(data: bytes) -> Response:
+    """What an aggregator says.
+
+    Raises:
+      ExchangeTooLarge: more than an exchange may have. RemoteProtocolError: not a response.
+    """
+    _check_size("CheckInResponse", data, MAX_RESPONSE_BYTES)
+    message = parse(pb.CheckInResponse, data, limit=MAX_RESPONSE_BYTES)
+    _check_count("acks", len(message.acks), MAX_REPORTS)
+    _check_count("studies", len(message.studies), MAX_STUDIES)
+    _check_count("requests", len(message.requests), MAX_REQUESTS)
+    return Response(
+        tuple(_decode_ack(ack) for ack in message.acks),
+        tuple(SignedStudy(s.study, s.public_key, s.signature) for s in message.studies),
+        tuple(message.requests),
+        message.retry_after_ms,
+        message.acknowledged_sequence,
+    )
+
+
+def _decode_ack(ack: pb.Ack) -> tuple[bytes, AckStatus]:
+    _check_digest("an acknowledged request", ack.request_digest)
+    try:
+        return ack.request_digest, AckStatus(ack.status)
+    except ValueError:
+        raise RemoteProtocolError(
+            f"exchange: expected a known status, found number {ack.status}"
+        ) from None
+
+
+def _check_size(name: str, data: bytes, limit: int) -> None:
+    if len(data) > limit:
+        raise ExchangeTooLarge(f"{name}: expected at most {limit} bytes, found {len(data)}")
+
+
+def _check_count(what: str, count: int, limit: int) -> None:
+    if count > limit:
+        raise ExchangeTooLarge(f"exchange: expected at most {limit} {what}, found {count}")
+
+
+def _check_digest(what: str, digest: bytes) -> None:
+    if len(digest) != DIGEST_BYTES:
+        raise RemoteProtocolError(
+            f"exchange: expected a digest of {DIGEST_BYTES} bytes for {what}, found {len(digest)}"
+        )

@@ -1,0 +1,265 @@
+"""Many people's devices in one process, each with an identity and a ledger of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import grpc
+from grpc import aio
+
+from askance_client.codec import decode_report
+from askance_client.device import Device, Examiner, Policy, RecordSource
+from askance_client.ledger import Ledger
+from askance_client.messages import Reason, Refusal
+from askance_client.queries import Schema
+from askance_client.randomizers import Coins
+from askance_client.service.backoff import Backoff, Jitter, Sleep, sleep_ms, system_jitter
+from askance_client.service.channels import connections_for
+from askance_client.service.evaluation import Evaluate, TimedEvaluation, evaluate_at_once
+from askance_client.service.identity import Identity
+from askance_client.service.order import ordered
+from askance_client.service.runtime import DeviceRunner, Failure, describe
+
+_EXAMINED = 4096  # a round's requests, for all members
+_DIALLING = 64  # members that dial between two turns of the loop
+_CHECKING_IN = 256  # members that check in at one time
+_THREADS = 32  # that wait for the disk: as many commits may go in one
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Member:
+    """One person: a name for logs and coins, who they are to the aggregator, and what is theirs."""
+
+    name: str
+    identity: Identity
+    record: RecordSource
+    ledger: Ledger
+
+
+class Watcher(Protocol):
+    """Told of what happens, in the event loop; it gets no value, no symbol and no name."""
+
+    def answered(self, refusal: Reason | None) -> None:
+        """A request was answered, or refused."""
+        ...
+
+    def refused(self, refusal: Refusal) -> None:
+        """A request or a study was refused; the text is for the owner, and did not leave."""
+        ...
+
+    def failed(self, failure: str) -> None:
+        """An exchange failed, or a ledger did, and will be tried again; or a record could not be
+        evaluated, and its answers were the public default."""
+        ...
+
+    def connection(self, number: int, *, up: bool) -> None:
+        """A connection came to be, or was lost."""
+        ...
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of one check-in of each member; counts of answers and refusals, by reason."""
+
+    members: int
+    answered: int = 0
+    refusals: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+    unacknowledged: int = 0
+
+
+class Gateway:
+    """The devices of all members, their streams spread over a few connections.
+
+    Privacy: each member's device decides by its own record, ledger and coins; all that they share
+      is what can be said of a request from its bytes alone.
+    Args:
+      members: whom it stands for, in any order: the aggregator observes that of `order`.
+      schema, policy: of all of them.
+      coins_for: from a member's name, where its device's randomness comes from.
+      now_s: the time, in whole seconds since 1970, UTC.
+      channel: opens a connection to the aggregator; closed again by the gateway.
+      connections: how many at least; more where the members need them.
+      watcher: told of what happens.
+      jitter, sleep: how waits are drawn and made.
+      longest_wait_ms: between two tries of one member.
+      release_ms: see `DeviceRunner`; half of it is the time limit of evaluation.
+    """
+
+    def __init__(
+        self,
+        members: Sequence[Member],
+        *,
+        schema: Schema,
+        policy: Policy,
+        coins_for: Callable[[str], Coins],
+        now_s: Callable[[], int],
+        channel: Callable[[], aio.Channel],
+        connections: int,
+        watcher: Watcher,
+        jitter: Jitter = system_jitter,
+        sleep: Sleep = sleep_ms,
+        longest_wait_ms: int = 300_000,
+        release_ms: int = 0,
+    ) -> None:
+        examiner = Examiner(_EXAMINED)
+        self._members = [
+            (
+                member.identity,
+                Device(
+                    schema=schema,
+                    record=member.record,
+                    policy=policy,
+                    ledger=member.ledger,
+                    coins=coins_for(member.name),
+                    now_s=now_s,
+                    examiner=examiner,
+                ),
+            )
+            for member in ordered(members, lambda member: member.identity)
+        ]
+        self._channel = channel
+        self._connections = connections_for(len(self._members), connections)
+        self._watcher = watcher
+        self._jitter = jitter
+        self._sleep = sleep
+        self._longest_wait_ms = longest_wait_ms
+        self._release_ms = release_ms
+        self._evaluate: Evaluate = evaluate_at_once
+
+    @property
+    def members(self) -> int:
+        """How many it stands for."""
+        return len(self._members)
+
+    async def run(self) -> None:
+        """Holds a stream open for each member, for ever; ends when it is cancelled, in order: calls
+        are hung up, and what is being written to the disk is written."""
+        async with self._working() as (channels, executor), asyncio.TaskGroup() as tasks:
+            for number, channel in enumerate(channels):
+                tasks.create_task(self._watch(number, channel))
+            for place in range(len(self._members)):
+                runner = self._runner(place, channels, executor, self._report)
+                tasks.create_task(self._participate(runner))
+                if place % _DIALLING == 0:
+                    await asyncio.sleep(0)  # so that who answers, or hangs up, is heard meanwhile
+
+    async def check_in_once(self) -> Outcome:
+        """Lets each member fetch, answer and deliver once; failures are counted, not retried."""
+        outcome = Outcome(len(self._members))
+
+        def report(data: bytes) -> None:
+            refusal = _refusal(data)
+            if refusal is None:
+                outcome.answered += 1
+            else:
+                outcome.refusals[refusal.name] += 1
+
+        async with self._working() as (channels, executor):
+            # A few workers that take the next member each, rather than a task a member.
+            places = iter(range(len(self._members)))
+
+            async def work() -> None:
+                for place in places:
+                    runner = self._runner(place, channels, executor, report)
+                    try:
+                        await runner.check_in_once()
+                    except Exception as failure:  # one member's trouble is that member's
+                        outcome.failures[describe(failure)] += 1
+                    outcome.unacknowledged += runner.unacknowledged
+
+            async with asyncio.TaskGroup() as tasks:
+                for _ in range(min(_CHECKING_IN, len(self._members))):
+                    tasks.create_task(work())
+        return outcome
+
+    @asynccontextmanager
+    async def _working(self) -> AsyncIterator[tuple[list[aio.Channel], Executor]]:
+        """Connections, and threads for answers, for the length of a block."""
+        channels = [self._channel() for _ in range(self._connections)]
+        executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="askance-ledger")
+        timed = TimedEvaluation(self._release_ms // 2, sleep=self._sleep)
+        self._evaluate = timed if self._release_ms else evaluate_at_once
+        try:
+            yield channels, executor
+        finally:
+            for channel in channels:
+                await channel.close()
+            executor.shutdown()
+            timed.close()
+
+    def _runner(
+        self,
+        place: int,
+        channels: Sequence[aio.Channel],
+        executor: Executor,
+        on_report: Callable[[bytes], None],
+    ) -> DeviceRunner:
+        identity, device = self._members[place]
+        return DeviceRunner(
+            device,
+            identity,
+            channels[place % len(channels)],
+            jitter=self._jitter,
+            sleep=self._sleep,
+            longest_wait_ms=self._longest_wait_ms,
+            offload=executor,
+            evaluate=self._evaluate,
+            release_ms=self._release_ms,
+            on_failure=self._failed,
+            on_report=on_report,
+            on_refusal=self._watcher.refused,
+            on_default=self._watcher.failed,
+        )
+
+    async def _participate(self, runner: DeviceRunner) -> None:
+        """One member's stream. Whatever goes wrong ends it alone, until the next try."""
+        backoff = Backoff(jitter=self._jitter, cap_ms=self._longest_wait_ms)
+        while True:
+            try:
+                await runner.participate()
+            except Exception as failure:  # one member's trouble is that member's
+                self._watcher.failed(describe(failure))
+            await self._sleep(backoff.next_ms())
+
+    async def _watch(self, number: int, channel: aio.Channel) -> None:
+        """Tells of a connection's gain and loss."""
+        was: bool | None = None
+        state = channel.get_state()
+        while state is not grpc.ChannelConnectivity.SHUTDOWN:
+            up = _is_up(state, was)
+            if up is not None and up is not was:
+                self._watcher.connection(number, up=up)
+            was = up
+            await channel.wait_for_state_change(state)
+            state = channel.get_state()
+
+    def _failed(self, failure: Failure) -> None:
+        self._watcher.failed(describe(failure))
+
+    def _report(self, data: bytes) -> None:
+        self._watcher.answered(_refusal(data))
+
+
+def _is_up(state: grpc.ChannelConnectivity, was: bool | None) -> bool | None:
+    """Whether a connection is there; None where none has been tried."""
+    match state:
+        case grpc.ChannelConnectivity.READY:
+            return True
+        case grpc.ChannelConnectivity.TRANSIENT_FAILURE:
+            return False
+        case grpc.ChannelConnectivity.IDLE:
+            return None if was is None else False
+        case _:
+            return was
+
+
+def _refusal(report: bytes) -> Reason | None:
+    outcome = decode_report(report).outcome
+    return outcome.reason if isinstance(outcome, Refusal) else None

@@ -1,0 +1,139 @@
+"""Lower bounds of the privacy loss between two records, from what their reports show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf, isfinite
+
+import numpy as np
+
+from askance_client.accounting import NANO_NATS_PER_NAT
+from askance_simulation.audit.bounds import detectable, losses_at_least
+from askance_simulation.audit.events import Event, candidates
+from askance_simulation.audit.likelihoods import learned
+from askance_simulation.audit.messages import Message
+from askance_simulation.audit.symbols import Symbols
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two cases, and the most that reports may tell between them, in either direction.
+
+    Args:
+      first, second: the cases' names.
+      nano_nats: what is charged; 0 where the question is answered alike for both.
+    """
+
+    first: str
+    second: str
+    nano_nats: int
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """Audit result for the two cases of a pair.
+
+    Args:
+      pair: which.
+      low: a lower bound of the loss, in nats; -inf if no event was seen often enough for any.
+      event: in which event it was found, and under which case that event is likelier.
+      events: how many were tested, each with its share of alpha.
+      counts: how often the event was seen under the likelier case and under the other.
+      tested: in how many reports of each.
+      detectable: the least loss that would have been distinguished from what is charged, in an
+        event as frequent as this one, with a chance of 9 in 10; inf for none.
+    """
+
+    pair: Pair
+    low: float
+    event: str
+    events: int
+    counts: tuple[int, int]
+    tested: tuple[int, int]
+    detectable: float
+
+    @property
+    def alarm(self) -> bool:
+        """Return whether the measured loss exceeds the charge."""
+        return self.low > self.pair.nano_nats / NANO_NATS_PER_NAT
+
+    def __str__(self) -> str:
+        low = f"at least {self.low:.4g}" if isfinite(self.low) else "nothing"
+        return (
+            f"{self.pair.first} against {self.pair.second}: {low} nats told for"
+            f" {self.pair.nano_nats / NANO_NATS_PER_NAT:g} charged"
+            f" ({self.event}: {self.counts[0]} and {self.counts[1]} of {self.tested[0]})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    likelier: str
+    event: Event
+    counts: tuple[int, int]
+    n: tuple[int, int]
+
+
+def exposures(
+    reports: Mapping[str, Sequence[Message]],
+    pairs: Sequence[Pair],
+    events: Sequence[Event],
+    alpha: float,
+) -> list[Exposure]:
+    """Bound the loss of every pair from below; all bounds together miss with at most alpha.
+
+    Args:
+      reports: by case; fresh devices', so that they are independent.
+      pairs: of cases in `reports`.
+      events: some to test besides those that are learned, fixed before anything was asked.
+      alpha: divided evenly among all events of all pairs (Bonferroni).
+    """
+    width = max(1, *(len(message.symbol) for of in reports.values() for message in of))
+    halves = {
+        case: Symbols.of([message.symbol for message in of], width).halves()
+        for case, of in reports.items()
+    }
+    tests = [
+        [
+            *_tests(halves[pair.first], halves[pair.second], pair.first, events),
+            *_tests(halves[pair.second], halves[pair.first], pair.second, events),
+        ]
+        for pair in pairs
+    ]
+    each = alpha / max(1, sum(map(len, tests)))
+    return [_best(pair, tried, each) for pair, tried in zip(pairs, tests, strict=True)]
+
+
+def _tests(
+    here: tuple[Symbols, Symbols],
+    there: tuple[Symbols, Symbols],
+    likelier: str,
+    fixed: Sequence[Event],
+) -> list[_Test]:
+    events = [*candidates(here[0], there[0]), *learned(here[0], there[0]), *fixed]
+    n = (len(here[1]), len(there[1]))
+    return [
+        _Test(likelier, event, (event.count(here[1]), event.count(there[1])), n) for event in events
+    ]
+
+
+def _best(pair: Pair, tests: Sequence[_Test], alpha: float) -> Exposure:
+    lows = [
+        float(losses_at_least(np.array([t.counts[0]]), np.array([t.counts[1]]), t.n, alpha)[0])
+        for t in tests
+    ]
+    if not tests:
+        return Exposure(pair, -inf, "none", 0, (0, 0), (0, 0), inf)
+    low = max(lows)
+    best = tests[lows.index(low)]
+    nats = pair.nano_nats / NANO_NATS_PER_NAT
+    return Exposure(
+        pair=pair,
+        low=low,
+        event=f"{best.event.name}, under {best.likelier}",
+        events=len(tests),
+        counts=best.counts,
+        tested=best.n,
+        detectable=detectable(nats, best.counts[0] / best.n[0], best.n, alpha),
+    )

@@ -1,0 +1,32 @@
+"""The trusted curator's learners on a data file, by name.
+
+Rules of the package:
+
+- One module a learner: `curate(request) -> Curated`. The mechanisms are those of
+  `askance_aggregator.curator`; here a file is read, settings are parsed, and the release is
+  printed.
+- Bounds and labels are stated, by a schema or by settings. Taken from the data they are answers
+  without a charge: with `bounds=from-data` the result states that nothing is guaranteed.
+- A release draws from the operating system. With a seed it is an experiment, and marked as one.
+- A value that does not keep to what is stated is an error before anything is drawn.
+"""
+
+from askance_simulation.curate.registry import LEARNERS, Entry, find
+from askance_simulation.curate.request import COMMON, Curated, Parameter, Request, Told
+from askance_simulation.curate.run import curate
+from askance_simulation.curate.sheet import Labelled, Numeric, Sheet
+
+__all__ = [
+    "COMMON",
+    "LEARNERS",
+    "Curated",
+    "Entry",
+    "Labelled",
+    "Numeric",
+    "Parameter",
+    "Request",
+    "Sheet",
+    "Told",
+    "curate",
+    "find",
+]

@@ -1,0 +1,31 @@
+"""The best decision stump."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from askance_aggregator.curator.mechanisms import Stump, learn_agnostically
+from askance_simulation.curate.request import Curated, Request
+from askance_simulation.curate.stumps import ERROR_NOTE, line, stumps_of, told
+
+_MAX_CUTS = 10_000
+
+
+def curate(request: Request) -> Curated:
+    """Release a stump with nearly the fewest misclassified records.
+
+    Privacy: epsilon-DP (`learn_agnostically`).
+
+    Raises:
+      InvalidParameter, InvalidRecord: no label, no features, or values that are not as stated.
+    """
+    sheet, cuts = request.sheet, request.whole("cuts", _MAX_CUTS)
+    classes = sheet.classes()
+    names, bounds, x = sheet.features()
+    y = np.where(sheet.positive(), 1, -1)
+    found = learn_agnostically(stumps_of(bounds, cuts), x, y, request.epsilon, request.words)
+    assert isinstance(found.hypothesis, Stump)
+    stump = told(found.hypothesis, names, classes)
+    result = {"hypothesis": stump, "summary": line(stump), "hypotheses": found.size}
+    lines = (line(stump), f"of {found.size:,} stumps")
+    return Curated(result, lines, (found.event,), notes=(ERROR_NOTE,))

@@ -1,0 +1,52 @@
+"""Number of records in each cell of a column."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from askance_aggregator.curator.budgets import read_probability
+from askance_aggregator.curator.mechanisms import histogram, laplace_at
+from askance_client.errors import InvalidParameter
+from askance_simulation.curate.request import Curated, Request, shown
+from askance_simulation.curate.sheet import Numeric
+
+_MAX_BINS = 10_000
+
+
+def curate(request: Request) -> Curated:
+    """Release the counts of a column's labels, or of bins between its bounds.
+
+    Privacy: epsilon-DP: replacing a person moves two counts by one each.
+
+    Raises:
+      InvalidParameter, InvalidRecord: a column of which nothing is stated, or another value in it.
+    """
+    name, sheet = request.text("column"), request.sheet
+    confidence = read_probability(request.text("confidence"), "confidence")
+    kind = sheet.columns.get(name)
+    if isinstance(kind, Numeric):
+        bins = request.whole("bins", _MAX_BINS)
+        edges = np.linspace(float(kind.low), float(kind.high), bins + 1)
+        if len({shown(edge) for edge in edges}) <= bins:
+            raise InvalidParameter(f"bins: expected fewer, whose ends differ, got {bins}")
+        inner = edges[1:-1]
+        codes = np.searchsorted(inner, sheet.numbers(name), side="right").astype(np.int64)
+        cells = [f"{shown(low)} .. {shown(high)}" for low, high in pairwise(edges)]
+    else:
+        codes = sheet.codes(name)
+        cells = list(kind.labels) if kind is not None else []
+    release = histogram(codes, len(cells), laplace_at(request.epsilon), request.words)
+    lows, highs = release.intervals(confidence, len(cells))
+    found = {
+        cell: {"estimate": float(value), "low": float(low), "high": float(high)}
+        for cell, value, low, high in zip(cells, release.values, lows, highs, strict=True)
+    }
+    lines = tuple(
+        f"{cell}: {one['estimate']:,.0f} ({one['low']:,.0f} .. {one['high']:,.0f})"
+        for cell, one in found.items()
+    )
+    note = f"intervals hold for all cells together with probability {float(confidence):g}"
+    result = {"counts": found, "confidence": float(confidence)}
+    return Curated(result, lines, (release.event,), notes=(note,))

@@ -1,0 +1,112 @@
+"""The curator's learners by name; a module each, imported when it is run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from types import MappingProxyType
+
+from askance_aggregator.names import unknown_name
+from askance_simulation.curate.request import Curated, Parameter, Request
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A learner that can be asked for.
+
+    Args:
+      module: below this package; it has `curate(request) -> Curated`.
+      summary: a line for `--list`.
+      parameters: its own settings, beside the common ones.
+    """
+
+    name: str
+    module: str
+    summary: str
+    parameters: tuple[Parameter, ...]
+
+    def curate(self, request: Request) -> Curated:
+        """Run it."""
+        module = import_module(f"askance_simulation.curate.{self.module}")
+        found: Curated = module.curate(request)
+        return found
+
+
+_CONFIDENCE = Parameter("confidence", "of all intervals together", "0.95")
+_CUTS = Parameter("cuts", "of a column of numbers, dividing its bounds evenly", "15")
+
+_ENTRIES = (
+    Entry(
+        "mean",
+        "mean",
+        "averages of columns, by the Laplace mechanism",
+        (Parameter("columns", "which, commas between them; epsilon is shared"), _CONFIDENCE),
+    ),
+    Entry(
+        "histogram",
+        "histogram",
+        "number of records in each cell of a column, by the Laplace mechanism",
+        (
+            Parameter("column", "which"),
+            Parameter("bins", "of a column of numbers, dividing its bounds evenly", "10"),
+            _CONFIDENCE,
+        ),
+    ),
+    Entry(
+        "agnostic",
+        "agnostic",
+        "the best decision stump for --label, by permute-and-flip (KLNRS08 Theorem 3.7)",
+        (_CUTS,),
+    ),
+    Entry(
+        "adaboost",
+        "adaboost",
+        "a majority of boosted decision stumps for --label, each chosen by permute-and-flip",
+        (
+            Parameter("rounds", "how many stumps", "30"),
+            Parameter("edge", "how far below 1/2 a stump's error is taken to be", "0.1"),
+            Parameter("cap", "greatest weight of a record, in units of 1/n", "1"),
+            _CUTS,
+        ),
+    ),
+    Entry(
+        "parity",
+        "parity",
+        "which columns of bits --label is the parity of (KLNRS08 section 3.2)",
+        (Parameter("beta", "the chance to fail on enough examples", "0.05"),),
+    ),
+    Entry(
+        "logistic",
+        "logistic",
+        "a linear classifier for --label, by logistic regression (CM08, corrected)",
+        (
+            Parameter("mechanism", "objective or output: what is perturbed", "objective"),
+            Parameter("regularisation", "lambda", "0.01"),
+        ),
+    ),
+    Entry(
+        "synopsis",
+        "synopsis",
+        "a synthetic table of all columns of labels, fitted to private marginals",
+        (
+            Parameter("method", "mwem, which is pure, or gaussian", "mwem"),
+            Parameter("delta", "of gaussian", "1e-6"),
+            Parameter("way", "how many columns a marginal has", "2"),
+            Parameter("rows", "of the synthetic table", "100"),
+        ),
+    ),
+)
+
+LEARNERS: Mapping[str, Entry] = MappingProxyType({one.name: one for one in _ENTRIES})
+
+
+def find(name: str) -> Entry:
+    """Return the learner of this name.
+
+    Raises:
+      InvalidParameter: there is none.
+    """
+    if name not in LEARNERS:
+        raise unknown_name("learner", name, LEARNERS)
+    return LEARNERS[name]

@@ -1,0 +1,60 @@
+"""A synthetic table that answers marginals about as the data do."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from askance_aggregator.curator.budgets import read_probability
+from askance_aggregator.curator.synopsis import (
+    Answered,
+    Histogram,
+    Marginals,
+    Universe,
+    gaussian_fit,
+    mwem,
+)
+from askance_client.errors import InvalidParameter
+from askance_simulation.curate.request import Curated, Request
+from askance_simulation.curate.sheet import Labelled
+
+_MAX_ROWS = 100_000
+_SHOWN = 10
+
+
+def curate(request: Request) -> Curated:
+    """Release rows of labels, drawn from a distribution that was fitted to private marginals.
+
+    Privacy: epsilon-DP by MWEM, (epsilon, delta)-DP by Gaussian answers and a fit; drawing rows of
+    it costs nothing more.
+
+    Raises:
+      InvalidParameter, InvalidRecord: no columns of labels, too many cells, or other values.
+    """
+    sheet, rows = request.sheet, request.whole("rows", _MAX_ROWS)
+    method = request.one_of("method", ("mwem", "gaussian"))
+    columns = {name: one for name, one in sheet.columns.items() if isinstance(one, Labelled)}
+    if not columns:
+        raise InvalidParameter("columns: expected columns of labels, found none")
+    universe = Universe(tuple(len(kind.labels) for kind in columns.values()))
+    family = Marginals(universe, request.whole("way", len(columns)))
+    delta = read_probability(request.text("delta"), "delta") if method == "gaussian" else None
+    table = np.stack([sheet.codes(name) for name in columns], axis=1)
+    histogram = Histogram.of(universe, table)
+    release: Answered
+    if delta is None:
+        release = mwem(histogram, family, request.epsilon, request.words)
+    else:
+        release = gaussian_fit(histogram, family, request.epsilon, delta, request.words)
+    drawn = [
+        [kind.labels[code] for kind, code in zip(columns.values(), row, strict=True)]
+        for row in release.table(rows, request.words).tolist()
+    ]
+    lines = [", ".join(columns), *(", ".join(row) for row in drawn[:_SHOWN])]
+    if rows > _SHOWN:
+        lines.append(f"and {rows - _SHOWN:,} rows more (--out FILE.json has all)")
+    return Curated(
+        {"columns": list(columns), "rows": drawn, "queries": family.size, "method": method},
+        tuple(lines),
+        release.events,
+        delta=None if delta is None else float(delta),
+    )

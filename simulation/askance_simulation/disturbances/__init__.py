@@ -1,0 +1,32 @@
+"""Behaviour: how simulated devices differ from ones that are always there and honest.
+
+Faults between devices and their aggregator, and the invariants that hold under them.
+
+`faults` assigns faults to exchanges, by rates and a seed, or one by one; `mortality` is a process
+that dies at a write; `unlucky` is a device over a real connection with these faults; `invariants`
+checks what must hold after any of them.
+
+Theory of operation: a report is durable, charge and all, before it leaves; it is sent again, the
+same bytes, until it is acknowledged; the aggregator acknowledges what is durable, and counts it
+once. So whatever is lost, doubled, overtaken or killed, the round closes with all users' reports,
+and the transcript is the one that it would have been.
+"""
+
+from askance_simulation.disturbances.attacks import ATTACKS
+from askance_simulation.disturbances.behaviour import PRESENT_AND_HONEST, Behaviour
+from askance_simulation.disturbances.faults import Fates, Fault, Faults, Script
+from askance_simulation.disturbances.misbehaviour import Misbehaving, Misbehaviour
+from askance_simulation.disturbances.witness import Witness
+
+__all__ = [
+    "ATTACKS",
+    "PRESENT_AND_HONEST",
+    "Behaviour",
+    "Fates",
+    "Fault",
+    "Faults",
+    "Misbehaving",
+    "Misbehaviour",
+    "Script",
+    "Witness",
+]

@@ -1,0 +1,227 @@
+"""The report that moves an estimate furthest, for each family of randomizers.
+
+What is to be moved is a weighted sum of the levels' estimated shares: weight 1 at a target and 0
+elsewhere for its share, the levels' numbers for a mean, 1 and -1 at the two cells of a signed
+value. An estimate is a sum over reports, so that the one report which is best alone is best
+whatever others say.
+
+A family has a case of its own (`favour.register`) where its reports are too many to be looked at
+one by one; every other goes through the general one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import lru_cache, singledispatch
+from itertools import islice
+
+import numpy as np
+
+from askance_aggregator.families import family_of
+from askance_client.randomizers import (
+    COIN_BITS,
+    HypercubeResponse,
+    KaryResponse,
+    LinearHashing,
+    Randomizer,
+    SignedSubsetSelection,
+    SubsetSelection,
+)
+
+Weights = tuple[tuple[int, int], ...]
+"""(level, weight) in the order of levels; other levels weigh 0."""
+
+Draw = Callable[[int], Sequence[int]]
+"""Source of uniform words: `draw(count)`."""
+
+_FEW = 4096  # reports of an alphabet that is searched
+_TRIES = 64  # honest reports of which the best is taken, where the alphabet is larger
+
+
+@singledispatch
+def favour(randomizer: Randomizer, weights: Weights, draw: Draw) -> bytes:
+    """Choose the report that moves the weighted sum of shares up the most; by chance among several.
+
+    Utility: the best of all reports for an alphabet of at most 4096. For a larger one of a family
+    without a case of its own, the likeliest under the heaviest level of 64 honest reports: valid,
+    and no more than that.
+
+    Args:
+      randomizer: randomizer of the reports.
+      weights: not empty; levels that the randomizer has.
+      draw: gives so many words, uniform in 0..2^64-1; it is asked once.
+    """
+    best = _best(randomizer, weights)
+    if best is not None:
+        return best[index(draw(words_below(len(best))), len(best))]
+    heaviest, _ = max(weights, key=lambda pair: pair[1])
+    size = randomizer.coins
+    words = draw(_TRIES * size)
+    tries = [
+        randomizer.randomize(heaviest, words[start : start + size])
+        for start in range(0, _TRIES * size, size)
+    ]
+    return max(tries, key=lambda report: _likelihood(randomizer, weights, report))
+
+
+@favour.register
+def _(randomizer: KaryResponse, weights: Weights, draw: Draw) -> bytes:
+    most = max(weight for _, weight in weights)
+    cells = [level for level, weight in weights if weight == most]
+    if most <= 0 and len(weights) < randomizer.cells:  # a cell that weighs nothing is better
+        cells = _others(range(randomizer.cells), weights)
+    return cells[index(draw(1), len(cells))].to_bytes(randomizer.width, "big")
+
+
+@favour.register
+def _(randomizer: SubsetSelection, weights: Weights, draw: Draw) -> bytes:
+    """Return the heaviest cells that fit; among equals, and to fill up, by a shuffle."""
+    everything = range(randomizer.cells)
+    members = _heaviest(everything, weights, randomizer.size, draw(randomizer.size))
+    return _bitmap(members, randomizer.width)
+
+
+@favour.register
+def _(randomizer: SignedSubsetSelection, weights: Weights, draw: Draw) -> bytes:
+    """Return the same with the better sign of each value, either where both are alike."""
+    given, size = dict(weights), randomizer.size
+    signs = {
+        level // 2: (given.get(level, 0), given.get(level ^ 1, 0), level)
+        for level, _ in weights
+        if level < 2 * randomizer.values
+    }
+    best = tuple(sorted((value, max(one, two)) for value, (one, two, _) in signs.items()))
+    words = draw(2 * size)
+    members = []
+    for value, word in zip(
+        _heaviest(range(randomizer.values), best, size, words), words[size:], strict=True
+    ):
+        one, two, level = signs.get(value, (0, 0, 2 * value))
+        other = (word >> (COIN_BITS - 1)) if one == two else one < two
+        members.append(level ^ int(other))
+    return _bitmap(members, randomizer.width)
+
+
+@favour.register
+def _(randomizer: LinearHashing, weights: Weights, draw: Draw) -> bytes:
+    """Choose, out of 64 hashes, the one that puts the most weight on one value, and that value."""
+    q, best = randomizer.modulus, (-1, b"")
+    for word in draw(_TRIES):
+        hashing = 1 + index([word], randomizer.vectors - 1)
+        sums = [0] * q
+        for cell, weight in weights:
+            sums[randomizer.hash_value(hashing, cell)] += weight
+        value = max(range(q), key=sums.__getitem__)
+        if not best[1] or sums[value] > best[0]:
+            best = (sums[value], (hashing * q + value).to_bytes(randomizer.width, "big"))
+    return best[1]
+
+
+@favour.register
+def _(randomizer: HypercubeResponse, weights: Weights, draw: Draw) -> bytes:
+    """Return the heaviest pattern itself."""
+    most = max(weight for _, weight in weights)
+    patterns = [level for level, weight in weights if weight == most]
+    return patterns[index(draw(1), len(patterns))].to_bytes(randomizer.width, "big")
+
+
+def uniform(randomizer: Randomizer, words: Sequence[int]) -> bytes:
+    """Return a report drawn evenly from the alphabet.
+
+    For an alphabet of more than 4096, the honest report of a uniformly drawn level: the same for
+    k-ary response and subset selection, which treat all levels and all reports alike.
+    """
+    reports = _reports(randomizer)
+    if reports is not None:
+        return reports[index(words, len(reports))]
+    first = words_below(randomizer.levels)
+    level = index(words, randomizer.levels)
+    return randomizer.randomize(level, words[first : first + randomizer.coins])
+
+
+@lru_cache(maxsize=64)
+def _reports(randomizer: Randomizer) -> tuple[bytes, ...] | None:
+    """Return the whole alphabet, unless it is large."""
+    found = tuple(islice(family_of(randomizer).alphabet(), _FEW + 1))
+    return None if len(found) > _FEW else found
+
+
+@lru_cache(maxsize=256)
+def _best(randomizer: Randomizer, weights: Weights) -> tuple[bytes, ...] | None:
+    """Return the reports of a small alphabet that move the sum up the most."""
+    reports = _reports(randomizer)
+    if reports is None:
+        return None
+    measure = _gain if family_of(randomizer).table is not None else _likelihood
+    gains = [measure(randomizer, weights, report) for report in reports]
+    most = max(gains)
+    return tuple(report for report, gain in zip(reports, gains, strict=True) if gain == most)
+
+
+def _gain(randomizer: Randomizer, weights: Weights, report: bytes) -> Fraction:
+    """Compute the decoded value of one report alone."""
+    counts = family_of(randomizer).tally(np.frombuffer(report, np.uint8).reshape(1, -1))
+    shares = family_of(randomizer).frequencies(counts, 1)
+    return sum((weight * shares[level] for level, weight in weights), Fraction())
+
+
+def _likelihood(randomizer: Randomizer, weights: Weights, report: bytes) -> Fraction:
+    """Compute the likelihood gain: equivalent to decoding if a family treats all levels alike."""
+    return sum(
+        (weight * randomizer.probability(level, report) for level, weight in weights),
+        Fraction(),
+    )
+
+
+def index(words: Sequence[int], size: int) -> int:
+    """Return a place below `size`, however large, from uniform words (see `words_below`)."""
+    needed = words_below(size)
+    number = 0
+    for word in words[:needed]:
+        number = number << COIN_BITS | word
+    return (number * size) >> (COIN_BITS * needed)
+
+
+def words_below(size: int) -> int:
+    """Return the number of words that `index` consumes.
+
+    A small number of cells needs 64 bits; all sign patterns need more.
+    """
+    return 1 + (size.bit_length() - 1) // COIN_BITS
+
+
+def _some(items: Sequence[int], size: int, words: Sequence[int]) -> list[int]:
+    """Choose `size` of the items uniformly: the beginning of a Fisher-Yates shuffle."""
+    if size == len(items):
+        return list(items)
+    mixed, left = list(items), len(items)
+    for place in range(size):
+        other = place + ((words[place] * (left - place)) >> COIN_BITS)
+        mixed[place], mixed[other] = mixed[other], mixed[place]
+    return mixed[:size]
+
+
+def _heaviest(items: range, weights: Weights, size: int, words: Sequence[int]) -> list[int]:
+    """Choose `size` of the items, the heaviest first; among equals all choices are alike."""
+    found: list[int] = []
+    for weight in sorted({0, *(weight for _, weight in weights)}, reverse=True):
+        if len(found) == size:
+            break
+        equals = [level for level, its in weights if its == weight] if weight else None
+        equals = _others(items, weights) if equals is None else equals
+        found += _some(equals, min(len(equals), size - len(found)), words[len(found) :])
+    return found
+
+
+def _others(items: range, weights: Weights) -> list[int]:
+    """Return the items that weigh nothing."""
+    heavy = {level for level, weight in weights if weight}
+    return [item for item in items if item not in heavy]
+
+
+def _bitmap(items: Sequence[int], width: int) -> bytes:
+    bitmap = bytearray(width)
+    for item in items:
+        bitmap[item >> 3] |= 128 >> (item & 7)
+    return bytes(bitmap)

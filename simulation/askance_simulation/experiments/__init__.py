@@ -1,0 +1,32 @@
+"""Experiments: a study run on populations by a seed, once or many times, and judged."""
+
+from askance_simulation.experiments.catalogue import Named, named
+from askance_simulation.experiments.designs import DESIGNS, design
+from askance_simulation.experiments.judging import Verdict, judge
+from askance_simulation.experiments.sweeps import Sweep, sweep
+from askance_simulation.experiments.trials import (
+    Simulation,
+    Trial,
+    local_oracle,
+    run_trial,
+    simulate,
+)
+from askance_simulation.experiments.verification import Check, verify
+
+__all__ = [
+    "DESIGNS",
+    "Check",
+    "Named",
+    "Simulation",
+    "Sweep",
+    "Trial",
+    "Verdict",
+    "design",
+    "judge",
+    "local_oracle",
+    "named",
+    "run_trial",
+    "simulate",
+    "sweep",
+    "verify",
+]

@@ -1,0 +1,69 @@
+"""Missing answers: an aggregator does not see them, but a simulation's reader must know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from askance_aggregator.studies import Transcript
+from askance_aggregator.studies.transcript import Asked
+from askance_client.codec import query_from_bytes
+from askance_client.queries import Query, QueryKind
+from askance_simulation.populations import Population
+
+_MOST = 5  # notes; a learner may have asked thousands of questions
+
+
+def absences(transcript: Transcript, population: Population) -> tuple[str, ...]:
+    """List, per question, the number of users without a value, and their default."""
+    notes = []
+    for query in _asked(transcript, population):
+        absent = _absent(query, population)
+        if absent:
+            fields = ", ".join(sorted(query.fields_used))
+            notes.append(
+                f"{absent:,} of {population.size:,} users have no valid value of {fields}"
+                f" and count as {_default(query)}"
+            )
+        if len(notes) == _MOST:
+            break
+    return tuple(notes)
+
+
+def _asked(transcript: Transcript, population: Population) -> Iterator[Query]:
+    """Generate every question once, by its fields."""
+    seen: set[frozenset[str]] = set()
+    for event in transcript.recorded:
+        if not isinstance(event, Asked):
+            continue
+        for data in event.questions:
+            query = query_from_bytes(data, population.schema)
+            if query.fields_used not in seen:
+                seen.add(query.fields_used)
+                yield query
+
+
+def _absent(query: Query, population: Population) -> int:
+    absent = 0
+    for start, stop in population.stretches():
+        columns = population.columns(start, stop)
+        present = np.ones(len(columns), np.bool_)
+        for name in query.fields_used:
+            present &= columns.present[name]
+        absent += int(np.count_nonzero(~present))
+    return absent
+
+
+def _default(query: Query) -> str:
+    """Return the public default of a question, in its own terms."""
+    match query.kind:
+        case QueryKind.CATEGORY:
+            name = query.cell_names[query.default]
+            return f"cell {name}" if name.isdecimal() else repr(name)  # a number names no value
+        case QueryKind.PREDICATE:
+            return "'yes'" if query.default else "'no'"
+        case QueryKind.REAL | QueryKind.VECTOR:
+            return f"{query.default / (1 << query.frac):g}"
+        case QueryKind.SIGNED:
+            return "the question's public default"

@@ -1,0 +1,149 @@
+"""Studies and populations by name and text, as the command line and a study's file give them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from askance_aggregator.learners import find
+from askance_aggregator.studies.study import Epsilon, Study
+from askance_client.errors import InvalidParameter
+from askance_client.records import schema_from_toml
+from askance_simulation.experiments.designs import BEST, design
+from askance_simulation.populations import CHANGES, Population, changed, people_of, read_file
+from askance_simulation.populations.registry import build, entry
+from askance_simulation.randomness.seeds import Seed
+
+_HELD_OUT = Fraction(1, 5)  # of a file's rows, for learners that are judged by such rows
+
+# The population of a learner by default.
+_HOME = {
+    "masked-parity": "masked-parity",
+    "conjunctions": "conjunctions",
+    "frequency": "categories",
+    "mean": "numbers",
+    "mean-vector": "unit-vectors",
+    "literal-conjunctions": "literal-conjunctions",
+    "disjunctions": "disjunctions",
+    "decision-lists": "decision-lists",
+    "naive-bayes": "traits",
+    "linear-regression": "plane",
+    "ridge-regression": "plane",
+    "pca": "plane",
+    "marginals": "traits",
+    "quantiles": "numbers",
+    "ranges": "numbers",
+    "decision-tree": "traits",
+    "logistic-regression": "traits",
+    "perceptron": "halfspaces",
+    "k-means": "clusters",
+    "gaussian-mixture": "clusters",
+    "heavy-hitters": "words",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A study that is made for a population, and how to make the population from a seed."""
+
+    study: Callable[[Population], Study]
+    people: Callable[[Seed], Population]
+
+
+def named(
+    learner: str,
+    *,
+    epsilon: Epsilon,
+    beta: Epsilon = "0.01",
+    delta: Epsilon | None = None,
+    users: int | None = None,
+    settings: Mapping[str, str] | None = None,
+    population: str | None = None,
+    data: Path | None = None,
+    schema: Path | None = None,
+    label: str | None = None,
+    randomizer: str = BEST,
+    waves: int = 1,
+) -> Named:
+    """Make the study of a learner by its name.
+
+    Args:
+      learner: the learner's name.
+      epsilon: nats per user.
+      beta: failure probability.
+      delta: at which charges are composed, for the result; None: they are summed only.
+      users: how many; None with `data`: one a row. A learner whose error is measured on rows of
+        which no user was asked leaves a fifth of the rows out.
+      settings: text by name, for the learner and for a generated population; a rate by the name of
+        one of `CHANGES`, for any population.
+      population: a generated population's name; None: the learner's own.
+      data: a CSV or Parquet file instead.
+      schema: a TOML file with the schema of `data`; None: inferred.
+      label: the column of `data` that is to be predicted; None: the schema's.
+      randomizer: which one answers, by its name in `DESIGNS`.
+      waves: in how many parts the users of a round are asked, see `Study`.
+
+    Raises:
+      InvalidParameter: a name or a setting that there is none of, or no users.
+    """
+    chosen, designed = find(learner), design(randomizer)
+    given = dict(settings or {})
+    changes = {one.name: given.pop(one.name) for one in CHANGES if one.name in given}
+    people: Callable[[Seed], Population]
+    if data is None and (schema is not None or label is not None):
+        raise InvalidParameter("expected a data file with a schema or a label, found none")
+    if data is not None:
+        if population is not None:
+            raise InvalidParameter("expected a population or a data file, found both")
+        path = data
+        known = None if schema is None else schema_from_toml(schema)
+        aside = _HELD_OUT if chosen.held_out else Fraction(0)
+
+        def people(seed: Seed) -> Population:
+            table = read_file(path)
+            found = people_of(table, seed, schema=known, label=label, size=users, held_out=aside)
+            return changed(found, changes, seed, None)
+
+    else:
+        home = _generated(learner, population, users, given)
+
+        def people(seed: Seed) -> Population:
+            return changed(home(seed), changes, seed, home)
+
+    def study(population: Population) -> Study:
+        made = chosen.build(population.schema, given)
+        return Study(
+            made,
+            population.schema,
+            epsilon=epsilon,
+            beta=beta,
+            delta=delta,
+            design=designed,
+            waves=waves,
+        )
+
+    return Named(study, people)
+
+
+def _generated(
+    learner: str, population: str | None, users: int | None, given: dict[str, str]
+) -> Callable[[Seed], Population]:
+    """Return the maker of a generated population; takes its own settings out of `given`."""
+    name = population or _HOME.get(learner)
+    if name is None:
+        raise InvalidParameter(f"{learner}: expected a population or a data file, found neither")
+    if users is None:
+        raise InvalidParameter("expected a number of users, found none")
+    size, home = users, name
+    keys = [key for key, _ in entry(home).parameters]
+    own = {key: _whole(key, given.pop(key)) for key in keys if key in given}
+    return lambda seed: build(home, size, seed, own)
+
+
+def _whole(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidParameter(f"{name}: expected a whole number, found {text!r}") from None

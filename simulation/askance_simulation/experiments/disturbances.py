@@ -1,0 +1,87 @@
+"""Disturbances of a run: absences, lies and faults, which a result must report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from askance_aggregator.studies import Outcome
+from askance_client.errors import InvalidParameter
+from askance_simulation.disturbances import Behaviour, Fates, Misbehaving, Witness
+from askance_simulation.fleets import FLEETS, FleetMaker
+from askance_simulation.populations import Population
+from askance_simulation.randomness.seeds import Seed
+
+MakeBehaviour = Callable[[Seed], Behaviour]
+"""Maker of a trial's absences and lies, from its seed (see `Misbehaviour`)."""
+
+MakeFates = Callable[[Seed], Fates]
+"""Maker of a trial's faults, from its seed (see `Faults`)."""
+
+_CHUNK = 1 << 16
+_MOST = 5  # rounds that have a line each
+
+
+def check_disturbed(fleet: str | FleetMaker, faults: MakeFates | None) -> None:
+    """Refuse faults on a fleet without a network.
+
+    Raises:
+      InvalidParameter: another fleet than the one over gRPC.
+    """
+    if faults is not None and fleet != "grpc":
+        raise InvalidParameter(
+            "faults: expected the fleet 'grpc', where messages can be lost, found"
+            f" {fleet if isinstance(fleet, str) else 'a fleet of your own'!r}"
+        )
+
+
+def disturbed(
+    fleet: str | FleetMaker, faults: MakeFates | None, seed: Seed, witness: Witness
+) -> FleetMaker:
+    """Return the fleet, with what goes wrong in it.
+
+    Raises:
+      InvalidParameter: see `check_disturbed`.
+    """
+    check_disturbed(fleet, faults)
+    if faults is not None:
+        from askance_simulation.fleets.grpc import grpc_fleet  # gRPC is imported when it is used
+
+        return partial(grpc_fleet, fates=faults(seed / "faults"), witness=witness)
+    return FLEETS[fleet] if isinstance(fleet, str) else fleet
+
+
+def stayed_away(outcome: Outcome[object]) -> tuple[str, ...]:
+    """List, per round, the users that were absent."""
+    notes = []
+    for number, tallies in enumerate(outcome.tallies):
+        asked = sum(tally.asked for tally in tallies)
+        came = sum(tally.answered + sum(n for _, n in tally.refusals) for tally in tallies)
+        if came < asked:
+            notes.append(f"round {number}: of {asked:,} requests {asked - came:,} found no device")
+    more = len(notes) - _MOST
+    return (*notes[:_MOST], f"and so in {more:,} more rounds") if more > 0 else tuple(notes)
+
+
+def lied(behaviour: Behaviour, population: Population) -> tuple[str, ...]:
+    """Report the number of lying users; if any may lie, no interval and no error bound holds."""
+    if not behaviour.lies:
+        return ()
+    liars = 0
+    for start in range(0, population.size, _CHUNK):
+        chunk = np.arange(start, min(start + _CHUNK, population.size), dtype=np.int64)
+        liars += int(np.count_nonzero(behaviour.lying(chunk)))
+    attack = f" ({behaviour.spec.attack})" if isinstance(behaviour, Misbehaving) else ""
+    return (
+        f"{liars:,} of {population.size:,} users lie{attack}: intervals and error bounds hold for"
+        " honest answers only",
+    )
+
+
+def went_wrong(faults: MakeFates | None, witness: Witness) -> tuple[str, ...]:
+    """Report the faults that took effect, and that they changed no result."""
+    if faults is None:
+        return ()
+    return (f"faults: {witness.told()}; each report was counted once, and a replay agrees",)

@@ -1,0 +1,82 @@
+"""Rows as tables: Arrow's, and pandas' where it is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+from typing import Any
+
+from askance_client.errors import InvalidParameter
+
+
+def flat(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows with the same names in the same order; `settings` becomes `settings.NAME`.
+
+    Text that is a number in every row that has it becomes one.
+    """
+    opened = [_opened(row) for row in rows]
+    names = dict.fromkeys(name for row in opened for name in row)
+    columns = {name: [row.get(name) for row in opened] for name in names}
+    columns |= {
+        name: _numbers(values) for name, values in columns.items() if name.startswith("settings.")
+    }
+    return [{name: columns[name][place] for name in columns} for place in range(len(opened))]
+
+
+def to_arrow(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """Return a `pyarrow.Table`, one column per name; a column of several kinds becomes text.
+
+    Raises:
+      InvalidParameter: pyarrow is not installed.
+    """
+    _installed("pyarrow", "to_arrow")
+    import pyarrow
+
+    whole = flat(rows)
+    names = list(whole[0]) if whole else []
+    return pyarrow.table({name: _of_one_kind([row[name] for row in whole]) for name in names})
+
+
+def to_pandas(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """Return a `pandas.DataFrame`, one column per name.
+
+    Raises:
+      InvalidParameter: pandas or pyarrow is not installed.
+    """
+    _installed("pandas", "to_pandas")
+    return to_arrow(rows).to_pandas()
+
+
+def _installed(package: str, for_what: str) -> None:
+    if find_spec(package) is None:
+        raise InvalidParameter(f"{for_what}: expected {package} installed, found it is not")
+
+
+def _opened(row: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, Mapping):
+            found |= {f"{name}.{inner}": item for inner, item in value.items()}
+        else:
+            found[name] = value
+    return found
+
+
+def _numbers(values: list[Any]) -> list[Any]:
+    readers: tuple[Callable[[str], int | float], ...] = (int, float)
+    for read in readers:
+        try:
+            return [None if value is None else read(value) for value in values]
+        except ValueError:
+            continue
+    return values
+
+
+def _of_one_kind(values: list[Any]) -> list[Any]:
+    """Return a column of a table has one type; whole numbers are among the others."""
+    kinds = {type(value) for value in values if value is not None}
+    if len(kinds) < 2:
+        return values
+    if kinds == {int, float}:
+        return [None if value is None else float(value) for value in values]
+    return [None if value is None else str(value) for value in values]

@@ -1,0 +1,234 @@
+"""A sweep's rows and what they come to."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from askance_aggregator.names import unknown_name
+from askance_client.errors import InvalidParameter
+from askance_simulation.experiments import frames
+from askance_simulation.experiments.sweeps.bands import CellSummary, summarise
+from askance_simulation.experiments.sweeps.row_file import Row, read_rows
+
+if TYPE_CHECKING:
+    from askance_simulation.plots import Picture
+
+_AXES = ("learner", "population", "randomizer", "beta", "epsilon", "users")
+Level = str | float | None
+"""A value on an axis: a number wherever it can be read as one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A sweep's cells in order, with bands of the same confidence each.
+
+    `axes` are the names in which cells differ.
+    """
+
+    cells: tuple[CellSummary, ...]
+    confidence: float
+    axes: tuple[str, ...]
+
+    def __iter__(self) -> Iterator[CellSummary]:
+        return iter(self.cells)
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def __str__(self) -> str:
+        """Return a table in plain text."""
+        shown = self.table()
+        widths = [max(len(line[place]) for line in shown) for place in range(len(shown[0]))]
+        return "\n".join(
+            "  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True))
+            for line in shown
+        )
+
+    def table(self) -> list[list[str]]:
+        """Return the lines as text, the heads first."""
+        band = f"{self.confidence:.0%}"
+        heads = [*self.axes, "trials", "error", band, "success", band, "asked", "s"]
+        return [heads, *(_line(cell, self.axes) for cell in self.cells)]
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return a dictionary a cell."""
+        return [cell.to_json() for cell in self.cells]
+
+    def to_arrow(self) -> Any:
+        """Return a `pyarrow.Table`, one row per cell."""
+        return frames.to_arrow(self.to_json())
+
+    def to_pandas(self) -> Any:
+        """Return a `pandas.DataFrame`, one row per cell."""
+        return frames.to_pandas(self.to_json())
+
+
+class Sweep:
+    """The trials of a grid, a row each (see `sweep`), in the order of their cells.
+
+    Args:
+      rows: as `sweep` writes them, in any order.
+    """
+
+    def __init__(self, rows: tuple[Row, ...]) -> None:
+        settings = sorted({name for row in rows for name in row["settings"]})
+        self._names = (*_AXES[:-2], *settings, *_AXES[-2:])
+        self._rows = tuple(
+            sorted(rows, key=lambda row: (*map(_order, self._point(row)), row["trial"]))
+        )
+
+    @classmethod
+    def read(cls, path: Path | str) -> Sweep:
+        """Read a *.jsonl file, which a sweep may still be writing.
+
+        Raises:
+          InvalidParameter: no such file, or one of something else.
+        """
+        return cls(tuple(read_rows(Path(path))))
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """All settings and results, one row per trial."""
+        return self._rows
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The names in which cells differ: `epsilon`, `users`, `learner`, ..., and settings."""
+        points = [self._point(row) for row in self._rows]
+        return tuple(
+            name
+            for place, name in enumerate(self._names)
+            if len({point[place] for point in points}) > 1
+        )
+
+    def where(self, **at: object) -> Sweep:
+        """Return the part of it with these values, as `sweep.where(epsilon=1, d=8)`.
+
+        Raises:
+          InvalidParameter: a name that it does not have, or nothing there.
+        """
+        for name in at:
+            if name not in self._names:
+                raise unknown_name("sweep", name, self._names)
+        wanted = {self._names.index(name): level(value) for name, value in at.items()}
+        found = [
+            row
+            for row in self._rows
+            if all(self._point(row)[place] == value for place, value in wanted.items())
+        ]
+        if not found:
+            raise InvalidParameter(f"sweep: expected a trial with {at}, found none")
+        return Sweep(tuple(found))
+
+    def summary(self, confidence: float = 0.95) -> Summary:
+        """Return one line per cell: mean error and success rate with their bands (see `bands`)."""
+        if not 0 < confidence < 1:
+            raise InvalidParameter(
+                f"confidence: expected a number between 0 and 1, found {confidence}"
+            )
+        cells: defaultdict[str, list[Row]] = defaultdict(list)
+        for row in self._rows:
+            cells[row["cell"]].append(row)
+        summaries = (
+            summarise(dict(zip(self._names, self._point(rows[0]), strict=True)), rows, confidence)
+            for rows in cells.values()
+        )
+        return Summary(tuple(summaries), confidence, self.axes)
+
+    def picture(self, x: str | None = None, y: str = "error", confidence: float = 0.95) -> Picture:
+        """Draw one measure against one axis, with a line per value of the others.
+
+        Args:
+          x: an axis with numbers; None: users if they vary, else epsilon, else a setting that does.
+          y: "error", "success" or "users": how many are needed (see `needs`).
+          confidence: of the bands.
+
+        Raises:
+          InvalidParameter: no such axis or measure, or more than can be drawn.
+        """
+        from askance_simulation.plots import curves, needs
+
+        summary = self.summary(confidence)
+        if y == "users":
+            return needs(summary, x or self._first_axis(("epsilon",), besides="users"))
+        return curves(summary, x or self._first_axis(("users", "epsilon")), y)
+
+    def plot(self, path: Path | str, x: str | None = None, y: str = "error") -> None:
+        """Write `picture` to a .png or .svg file."""
+        self.picture(x, y).save(path)
+
+    def _first_axis(self, wanted: tuple[str, ...], besides: str | None = None) -> str:
+        numbers = [
+            name
+            for name in self.axes
+            if name != besides
+            and all(isinstance(self._at(row, name), int | float) for row in self._rows)
+        ]
+        if not numbers:
+            raise InvalidParameter("plot: expected an axis with two numbers or more, found none")
+        return next((name for name in wanted if name in numbers), numbers[0])
+
+    def flat(self) -> list[Row]:
+        """Return the rows as a table has them (see `frames.flat`)."""
+        return frames.flat(self._rows)
+
+    def to_arrow(self) -> Any:
+        """Return a `pyarrow.Table`, one row per trial."""
+        return frames.to_arrow(self._rows)
+
+    def to_pandas(self) -> Any:
+        """Return a `pandas.DataFrame`, one row per trial."""
+        return frames.to_pandas(self._rows)
+
+    def _point(self, row: Row) -> tuple[Level, ...]:
+        return tuple(self._at(row, name) for name in self._names)
+
+    def _at(self, row: Row, name: str) -> Level:
+        return level(row[name] if name in _AXES else row["settings"].get(name))
+
+
+def level(value: object) -> Level:
+    """Parse a number, if the text is one; else return the text."""
+    if value is None:
+        return None
+    try:
+        exact = Fraction(str(value))
+    except (ValueError, ZeroDivisionError):
+        return str(value)
+    return int(exact) if exact.denominator == 1 else float(exact)
+
+
+def _order(value: Level) -> tuple[int, float, str]:
+    """Return a sort key: None first, numbers by size, then text."""
+    if value is None:
+        return 0, 0.0, ""
+    return (2, 0.0, value) if isinstance(value, str) else (1, value, "")
+
+
+def _line(cell: CellSummary, axes: tuple[str, ...]) -> list[str]:
+    at = [shown(cell.at[name]) for name in axes]
+    if cell.refused == cell.trials:
+        return [*at, str(cell.trials), "refused", "", "", "", f"needs {cell.users_needed:,}", ""]
+    line = [*at, str(cell.trials)]
+    for band in (cell.error, cell.success):
+        if band is None:
+            line += ["-", ""]
+        elif band.low is None or band.high is None:
+            line += [f"{band.value:.3g}", ""]
+        else:
+            line += [f"{band.value:.3g}", f"{band.low:.2g}..{band.high:.2g}"]
+    return [*line, f"{cell.users_used:,.0f}", f"{cell.seconds:.2g}"]
+
+
+def shown(value: Level) -> str:
+    """Format a confidence level."""
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return value
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"

@@ -1,0 +1,221 @@
+"""Running a sweep: what is missing, one trial after another or several at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from askance_aggregator.names import unknown_name
+from askance_client import __version__
+from askance_client.errors import InvalidParameter
+from askance_simulation.experiments.records import write_rows
+from askance_simulation.experiments.sweeps.cells import (
+    Cell,
+    Grid,
+    Making,
+    People,
+    by_name,
+    cells_of,
+)
+from askance_simulation.experiments.sweeps.jobs import Job, Planned, planned, run_job
+from askance_simulation.experiments.sweeps.processes import at_once
+from askance_simulation.experiments.sweeps.results import Sweep
+from askance_simulation.experiments.sweeps.row_file import Row, RowFile, opened
+from askance_simulation.fleets import FLEETS, kept_ready
+from askance_simulation.randomness.seeds import Seed
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """Progress of a sweep.
+
+    `done` of `trials` trials have a row, some perhaps from an earlier run; `work` of `all_work`
+    users have been met in this run; `answers` are the reports of this run.
+    """
+
+    done: int
+    trials: int
+    work: int
+    all_work: int
+    answers: int
+
+
+def sweep(
+    learner: str | Making | Sequence[str | Making],
+    grid: Grid,
+    *,
+    trials: int = 1,
+    out: Path | str | None = None,
+    fleet: str = "columns",
+    seed: int = 0,
+    workers: int | None = None,
+    cluster: str | None = None,
+    population: str | None = None,
+    data: Path | str | None = None,
+    schema: Path | str | None = None,
+    label: str | None = None,
+    progress: Callable[[Advance], None] | None = None,
+) -> Sweep:
+    """Run each cell of a grid `trials` times; with the same file, run only what is missing.
+
+    Privacy: as of `simulate`, which runs every trial.
+
+    Args:
+      learner: a name, or what makes the study of a cell; or several.
+      grid: by name, a value or several: `epsilon`, `users`, `beta`, `randomizer`, and every other
+        name a parameter of the learner or the population.
+      trials: of each cell. Trial t has a seed by the cell's own settings and t, so that no cell
+        changes when others are added; `simulate` with a row's seed runs that trial.
+      out: a *.jsonl file of rows, each durable when its trial has ended; or a *.parquet file,
+        written at the end from the *.jsonl file beside it. None: rows are in memory only.
+      fleet: how devices are reached; rows say the same but for their seconds.
+      seed: of the whole sweep.
+      workers: processes, each with a trial at a time; None: one. A program that is not imported by
+        its name has to guard its start (`if __name__ == "__main__":`). On the fleet "ray" trials
+        are run one after another, and workers and cluster are as of `simulate`.
+      cluster: address of a Ray; None: a local one.
+      population: whom all cells ask, as of `named`.
+      data: whom all cells ask, as of `named`.
+      schema: whom all cells ask, as of `named`.
+      label: whom all cells ask, as of `named`.
+      progress: called after each trial.
+
+    Raises:
+      InvalidParameter: a name or value that there is none of, or a file with rows of another
+        sweep; nothing was run.
+    """
+    if fleet not in FLEETS:
+        raise unknown_name("fleet", fleet, FLEETS)
+    for name, number in (("trials", trials), ("workers", workers)):
+        if number is not None and number < 1:
+            raise InvalidParameter(f"{name}: expected 1 or more, found {number}")
+    Seed.of(seed)
+    people = People.of(population, _path(data), _path(schema), label)
+    makings = _makings(learner)
+    cells = cells_of(makings, grid, people)
+    expected = {(cell.digest, trial): cell for cell in cells for trial in range(trials)}
+    path = None if out is None else _rows_path(Path(out))
+    with nullcontext(None) if path is None else opened(path) as file:
+        rows = [] if file is None else list(file.rows)
+        _check_own(rows, expected, seed, path)
+        done = {(row["cell"], row["trial"]) for row in rows}
+        missing = [(key, cell) for key, cell in expected.items() if key not in done]
+        # Ray's workers share each trial; else a worker is a process, with a fleet as it comes.
+        processes, shared = (1, workers) if fleet == "ray" else (workers or 1, None)
+        jobs = _jobs(missing, makings, fleet, shared, seed)
+        counted = _Counted(len(expected), len(rows), jobs, progress)
+        with kept_ready(fleet, shared, cluster):
+            rows += _run(jobs, processes, file, counted)
+    found = Sweep(tuple(rows))
+    if out is not None and Path(out) != path:
+        write_rows(found.flat(), Path(out))
+    return found
+
+
+def _path(path: Path | str | None) -> Path | None:
+    return None if path is None else Path(path)
+
+
+def _rows_path(out: Path) -> Path:
+    """Return the path of the rows while the sweep runs."""
+    if out.suffix not in (".jsonl", ".parquet"):
+        raise InvalidParameter(f"expected a file named *.jsonl or *.parquet, found {out}")
+    if not out.parent.is_dir():
+        raise InvalidParameter(f"expected a folder for {out}, found none")
+    return out.with_suffix(".jsonl")
+
+
+def _makings(learner: str | Making | Sequence[str | Making]) -> dict[str, Making]:
+    """Return the maker of each learner's studies, by the learner's name."""
+    given = [learner] if isinstance(learner, str) or callable(learner) else learner
+    found: dict[str, Making] = {}
+    for one in given:
+        name = one if isinstance(one, str) else getattr(one, "__name__", type(one).__name__)
+        if name in found:
+            raise InvalidParameter(f"learner: expected each once, found {name!r} twice")
+        found[name] = by_name if isinstance(one, str) else one
+    return found
+
+
+def _check_own(
+    rows: Sequence[Row], expected: dict[tuple[str, int], Cell], seed: int, path: Path | None
+) -> None:
+    """Refuse rows that this sweep would not have written; those of a part of it are its own."""
+    for row in rows:
+        cell = expected.get((row["cell"], row["trial"]))
+        if cell is None or row["seed"] != cell.seed(seed, row["trial"]):
+            raise InvalidParameter(
+                f"{path}: expected rows of this sweep only, found one of another: trial"
+                f" {row['trial']} of {row['learner']} at epsilon {row['epsilon']:g} with"
+                f" {row['users']:,} users and seed {row['seed']}"
+            )
+        if row["version"] != __version__:
+            raise InvalidParameter(
+                f"{path}: expected rows of askance {__version__}, found some of {row['version']}"
+            )
+
+
+def _jobs(
+    missing: Sequence[tuple[tuple[str, int], Cell]],
+    makings: dict[str, Making],
+    fleet: str,
+    workers: int | None,
+    seed: int,
+) -> list[Job]:
+    """List the trials to be run, after planning every cell, so that bad input is found at once."""
+    needed: dict[Cell, Planned] = {}
+    jobs = []
+    for (_, trial), cell in missing:
+        making = makings[cell.learner]
+        if cell not in needed:
+            needed[cell] = planned(cell, making)
+        jobs.append(Job(cell, trial, cell.seed(seed, trial), fleet, workers, making, needed[cell]))
+    return jobs
+
+
+class _Counted:
+    """Sink that reports every row to the progress callback."""
+
+    def __init__(
+        self,
+        trials: int,
+        done: int,
+        jobs: Sequence[Job],
+        progress: Callable[[Advance], None] | None,
+    ) -> None:
+        self._progress = progress
+        everybody = sum(job.cell.users or 1 for job in jobs)
+        self._stands = Advance(done, trials, 0, everybody, 0)
+        self._tell()
+
+    def row(self, job: Job, row: Row) -> None:
+        before = self._stands
+        self._stands = Advance(
+            before.done + 1,
+            before.trials,
+            before.work + (job.cell.users or 1),
+            before.all_work,
+            before.answers + (row["answers"] or 0),
+        )
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._progress is not None:
+            self._progress(self._stands)
+
+
+def _run(jobs: Sequence[Job], workers: int, file: RowFile | None, counted: _Counted) -> list[Row]:
+    rows = []
+    for job, row in _one_by_one(jobs) if workers == 1 else at_once(jobs, workers):
+        if file is not None:
+            file.append(row)
+        rows.append(row)
+        counted.row(job, row)
+    return rows
+
+
+def _one_by_one(jobs: Sequence[Job]) -> Iterator[tuple[Job, Row]]:
+    for job in jobs:
+        yield job, run_job(job)

@@ -1,0 +1,182 @@
+"""Small worlds to learn about, one a learner, and every oracle over each of them.
+
+The distribution is uniform on the rows of a world, so that what is promised can be held against
+the truth exactly. Adversaries are off by almost tau wherever that hurts. A new learner needs only
+its settings here, small enough for devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from askance_aggregator.curator.oracle import CentralOracle
+from askance_aggregator.learners import Learner
+from askance_aggregator.oracles import (
+    CentreOracle,
+    CheckedOracle,
+    ClassificationNoiseOracle,
+    EmpiricalOracle,
+    ExactOracle,
+    LazyOracle,
+    Oracle,
+    RandomSignOracle,
+    WrongSideOracle,
+)
+from askance_aggregator.studies.study import Study
+from askance_client.errors import InvalidParameter
+from askance_client.queries import EncodedColumns, Label
+from askance_simulation.experiments.catalogue import named
+from askance_simulation.experiments.trials import local_oracle
+from askance_simulation.populations import Population
+from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness.words import SeededWords
+
+ROWS = 2_000
+FAILURE = 1e-6
+"""The chance that an oracle that draws is not valid."""
+ETA = Fraction(1, 10)
+"""The part of labels that the noisy oracle sees flipped."""
+
+Opened = Callable[["World"], AbstractContextManager[Oracle]]
+"""Opens an oracle over a world's distribution."""
+
+SETTINGS: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "conjunctions": {"d": "3", "accuracy": "1/2"},
+        "decision-tree": {"columns": "height", "bins": "2", "depth": "1", "tau": "1/8"},
+        "decision-lists": {"d": "3", "relevant": "2", "accuracy": "4/5", "length": "2"},
+        "disjunctions": {"d": "3", "accuracy": "4/5"},
+        "frequency": {"tau": "1/10"},
+        "gaussian-mixture": {"clumps": "2", "d": "1", "rounds": "2", "tau": "1/4"},
+        "heavy-hitters": {
+            "width": "8",
+            "words": "8",
+            "threshold": "1/4",
+            "bits": "2",
+            "tau": "1/10",
+        },
+        "k-means": {"clumps": "2", "d": "1", "k": "2", "rounds": "2", "tau": "1/4"},
+        "linear-regression": {"d": "1", "tau": "1/4"},
+        "literal-conjunctions": {"d": "3", "accuracy": "4/5"},
+        "logistic-regression": {
+            "columns": "height",
+            "rounds": "4",
+            "rate": "6",
+            "levels": "2",
+            "tau": "1/10",
+        },
+        "marginals": {"columns": "member,colour,age", "bins": "2", "tau": "1/5"},
+        "masked-parity": {"d": "2"},
+        "mean": {"tau": "1/10"},
+        "mean-vector": {"d": "3", "tau": "1/5"},
+        "naive-bayes": {"columns": "member,age,answers", "bins": "2", "tau": "1/5"},
+        "pca": {"d": "2", "components": "1", "tau": "1/4"},
+        "perceptron": {"d": "1", "gap": "20", "rounds": "4"},
+        "quantiles": {"levels": "1/4,3/4", "steps": "16", "tau": "1/10"},
+        "ranges": {"steps": "16", "tau": "1/10"},
+        "ridge-regression": {"d": "1", "tau": "1/4"},
+    }
+)
+"""Settings of learners and their populations; others have their defaults."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class World:
+    """A learner, and the rows that it learns about."""
+
+    learner: Learner[Any]
+    people: Population
+    rows: EncodedColumns
+
+    def drawn(self, seed: int) -> Callable[[int], EncodedColumns]:
+        """Return a sampler of fresh rows of the distribution."""
+        rng = np.random.default_rng(seed)
+        return lambda count: self.rows.take(rng.integers(0, len(self.rows), count))
+
+    def exact(self) -> ExactOracle:
+        """Compute the expectations over its rows."""
+        return ExactOracle(self.people.schema, self.rows)
+
+    @property
+    def label(self) -> str | None:
+        """The label, if it has two values."""
+        kinds = self.people.schema.fields.items()
+        found = [name for name, kind in kinds if isinstance(kind, Label) and len(kind.labels) == 2]
+        return found[0] if found else None
+
+
+@cache
+def world(name: str) -> World:
+    """Return the world of the learner of that name."""
+    made = named(name, epsilon=1, users=ROWS, settings=SETTINGS.get(name, {}))
+    people = made.people(Seed.of(3))
+    rows = people.columns(0, ROWS)
+    if name == "masked-parity":  # its tolerance is for the uniform distribution: each point once
+        points = np.stack([*rows.values["x"], *(rows.values[key] for key in ("i", "b"))])
+        rows = rows.take(np.unique(points, axis=1, return_index=True)[1])
+    return World(made.study(people).learner, people, rows)
+
+
+def _noisy(of: World) -> Oracle:
+    """Return rows of which one in ten has the other label."""
+    label, draw, rng = of.label, of.drawn(5), np.random.default_rng(6)
+    if label is None:
+        raise InvalidParameter(f"{of.learner.name}: expected a label of two values, found none")
+
+    def sampler(count: int) -> EncodedColumns:
+        rows = draw(count)
+        flipped = np.asarray(rows.values[label]) ^ (rng.random(count) < float(ETA))
+        return EncodedColumns({**rows.values, label: flipped}, rows.present, count)
+
+    return ClassificationNoiseOracle(sampler, of.people.schema, label, ETA, FAILURE)
+
+
+def _local(fleet: str) -> Opened:
+    """Make a fleet with as many devices as the plan needs."""
+
+    @contextmanager
+    def opened(of: World) -> Iterator[Oracle]:
+        study = Study(of.learner, of.people.schema, epsilon="8", beta=str(FAILURE))
+        users = study.plan().users_needed
+        columns = of.drawn(7)(users)
+        people = Population(
+            "drawn", of.people.schema, users, lambda start, stop: columns.take(slice(start, stop))
+        )
+        with local_oracle(study, people, fleet=fleet, seed=Seed.of(8)) as oracle:
+            yield oracle
+
+    return opened
+
+
+def _plain(make: Callable[[World], Oracle]) -> Opened:
+    @contextmanager
+    def opened(of: World) -> Iterator[Oracle]:
+        yield CheckedOracle(make(of))
+
+    return opened
+
+
+ORACLES: Mapping[str, Opened] = MappingProxyType(
+    {
+        "exact": _plain(lambda of: of.exact()),
+        "empirical": _plain(lambda of: EmpiricalOracle(of.drawn(1), FAILURE)),
+        "lazy": _plain(lambda of: LazyOracle(of.exact(), CentreOracle())),
+        "wrong side": _plain(lambda of: WrongSideOracle(of.exact())),
+        "random signs": _plain(lambda of: RandomSignOracle(of.exact(), SeededWords(Seed.of(2)))),
+        "noisy labels": _plain(_noisy),
+        "central": _plain(
+            lambda of: CentralOracle(of.drawn(4)(300_000), "4", SeededWords(Seed.of(4)), FAILURE)
+        ),
+        "local, objects": _local("objects"),
+        "local, columns": _local("columns"),
+    }
+)
+"""Oracles by name; "noisy labels" needs a world with a label of two values."""

@@ -1,0 +1,24 @@
+"""Fleets: the same devices, reached in different ways, with the same transcripts to the bit."""
+
+from askance_simulation.fleets.columns import ColumnFleet
+from askance_simulation.fleets.devices import Devices
+from askance_simulation.fleets.fleets import FLEETS, WORKED, columns_by, fleet_by, kept_ready
+from askance_simulation.fleets.objects import ObjectFleet
+from askance_simulation.fleets.opened import FleetMaker, OpenedFleet, Progress
+from askance_simulation.fleets.threads import Runner, Threads
+
+__all__ = [
+    "FLEETS",
+    "WORKED",
+    "ColumnFleet",
+    "Devices",
+    "FleetMaker",
+    "ObjectFleet",
+    "OpenedFleet",
+    "Progress",
+    "Runner",
+    "Threads",
+    "columns_by",
+    "fleet_by",
+    "kept_ready",
+]

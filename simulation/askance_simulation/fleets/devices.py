@@ -1,0 +1,116 @@
+"""The devices of a simulation: the trusted base's own, with seeded coins and a still clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from askance_client.device import Device, Examiner, Policy, Value
+from askance_client.ledger import Ledger, MemoryLedger
+from askance_client.messages import Request
+from askance_client.queries import EncodedColumns, EncodedRecord
+from askance_simulation.disturbances import PRESENT_AND_HONEST, Behaviour
+from askance_simulation.populations import Population
+from askance_simulation.randomness.coins import SeededCoins
+
+_CHUNK = 1 << 14  # records encoded at a time while devices are made
+_CHUNKS = 16  # that are kept, for devices that are asked in any order
+
+
+class Devices:
+    """Devices, one per user, made when first needed and kept with their ledgers.
+
+    Args:
+      population: whose records they hold.
+      policy: what every owner allows.
+      coins: the fleet's seeded coins.
+      now_s: the injected clock, whole seconds.
+      behaviour: who stays away and who lies.
+    """
+
+    def __init__(
+        self,
+        population: Population,
+        policy: Policy,
+        coins: SeededCoins,
+        now_s: Callable[[], int],
+        behaviour: Behaviour = PRESENT_AND_HONEST,
+    ) -> None:
+        self.population = population
+        self.policy = policy
+        self.coins = coins
+        self.now_s = now_s
+        self.behaviour = behaviour
+        self._examiner = Examiner(capacity=4096)  # a round's requests, for the whole fleet
+        self._made: dict[int, Device] = {}
+        self._chunk = lru_cache(maxsize=_CHUNKS)(self._encoded)
+
+    def __len__(self) -> int:
+        return self.population.size
+
+    def __getitem__(self, ordinal: int) -> Device:
+        device = self._made.get(ordinal)
+        if device is None:
+            device = self.booted(ordinal, MemoryLedger())
+            self._made[ordinal] = device
+        return device
+
+    def booted(self, ordinal: int, ledger: Ledger) -> Device:
+        """Make a user's device as it starts: its state is its ledger's."""
+        parts: dict[str, Any] = {
+            "schema": self.population.schema,
+            "record": self.record(ordinal, 0),
+            "policy": self.policy,
+            "ledger": ledger,
+            "coins": self.coins.at(ordinal),
+            "now_s": self.now_s,
+            "examiner": self._examiner,
+        }
+        if self.population.drift is None and not self._lies(ordinal):
+            return Device(**parts)
+        return _Unsteady(self, ordinal, parts)
+
+    def record(self, ordinal: int, round_number: int) -> EncodedRecord:
+        """Return a user's record as of a round of a study."""
+        number = 0 if self.population.drift is None else round_number
+        return self._chunk(number, ordinal // _CHUNK).record(ordinal % _CHUNK)
+
+    def _encoded(self, number: int, chunk: int) -> EncodedColumns:
+        start = chunk * _CHUNK
+        people = self.population.in_round(number)
+        return people.columns(start, min(start + _CHUNK, self.population.size))
+
+    def _lies(self, ordinal: int) -> bool:
+        """Return whether the device lies.
+
+        Asked one by one, and rarely, since a device is made once.
+        """
+        if not self.behaviour.lies:
+            return False
+        return bool(self.behaviour.lying(np.array([ordinal], np.int64))[0])
+
+
+class _Unsteady(Device):
+    """Device that lies, or whose record changes between rounds; else like any other."""
+
+    __slots__ = ("_among", "_lying", "_ordinal")
+
+    def __init__(self, among: Devices, ordinal: int, parts: dict[str, Any]) -> None:
+        super().__init__(**parts)
+        self._among = among
+        self._ordinal = ordinal
+        self._lying = among._lies(ordinal)
+
+    def _value(self, request: Request) -> Value:
+        self._record = self._among.record(self._ordinal, request.round)
+        return super()._value(request)
+
+    def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
+        if not self._lying:
+            return super()._randomize(request, digest, value)
+        level, _ = self._level(request, digest, value)
+        query, randomizer = request.query, request.randomizer
+        return self._among.behaviour.lie(digest, self._ordinal, query, randomizer, level)

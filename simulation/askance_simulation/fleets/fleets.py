@@ -1,0 +1,112 @@
+"""The fleets by name, opened for the length of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+from askance_aggregator.names import unknown_name
+from askance_aggregator.studies import MemoryLog
+from askance_client.errors import InvalidParameter
+from askance_simulation.fleets.columns import ColumnFleet
+from askance_simulation.fleets.devices import Devices
+from askance_simulation.fleets.objects import ObjectFleet
+from askance_simulation.fleets.opened import FleetMaker, OpenedFleet, Progress
+from askance_simulation.fleets.threads import Threads, check_workers
+
+
+@contextmanager
+def _objects(devices: Devices, progress: Progress | None) -> Iterator[OpenedFleet]:
+    yield OpenedFleet(ObjectFleet(devices, progress), lambda study: MemoryLog())
+
+
+@contextmanager
+def _grpc(devices: Devices, progress: Progress | None) -> Iterator[OpenedFleet]:
+    from askance_simulation.fleets.grpc import grpc_fleet  # gRPC is imported when it is used
+
+    with grpc_fleet(devices, progress) as opened:
+        yield opened
+
+
+def columns_by(workers: int | None) -> FleetMaker:
+    """Make the columns fleet with that many threads; None: one per core.
+
+    Raises:
+      InvalidParameter: less than one.
+    """
+    threads = Threads(workers)
+
+    @contextmanager
+    def opened(devices: Devices, progress: Progress | None) -> Iterator[OpenedFleet]:
+        yield OpenedFleet(ColumnFleet(devices, progress, threads), lambda study: MemoryLog())
+
+    return opened
+
+
+def ray_by(workers: int | None) -> FleetMaker:
+    """Make the columns fleet with that many concurrent tasks of Ray; None: one per core.
+
+    Raises:
+      InvalidParameter: less than one.
+    """
+    check_workers(workers)
+
+    @contextmanager
+    def opened(devices: Devices, progress: Progress | None) -> Iterator[OpenedFleet]:
+        from askance_simulation.fleets.cluster import joined  # Ray is imported when it is used
+        from askance_simulation.fleets.shards import Shards
+
+        with joined(workers) as at_once:
+            fleet = ColumnFleet(devices, progress, Shards(at_once))
+            yield OpenedFleet(fleet, lambda study: MemoryLog())
+
+    return opened
+
+
+WORKED: dict[str, Callable[[int | None], FleetMaker]] = {"columns": columns_by, "ray": ray_by}
+"""Fleets whose work is shared out, by the number of workers."""
+
+FLEETS: dict[str, FleetMaker] = {
+    "objects": _objects,
+    "grpc": _grpc,
+    **{name: by(None) for name, by in WORKED.items()},
+}
+
+
+def fleet_by(name: str, workers: int | None) -> FleetMaker:
+    """Return a fleet by its name; `workers` changes its speed, and nothing else.
+
+    Raises:
+      InvalidParameter: there is no fleet of this name, or it has no workers to be counted.
+    """
+    if name not in FLEETS:
+        raise unknown_name("fleet", name, FLEETS)
+    if workers is None:
+        return FLEETS[name]
+    if name not in WORKED:
+        raise InvalidParameter(
+            f"workers: expected a fleet that has them ({', '.join(WORKED)}), found {name!r}"
+        )
+    return WORKED[name](workers)
+
+
+def kept_ready(
+    name: str, workers: int | None, cluster: str | None
+) -> AbstractContextManager[object]:
+    """Keep what a fleet needs for the length of a block in which it is opened, perhaps often.
+
+    Args:
+      name: the fleet's name.
+      workers: as of `fleet_by`.
+      cluster: the address of the Ray that "ray" joins (see `cluster.joined`); None: it starts one.
+
+    Raises:
+      InvalidParameter: an address for another fleet.
+    """
+    if name != "ray":
+        if cluster is not None:
+            raise InvalidParameter(f"cluster: expected the fleet 'ray', found {name!r}")
+        return nullcontext()
+    from askance_simulation.fleets.cluster import joined  # Ray is imported when it is used
+
+    return joined(workers, cluster)

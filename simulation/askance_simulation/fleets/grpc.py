@@ -1,0 +1,211 @@
+"""Devices over real gRPC on loopback: the service, its SQLite store, and every device's runtime.
+
+Between the service and the devices are real connections, each shared by many devices' streams. Only
+the coins and the clock of the devices are the simulation's.
+"""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from grpc import aio
+
+from askance_aggregator.server.devices import AggregatorServer, Parts, PeerLimits, Settings
+from askance_aggregator.store import SqliteStore
+from askance_aggregator.studies import Accounts, Round, Tally, TranscriptLog
+from askance_client.codec import digest_of
+from askance_client.messages import SignedStudy
+from askance_client.service import (
+    DeviceRunner,
+    Identity,
+    connections_for,
+    rare_collections,
+    token_digest,
+)
+from askance_simulation.disturbances import Fates, Witness
+from askance_simulation.disturbances.invariants import check_store
+from askance_simulation.disturbances.unlucky import Line, Unlucky
+from askance_simulation.fleets.attendance import Attendance
+from askance_simulation.fleets.devices import Devices
+from askance_simulation.fleets.opened import OpenedFleet, Progress
+from askance_simulation.fleets.runners import MakeRuntime, Runners, Runtime
+
+_CONNECTIONS = 8
+_TICK_S = 0.2
+
+
+@contextmanager
+def grpc_fleet(
+    devices: Devices,
+    progress: Progress | None = None,
+    *,
+    connections: int = _CONNECTIONS,
+    order: Sequence[int] | None = None,
+    store: Path | None = None,
+    fates: Fates | None = None,
+    witness: Witness | None = None,
+) -> Iterator[OpenedFleet]:
+    """Run a service with `devices` connected, for the length of the block.
+
+    Args:
+      devices: devices of the fleet.
+      progress: called with the number of new reports.
+      connections: over how many connections the devices' streams are spread.
+      order: in which order of ordinals they dial in; it changes no transcript.
+      store: where the aggregator's store is made; None: in a temporary folder, removed after.
+      fates: what goes wrong on the way; it changes no transcript either. None: nothing does.
+      witness: records what went wrong.
+
+    Raises:
+      BrokenInvariant: after faults, something does not hold that must (see `faults.invariants`).
+    """
+    witness = witness or Witness()
+    attendance = Attendance()
+    with rare_collections(), tempfile.TemporaryDirectory(prefix="askance-") as folder:
+        opened = SqliteStore.create(store or Path(folder) / "aggregator.sqlite")
+        try:
+            identities = [
+                Identity(ordinal.to_bytes(16, "big"), secrets.token_bytes(32))
+                for ordinal in range(len(devices))
+            ]
+            opened.enrol((one.device_id, token_digest(one.token)) for one in identities)
+            with AggregatorServer.start(
+                opened, settings=room_for(len(devices)), parts=Parts(observer=attendance)
+            ) as server:
+                chosen = range(len(devices)) if order is None else order
+                make = _runtimes(devices, identities, fates, witness)
+                runners = Runners(make, server, connections_for(len(devices), connections), chosen)
+                try:
+                    if not devices.behaviour.absences:
+                        runners.attend(())  # before they are asked: it takes them a while
+                    fleet = _Watched(server, runners, devices, attendance, progress)
+                    yield OpenedFleet(fleet, _logs(opened))
+                finally:
+                    runners.stop()
+            if fates is not None:
+                check_store(opened, lambda ordinal: devices[ordinal].ledger, witness.accepted)
+        finally:
+            opened.close()
+
+
+def _runtimes(
+    devices: Devices, identities: Sequence[Identity], fates: Fates | None, witness: Witness
+) -> MakeRuntime:
+    """Return the maker of devices' runtimes: the trusted base's, or one under faults."""
+
+    def usual(ordinal: int, channel: aio.Channel) -> Runtime:
+        return DeviceRunner(devices[ordinal], identities[ordinal], channel)
+
+    if fates is None:
+        return usual
+
+    def unlucky(ordinal: int, channel: aio.Channel) -> Runtime:
+        identity = identities[ordinal]
+        line = Line(ordinal, channel, identity, fates, witness)
+        return Unlucky(line, identity, devices.booted, devices[ordinal].ledger)
+
+    return unlucky
+
+
+def room_for(devices: int) -> Settings:
+    """Return service settings with a place for every device.
+
+    A device without a place would never answer, and the round never close.
+    """
+    usual = Settings()
+    return replace(
+        usual,
+        max_streams=max(usual.max_streams, devices),
+        max_pending=max(usual.max_pending, devices),
+        unproven=PeerLimits(max(usual.unproven.calls, devices), max(usual.unproven.calls, devices)),
+    )
+
+
+def _logs(store: SqliteStore) -> Callable[[SignedStudy], TranscriptLog]:
+    def log(study: SignedStudy) -> TranscriptLog:
+        digest = digest_of(study.study)
+        store.add_study(digest, study)
+        return store.log(digest)
+
+    return log
+
+
+class _Watched:
+    """The service's fleet; what ends a device's runtime ends the round too."""
+
+    def __init__(
+        self,
+        server: AggregatorServer,
+        runners: Runners,
+        devices: Devices,
+        attendance: Attendance,
+        progress: Progress | None,
+    ) -> None:
+        self._fleet = server.fleet
+        self._hub = server.hub
+        self._runners = runners
+        self._devices = devices
+        self._attendance = attendance
+        self._progress = progress
+
+    @property
+    def population(self) -> int:
+        return self._fleet.population
+
+    def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
+        asked = sum(group.cohort.size for group in round_.groups)
+        away = self._attend(round_)
+        try:
+            with self._reporting(asked, away):
+                return self._fleet.ask(round_, accounts)
+        finally:
+            self._runners.check()
+
+    def recall(self, round_: Round, accounts: Accounts) -> None:
+        self._fleet.recall(round_, accounts)
+
+    def _attend(self, round_: Round) -> int:
+        """Connect the present devices, disconnect the absent ones, and count the missing answers.
+
+        The round then does not wait for the absent devices.
+        """
+        behaviour = self._devices.behaviour
+        if not behaviour.absences:
+            return 0
+        everybody = np.arange(len(self._devices), dtype=np.int64)
+        absent = behaviour.absent(round_.study_digest, round_.number, everybody)
+        away = sum(int(absent[group.cohort.members].sum()) for group in round_.groups)
+        self._attendance.expect(self._hub, round_.study_digest, away)
+        self._runners.attend(np.flatnonzero(absent).tolist()).result()
+        return away
+
+    @contextmanager
+    def _reporting(self, asked: int, away: int) -> Iterator[None]:
+        """Report the progress of a round periodically, from a thread of its own."""
+        if self._progress is None:
+            yield
+            return
+        done = threading.Event()
+        watcher = threading.Thread(target=self._watch, args=(self._progress, asked, away, done))
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
+
+    def _watch(self, progress: Progress, asked: int, away: int, done: threading.Event) -> None:
+        reported = 0
+        while not done.wait(_TICK_S):
+            out = self._hub.outstanding
+            if out > away:  # 0 before the round opens as well as after it closes
+                progress(asked - out - reported)
+                reported = asked - out
+        progress(asked - away - reported)

@@ -1,0 +1,24 @@
+"""A fleet that is ready to be asked, and where its studies' transcripts go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from askance_aggregator.studies import Fleet, TranscriptLog
+from askance_client.messages import SignedStudy
+from askance_simulation.fleets.devices import Devices
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedFleet:
+    """`fleet` to ask; `log` gives a study the log that its transcript is kept in."""
+
+    fleet: Fleet
+    log: Callable[[SignedStudy], TranscriptLog]
+
+
+FleetMaker = Callable[[Devices, Progress | None], AbstractContextManager[OpenedFleet]]

@@ -1,0 +1,103 @@
+"""Users needed against a parameter: planned, bounded from below, and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from askance_simulation.experiments.sweeps.bands import CellSummary
+from askance_simulation.experiments.sweeps.results import Summary, shown
+from askance_simulation.plots import style
+from askance_simulation.plots.curves import (
+    NAMES,
+    grouped,
+    numbers_on,
+    other_axes,
+    title,
+)
+from askance_simulation.plots.picture import Picture, new_figure
+
+
+def needs(summary: Summary, x: str) -> Picture:
+    """Draw the users of plans, the lower bound, and the smallest n that was enough.
+
+    An n of the sweep is enough where its plan was carried out and at least 1 - beta of its trials
+    were right; where there is nothing to be right about, where its plan was carried out.
+
+    Args:
+      summary: summary of a sweep.
+      x: an axis with numbers, as `d` or `epsilon`.
+
+    Raises:
+      InvalidParameter: no such axis, or too many lines.
+    """
+    numbers_on(summary, x)
+    figure = new_figure()
+    axes = figure.add_subplot()
+    names = tuple(name for name in other_axes(summary, x) if name != "users")
+    groups = grouped(summary, names, summary.cells)
+    levels = [key[0] if len(key) == 1 else ", ".join(map(shown, key)) for key in groups]
+    entries = []
+    for place, (key, cells) in enumerate(groups.items()):
+        mark = style.Mark.of(place, levels)
+        _draw(axes, cells, x, mark)
+        entries.append((mark, ", ".join(map(shown, key))))
+    places = sorted({float(cell.at[x]) for cell in summary})
+    style.plain(axes, title=title(summary, x), across=NAMES.get(x, x), up="users needed")
+    axes.set_yscale("log")
+    if len(places) > 1 and style.wide(places):
+        axes.set_xscale("log")
+    style.across(axes.xaxis, places)
+    style.logarithmic(axes)
+    _legend(axes, ", ".join(names), entries)
+    style.caption(
+        figure,
+        "enough: the least n of the sweep that was planned for and right in at least 1 - β of its"
+        " trials;\nits line goes down to the greatest n of the sweep that was not",
+    )
+    return Picture(figure)
+
+
+def _draw(axes: Any, cells: Sequence[CellSummary], x: str, mark: style.Mark) -> None:
+    by_place: dict[float, list[CellSummary]] = {}
+    for cell in cells:
+        by_place.setdefault(float(cell.at[x]), []).append(cell)
+    places = sorted(by_place)
+    # Plans of one place agree but where a learner takes as many users as there are.
+    planned = [min(cell.users_needed for cell in by_place[place]) for place in places]
+    bounds = [min(cell.lower_bound for cell in by_place[place]) for place in places]
+    axes.plot(places, planned, color=mark.colour)
+    axes.plot(places, bounds, color=mark.colour, linestyle="--", linewidth=1)
+    for place in places:
+        sizes = {float(cell.at["users"]): _enough(cell) for cell in by_place[place]}
+        enough = min((size for size, held in sizes.items() if held), default=None)
+        if enough is None:
+            continue
+        below = max((size for size in sizes if size < enough), default=enough)
+        axes.vlines(place, below, enough, color=mark.colour, linewidth=1, alpha=0.6)
+        axes.plot(place, enough, mark.marker, color=mark.colour, markersize=6)
+
+
+def _enough(cell: CellSummary) -> bool:
+    if cell.refused == cell.trials:
+        return False
+    return cell.success is None or cell.success.value >= 1 - float(cell.at["beta"])
+
+
+def _legend(axes: Any, heading: str, entries: Sequence[tuple[style.Mark, str]]) -> None:
+    """Add a legend: the kinds of lines, and the values of the other axes below."""
+    from matplotlib.lines import Line2D
+
+    kinds: dict[str, dict[str, Any]] = {
+        "planned": {},
+        "no randomizer takes less": {"linestyle": "--", "linewidth": 1},
+        "enough": {"linestyle": "", "marker": "o"},
+    }
+    handles = [Line2D([], [], color=style.INK, label=name, **how) for name, how in kinds.items()]
+    if len(entries) > 1:
+        handles.append(Line2D([], [], linestyle="", label=f"\n{heading}"))
+        handles += [
+            Line2D([], [], color=mark.colour, marker=mark.marker, label=label)
+            for mark, label in entries
+        ]
+    style.legend_beside(axes, handles=handles)

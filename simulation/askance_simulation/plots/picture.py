@@ -1,0 +1,48 @@
+"""A picture that is drawn: to be saved, or shown by a notebook."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from askance_client.errors import InvalidParameter
+
+SUFFIXES = (".png", ".svg")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Picture:
+    """A matplotlib `Figure` that knows how to be written; a notebook shows it as it is."""
+
+    figure: Any
+
+    def save(self, path: Path | str) -> None:
+        """Write a .png or .svg file, the same bytes for the same picture.
+
+        Raises:
+          InvalidParameter: another suffix.
+        """
+        where = Path(path)
+        if where.suffix not in SUFFIXES:
+            raise InvalidParameter(f"expected a file named *.png or *.svg, found {where}")
+        from matplotlib import rc_context
+
+        metadata = {"Date": None} if where.suffix == ".svg" else None
+        # Without a salt, an SVG's names are drawn at random.
+        with rc_context({"svg.hashsalt": "askance"}):
+            self.figure.savefig(where, bbox_inches="tight", metadata=metadata)
+
+    def _repr_png_(self) -> bytes:
+        """Return the PNG that a notebook shows."""
+        data = io.BytesIO()
+        self.figure.savefig(data, format="png", bbox_inches="tight")
+        return data.getvalue()
+
+
+def new_figure(width: float = 7.5, height: float = 4.2) -> Any:
+    """Make an empty figure of that size, in inches."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), dpi=150)

@@ -1,0 +1,114 @@
+"""Colours, markers, axes and their ticks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+INK, ACCENT, QUIET, BAD = "#222222", "#0072b2", "#8a8a8a", "#d55e00"
+MARKERS = "os^DvPX*"
+MOST_LINES = len(MARKERS)
+_NAMES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8a8a8a")
+_DARK, _LIGHT = 0.0, 0.82  # of viridis; its yellow end is too pale for a line on white
+_APART = 0.06
+_WIDE = 4.0  # a span from which on an axis is logarithmic
+_MOST_TICKS = 8
+
+
+def colours(values: Sequence[object]) -> list[Any]:
+    """Assign a colour per value: along a scale for numbers, maximally different for names."""
+    numbers = all(isinstance(value, int | float) for value in values)
+    if not numbers or len(values) < 3:
+        return list(_NAMES[: len(values)])
+    from matplotlib import colormaps
+
+    step = (_LIGHT - _DARK) / (len(values) - 1)
+    return [colormaps["viridis"](_DARK + step * place) for place in range(len(values))]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Marker and colour that distinguish one line of several.
+
+    Args:
+      colour, marker: its own.
+      shift: a factor close to 1 that puts its points beside the others'.
+    """
+
+    colour: Any
+    marker: str
+    shift: float
+
+    @classmethod
+    def of(cls, place: int, values: Sequence[object]) -> Mark:
+        """Return the mark of the line at this place, of as many as there are values."""
+        shift = 1 + _APART * (place - (len(values) - 1) / 2)
+        return cls(colours(values)[place], MARKERS[place], shift)
+
+
+def plain(axes: Any, title: str, across: str, up: str) -> None:
+    """Remove the axes' frame and put their title on the left."""
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    axes.grid(axis="y", color=QUIET, alpha=0.25)
+    axes.set_axisbelow(True)
+    axes.set_title(title, loc="left", fontsize=11, color=INK)
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
+
+
+def wide(values: Sequence[float]) -> bool:
+    """Return whether an axis with these values is to be logarithmic."""
+    return min(values) > 0 and max(values) >= _WIDE * min(values)
+
+
+def across(axis: Any, values: Sequence[float]) -> None:
+    """Put ticks at the values themselves, if there are few."""
+    if len(values) <= _MOST_TICKS:
+        axis.set_ticks(list(values), [short(value) for value in values])
+        axis.set_minor_locator(_none())
+    else:
+        axis.set_major_formatter(lambda value, _: short(value))
+
+
+def logarithmic(axes: Any) -> None:
+    """Make the vertical axis logarithmic.
+
+    Ticks are at 1, 2 and 5 times powers of ten; at the powers alone if they are many.
+    """
+    from matplotlib.ticker import LogLocator
+
+    low, high = axes.get_ylim()
+    subs = (1.0, 2.0, 5.0) if high < 1000 * low else (1.0,)
+    axes.yaxis.set_major_locator(LogLocator(base=10, subs=subs, numticks=20))
+    axes.yaxis.set_minor_locator(_none())
+    axes.yaxis.set_major_formatter(lambda value, _: short(value))
+
+
+def caption(figure: Any, text: str) -> None:
+    """Add an explanation below the picture."""
+    figure.text(0.0, -0.01, text, fontsize=8, color="#555555", ha="left", va="top")
+
+
+def legend_beside(axes: Any, title: str | None = None, **what: Any) -> None:
+    """Put the legend on the right of the axes, where it hides nothing."""
+    found = axes.legend(
+        title=title, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9, **what
+    )
+    found.get_title().set_fontsize(9)
+    found._legend_box.align = "left"
+
+
+def short(value: float, digits: int = 4) -> str:
+    """Format 1,000,000 as 1M; small numbers as they are."""
+    for unit, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= unit:
+            return f"{value / unit:.{digits}g}{letter}"
+    return f"{value:.{digits}g}"
+
+
+def _none() -> Any:
+    from matplotlib.ticker import NullLocator
+
+    return NullLocator()

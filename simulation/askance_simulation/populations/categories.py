@@ -1,0 +1,61 @@
+"""A category with Zipf's law: cell v with probability proportional to 1 / (v + 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance_client.errors import InvalidParameter
+from askance_client.queries import Category, EncodedColumns, Schema
+from askance_simulation.populations.population import Population, columns_of, draws
+from askance_simulation.randomness.seeds import Seed
+
+
+def categories(size: int, seed: Seed, cells: int = 16, turn: int = 0) -> Population:
+    """Make `size` users, each in one of `cells` cells, named "0" .. "cells-1", by Zipf's law.
+
+    Args:
+      size: number of users.
+      seed: root of all randomness.
+      cells: 2 .. 65536.
+      turn: by how many cells all users move on from round to round, 0 .. cells-1: in round r, the
+        first being 0, cell (v + r turn) mod cells has the share that v had.
+    """
+    if not 2 <= cells <= 65_536:
+        raise InvalidParameter(f"categories: expected 2 to 65536 cells, found {cells}")
+    schema = Schema("categories", 1, category=Category(tuple(str(v) for v in range(cells))))
+    if not 0 <= turn < cells:
+        raise InvalidParameter(f"categories: expected a turn of 0 to {cells - 1}, found {turn}")
+    ranks = zipf(seed / "people", cells)
+
+    def in_round(number: int) -> Population:
+        ahead = number * turn % cells
+
+        def columns(start: int, stop: int) -> EncodedColumns:
+            found = ranks(start, stop)
+            return columns_of({"category": (found + ahead) % cells if ahead else found})
+
+        return Population("categories", schema, size, columns, notes=notes)
+
+    notes = (f"from round to round the law turned by {turn} of {cells} cells",) if turn else ()
+    return replace(in_round(0), drift=in_round if turn else None)
+
+
+def zipf(people: Seed, cells: int) -> Callable[[int, int], NDArray[np.int64]]:
+    """Draw the cells of users start .. stop-1 by random access: v in proportion to 1 / (v + 1)."""
+    weights = [(1 << 64) // (v + 1) for v in range(cells)]
+    total = sum(weights)
+    edges = np.array(
+        [int(Fraction(part, total) * (1 << 64)) for part in accumulate(weights[:-1])], np.uint64
+    )
+
+    def ranks(start: int, stop: int) -> NDArray[np.int64]:
+        drawn = draws(people, start, stop, 1)[:, 0]
+        return np.searchsorted(edges, drawn, side="right").astype(np.int64)
+
+    return ranks

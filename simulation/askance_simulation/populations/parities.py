@@ -1,0 +1,46 @@
+"""PARITY's world: uniform bits labelled by the parity of some of them (KLNRS08 section 3.2)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from askance_aggregator.curator.parity import Parity
+from askance_aggregator.learners import labelled_bits_schema
+from askance_client.errors import InvalidParameter
+from askance_client.queries import EncodedColumns
+from askance_simulation.populations.population import (
+    Population,
+    columns_of,
+    draws,
+    parity_of,
+    words_of_bits,
+)
+from askance_simulation.randomness.seeds import Seed
+
+_MAX_BITS = 4096
+
+
+def parities(size: int, seed: Seed, d: int = 8) -> Population:
+    """Make `size` users with x uniform on d bits, y = <r, x> mod 2, r uniform by the seed.
+
+    No local learner finds r with few users (section 5); a trusted curator's does. Labels that are
+    wrong with some chance are `changes.label_noise`.
+
+    Args:
+      size: number of users.
+      seed: root of all randomness.
+      d: how many bits, 1 .. 4096.
+    """
+    if not 1 <= d <= _MAX_BITS:
+        raise InvalidParameter(f"parities: expected 1 to {_MAX_BITS} bits, found {d}")
+    width = (d + 63) // 64
+    secret = words_of_bits(draws(seed / "concept", 0, 1, width), d)
+    mask = np.array([int(word[0]) for word in secret], np.int64)
+    r = tuple(int(mask[j // 32]) >> (j % 32) & 1 for j in range(d))
+    people = seed / "people"
+
+    def columns(start: int, stop: int) -> EncodedColumns:
+        x = words_of_bits(draws(people, start, stop, width), d)
+        return columns_of({"x": x, "y": parity_of(x, mask)})
+
+    return Population("parities", labelled_bits_schema(d), size, columns, target=Parity(r))

@@ -1,0 +1,34 @@
+"""Everything random in a simulation comes from one seed, by name."""
+
+from __future__ import annotations
+
+import hashlib
+
+from askance_client.errors import InvalidParameter
+
+
+class Seed:
+    """A node of a tree of seeds: `seed / "population"` is another, unrelated to its siblings.
+
+    Args:
+      key: 32 bytes.
+    """
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: bytes) -> None:
+        self.key = key
+
+    @classmethod
+    def of(cls, number: int) -> Seed:
+        """Return the root for a whole number of any size; none is cut short.
+
+        Raises:
+          InvalidParameter: a negative number.
+        """
+        if number < 0:
+            raise InvalidParameter(f"seed: expected a whole number of 0 or more, found {number}")
+        return cls(hashlib.sha256(b"askance seed v1\0" + str(number).encode()).digest())
+
+    def __truediv__(self, name: str | int) -> Seed:
+        return Seed(hashlib.sha256(self.key + b"/" + str(name).encode()).digest())

@@ -1,0 +1,16 @@
+"""Theorems, tables and figures of the papers, printed beside measured values.
+
+Rules of the package:
+
+- One module a reproduction: `reproduce(setting) -> Reproduction`. The algorithms are those of
+  `askance_aggregator`; what only the print has (and is not private, or not true) stands in the
+  module here, is named so, and is offered nowhere else.
+- Everything random comes from the setting's seed: the same command gives the same rows.
+- `holds` is decided by the numbers in the rows, with a stated slack for chance; nothing is assumed.
+"""
+
+from askance_simulation.reproduce.picture import save
+from askance_simulation.reproduce.registry import REPRODUCTIONS, Entry, find
+from askance_simulation.reproduce.reproduction import Effort, Reproduction, Row, Setting
+
+__all__ = ["REPRODUCTIONS", "Effort", "Entry", "Reproduction", "Row", "Setting", "find", "save"]

@@ -1,0 +1,1 @@
+"""CM08: Chaudhuri, Monteleoni, Privacy-preserving logistic regression."""

@@ -1,0 +1,1 @@
+"""DRV10: Dwork, Rothblum, Vadhan, Boosting and Differential Privacy."""

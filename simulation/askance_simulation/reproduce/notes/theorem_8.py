@@ -1,0 +1,192 @@
+"""Notes, Theorem 8: statistical queries see through labels that were flipped at random."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from math import ceil, log
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance_aggregator.learners import Conjunction, conjunctions, conjunctions_schema
+from askance_aggregator.oracles import (
+    ClassificationNoiseOracle,
+    EmpiricalOracle,
+    Oracle,
+    learn,
+    learn_under_noise,
+)
+from askance_client.queries import EncodedColumns
+from askance_simulation.plots.style import ACCENT, BAD, INK, QUIET, plain
+from askance_simulation.randomness.seeds import Seed
+from askance_simulation.reproduce.counting import exceeds, generator
+from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
+
+NAME = "theorem-8"
+D, TARGET = 3, Conjunction(3, (0,))
+ACCURACY, DELTA, MOST, EXTRA = Fraction(3, 10), Fraction(1, 20), Fraction(2, 5), Fraction(1, 10)
+SCHEMA = conjunctions_schema(D)
+TAU = ACCURACY / (2 * D)
+ETAS = tuple(Fraction(k, 10) for k in range(5))
+
+
+def reproduce(setting: Setting) -> Reproduction:
+    """Count failures by rate: corrected, not corrected, and with the rate unknown."""
+    trials, searches = (40, 2) if setting.quick else (500, 30)
+    rows: list[Row] = []
+    for eta in ETAS:
+        seed = setting.seed / NAME / str(eta)
+        rows.append(known(eta, trials, seed / "known"))
+        rows.append(uncorrected(eta, trials, seed / "uncorrected"))
+        rows.append(unknown(eta, searches, seed / "unknown"))
+        setting.progress(f"eta = {float(eta):g}")
+    return Reproduction(
+        name=NAME,
+        source="notes, Theorem 8",
+        statement=(
+            "M statistical queries of tolerance tau are answered, except with probability delta,"
+            " from O(M log(M/delta) / (tau^2 (1 - 2 eta)^2)) examples whose labels are flipped with"
+            " probability eta < 1/2, and so is all learned that statistical queries learn."
+        ),
+        differs_from_print=(
+            "The two halves of the decomposition need no samples of their own at tau/2: their sum"
+            " is a mean of one number an example, with range 1/(1 - 2 eta), so"
+            " ln(2M/delta)/(2 tau^2 (1 - 2 eta)^2) examples a query are enough."
+        ),
+        rows=tuple(rows),
+        holds=all(row["holds"] for row in rows),
+        notes=(
+            f"Conjunctions of {D} fair bits, the target one of them, error {float(ACCURACY):g},"
+            f" delta = {float(DELTA):g}; failures have to be within delta with a false-alarm rate"
+            " of 1e-6 a row.",
+            "'unknown' tries a grid of rates up to 0.4 and chooses on held-out rows; its error may"
+            f" be {float(EXTRA):g} more.",
+            "'not corrected' takes the noisy labels for true ones: within delta at eta = 0, and"
+            " far from it at 0.2 and more.",
+        ),
+        draw=lambda figure: _draw(figure, rows),
+    )
+
+
+class Flipped:
+    """Draw examples of the target whose label is flipped at a rate."""
+
+    def __init__(self, eta: Fraction, seed: Seed) -> None:
+        self._eta, self._rng = float(eta), generator(seed)
+        self.drawn = 0
+
+    def __call__(self, rows: int) -> EncodedColumns:
+        """Draw `rows` rows."""
+        self.drawn += rows
+        x = self._rng.integers(0, 2, (rows, D))
+        y = TARGET.predict({"x": x}) ^ (self._rng.random(rows) < self._eta)
+        return SCHEMA.encode_columns({"x": x, "y": y.astype(np.int64)})
+
+
+def known(eta: Fraction, trials: int, seed: Seed) -> Row:
+    """Return the correction at the true rate."""
+    rows = Flipped(eta, seed)
+    failed = _failures(
+        lambda: ClassificationNoiseOracle(rows, SCHEMA, "y", eta, DELTA, values=D), trials
+    )
+    return _row("corrected", eta, rows.drawn // (trials * D), failed, trials, ACCURACY)
+
+
+def uncorrected(eta: Fraction, trials: int, seed: Seed) -> Row:
+    """Return labels as they are seen, from a sample of Theorem 6."""
+    rows = Flipped(eta, seed)
+    failed = _failures(lambda: EmpiricalOracle(rows, DELTA, values=D), trials)
+    return _row("not corrected", eta, rows.drawn // (trials * D), failed, trials, ACCURACY)
+
+
+def unknown(eta: Fraction, trials: int, seed: Seed) -> Row:
+    """Measure learning with an unknown noise rate of at most 0.4."""
+    learner = conjunctions(SCHEMA, ACCURACY)
+    rows, failed = Flipped(eta, seed), 0
+    for _ in range(trials):
+        found = learn_under_noise(
+            learner,
+            rows,
+            SCHEMA,
+            "y",
+            disagrees,
+            most=MOST,
+            tau=TAU,
+            extra=EXTRA,
+            beta=float(DELTA),
+        )
+        failed += error_of(found.hypothesis) > float(ACCURACY + EXTRA)
+    return _row("unknown", eta, rows.drawn // (trials * D), failed, trials, ACCURACY + EXTRA)
+
+
+def disagrees(hypothesis: Conjunction, rows: EncodedColumns) -> NDArray[np.bool_]:
+    """Return rows whose label is another than the hypothesis'."""
+    word = np.asarray(rows.values["x"][0])
+    said = np.ones(rows.rows, dtype=np.int64)
+    for variable in hypothesis.variables:
+        said &= word >> variable & 1
+    return np.asarray(said != np.asarray(rows.values["y"]), dtype=np.bool_)
+
+
+def error_of(hypothesis: Conjunction) -> float:
+    """Compute the error under the true labels, exactly: variables are fair bits."""
+    one, other = set(hypothesis.variables), set(TARGET.variables)
+    return float(0.5 ** len(one) + 0.5 ** len(other) - 2 * 0.5 ** len(one | other))
+
+
+def printed_rows(eta: Fraction) -> int:
+    """Compute a query's examples as in the proof: two samples at tau/2, Hoeffding's constants."""
+    half, left = float(TAU) / 2, float(1 - 2 * eta)
+    scale = log(4 * D / float(DELTA)) / (2 * half * half)
+    return ceil(scale) + ceil(scale / left**2)
+
+
+def _failures(oracle: Callable[[], Oracle], trials: int) -> int:
+    learner = conjunctions(SCHEMA, ACCURACY)
+    return sum(error_of(learn(learner, oracle())) > float(ACCURACY) for _ in range(trials))
+
+
+def _row(
+    what: str, eta: Fraction, size: int, failed: int, trials: int, allowed: Fraction
+) -> dict[str, Any]:
+    if what == "not corrected" and eta >= Fraction(1, 5):
+        holds = exceeds(failed, trials, 0.5)  # it has to be the correction that helps
+    else:
+        claim = what != "not corrected" or eta == 0
+        holds = not claim or not exceeds(failed, trials, float(DELTA))
+    return {
+        "rate": what,
+        "eta": float(eta),
+        "tau": float(TAU),
+        "examples a query": size,
+        "as printed": printed_rows(eta),
+        "error allowed": float(allowed),
+        "delta": float(DELTA),
+        "failed": failed / trials,
+        "trials": trials,
+        "holds": holds,
+    }
+
+
+def _draw(figure: Any, rows: Sequence[Row]) -> None:
+    figure.set_size_inches(10, 4)
+    left, right = figure.subplots(1, 2)
+    etas = [float(eta) for eta in ETAS]
+    plain(left, "Examples a query", "rate of flipped labels η", "examples")
+    for what, color in (("corrected", ACCENT), ("unknown", INK)):
+        shown = [row["examples a query"] for row in rows if row["rate"] == what]
+        left.plot(etas, shown, "o-", color=color, label=what)
+    left.plot(etas, [printed_rows(eta) for eta in ETAS], "--", color=QUIET, label="two samples")
+    left.set_yscale("log")
+    left.legend(frameon=False)
+    title = "How often the hypothesis errs too much"
+    plain(right, title, "rate of flipped labels η", "share of trials")
+    marks = (("corrected", ACCENT, 9), ("unknown", INK, 4), ("not corrected", BAD, 6))
+    for what, color, size in marks:  # of two that never fail, both are to be seen
+        shown = [row["failed"] for row in rows if row["rate"] == what]
+        right.plot(etas, shown, "o-", color=color, label=what, ms=size)
+    right.axhline(float(DELTA), color=BAD, lw=1, ls="--", label=f"δ = {float(DELTA):g}")
+    right.legend(frameon=False)
+    figure.tight_layout()

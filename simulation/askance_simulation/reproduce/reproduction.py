@@ -1,0 +1,91 @@
+"""A theorem, table or figure of the papers beside what is measured here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from askance_simulation.experiments.frames import to_arrow, to_pandas
+from askance_simulation.randomness.seeds import Seed
+
+Row = Mapping[str, Any]
+"""Row of measurements: column to value (text, numbers, booleans, None)."""
+
+
+class Effort(Enum):
+    """Amount of measurement: QUICK takes seconds, FULL the amount of the paper's figure."""
+
+    QUICK = "quick"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Inputs of a reproduction.
+
+    Args:
+      effort: how much to measure.
+      seed: of all chance in it.
+      data: a folder with the data files that may not be shipped (`adult.csv`,
+        `pima_indians_diabetes.csv`); None: there is none; parts that need
+        one are left out, with a note.
+      progress: called after each part with a short text.
+    """
+
+    effort: Effort
+    seed: Seed
+    data: Path | None = None
+    progress: Callable[[str], None] = lambda _: None
+
+    @property
+    def quick(self) -> bool:
+        """Return whether the effort is QUICK."""
+        return self.effort is Effort.QUICK
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """Result of a reproduction.
+
+    Args:
+      source: where the paper has it ("KLNRS08, Theorem 3.7").
+      statement: the paper's claim, in a sentence or two of ours.
+      differs_from_print: what is true instead, where the print is not; None: it is.
+      rows: what was measured beside what was expected, all with the same columns.
+      holds: whether the statement (the corrected one, where they differ) holds in every row that is
+        a claim.
+      notes: what was left out or should be known, a sentence each.
+      draw: paints the picture on a matplotlib `Figure`.
+    """
+
+    name: str
+    source: str
+    statement: str
+    differs_from_print: str | None
+    rows: tuple[Row, ...]
+    holds: bool
+    notes: tuple[str, ...]
+    draw: Callable[[Any], None]
+
+    def to_arrow(self) -> Any:
+        """Return a `pyarrow.Table` of the rows."""
+        return to_arrow(self.rows)
+
+    def to_pandas(self) -> Any:
+        """Return a `pandas.DataFrame` of the rows."""
+        return to_pandas(self.rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form that `askance reproduce NAME --json` prints."""
+        return {
+            "name": self.name,
+            "source": self.source,
+            "statement": self.statement,
+            "rows": [dict(row) for row in self.rows],
+            "holds": self.holds,
+            "differs_from_print": self.differs_from_print,
+            "notes": list(self.notes),
+        }

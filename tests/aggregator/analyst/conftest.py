@@ -1,0 +1,157 @@
+"""An aggregator on loopback with its desk, devices that dial in, and an analyst who calls."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from grpc import aio
+
+from askance_aggregator import learners
+from askance_aggregator.analyst import Aggregator, StudyExport, connect
+from askance_aggregator.clock import system_now_s
+from askance_aggregator.server.analysts.servicer import AnalystsServicer
+from askance_aggregator.server.devices import AggregatorServer, Parts, ServiceFleet, Settings
+from askance_aggregator.server.studies import Desk, DeskLimits
+from askance_aggregator.store import MemoryStore
+from askance_aggregator.studies.study import Study
+from askance_client.device import Policy
+from askance_client.service import DeviceRunner, Identity, channel_options, token_digest
+from askance_simulation.fleets import Devices
+from askance_simulation.populations import Population, masked_parity
+from askance_simulation.randomness.coins import SeededCoins
+from askance_simulation.randomness.seeds import Seed
+
+KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+OTHER_KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
+USERS = 300
+EPSILON = "4"
+SETTINGS = Settings(check_in_every_ms=20, stop_grace_s=0.2)
+
+
+def public(key: Ed25519PrivateKey) -> bytes:
+    return key.public_key().public_bytes_raw()
+
+
+@dataclass
+class House:
+    """A served desk."""
+
+    address: str
+    desk: Desk
+    population: Population
+    stop: Callable[[], None]
+
+    def connected(self, key: Ed25519PrivateKey = KEY) -> Aggregator:
+        return connect(self.address, key=key)
+
+    def study(self, **changed: object) -> Study:
+        """Two rounds over MASKED-PARITY's people."""
+        schema = self.population.schema
+        settings: dict[str, object] = {"epsilon": EPSILON, "least_answers": 1, **changed}
+        return Study(learners.masked_parity(schema), schema, **settings)  # type: ignore[arg-type]  # as a caller's keywords
+
+
+@contextmanager
+def serving(
+    *, devices: bool, limits: DeskLimits | None = None, store: MemoryStore | None = None
+) -> Iterator[House]:
+    """A served desk; with `devices`, everybody answers, else nobody does."""
+    population = masked_parity(USERS, Seed.of(5), 4)
+    store = store or MemoryStore()
+    identities = [
+        Identity(b"device %d" % n, hashlib.sha256(b"token %d" % n).digest()) for n in range(USERS)
+    ]
+    if not store.population():
+        store.enrol((one.device_id, token_digest(one.token)) for one in identities)
+    desks: list[Desk] = []
+    with ExitStack() as held:
+        executor = held.enter_context(ThreadPoolExecutor(4))
+
+        def add(server: aio.Server, fleet: ServiceFleet) -> None:
+            desks.append(
+                Desk(
+                    store,
+                    fleet,
+                    analysts=frozenset({public(KEY), public(OTHER_KEY)}),
+                    limits=limits,
+                )
+            )
+            servicer = AnalystsServicer(desks[0], executor=executor, max_watchers=4)
+            server.add_generic_rpc_handlers((servicer.handler(),))
+
+        server = held.enter_context(
+            AggregatorServer.start(store, settings=SETTINGS, parts=Parts(services=(add,)))
+        )
+        desks[0].resume()
+        held.callback(desks[0].stop)
+        held.callback(server.stop)
+        if devices:
+            held.enter_context(_answering(population, identities, server))
+        yield House(server.address, desks[0], population, server.stop)
+
+
+@contextmanager
+def _answering(
+    population: Population, identities: list[Identity], server: AggregatorServer
+) -> Iterator[None]:
+    """Every device holds its stream open, in the service's loop (gRPC has one queue a process)."""
+    policy = Policy(frozenset({public(KEY), public(OTHER_KEY)}), 100 * 10**9)
+    fleet = Devices(population, policy, SeededCoins(Seed.of(1)), system_now_s)
+
+    async def serve() -> None:
+        async with aio.insecure_channel(server.address, options=channel_options()) as channel:
+            runners = [
+                DeviceRunner(fleet[n], one, channel).participate()
+                for n, one in enumerate(identities)
+            ]
+            await asyncio.gather(*runners)
+
+    running = asyncio.run_coroutine_threadsafe(serve(), server.loop)
+    try:
+        yield
+    finally:
+        running.cancel()
+        with suppress(CancelledError):
+            running.result(10)
+
+
+@pytest.fixture
+def house() -> Iterator[House]:
+    """With devices that answer."""
+    with serving(devices=True) as served:
+        yield served
+
+
+@pytest.fixture
+def quiet_house() -> Iterator[House]:
+    """With devices that are enrolled and away."""
+    with serving(devices=False) as served:
+        yield served
+
+
+@pytest.fixture
+def other_key() -> Ed25519PrivateKey:
+    """Another analyst's."""
+    return OTHER_KEY
+
+
+@pytest.fixture
+def open_house() -> Callable[..., AbstractContextManager[House]]:
+    """A house of one's own making."""
+    return serving
+
+
+@pytest.fixture(scope="session")
+def done() -> StudyExport:
+    """The export of a study that is done."""
+    with serving(devices=True) as served, served.connected() as aggregator:
+        handle = aggregator.submit(served.study())
+        handle.result(timeout_s=60)
+        return handle.fetch()

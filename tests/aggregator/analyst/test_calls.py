@@ -1,0 +1,109 @@
+"""Who calls: signatures over a call, what it is about, and the time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from askance_aggregator.analyst.calls import (
+    CALL_KEY,
+    TOLERANCE_S,
+    Call,
+    CallRefused,
+    SignedCall,
+    call_metadata,
+    check_call,
+    read_call,
+    sign_call,
+)
+from askance_client.errors import RemoteProtocolError
+
+NOW_S = 1_700_000_000
+STUDY = bytes(range(32))
+KEY, OTHER_KEY = (Ed25519PrivateKey.from_private_bytes(bytes([n]) * 32) for n in (1, 2))
+
+
+def public(key: Ed25519PrivateKey) -> bytes:
+    return key.public_key().public_bytes_raw()
+
+
+def test_a_call_is_signed_as_the_wire_says() -> None:
+    signed = sign_call(Call.WATCH, STUDY, KEY, NOW_S)
+    content = b"askance Watch v1\0" + STUDY + NOW_S.to_bytes(8, "big", signed=True)
+    KEY.public_key().verify(signed.signature, content)
+
+
+SIGNED = sign_call(Call.WATCH, STUDY, KEY, NOW_S)
+
+
+def encoded(signed: SignedCall) -> bytes:
+    ((_, data),) = call_metadata(signed)
+    assert isinstance(data, bytes)
+    return data
+
+
+@pytest.mark.parametrize("call", Call)
+def test_its_key_is_found_among_those_that_are_trusted(call: Call) -> None:
+    signed = sign_call(call, STUDY, KEY, NOW_S)
+    assert check_call(call, signed, [public(OTHER_KEY), public(KEY)], NOW_S) == public(KEY)
+    with pytest.raises(CallRefused) as caught:
+        check_call(call, signed, [public(OTHER_KEY)], NOW_S)
+    assert caught.value.reason == "untrusted-key"
+
+
+@pytest.mark.parametrize("drift", [-TOLERANCE_S, 0, TOLERANCE_S])
+def test_clocks_may_differ(drift: int) -> None:
+    signed = sign_call(Call.RESULT, STUDY, KEY, NOW_S)
+    assert check_call(Call.RESULT, signed, [public(KEY)], NOW_S + drift)
+
+
+@pytest.mark.parametrize("drift", [-TOLERANCE_S - 1, TOLERANCE_S + 1])
+def test_an_old_call_is_none(drift: int) -> None:
+    signed = sign_call(Call.RESULT, STUDY, KEY, NOW_S)
+    with pytest.raises(CallRefused, match="found it 301 s off") as caught:
+        check_call(Call.RESULT, signed, [public(KEY)], NOW_S + drift)
+    assert caught.value.reason == "stale-call"
+
+
+def test_a_signature_is_good_for_nothing_else() -> None:
+    signed = sign_call(Call.WATCH, STUDY, KEY, NOW_S)
+    others = (
+        (Call.CANCEL, signed),
+        (Call.WATCH, replace(signed, subject=bytes(32))),
+        (Call.WATCH, replace(signed, at_unix_s=NOW_S + 1)),
+        (Call.WATCH, replace(signed, signature=bytes(64))),
+    )
+    for call, changed in others:
+        with pytest.raises(CallRefused, match="expected the signature"):
+            check_call(call, changed, [public(KEY)], NOW_S)
+    with pytest.raises(CallRefused, match="expected a trusted"):
+        check_call(Call.WATCH, replace(signed, public_key=public(OTHER_KEY)), [public(KEY)], NOW_S)
+
+
+def test_calls_survive_the_wire() -> None:
+    signed = sign_call(Call.EXPORT, STUDY, KEY, NOW_S)
+    assert read_call(call_metadata(signed)) == signed
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xff",
+        bytes(300),
+        encoded(replace(SIGNED, subject=b"short")),
+        encoded(replace(SIGNED, signature=b"")),
+        encoded(replace(SIGNED, public_key=b"")),
+        encoded(SIGNED) + b"\x78\x01",
+    ],
+)
+def test_what_is_no_call_is_refused(data: bytes) -> None:
+    with pytest.raises(RemoteProtocolError):
+        read_call(((CALL_KEY, data),))
+
+
+def test_a_call_without_a_signature_is_refused() -> None:
+    with pytest.raises(RemoteProtocolError, match="in the metadata"):
+        read_call(())

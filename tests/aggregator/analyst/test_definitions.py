@@ -1,0 +1,139 @@
+"""A study's file: what it says, and where it is wrong."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from askance_aggregator.analyst import read_definition, sign_submission
+from askance_client.errors import AskanceError
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+SCHEMA = """
+name = "people"
+[fields]
+education = { type = "category", labels = ["school", "college"] }
+income = { type = "label", labels = ["low", "high"] }
+age = { type = "integer", low = 17, high = 90 }
+height = { type = "real", low = 0.5, high = 2.5, frac_bits = 10 }
+"""
+LEAST = 'learner = "frequency"\nepsilon = "1"\nschema = "people.toml"\n'
+WHOLE = """
+learner = "frequency"
+epsilon = 0.5
+schema = "people.toml"
+purpose = "Which schooling people have."
+beta = "1/50"
+confidence = 0.9
+days = 3
+[parameters]
+column = "education"
+tau = 0.05
+[rounds]
+deadline_s = 0
+least_answers = 10
+waves = 4
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    (tmp_path / "people.toml").write_text(SCHEMA)
+    return tmp_path / "study.toml"
+
+
+def test_all_that_it_may_say(file: Path) -> None:
+    file.write_text(WHOLE)
+    definition = read_definition(file)
+    study = definition.study
+    assert definition.days == 3
+    assert study.nano_nats == 500_000_000
+    assert study.purpose == "Which schooling people have."
+    assert study.schema.name == "people"
+    assert (study.beta, study.confidence) == (Fraction(1, 50), Fraction(9, 10))
+    assert (study.conduct.round_deadline_s, study.conduct.least_answers) == (0, 10)
+    assert study.conduct.waves == 4
+    (question,) = next(study.learner.run()).questions
+    assert question.query.cell_names == ("school", "college")
+    assert question.tau == Fraction(1, 20)
+
+
+def test_what_it_means_when_it_says_little(file: Path) -> None:
+    file.write_text(LEAST)
+    definition = read_definition(file)
+    conduct = definition.study.conduct
+    assert definition.days == 7
+    assert (conduct.beta, conduct.confidence) == (Fraction(1, 100), Fraction(19, 20))
+    assert (conduct.round_deadline_s, conduct.least_answers, conduct.waves) == (86_400, 1, 1)
+
+
+def test_a_schema_may_stand_in_it(file: Path) -> None:
+    inside = SCHEMA.replace("[fields]", "[schema.fields]").replace('name = "people"', "")
+    file.write_text(LEAST.replace('schema = "people.toml"', "") + inside)
+    assert read_definition(file).study.schema.name == "study"
+    assert set(read_definition(file).study.schema.fields) == {
+        "education", "income", "age", "height",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("learner", "study.toml: expected TOML"),
+        ("", "study.toml: schema: expected a value, found none"),
+        (LEAST.replace('learner = "frequency"', ""), "study.toml: learner: expected a value"),
+        (LEAST.replace('epsilon = "1"', ""), "study.toml: epsilon: expected a value"),
+        (LEAST.replace('"frequency"', '"nobody"'), "study.toml: learner: no learner 'nobody'"),
+        (LEAST.replace('"frequency"', "3"), "study.toml: learner: expected a text"),
+        (LEAST.replace('"1"', "true"), "study.toml: epsilon: expected a number or its text"),
+        (LEAST.replace('"1"', '"much"'), "study.toml: epsilon must be a decimal number"),
+        (LEAST.replace('"1"', "0"), "study.toml: epsilon must be"),
+        (LEAST.replace("people.toml", "none.toml"), "none.toml: cannot be read"),
+        (LEAST.replace('"people.toml"', "5"), "study.toml: schema: expected a path or a table"),
+        (
+            LEAST.replace('"people.toml"', "{ fields = { a = 1 } }"),
+            "study.toml: schema: fields.a: expected a type among",
+        ),
+        (LEAST + "colour = 1", "study.toml: colour: expected one of beta, confidence, days"),
+        (LEAST + "beta = 2", "study.toml: beta: expected a number between 0 and 1"),
+        (LEAST + 'confidence = ""', "study.toml: confidence: expected a number or its text"),
+        (LEAST + "days = 0", "study.toml: days: expected a whole number of 1 or more"),
+        (LEAST + "purpose = 1", "study.toml: purpose: expected a text"),
+        (LEAST + "parameters = 1", "study.toml: parameters: expected a table"),
+        (LEAST + "[parameters]\ncolumn = []", "study.toml: parameters: column: expected a number"),
+        (LEAST + '[parameters]\nd = "8"', "study.toml: parameters: frequency has no parameter"),
+        (LEAST + '[parameters]\ncolumn = "age"', "study.toml: parameters: frequency: column"),
+        (LEAST + "rounds = 1", "study.toml: rounds: expected a table"),
+        (LEAST + "[rounds]\nhours = 1", "study.toml: rounds.hours: expected one of deadline_s"),
+        (
+            LEAST + "[rounds]\ndeadline_s = -1",
+            "study.toml: rounds.deadline_s: expected a whole number of 0 or more",
+        ),
+        (
+            LEAST + "[rounds]\nleast_answers = 1.5",
+            "study.toml: rounds.least_answers: expected a whole number of 0 or more",
+        ),
+    ],
+)
+def test_a_mistake_is_named_by_its_place(file: Path, content: str, message: str) -> None:
+    file.write_text(content)
+    with pytest.raises(AskanceError) as caught:
+        read_definition(file)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_there_may_be_no_file(tmp_path: Path) -> None:
+    with pytest.raises(AskanceError, match=r"none\.toml: cannot be read: No such file"):
+        read_definition(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("name", ["masked_parity", "schooling"])
+def test_the_examples_can_be_submitted(name: str) -> None:
+    definition = read_definition(EXAMPLES / f"{name}.toml")
+    key = Ed25519PrivateKey.generate()
+    signed = sign_submission(definition.study, key, days=definition.days)
+    assert signed.public_key == key.public_key().public_bytes_raw()

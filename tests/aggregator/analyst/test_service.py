@@ -1,0 +1,284 @@
+"""The calls of an analyst over real gRPC: what they give, and how they are refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from askance_aggregator import learners
+from askance_aggregator.analyst import CallRefused, StudyExport, connect, sign_submission
+from askance_aggregator.analyst.calls import Call, call_metadata, sign_call
+from askance_aggregator.analyst.channels import unreachable
+from askance_aggregator.analyst.wire import REASON_KEY, SERVICE, encode_submission
+from askance_aggregator.clock import system_now_s
+from askance_aggregator.families import best_for
+from askance_aggregator.server.studies import DeskLimits
+from askance_aggregator.store import MemoryStore, StudyState
+from askance_aggregator.studies.study import Study
+from askance_client.codec import digest_of
+from askance_client.errors import InvalidParameter, PlanRefused
+from askance_client.messages import SignedStudy
+from askance_client.queries import predicate
+from askance_client.service import Metadata
+
+if TYPE_CHECKING:
+    from tests.aggregator.analyst.conftest import House
+
+OpenHouse = Callable[..., AbstractContextManager["House"]]
+KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))  # the house's
+Code = grpc.StatusCode
+STRANGER = Ed25519PrivateKey.from_private_bytes(bytes([7]) * 32)
+
+
+def test_a_study_from_its_submission_to_its_end(house: House, tmp_path: Path) -> None:
+    with house.connected() as aggregator:
+        handle = aggregator.submit(house.study())
+        events = list(handle.watch(timeout_s=60))
+        assert events[-1].state is StudyState.DONE
+        assert events[-1].round == 2
+        assert {event.state for event in events[:-1]} <= {StudyState.OPEN}
+        result = handle.result()
+        target = house.population.target
+        assert isinstance(target, learners.MaskedParity)
+        assert result.hypothesis == target.to_json()
+        assert (result.state, result.reason, result.message) == (StudyState.DONE, "done", "")
+        assert result.epsilon["max_spent"] <= result.epsilon["budget"] == 4.0
+        assert result.verify().transcript == result.transcript
+        export = handle.export(tmp_path / "study.json")
+        assert StudyExport.read(tmp_path / "study.json") == export
+        assert export.result == result.to_json()
+        (summary,) = aggregator.studies()
+        assert (summary.digest.hex(), summary.state) == (handle.id, StudyState.DONE)
+        assert aggregator.study(handle.id[:8]).id == handle.id
+        assert aggregator.study(handle.id.upper()).status() == events[-1]
+        assert handle.cancel() is StudyState.DONE
+
+
+def test_the_same_signed_study_is_taken_in_once(house: House) -> None:
+    with house.connected() as aggregator:
+        signed = sign_submission(
+            house.study(), Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+        )
+        first, second = aggregator.submit_signed(signed), aggregator.submit_signed(signed)
+        assert first.id == second.id
+        assert len(aggregator.studies()) == 1
+        assert aggregator.submit(house.study()).id != first.id
+
+
+def test_an_open_study_can_be_watched_and_cancelled(quiet_house: House) -> None:
+    with quiet_house.connected() as aggregator:
+        handle = aggregator.submit(quiet_house.study())
+        with pytest.raises(CallRefused, match="found it open") as caught:
+            handle.result(timeout_s=0.3)
+        assert caught.value.reason == "timeout"
+        assert handle.status().state is StudyState.OPEN
+        assert handle.fetch().result is None
+        assert handle.cancel() is StudyState.CANCELLED
+        result = handle.result()
+        assert (result.reason, result.hypothesis) == ("cancelled", None)
+        assert result.verify().state == "cancelled"
+
+
+def test_another_analysts_study_is_unknown(house: House, other_key: Ed25519PrivateKey) -> None:
+    with house.connected() as mine, house.connected(other_key) as others:
+        handle = mine.submit(house.study())
+        assert others.studies() == []
+        stolen = others.study(handle.id)
+        for call in (stolen.status, stolen.result, stolen.fetch, stolen.cancel):
+            with pytest.raises(CallRefused) as caught:
+                call()
+            assert caught.value.reason == "unknown-study"
+        with pytest.raises(InvalidParameter, match="found none"):
+            others.study(handle.id[:10])
+
+
+def test_a_stranger_is_refused(house: House) -> None:
+    with house.connected() as mine, house.connected(STRANGER) as stranger:
+        handle = mine.submit(house.study())
+        with pytest.raises(CallRefused) as caught:
+            stranger.submit(house.study())
+        assert caught.value.reason == "untrusted-key"
+        for call in (stranger.studies, stranger.study(handle.id).cancel):
+            with pytest.raises(CallRefused) as caught:
+                call()
+            assert caught.value.reason == "untrusted-key"
+
+
+def test_what_cannot_work_is_refused_before_anybody_is_asked(house: House) -> None:
+    with house.connected() as aggregator:
+        with pytest.raises(PlanRefused, match="the plan needs"):
+            aggregator.submit(house.study(epsilon="0.5"))
+        assert aggregator.studies() == []
+
+
+def test_limits_of_the_desk(open_house: OpenHouse) -> None:
+    limits = DeskLimits(open_studies=1, user_nano_nats=8 * 10**9)
+    with open_house(devices=False, limits=limits) as house, house.connected() as aggregator:
+        with pytest.raises(PlanRefused, match="what other studies leave"):
+            aggregator.submit(house.study(epsilon="9"))
+        aggregator.submit(house.study())
+        with pytest.raises(CallRefused) as caught:
+            aggregator.submit(house.study())
+        assert caught.value.reason == "too-many-studies"
+
+
+def test_a_learner_or_design_of_ones_own_is_not_signed(house: House) -> None:
+    schema = house.population.schema
+
+    @learners.adaptive("mine")
+    def mine() -> learners.Learning[None]:
+        yield learners.Batch([learners.Question(predicate(schema["b"] == 1))])
+
+    with house.connected() as aggregator:
+        asked = house.study(design=lambda levels, nano_nats: best_for(levels, nano_nats))
+        with pytest.raises(InvalidParameter, match="found a design of its own"):
+            aggregator.submit(asked)
+        with pytest.raises(InvalidParameter, match="no learner 'mine'"):
+            aggregator.submit(Study(mine(), schema, epsilon=1))
+
+
+def calling(call: Call, study: bytes, key: Ed25519PrivateKey, now_s: int | None = None) -> Metadata:
+    """Return the metadata of a call that is signed now."""
+    return call_metadata(sign_call(call, study, key, system_now_s() if now_s is None else now_s))
+
+
+def submitting(data: bytes, study: bytes = bytes(32)) -> tuple[Metadata, bytes]:
+    """Return a submission that the analyst has signed, whatever is in it."""
+    return calling(Call.SUBMIT, study, KEY), data
+
+
+FORGED = SignedStudy(b"", STRANGER.public_key().public_bytes_raw(), bytes(64))
+Bad = tuple[str, tuple[Metadata, bytes], grpc.StatusCode, str]
+BAD: dict[str, Bad] = {
+    "no submission": ("Submit", submitting(b"\xff"), Code.INVALID_ARGUMENT, "malformed"),
+    "an empty submission": ("Submit", submitting(b""), Code.INVALID_ARGUMENT, "malformed"),
+    "too long a submission": (
+        "Submit",
+        submitting(bytes(300_000)),
+        Code.INVALID_ARGUMENT,
+        "malformed",
+    ),
+    "another study than was signed for": (
+        "Submit",
+        submitting(encode_submission(FORGED)),
+        Code.UNAUTHENTICATED,
+        "bad-signature",
+    ),
+    "a forged study": (
+        "Submit",
+        submitting(encode_submission(FORGED), digest_of(b"")),
+        Code.PERMISSION_DENIED,
+        "untrusted-key",
+    ),
+    "a stranger's submission": (
+        "Submit",
+        (calling(Call.SUBMIT, digest_of(b""), STRANGER), encode_submission(FORGED)),
+        Code.PERMISSION_DENIED,
+        "untrusted-key",
+    ),
+    **{
+        f"no call to {method}": (method, ((), b""), Code.INVALID_ARGUMENT, "malformed")
+        for method in Call
+    },
+    "a list of another's studies": (
+        "List",
+        (calling(Call.LIST, STRANGER.public_key().public_bytes_raw(), KEY), b""),
+        Code.UNAUTHENTICATED,
+        "bad-signature",
+    ),
+    "a stale call": (
+        "Watch",
+        (calling(Call.WATCH, bytes(32), KEY, 1_000), b""),
+        Code.UNAUTHENTICATED,
+        "stale-call",
+    ),
+}
+
+
+def parts_of(stream: Any) -> Callable[..., list[bytes]]:
+    return lambda data, **how: list(stream(data, **how))
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_bytes_have_a_clean_status(house: House, what: str) -> None:
+    method, (metadata, data), code, reason = BAD[what]
+    with grpc.insecure_channel(house.address) as channel:
+        path = f"/{SERVICE}/{method}"
+        call: Any = channel.unary_unary(path)
+        if method in ("Watch", "Export"):
+            call = parts_of(channel.unary_stream(path))
+        with pytest.raises(grpc.RpcError) as caught:
+            call(data, timeout=10, metadata=metadata)
+    error: Any = caught.value
+    assert error.code() is code
+    assert dict(error.trailing_metadata())[REASON_KEY] == reason
+    assert "\n" not in error.details()
+
+
+def test_one_watcher_too_many_is_told_so(quiet_house: House) -> None:
+    with quiet_house.connected() as aggregator:
+        handle = aggregator.submit(quiet_house.study())
+        watching = [handle.watch() for _ in range(4)]
+        assert all(next(one).state is StudyState.OPEN for one in watching)
+        with pytest.raises(CallRefused) as caught:
+            handle.status()
+        assert caught.value.reason == "too-many-calls"
+        for one in watching:
+            one.close()  # type: ignore[attr-defined]  # generators
+
+
+def test_an_open_study_outlives_its_aggregator(open_house: OpenHouse) -> None:
+    store = MemoryStore()
+    with open_house(devices=False, store=store) as house, house.connected() as aggregator:
+        name = aggregator.submit(house.study()).id
+    with open_house(devices=True, store=store) as house, house.connected() as aggregator:
+        assert aggregator.study(name).result(timeout_s=60).reason == "done"
+
+
+def test_nobody_listens(tmp_path: Path) -> None:
+    key = Ed25519PrivateKey.generate()
+    with connect("127.0.0.1:9", key=key) as aggregator:
+        with pytest.raises(CallRefused, match="cannot be reached") as caught:
+            aggregator.studies()
+        assert caught.value.reason == "unreachable"
+    for address in ("127.0.0.1", "", "here:port"):
+        with pytest.raises(InvalidParameter, match="expected HOST:PORT"):
+            connect(address, key=key)
+    with pytest.raises(InvalidParameter, match="found both"):
+        connect("127.0.0.1:9", key=key, ca=tmp_path / "ca.pem", plaintext=True)
+    with pytest.raises(InvalidParameter, match="cannot be read"):
+        connect("127.0.0.1:9", key=key, ca=tmp_path / "ca.pem")
+    (tmp_path / "ca.pem").write_text("no certificate")
+    with pytest.raises(InvalidParameter, match=r"expected a certificate \(PEM\), found none"):
+        connect("127.0.0.1:9", key=key, ca=tmp_path / "ca.pem")
+
+
+@pytest.mark.parametrize(
+    ("details", "ca", "told"),
+    [
+        (
+            "x CERTIFICATE_VERIFY_FAILED",
+            Path("ca.pem"),
+            "expected a certificate that the ca signed",
+        ),
+        ("x WRONG_VERSION_NUMBER", Path("ca.pem"), "expected TLS, found plain text"),
+        ("x Socket closed", None, "if it speaks TLS, name its authority"),
+        ("x Connection refused", Path("ca.pem"), "cannot be reached"),
+        ("x Connection refused", None, "cannot be reached"),
+    ],
+)
+def test_why_it_was_not_reached(details: str, ca: Path | None, told: str) -> None:
+    assert told in unreachable(details, ca)
+    assert unreachable(details, ca).endswith(f": {details}")
+
+
+def test_a_result_is_one_json_object(done: StudyExport) -> None:
+    assert done.result is not None
+    assert json.loads(json.dumps(done.result)) == done.result

@@ -1,0 +1,205 @@
+"""k-means and mixtures: where they start, what a device computes, what they find."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from askance_aggregator.learners import (
+    Clusters,
+    GaussianMixture,
+    clusters_schema,
+    find,
+    gaussian_mixture,
+    hypothesis_from_json,
+    k_means,
+)
+from askance_aggregator.learners.centres import scaled, spread_points
+from askance_aggregator.learners.gaussian_mixture import responsibilities
+from askance_aggregator.learners.k_means import nearest
+from askance_aggregator.oracles import ExactOracle, learn
+from askance_aggregator.planning import rehearse
+from askance_client.errors import InvalidParameter
+from askance_client.queries import Category, Integer, Real, Schema, category, real
+
+SCHEMA = Schema("homes", 1, rooms=Integer(0, 20), rent=Real(0, 1000))
+RNG = np.random.default_rng(9)
+GRID: dict[str, Any] = {
+    "rooms": [rooms for rooms, _ in product(range(21), range(41))],
+    "rent": [25.0 * step for _, step in product(range(21), range(41))],
+}
+CENTRES = np.array([[-0.5, -0.5], [0.5, -0.25], [0.25, 0.75], [0.5, 0.5]])
+
+
+def blobs(n: int = 3_000) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
+    """Make homes of two kinds."""
+    kind = RNG.integers(0, 2, n)
+    rooms = np.clip(np.rint(RNG.normal(np.array([4, 14])[kind], 1.0)), 0, 20)
+    rent = np.clip(RNG.normal(np.array([250, 700])[kind], 50), 0, 1000)
+    return {"rooms": rooms, "rent": rent}, kind
+
+
+def bells(k: int) -> GaussianMixture:
+    means = tuple(tuple(row) for row in CENTRES[:k].tolist())
+    weights = tuple(np.arange(1, k + 1) / (k * (k + 1) / 2))
+    return GaussianMixture(SCHEMA, weights, means, tuple([0.05, 0.2, 0.1, 0.4][:k]))
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_a_device_finds_its_nearest_centre(k: int) -> None:
+    columns = SCHEMA.encode_columns(GRID)
+    clusters = Clusters(SCHEMA, tuple(tuple(row) for row in CENTRES[:k].tolist()), (1 / k,) * k)
+    cell = category(nearest(scaled(SCHEMA), CENTRES[:k])).evaluate(columns)
+    distances = clusters.distances(columns)
+    assert distances[np.arange(len(cell)), cell] == pytest.approx(distances.min(axis=1))
+    assert (clusters.predict(columns) == cell).all()
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_a_device_computes_its_responsibilities(k: int) -> None:
+    columns = SCHEMA.encode_columns(GRID)
+    mixture = bells(k)
+    expected = mixture.predict_proba(columns)
+    for place, own in enumerate(responsibilities(scaled(SCHEMA), mixture)):
+        query = real(own, 0, 1)
+        values = np.ldexp(query.evaluate(columns).astype(float), -query.frac)
+        # The table's 2^-10 and the logs' 2^-9 (a slope of 1/4 at most), and the lines'.
+        allowed = 2**-10 + 2**-10 + max(k - 2, 0) * 0.01 / 4 + 0.001
+        assert values == pytest.approx(expected[:, place], abs=allowed)
+
+
+def test_responsibilities_are_bayes_rule() -> None:
+    mixture = bells(3)
+    points = mixture.points(GRID)
+    density = np.stack(
+        [
+            weight / variance * np.exp(-((points - mean) ** 2).sum(axis=1) / (2 * variance))
+            for weight, mean, variance in zip(
+                mixture.weights, np.array(mixture.means), mixture.variances, strict=True
+            )
+        ],
+        axis=1,
+    )
+    expected = density / density.sum(axis=1, keepdims=True)
+    assert mixture.predict_proba(GRID) == pytest.approx(expected, abs=0.01)
+
+
+def test_the_first_points_are_spread_and_lie_on_the_grid() -> None:
+    points = spread_points(8, 2)
+    assert np.unique(points, axis=0).shape == (8, 2)
+    assert (np.abs(points) < 1).all()
+    assert (points * 1024 == np.rint(points * 1024)).all()
+    quadrants = {(x > 0, y > 0) for x, y in points.tolist()}
+    assert len(quadrants) == 4
+
+
+def test_k_means_finds_two_kinds_of_homes() -> None:
+    columns, kind = blobs()
+    found = learn(k_means(SCHEMA, k=2, rounds=20), ExactOracle(SCHEMA, columns))
+    order = np.argsort(found.cluster_centers_[:, 0])
+    assert found.cluster_centers_[order] == pytest.approx(np.array([[4, 250], [14, 700]]), rel=0.05)
+    assert ((found.predict(columns) == order[1]) == kind).mean() > 0.99
+    assert sum(found.shares) == pytest.approx(1)
+
+
+def test_a_mixture_finds_two_kinds_of_homes_and_how_wide_they_are() -> None:
+    columns, kind = blobs()
+    found = learn(gaussian_mixture(SCHEMA, k=2, rounds=20), ExactOracle(SCHEMA, columns))
+    order = np.argsort(np.array(found.means)[:, 0])
+    assert np.array(found.means)[order] == pytest.approx(
+        np.array([[-0.6, -0.5], [0.4, 0.4]]), abs=0.03
+    )
+    assert np.array(found.variances) == pytest.approx(0.01, abs=0.004)  # 1/10 of either range
+    assert ((found.predict(columns) == order[1]) == kind).mean() > 0.99
+
+
+def test_a_centre_without_people_goes_to_where_most_are() -> None:
+    columns = {"rooms": np.full(100, 20), "rent": np.where(np.arange(100) % 2, 990.0, 900.0)}
+    found = learn(k_means(SCHEMA, k=2, rounds=40), ExactOracle(SCHEMA, columns))
+    assert sorted(found.cluster_centers_[:, 1]) == pytest.approx([900, 990], abs=1)
+
+
+def test_it_goes_half_of_the_way_in_a_round() -> None:
+    """All users are in one corner of the box, so one centre has them all."""
+    columns = {"rooms": np.full(100, 20), "rent": np.full(100, 1000.0)}
+    people = SCHEMA.encode_columns(columns)
+    centres = spread_points(3, 2)
+    before = Clusters(SCHEMA, tuple(tuple(row) for row in centres.tolist()), (0.0,) * 3)
+    crowded = int(before.predict(people)[0])
+    found = learn(k_means(SCHEMA, k=3, rounds=1), ExactOracle(SCHEMA, people))
+    expected = (centres + centres[crowded]) / 2
+    expected[crowded] = before.points(people)[0]
+    assert np.array(found.centres) == pytest.approx(expected, abs=2**-10)
+
+
+def test_who_has_no_number_is_in_no_cluster() -> None:
+    columns: dict[str, Any] = {"rooms": [5, 5, None, 5], "rent": [500.0, 500.0, 500.0, None]}
+    found = learn(k_means(SCHEMA, k=1), ExactOracle(SCHEMA, columns))
+    assert found.shares == (0.5,)
+    assert found.cluster_centers_ == pytest.approx(np.array([[5, 500]]), abs=0.5)
+
+
+def test_rehearsals_go_through_all_rounds() -> None:
+    for learner in (k_means(clusters_schema(3), k=4), gaussian_mixture(clusters_schema(3), k=3)):
+        batches = rehearse(learner)
+        assert len(batches) == int(learner.parameters["rounds"])
+    assert len(batches[0].questions) == 3 * (3 + 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "hypothesis"),
+    [
+        ("k-means", Clusters(SCHEMA, ((0.5, -0.25), (0.0, 1.0)), (0.75, 0.25))),
+        ("gaussian-mixture", bells(3)),
+    ],
+)
+def test_clusters_are_read_as_they_were_written(name: str, hypothesis: Any) -> None:
+    written = json.loads(json.dumps(hypothesis.to_json(), allow_nan=False))
+    assert hypothesis_from_json(name, written) == hypothesis
+    written["scaled"][0] = [0.5]
+    with pytest.raises(InvalidParameter, match="of 2 numbers"):
+        hypothesis_from_json(name, written)
+
+
+def test_clusters_are_shown_in_the_fields_own_units() -> None:
+    clusters = Clusters(SCHEMA, ((0.5, -0.25), (0.0, 1.0)), (0.75, 0.25))
+    assert str(clusters) == "75.0% at rooms 15, rent 375; 25.0% at rooms 10, rent 1000"
+    assert str(bells(1)) == "100.0% about rooms 5, rent 250 (scaled deviation 0.22)"
+
+
+def test_a_mixture_has_weights_of_sum_one_and_positive_variances() -> None:
+    for weights, variances in (((0.5, 0.6), (0.1, 0.1)), ((0.5, 0.5), (0.1, 0.0))):
+        with pytest.raises(InvalidParameter, match="positive"):
+            GaussianMixture(SCHEMA, weights, ((0.0, 0.0), (1.0, 1.0)), variances)
+
+
+@pytest.mark.parametrize("learner", ["k-means", "gaussian-mixture"])
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"k": "0"}, "k expects a whole number in 1"),
+        ({"k": "65"}, "k expects a whole number in 1"),
+        ({"columns": "colour"}, "expected numbers among rooms, found 'colour'"),
+        ({"rounds": "0"}, "rounds expects"),
+        ({"tau": "x"}, "tau expects a finite number"),
+    ],
+)
+def test_a_wrong_parameter_is_named(learner: str, parameters: dict[str, str], message: str) -> None:
+    schema = Schema("s", 1, rooms=Integer(0, 20), colour=Category("ab"))
+    with pytest.raises(InvalidParameter, match=message):
+        find(learner).build(schema, parameters)
+
+
+@pytest.mark.parametrize(("learner", "most"), [("k-means", 64), ("gaussian-mixture", 16)])
+@pytest.mark.parametrize("d", [1, 8])
+def test_as_many_clusters_as_are_allowed_make_a_question(learner: str, most: int, d: int) -> None:
+    """A device refuses expressions that are too deep or too long: not in the middle of a study."""
+    text = {"k": str(most), "tau": "1/10"}
+    made = find(learner).build(clusters_schema(d), text)
+    (first, *_) = next(made.run()).questions
+    columns = clusters_schema(d).encode_columns({f"x{place}": [0.5] for place in range(d)})
+    assert len(first.query.evaluate(columns)) == 1

@@ -1,0 +1,289 @@
+"""Heavy hitters: what is asked about prefixes, what is promised, and what is refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from askance_aggregator.learners import (
+    Answers,
+    Batch,
+    HeavyHitter,
+    HeavyHitters,
+    Question,
+    bits_of_text,
+    heavy_hitters,
+    hypothesis_from_json,
+    text_of_bits,
+)
+from askance_aggregator.learners.prefixes import Domain
+from askance_aggregator.oracles import CheckedOracle, ExactOracle, Oracle, WrongSideOracle, learn
+from askance_aggregator.planning import plan
+from askance_aggregator.studies.study import Study
+from askance_client.errors import InvalidParameter, InvalidQuery
+from askance_client.queries import Bits, Category, Field, Integer, Real, Schema
+from askance_simulation.experiments import simulate
+from askance_simulation.populations import Population
+
+WIDTH = 8
+FIELDS: dict[str, tuple[Field, list[Any]]] = {
+    "bits": (Bits(WIDTH), ["".join(bits) for bits in product("01", repeat=WIDTH)]),
+    "whole numbers": (Integer(-7, 193), list(range(-7, 194))),
+    "labels": (Category(range(40)), [str(label) for label in range(40)]),
+    "a bit": (Bits(1), ["0", "1"]),
+    "one label": (Category(["only"]), ["only"]),
+}
+
+
+class Watched:
+    """Another oracle, and what it was asked."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        self.oracle, self.asked = CheckedOracle(oracle), list[Batch]()
+
+    def answer(self, batch: Batch) -> Answers:
+        self.asked.append(batch)
+        return self.oracle.answer(batch)
+
+
+def written(value: str | int, field: Field) -> str:
+    """Return the value's bits, the most significant first, by the rules of `prefixes`."""
+    if isinstance(field, Bits):
+        return str(value)
+    if isinstance(field, Integer):
+        number, last = int(value) - field.low, field.high - field.low
+    else:
+        assert isinstance(field, Category)
+        number, last = field.labels.index(str(value)), len(field.labels) - 1
+    return f"{number:b}".zfill(max(last.bit_length(), 1))
+
+
+class TestCells:
+    @pytest.mark.parametrize("name", FIELDS)
+    def test_everybody_is_in_the_cell_of_how_their_prefix_goes_on(self, name: str) -> None:
+        """All values, and every way to cut their bits."""
+        field, values = FIELDS[name]
+        schema = Schema("s", 1, value=field)
+        domain = Domain(schema, "value")
+        records = schema.encode_columns({"value": np.array(values, dtype=object)})
+        for length, until in product(range(domain.width), range(1, domain.width + 1)):
+            if not length < until:
+                continue
+            prefixes = [0] if length == 0 else sorted({(1 << length) - 1, 5 % (1 << length), 0})
+            texts = [f"{prefix:b}".zfill(length)[:length] for prefix in prefixes]
+            query = domain.extensions(prefixes, length, until)
+            ways = 1 << (until - length)
+            assert query.cells <= len(prefixes) * ways + 1
+            expected = []
+            for bits in (written(value, field) for value in values):
+                known = [place for place, text in enumerate(texts) if bits.startswith(text)]
+                goes_on = int(bits[length:until], 2)
+                expected.append(1 + known[0] * ways + goes_on if known else 0)
+            assert np.asarray(query.evaluate(records)).tolist() == expected
+
+    @pytest.mark.parametrize("name", FIELDS)
+    def test_who_has_no_value_is_in_the_first_cell(self, name: str) -> None:
+        schema = Schema("s", 1, value=FIELDS[name][0])
+        query = Domain(schema, "value").extensions([0], 0, 1)
+        assert query.evaluate(schema.encode({})) == 0
+
+    @pytest.mark.parametrize("name", FIELDS)
+    def test_a_value_is_named_as_people_do(self, name: str) -> None:
+        field, values = FIELDS[name]
+        schema = Schema("s", 1, value=field)
+        domain = Domain(schema, "value")
+        for value in values:
+            assert domain.value(int(written(value, field), 2)) == value
+            grid = schema.encode({"value": value}).values["value"]
+            assert domain.named(grid if isinstance(grid, tuple) else (grid,)) == value
+
+    @pytest.mark.parametrize("field", [Integer(-(2**60), 2**61), Bits(256)])
+    def test_the_largest_domains_can_be_asked_about(self, field: Field) -> None:
+        """With as many prefixes as there may be, at every length."""
+        schema = Schema("s", 1, value=field)
+        domain = Domain(schema, "value")
+        top: str | int = "1" * 256 if isinstance(field, Bits) else 2**61
+        record = schema.encode({"value": top})
+        bits = written(top, field)
+        for length in range(8, domain.width, 31):
+            own = int(bits[:length], 2)
+            prefixes = sorted({own ^ other for other in range(256)})
+            query = domain.extensions(prefixes, length, min(length + 4, domain.width))
+            ways = (query.cells - 1) // 256
+            goes_on = int(bits[length : length + 4], 2)
+            assert query.evaluate(record) == 1 + prefixes.index(own) * ways + goes_on
+            assert len(query.nodes) < 100
+
+
+SCHEMA = Schema("s", 1, word=Bits(WIDTH), age=Integer(0, 99), height=Real(0, 1))
+RNG = np.random.default_rng(4)
+WORDS = [f"{word * 37 % 256:08b}" for word in np.minimum(RNG.geometric(0.3, 3_000), 60)]
+ORACLE = ExactOracle(SCHEMA, {"word": WORDS})
+SHARES = {word: Fraction(count, len(WORDS)) for word, count in Counter(WORDS).items()}
+
+
+def one_threshold(at: float, question: Question) -> tuple[float, ...]:
+    return (at,) * question.values
+
+
+class TestSearch:
+    @pytest.mark.parametrize("bits", [1, 2, 3, 8])
+    def test_exact_answers_find_exactly_what_is_frequent(self, bits: int) -> None:
+        found = learn(heavy_hitters(SCHEMA, "word", "1/20", bits, "1/100"), ORACLE).found
+        frequent = {word: share for word, share in SHARES.items() if share >= Fraction(1, 20)}
+        assert {item.value: item.estimate for item in found} == {
+            word: float(share) for word, share in frequent.items()
+        }
+        assert len(frequent) > 3
+        estimates = [item.estimate for item in found]
+        assert estimates == sorted(estimates, reverse=True)
+
+    @pytest.mark.parametrize("bits", [1, 3])
+    @pytest.mark.parametrize("tau", [Fraction(1, 50), Fraction(1, 12)])
+    def test_the_promise_holds_under_answers_that_are_off_as_it_hurts(
+        self, bits: int, tau: Fraction
+    ) -> None:
+        threshold = Fraction(1, 10)
+        learner = heavy_hitters(SCHEMA, "word", threshold, bits, tau)
+        oracle = WrongSideOracle(ORACLE, partial(one_threshold, float(threshold)))
+        found = {item.value for item in learn(learner, CheckedOracle(oracle)).found}
+        assert {word for word, share in SHARES.items() if share >= threshold + tau} <= found
+        assert all(SHARES[str(word)] > threshold - tau for word in found)
+
+    def test_the_first_round_has_the_bits_that_later_ones_spend_on_prefixes(self) -> None:
+        """Fewer than 1/(1/10 - 1/20) = 20 prefixes: 2 bits are then 76 cells, 6 bits are 64."""
+        learner = heavy_hitters(SCHEMA, "word", bits=2)
+        watched = Watched(ORACLE)
+        learn(learner, watched)
+        cells = [batch.questions[0].values for batch in watched.asked]
+        assert cells[0] == 2**6 + 1
+        assert len(cells) == 2
+        assert cells[1] <= 19 * 2**2 + 1
+
+    def test_the_plan_is_for_as_many_prefixes_as_there_can_be(self) -> None:
+        rounds = plan(heavy_hitters(SCHEMA, "word", bits=2), 10**9, 0.01).rounds
+        cells = [item.groups[0].query.cells for item in rounds]
+        assert cells == [2**6 + 1, 19 * 2**2 + 1]
+
+    def test_who_has_no_value_is_no_value(self) -> None:
+        words = np.array(["00000000", *[None] * 9], dtype=object)
+        nobody = ExactOracle(SCHEMA, {"word": words})
+        assert learn(heavy_hitters(SCHEMA, "word", "1/5", 8), nobody).found == ()
+
+    def test_it_ends_where_nothing_is_frequent(self) -> None:
+        everything = [f"{value:08b}" for value in range(256)]
+        watched = Watched(ExactOracle(SCHEMA, {"word": everything}))
+        found = learn(heavy_hitters(SCHEMA, "word", bits=2), watched)
+        assert (found.found, len(watched.asked)) == ((), 1)
+        assert str(found) == "word at 1/10 or more: none"
+
+    def test_a_number_that_no_value_has_is_never_found(self) -> None:
+        """100 .. 127 begin like numbers up to 99; an oracle may say that many have them."""
+        liar = WrongSideOracle(ExactOracle(SCHEMA, {"age": [99] * 10}), partial(one_threshold, 0.5))
+        found = learn(heavy_hitters(SCHEMA, "age", "1/2", 2, "2/5"), CheckedOracle(liar)).found
+        assert [item.value for item in found if isinstance(item.value, int)] == [99]
+
+    def test_texts_are_found_by_a_fleet(self) -> None:
+        """Three texts among 203 of up to 8 bytes, in 8 rounds of fresh users."""
+        names = ["Oslo", "Lausanne", "Łódź", *(f"no. {i}" for i in range(200))]
+        weights = np.array([0.4, 0.3, 0.2, *[0.1 / 200] * 200])
+        chosen = np.random.default_rng(5).choice(len(names), size=50_000, p=weights)
+        schema = Schema("towns", 1, town=Bits(64))
+        digits = np.array([list(map(int, bits_of_text(name, 64))) for name in names], np.int8)
+        people = Population.from_columns(schema, {"town": digits[chosen]})
+        study = Study(heavy_hitters(schema, "town", "1/8", 8, "3/40"), schema, epsilon=4)
+        found = simulate(study, people, fleet="columns", seed=2).hypothesis.found
+        texts = [text_of_bits(str(item.value)) for item in found]
+        assert texts == ["Oslo", "Lausanne", "Łódź"]
+        shares = np.bincount(chosen, minlength=3)[:3] / len(chosen)
+        assert [item.estimate for item in found] == pytest.approx(shares, abs=0.05)
+        pairs = zip(found, shares, strict=True)
+        assert all(item.low <= share <= item.high for item, share in pairs)
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"column": "height"}, "expected bits, a whole number or a category as column"),
+            ({"column": "weight"}, "expected one of the fields word"),
+            ({"threshold": "1"}, "threshold expects a share"),
+            ({"threshold": "0"}, "threshold expects a share"),
+            ({"tau": "1/10"}, "tau expects a positive number, below the threshold by 1/256"),
+            ({"tau": "0"}, "tau expects a positive number"),
+            ({"threshold": "1/200", "tau": "1/400"}, "tau expects a positive number, below"),
+            ({"bits": 0}, "bits expects a whole number from 1 on"),
+            ({"bits": 12}, "at most 65534 cells of 19 prefixes, found 12"),
+            ({"bits": 10**12}, "bits expects a whole number"),
+            ({"bits": True}, "bits expects a whole number"),
+        ],
+    )
+    def test_a_wrong_setting_is_named(self, settings: dict[str, Any], message: str) -> None:
+        with pytest.raises(InvalidParameter, match=message):
+            heavy_hitters(SCHEMA, **{"column": "word", **settings})
+
+    def test_a_field_that_is_too_large_is_named(self) -> None:
+        with pytest.raises(InvalidParameter, match="word: expected at most 256 bits, found 257"):
+            heavy_hitters(Schema("s", 1, word=Bits(257)), "word")
+        with pytest.raises(InvalidQuery, match="could reach 2"):
+            heavy_hitters(Schema("s", 1, n=Integer(-(2**61), 2**61)), "n")
+
+    @pytest.mark.parametrize(
+        ("found", "message"),
+        [
+            ([{"value": 1.5, "estimate": 0, "low": 0, "high": 0}], "a text as value"),
+            ([{"value": "1", "estimate": 0, "low": 0}], "expected high, found none"),
+            ({}, "a list as found"),
+        ],
+    )
+    def test_what_is_no_saved_hypothesis_is_named(self, found: Any, message: str) -> None:
+        data = {"column": "word", "threshold": "1/10", "found": found}
+        with pytest.raises(InvalidParameter, match=message):
+            hypothesis_from_json("heavy-hitters", data)
+
+
+@pytest.mark.parametrize("value", ["0110", 17])
+def test_it_is_read_as_it_was_written(value: str | int) -> None:
+    item = HeavyHitter(value, 0.25, 0.2, 0.3)
+    found = HeavyHitters("word", Fraction(1, 10), (item,))
+    assert hypothesis_from_json("heavy-hitters", found.to_json()) == found
+    assert str(found) == f"word at 1/10 or more: {value}: 0.25"
+
+
+class TestTexts:
+    @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8))
+    def test_a_text_is_read_as_it_was_written(self, text: str) -> None:
+        bits = bits_of_text(text, 256)
+        assert len(bits) == 256
+        assert text_of_bits(bits) == text
+
+    def test_a_byte_begins_with_its_greatest_bit(self) -> None:
+        assert bits_of_text("A", 16) == "0100000100000000"
+        assert text_of_bits("11111111") == "\N{REPLACEMENT CHARACTER}"
+
+    @pytest.mark.parametrize(
+        ("text", "width", "message"),
+        [
+            ("abc", 16, "at most 2 bytes, found 3"),
+            ("a\0", 16, "without the character NUL"),
+            ("\ud800", 64, "valid Unicode text"),
+            ("a", 12, "width expects a multiple of 8"),
+            ("a", 264, "width expects a multiple of 8"),
+        ],
+    )
+    def test_what_cannot_be_written_is_refused(self, text: str, width: int, message: str) -> None:
+        with pytest.raises(InvalidParameter, match=message):
+            bits_of_text(text, width)
+
+    @pytest.mark.parametrize("bits", ["", "0101", "0000000a", "00000002"])
+    def test_what_is_no_text_cannot_be_read(self, bits: str) -> None:
+        with pytest.raises(InvalidParameter, match="eight a byte"):
+            text_of_bits(bits)

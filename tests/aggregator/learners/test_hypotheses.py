@@ -1,0 +1,80 @@
+"""Hypotheses are written as JSON and read again; other JSON is one error."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from askance_aggregator.learners import (
+    Answer,
+    Conjunction,
+    Document,
+    FrequencyEstimate,
+    MaskedParity,
+    MeanEstimate,
+    hypothesis_from_json,
+    hypothesis_json,
+    hypothesis_of,
+)
+from askance_client.errors import InvalidParameter
+
+SAVED = [
+    ("conjunctions", Conjunction(5, (0, 3)), "x[0] and x[3]"),
+    ("conjunctions", Conjunction(5, ()), "always"),
+    ("masked-parity", MaskedParity((0, 1, 1, 0), 1), "r = 0110, a = 1"),
+    ("mean", MeanEstimate(0.1, -1 / 3, 2.0), "0.1 (-0.33333 .. 2)"),
+    (
+        "frequency",
+        FrequencyEstimate(("estimate", "b"), Answer((0.25, 0.75), (0.2, 0.7), (0.3, 0.8))),
+        "estimate: 0.25 (0.2 .. 0.3)\nb: 0.75 (0.7 .. 0.8)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("learner", "hypothesis", "text"), SAVED)
+def test_a_hypothesis_is_read_as_it_was_written(learner: str, hypothesis: Any, text: str) -> None:
+    written = json.loads(json.dumps(hypothesis_json(hypothesis), allow_nan=False))
+    assert hypothesis_from_json(learner, written) == hypothesis
+    assert str(hypothesis) == text
+
+
+@pytest.mark.parametrize(
+    ("learner", "data", "message"),
+    [
+        ("oracle", {}, "expected the hypothesis of one of conjunctions, .*found 'oracle'"),
+        ("conjunctions", [], "conjunction: expected an object, found list"),
+        ("conjunctions", {"variables": [0]}, "conjunction: expected d, found none"),
+        ("conjunctions", {"variables": [0.5], "d": 3}, "whole numbers as variables, found float"),
+        ("conjunctions", {"variables": [7], "d": 3}, "ascending variables"),
+        ("conjunctions", {"variables": 3, "d": 3}, "expected a list as variables, found int"),
+        ("masked-parity", {"r": "012", "a": 0}, "expected a text of 0 and 1"),
+        ("masked-parity", {"r": 1, "a": 0}, "expected a text as r, found int"),
+        ("mean", {"estimate": "1", "low": 0, "high": 1}, "finite numbers as estimate, found str"),
+        ("mean", {"estimate": True, "low": 0, "high": 1}, "found bool"),
+        ("mean", {"estimate": float("nan"), "low": 0, "high": 1}, "finite numbers as estimate"),
+        ("mean", {"estimate": 10**400, "low": 0, "high": 1}, "finite numbers as estimate"),
+        ("frequency", {"a": 3}, "frequency.a: expected an object, found int"),
+    ],
+)
+def test_a_mistake_in_a_file_is_named(learner: str, data: Any, message: str) -> None:
+    with pytest.raises(InvalidParameter, match=message):
+        hypothesis_from_json(learner, data)
+
+
+def test_a_document_is_read_part_by_part() -> None:
+    data = {"a": {"t": [[1, 2.5], []]}, "l": [{"n": 1}, {"n": 2}], "s": ["x"], "k": "v", "w": 3}
+    document = Document("d", data)
+    assert document.part("a").table("t") == ((1.0, 2.5), ())
+    assert [part.whole("n") for part in document.parts("l")] == [1, 2]
+    assert (document.texts("s"), document.text("k"), document.whole("w")) == (("x",), "v", 3)
+    with pytest.raises(InvalidParameter, match=r"d\.l\[1\]: expected m, found none"):
+        document.parts("l")[1].text("m")
+    with pytest.raises(InvalidParameter, match="expected texts in l, found dict"):
+        document.texts("l")
+
+
+def test_a_learner_has_one_kind_of_hypothesis() -> None:
+    with pytest.raises(InvalidParameter, match="'mean' is registered already"):
+        hypothesis_of("mean")(MeanEstimate)

@@ -1,0 +1,113 @@
+"""MASKED-PARITY: its questions have the expectations of KLNRS08 section 5, on every example."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from askance_aggregator.learners import (
+    Allocation,
+    Batch,
+    MaskedParity,
+    masked_parity,
+    masked_parity_schema,
+    neutral_answer,
+)
+from askance_client.errors import InvalidParameter
+from askance_client.queries import QueryKind
+
+
+def domain(d: int) -> dict[str, list[object]]:
+    """Return all examples (x, i, b), each once."""
+    rows = list(product(product((0, 1), repeat=d), range(d), (0, 1)))
+    return {
+        "x": [row[0] for row in rows],
+        "i": [row[1] for row in rows],
+        "b": [row[2] for row in rows],
+    }
+
+
+def label(concept: MaskedParity, x: tuple[int, ...], i: int, b: int) -> int:
+    """Compute c_{r,a} as it is printed."""
+    if b == 1:
+        return int((-1) ** concept.r[i])
+    inner = sum(bit * mask for bit, mask in zip(x, concept.r, strict=True))
+    return int((-1) ** (inner + concept.a))
+
+
+def first_batch(d: int, variant: str) -> Batch:
+    return next(masked_parity(masked_parity_schema(d), variant).run())
+
+
+def evaluated(batch: Batch, d: int, concept: MaskedParity) -> list[list[int]]:
+    columns = domain(d)
+    labels = concept.predict({name: np.asarray(column) for name, column in columns.items()})
+    encoded = masked_parity_schema(d).encode_columns({**columns, "y": labels})
+    return [[int(v) for v in question.query.evaluate(encoded)] for question in batch.questions]
+
+
+@pytest.mark.parametrize("a", [0, 1])
+@pytest.mark.parametrize("r", [(0, 0), (0, 1, 1, 0), (1, 1, 1, 0)])
+def test_predictions_are_the_printed_concept(r: tuple[int, ...], a: int) -> None:
+    concept, columns = MaskedParity(r, a), domain(len(r))
+    expected = [
+        label(concept, x, i, b)  # type: ignore[arg-type]  # columns of mixed types
+        for x, i, b in zip(columns["x"], columns["i"], columns["b"], strict=True)
+    ]
+    assert concept.predict({k: np.asarray(v) for k, v in columns.items()}).tolist() == expected
+
+
+@pytest.mark.parametrize("r", [(0, 1), (0, 1, 1, 0)])
+def test_round_one_shows_each_bit_as_the_sign_of_one_pair(r: tuple[int, ...]) -> None:
+    d = len(r)
+    batch = first_batch(d, "signed")
+    (question,) = batch.questions
+    assert question.query.kind is QueryKind.SIGNED
+    assert question.query.cells == 2 * d + 1
+    assert question.tau == question.cell_mass == Fraction(1, 2 * d)
+    (cells,) = evaluated(batch, d, MaskedParity(r, 1))
+    for j in range(d):
+        value = Fraction(cells.count(2 * j) - cells.count(2 * j + 1), len(cells))
+        assert value == Fraction((-1) ** r[j], 2 * d)
+
+
+@pytest.mark.parametrize("r", [(0, 1), (0, 1, 1, 0)])
+def test_as_printed_round_one_is_a_predicate_a_bit(r: tuple[int, ...]) -> None:
+    d = len(r)
+    batch = first_batch(d, "printed")
+    assert batch.allocation is Allocation.FRESH
+    assert {question.tau for question in batch.questions} == {Fraction(1, 4 * d)}
+    for j, values in enumerate(evaluated(batch, d, MaskedParity(r, 0))):
+        assert Fraction(sum(values), len(values)) == Fraction(r[j], 2 * d)
+
+
+@pytest.mark.parametrize("a", [0, 1])
+@pytest.mark.parametrize("r", [(0, 0), (1, 0), (0, 1, 1, 1)])
+def test_round_two_is_a_half_or_nothing(r: tuple[int, ...], a: int) -> None:
+    d = len(r)
+    run = masked_parity(masked_parity_schema(d)).run()
+    (question,) = next(run).questions
+    signs = tuple((-1.0) ** bit / (2 * d) for bit in r)
+    batch = run.send((type(neutral_answer(question))(signs, signs, signs),))
+    assert batch.questions[0].tau == Fraction(1, 4)
+    (values,) = evaluated(batch, d, MaskedParity(r, a))
+    assert Fraction(sum(values), len(values)) == Fraction(a, 2)
+
+
+def test_the_hypothesis_as_json_has_bit_zero_on_the_left() -> None:
+    assert MaskedParity((0, 1, 1, 0), 1).to_json() == {"r": "0110", "a": 1}
+
+
+@pytest.mark.parametrize("d", [0, 1, 3, 6, 2048, True, "4"])
+def test_d_is_a_power_of_two(d: int) -> None:
+    with pytest.raises(InvalidParameter, match="power of two"):
+        masked_parity_schema(d)
+
+
+@pytest.mark.parametrize(("r", "a"), [((), 0), ((0, 2), 0), ((0, 1), 2)])
+def test_a_concept_is_made_of_bits(r: tuple[int, ...], a: int) -> None:
+    with pytest.raises(InvalidParameter, match="MaskedParity expects bits"):
+        MaskedParity(r, a)

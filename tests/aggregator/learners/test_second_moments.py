@@ -1,0 +1,209 @@
+"""Regressions and principal components from exact moments are those of the whole population."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from askance_aggregator.learners import (
+    Learner,
+    LinearModel,
+    PrincipalComponents,
+    hypothesis_from_json,
+    linear_regression,
+    plane_schema,
+    principal_components,
+    ridge_regression,
+)
+from askance_aggregator.learners.encodings import numbers_of
+from askance_aggregator.learners.second_moments import nearest_semidefinite, second_moments
+from askance_aggregator.oracles import EmpiricalOracle, ExactOracle, learn
+from askance_client.errors import InvalidParameter
+from askance_client.queries import Bit, Category, EncodedColumns, Integer, Label, Real, Schema
+from askance_simulation.populations import plane
+from askance_simulation.randomness.seeds import Seed
+
+SCHEMA = Schema(
+    "s",
+    1,
+    age=Integer(20, 80),
+    height=Real(1, 2),
+    smokes=Bit(),
+    colour=Category("abc"),
+    sick=Label(["no", "yes"]),
+)
+
+
+def people(count: int = 4_000) -> EncodedColumns:
+    rng = np.random.default_rng(3)
+    age = rng.integers(20, 81, count)
+    smokes = rng.integers(0, 2, count)
+    colour = rng.integers(0, 3, count)
+    height = np.clip(1.2 + age / 200 + 0.1 * colour + rng.normal(0, 0.05, count), 1, 2)
+    sick = (rng.random(count) < 0.2 + 0.5 * smokes).astype(int)
+    return SCHEMA.encode_columns(
+        {
+            "age": age,
+            "height": height,
+            "smokes": smokes,
+            "colour": np.array(list("abc"))[colour],
+            "sick": np.array(["no", "yes"])[sick],
+        }
+    )
+
+
+ROWS = people()
+NUMBERS = numbers_of(SCHEMA)
+
+
+def found(learner: Learner[Any]) -> Any:
+    return learn(learner, ExactOracle(SCHEMA, ROWS))
+
+
+def design(names: tuple[str, ...]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return np.stack([number.of(ROWS) for number in NUMBERS if number.field in names], axis=1)
+
+
+def test_every_moment_is_asked_for_once_and_none_that_is_known() -> None:
+    """Six numbers: 6 means, 21 products less 4 squares of truths and one of two labels."""
+    moments = second_moments(NUMBERS, Fraction(1, 10))
+    assert len(NUMBERS) == 6
+    assert len(moments.batch.questions) == len(set(moments.places)) == 6 + 21 - 4 - 1
+    answers = ExactOracle(SCHEMA, ROWS).answer(moments.batch)
+    columns = [np.ones(len(ROWS)), *(number.of(ROWS) for number in NUMBERS)]
+    stacked = np.stack(columns, axis=1)
+    assert moments.matrix(answers) == pytest.approx(stacked.T @ stacked / len(ROWS), abs=1e-9)
+    spreads = {tuple(map(float, question.bounds)) for question in moments.batch.questions}
+    assert spreads == {(-1.0, 1.0), (0.0, 1.0)}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_nearest_semidefinite_matrix_is_no_farther_from_any(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    raw = rng.normal(size=(4, 4))
+    noisy = (raw + raw.T) / 2
+    projected = nearest_semidefinite(noisy)
+    assert np.linalg.eigvalsh(projected).min() > -1e-12
+    for _ in range(50):
+        root = rng.normal(size=(4, 4))
+        other = root @ root.T
+        assert np.linalg.norm(projected - other) <= np.linalg.norm(noisy - other) + 1e-12
+
+
+def test_least_squares_is_scikit_learn_s() -> None:
+    from sklearn.linear_model import LinearRegression
+
+    names = ("age", "smokes", "colour")
+    model = found(linear_regression(SCHEMA, "height", names))
+    height = next(number for number in NUMBERS if number.name == "height")
+    other = LinearRegression().fit(design(names), height.in_units(height.of(ROWS)))
+    assert model.predict(ROWS) == pytest.approx(other.predict(design(names)), abs=1e-6)
+    assert model.coef_[0] == pytest.approx(1 / 200, rel=0.05)  # metres a year
+    assert model.intercept_ == pytest.approx(1.2, abs=0.03)
+    assert model.feature_names_in_.tolist() == ["age", "smokes", "colour=b", "colour=c"]
+    assert str(model).startswith("height = 1.2")
+    assert "0.005" in str(model)
+
+
+def test_coefficients_are_in_the_fields_own_units() -> None:
+    """The stated line is the prediction, but for the grid of the scales."""
+    model = found(ridge_regression(SCHEMA, "height", ("age", "smokes")))
+    raw = np.array([[25.0, 1.0], [60.0, 0.0]])
+    stated = model.intercept_ + raw @ model.coef_
+    assert model.predict({"age": raw[:, 0], "smokes": raw[:, 1]}) == pytest.approx(stated, abs=1e-3)
+    assert model.predict(raw) == pytest.approx(stated, abs=1e-3)
+
+
+@pytest.mark.parametrize("penalty", ["1/100", "1"])
+def test_the_ridge_is_scikit_learn_s(penalty: str) -> None:
+    from sklearn.linear_model import Ridge
+
+    names = ("age", "smokes", "height")
+    model = found(ridge_regression(SCHEMA, "sick", names, penalty))
+    sick = next(number for number in NUMBERS if number.field == "sick")
+    other = Ridge(alpha=float(Fraction(penalty)) * len(ROWS)).fit(design(names), sick.of(ROWS))
+    assert model.predict(ROWS) == pytest.approx(other.predict(design(names)), abs=1e-6)
+    assert model.target == "sick"
+
+
+def test_a_penalty_that_is_not_set_is_as_great_as_the_answers_are_unsure() -> None:
+    """Half the mean half-width of the intervals, times the root of the matrix's order, here 4."""
+    learner = ridge_regression(SCHEMA, "height", ("age", "smokes"), tau="1/10")
+    assert found(learner).penalty == 0
+    rng = np.random.default_rng(1)
+    sampled = EmpiricalOracle(lambda count: ROWS.take(rng.integers(0, len(ROWS), count)), 1e-6)
+    unsure = learn(learner, sampled)
+    assert 0.08 < unsure.penalty <= 0.1  # an interval that meets a bound is clipped to it
+    assert hypothesis_from_json("ridge-regression", unsure.to_json()) == unsure
+    assert found(ridge_regression(SCHEMA, penalty="1/4")).penalty == 0.25
+
+
+def test_a_direction_in_which_nothing_varies_gets_no_weight() -> None:
+    schema = plane_schema(2)
+    line = np.linspace(-1, 1, 101)
+    columns = {"x0": line, "x1": line, "y": line / 2}
+    model = learn(linear_regression(schema), ExactOracle(schema, columns))
+    assert model.weights == pytest.approx((0, 0.25, 0.25), abs=1e-3)
+
+
+def test_whoever_lacks_a_feature_counts_as_the_middle() -> None:
+    model = found(linear_regression(SCHEMA, "height", ("age",)))
+    predicted = model.predict({"age": [None, 50]})
+    assert predicted[0] == pytest.approx(predicted[1])
+
+
+def test_principal_components_are_scikit_learn_s() -> None:
+    from sklearn.decomposition import PCA
+
+    names = ("age", "height", "smokes")
+    model: PrincipalComponents = found(principal_components(SCHEMA, None, 2))
+    other = PCA(2).fit(design(names))
+    assert np.abs(model.components_) == pytest.approx(np.abs(other.components_), abs=1e-6)
+    ratios = other.explained_variance_ratio_
+    assert model.explained_variance_ratio_ == pytest.approx(ratios, abs=1e-6)
+    assert model.mean_ == pytest.approx(other.mean_)
+    ours, theirs = model.transform(ROWS), other.transform(design(names))
+    assert np.abs(ours) == pytest.approx(np.abs(theirs), abs=1e-5)
+    assert all(row[np.abs(row).argmax()] > 0 for row in model.components_)
+    assert "of the variance: +" in str(model)
+
+
+def test_the_default_target_is_the_label_or_the_last_number() -> None:
+    assert linear_regression(SCHEMA).parameters == {}
+    assert "sick" in found(linear_regression(SCHEMA)).target
+    people = plane(100, Seed.of(1), 2)
+    model = learn(
+        linear_regression(people.schema), ExactOracle(people.schema, people.columns(0, 9))
+    )
+    assert model.target == "y"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: linear_regression(SCHEMA, "colour"), "target expects a number, a bit or"),
+        (lambda: linear_regression(SCHEMA, "weight"), "expected one of the fields age"),
+        (lambda: ridge_regression(SCHEMA, penalty="-1"), "penalty expects a number >= 0"),
+        (lambda: ridge_regression(SCHEMA, tau=0), "tau expects a positive number"),
+        (lambda: linear_regression(Schema("s", 1, a=Category("ab"))), "target set to a number"),
+        (lambda: principal_components(SCHEMA, components=4), r"components expects 1\.\.3"),
+        (lambda: principal_components(SCHEMA, ("colour",), 0), r"components expects 1\.\.2"),
+    ],
+)
+def test_a_wrong_setting_is_named(make: Any, message: str) -> None:
+    with pytest.raises(InvalidParameter, match=message):
+        make()
+
+
+def test_a_file_that_does_not_fit_together_is_refused() -> None:
+    line: LinearModel = found(linear_regression(SCHEMA, "height", ("age",)))
+    with pytest.raises(
+        InvalidParameter, match="one number to predict and 2 weights, found 1 and 1"
+    ):
+        hypothesis_from_json("linear-regression", {**line.to_json(), "weights": [0.5]})
+    axes: PrincipalComponents = found(principal_components(SCHEMA))
+    with pytest.raises(InvalidParameter, match="expects 3 numbers a component"):
+        hypothesis_from_json("pca", {**axes.to_json(), "mean": [0.5]})

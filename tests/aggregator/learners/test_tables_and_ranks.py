@@ -1,0 +1,154 @@
+"""Marginals and quantiles: what they ask, and what they make of exact and of misleading answers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from askance_aggregator.learners import (
+    Batch,
+    Marginals,
+    Quantiles,
+    Question,
+    hypothesis_from_json,
+    marginals,
+    quantiles,
+)
+from askance_aggregator.oracles import ExactOracle, WrongSideOracle, learn
+from askance_aggregator.planning import plan
+from askance_client.errors import InvalidParameter
+from askance_client.queries import Bits, Category, Integer, Real, Schema
+
+SCHEMA = Schema("s", 1, age=Integer(0, 99), colour=Category(["red", "blue"]), flags=Bits(2))
+ROWS: dict[str, Any] = {
+    "age": [10, 60, 30, 90, None],
+    "colour": ["red", "blue", "red", "red", "red"],
+    "flags": ["01", "11", "10", "01", "00"],
+}
+
+
+class TestMarginals:
+    def found(self, **settings: Any) -> Marginals:
+        return learn(marginals(SCHEMA, bins=2, **settings), ExactOracle(SCHEMA, ROWS))
+
+    def test_every_pair_of_columns_is_one_question(self) -> None:
+        tables = self.found().tables
+        assert [table.columns for table in tables] == [
+            ("age", "colour"),
+            ("age", "flags[0]"),
+            ("age", "flags[1]"),
+            ("colour", "flags[0]"),
+            ("colour", "flags[1]"),
+            ("flags[0]", "flags[1]"),
+        ]
+        assert len(self.found(way=3).tables) == 4
+        assert len(self.found(columns=["colour"], way=1).tables) == 1
+
+    def test_shares_are_by_cell_and_those_who_lack_a_field_are_apart(self) -> None:
+        table = self.found().of("age", "colour")
+        assert table.labels == (("0..49", "50..99"), ("red", "blue"))
+        assert table.table.tolist() == [[0.4, 0.0], [0.2, 0.2]]
+        assert table.missing == 0.2
+        assert table.distribution == pytest.approx(table.table)
+        assert str(table).splitlines()[:2] == ["age x colour", "  0..49, red: 0.4"]
+
+    def test_a_marginal_sums_to_a_lesser_one(self) -> None:
+        found = self.found(way=2)
+        assert found.of("colour", "flags[0]").table.sum(axis=1).tolist() == pytest.approx(
+            [0.8, 0.2]
+        )
+        with pytest.raises(InvalidParameter, match="expected columns of a marginal"):
+            found.of("colour", "age")
+
+    def test_a_wrong_setting_or_file_is_named(self) -> None:
+        for way in (0, 5, True):
+            with pytest.raises(InvalidParameter, match=r"way expects 1\.\.4"):
+                marginals(SCHEMA, way=way)
+        many = Schema("s", 1, x=Bits(200))
+        with pytest.raises(InvalidParameter, match="at most 4096 marginals, found 19900"):
+            marginals(many)
+        data = self.found().to_json()
+        del data["marginals"][1]["columns"][0]
+        with pytest.raises(InvalidParameter, match="Marginal expects labels a column and 3 shares"):
+            hypothesis_from_json("marginals", data)
+
+
+def one_threshold(at: float, question: Question) -> tuple[float, ...]:
+    return (at,) * question.values
+
+
+AGES = np.random.default_rng(2).binomial(99, 0.4, 3_001)
+
+
+class TestQuantiles:
+    ORACLE = ExactOracle(SCHEMA, {"age": AGES})
+
+    def found(self, **settings: Any) -> Quantiles:
+        return learn(quantiles(SCHEMA, "age", **settings), self.ORACLE)
+
+    def test_they_are_those_of_numpy(self) -> None:
+        levels = ("1/10", "1/4", "1/2", "3/4", "9/10")
+        found = self.found(levels=levels, steps=100).quantiles
+        expected = np.quantile(AGES, [float(Fraction(level)) for level in levels])
+        assert [item.value for item in found] == expected.tolist()
+        assert all(item.low == item.high for item in found)
+
+    def test_coarse_steps_find_the_cell_that_holds_the_quantile(self) -> None:
+        (found,) = self.found(steps=10).quantiles
+        assert (found.low, found.high) == (40, 49)
+        assert found.low <= np.median(AGES) <= found.high
+        assert str(self.found(steps=10)) == "quantiles of age: 1/2: 40 .. 49"
+
+    @pytest.mark.parametrize("tau", [0.02, 0.2])
+    def test_ranks_are_right_to_within_tau_under_unhelpful_answers(self, tau: float) -> None:
+        levels = ["1/20", "1/2", "19/20"]
+        learner = quantiles(SCHEMA, "age", levels, 100, tau)
+        for threshold in (0.05, 0.5, 0.95):
+            oracle = WrongSideOracle(self.ORACLE, partial(one_threshold, threshold))
+            for item in learn(learner, oracle).quantiles:
+                assert (item.low > AGES).mean() < item.level + tau
+                assert (item.high >= AGES).mean() > item.level - tau
+
+    def test_rounds_are_as_many_as_halvings_and_the_plan_knows_them(self) -> None:
+        asked: list[Batch] = []
+
+        class Watched:
+            def answer(self, batch: Batch) -> Any:
+                asked.append(batch)
+                return TestQuantiles.ORACLE.answer(batch)
+
+        learner = quantiles(SCHEMA, "age", ["1/4", "3/4"], 64)
+        learn(learner, Watched())
+        planned = plan(learner, 10**9, 0.01)
+        assert len(asked) == len(planned.rounds) == 6
+        assert [len(batch.questions) for batch in asked] == [2] * 6
+
+    def test_a_real_number_s_cell_has_its_edges(self) -> None:
+        schema = Schema("s", 1, x=Real(-1, 1))
+        values = np.linspace(-1, 1, 1001)
+        learner = quantiles(schema, "x", ["1/2", "99/100"], 8)
+        found = learn(learner, ExactOracle(schema, {"x": values})).quantiles
+        assert [(item.low, item.high) for item in found] == [(0.0, 0.25), (0.75, 1.0)]
+
+    def test_levels_are_kept_in_rising_order_and_once(self) -> None:
+        learner = quantiles(SCHEMA, "age", ["0.9", 0.5, "1/2"])
+        assert learner.parameters["levels"] == "1/2,9/10"
+
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"column": "colour"}, "quantiles expects a number as column, found colour"),
+            ({"column": "weight"}, "expected one of the fields age"),
+            ({"levels": []}, "levels expects shares"),
+            ({"levels": ["1"]}, "levels expects shares"),
+            ({"steps": 1}, r"steps expects a whole number in 2\.\.1024"),
+            ({"tau": "x"}, "tau expects a finite number"),
+        ],
+    )
+    def test_a_wrong_setting_is_named(self, settings: dict[str, Any], message: str) -> None:
+        with pytest.raises(InvalidParameter, match=message):
+            quantiles(SCHEMA, **{"column": "age", **settings})

@@ -1,0 +1,123 @@
+"""Plans with designed tables: what they promise, by the table's integers and its program's dual."""
+
+from __future__ import annotations
+
+from math import exp
+
+import pytest
+
+from askance_aggregator.families import best_for, randomized_response
+from askance_aggregator.learners import Batch, PriorMean, Question, SampleMean
+from askance_aggregator.learners.aims import middle
+from askance_aggregator.planning import (
+    Designed,
+    choices,
+    designed,
+    least_users,
+    n_variance,
+    plan_batch,
+    tail_of,
+)
+from askance_aggregator.table_design import MAX_NANO_NATS, MIN_NANO_NATS
+from askance_client.queries import Real, Schema, real
+
+NAT = 10**9
+NUMBER = real(Schema("s", 1, t=Real(-1, 3, 8))["t"])
+POPULATION, SAMPLE = Question(NUMBER), Question(NUMBER, aim=SampleMean())
+PRIOR = Question(NUMBER, aim=PriorMean(middle(*POPULATION.bounds)))
+BETA = 0.01
+
+
+def duchi(nats: float) -> float:
+    return ((exp(nats) + 1) / (exp(nats) - 1)) ** 2
+
+
+@pytest.fixture
+def few_levels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace the design of tables by a fast one."""
+    monkeypatch.setattr(designed, "LEVELS", 5)
+
+
+@pytest.mark.parametrize("nats", [0.25, 0.5, 1, 2, 3, 4])
+def test_for_the_worst_population_nothing_is_designed_and_c_squared_is_attained(
+    nats: float,
+) -> None:
+    (choice,) = choices(POPULATION, round(nats * NAT), best_for)
+    assert (choice.randomizer, choice.decode) == (randomized_response(round(nats * NAT)), None)
+    assert float(n_variance(POPULATION, choice.randomizer)) == pytest.approx(duchi(nats), rel=1e-6)
+
+
+@pytest.mark.slow  # three linear programs of 33 levels
+@pytest.mark.parametrize(("nats", "limit"), [(1, 3.991), (2, 0.866), (4, 0.127)])
+def test_for_a_sample_a_plan_is_within_1_percent_of_what_is_possible(
+    nats: int, limit: float
+) -> None:
+    planned = plan_batch(Batch([SAMPLE]), nats * NAT, BETA)
+    assert planned.n_variance <= 1.01 * limit
+    assert planned.n_variance_limit is not None
+    assert planned.n_variance_limit <= planned.n_variance <= 1.01 * planned.n_variance_limit
+    assert planned.nano_nats == nats * NAT
+
+
+@pytest.mark.usefixtures("few_levels")
+@pytest.mark.parametrize("question", [SAMPLE, PRIOR])
+def test_what_is_planned_is_below_one_bit_s_by_what_the_dual_allows(question: Question) -> None:
+    planned = plan_batch(Batch([question]), 2 * NAT, BETA)
+    assert planned.n_variance_limit is not None
+    assert planned.n_variance_limit * (1 - 1e-9) <= planned.n_variance < 0.9 * duchi(2)
+    (group,) = planned.groups
+    assert group.decode is not None
+    one_bit = plan_batch(Batch([POPULATION]), 2 * NAT, BETA)
+    assert one_bit.n_variance_limit is None
+    if question is SAMPLE:
+        assert planned.users < one_bit.users
+
+
+@pytest.mark.usefixtures("few_levels")
+@pytest.mark.parametrize("question", [SAMPLE, PRIOR])
+def test_a_size_is_between_the_normal_law_s_and_hoeffding_s(question: Question) -> None:
+    (choice,) = choices(question, 2 * NAT, best_for)
+    assert choice.decode is not None
+    tail = tail_of(question, choice.randomizer, choice.decode)
+    assert isinstance(tail, Designed)
+    tau, half = 0.05, 2.0
+    users = tail.users(tau, BETA)
+    span = float(max(choice.decode) - min(choice.decode))
+    hoeffding = 5.3 / 2 * (half * span / tau) ** 2  # ln(2 / .01) = 5.298
+    variance = half**2 * float(n_variance(question, choice.randomizer, choice.decode))
+    assert users < hoeffding
+    if question is SAMPLE:  # the worst number's variance, which between levels is a little less
+        assert 0.9 * 2.576**2 * variance / tau**2 < users < 1.2 * 2.576**2 * variance / tau**2
+    assert tail.tolerance(users, BETA) == pytest.approx(tau, rel=0.02)
+    assert 2 * exp(-users * tail.exponent(tau)) > BETA  # Chernoff's alone asks for more
+    assert tail.failure(tau)(users) <= BETA < tail.failure(tau)(users - 1)
+
+
+@pytest.mark.usefixtures("few_levels")
+def test_a_tolerance_below_the_bias_is_never_enough() -> None:
+    (choice,) = choices(SAMPLE, 2 * NAT, best_for)
+    assert choice.decode is not None
+    tail = tail_of(SAMPLE, choice.randomizer, choice.decode)
+    assert isinstance(tail, Designed)
+    assert tail.bias > 0
+    assert tail.exponent(tail.bias) == 0
+    assert tail.failure(tail.bias)(1e9) == 1
+
+
+@pytest.mark.usefixtures("few_levels")
+def test_budgets_beyond_what_is_designed_for_are_answered_still() -> None:
+    (least,) = choices(SAMPLE, MIN_NANO_NATS - 1, best_for)
+    assert least.randomizer == randomized_response(MIN_NANO_NATS - 1)
+    (most,) = choices(SAMPLE, 2 * MAX_NANO_NATS, best_for)
+    assert most.randomizer.loss.nano_nats == MAX_NANO_NATS
+
+
+@pytest.mark.usefixtures("few_levels")
+def test_a_design_of_one_s_own_is_kept() -> None:
+    (choice,) = choices(SAMPLE, NAT, lambda levels, nano: randomized_response(nano))
+    assert choice.randomizer == randomized_response(NAT)
+
+
+def test_no_users_are_claimed_to_be_needed_for_a_sample() -> None:
+    assert least_users(SAMPLE, 0.1, 1.0, BETA) == 0
+    assert least_users(POPULATION, 0.1, 1.0, BETA) > 0

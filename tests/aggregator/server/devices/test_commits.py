@@ -1,0 +1,172 @@
+"""Group commit: one writer, no timer, and whoever waits hears."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from askance_aggregator.server.devices import GroupCommit
+from askance_aggregator.store import MemoryStore, StoredReport
+from askance_client.errors import StoreError
+from askance_client.messages import AckStatus
+
+Run = Callable[[Any], Any]
+REQUEST = bytes(32)
+
+
+class SlowStore(MemoryStore):
+    """Commits when it is let to, and remembers how many reports were in each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batches: list[int] = []
+        self.let = threading.Semaphore(0)
+        self.fail = False
+
+    def accept(self, arrivals: Sequence[StoredReport]) -> list[AckStatus]:
+        self.batches.append(len(arrivals))
+        assert self.let.acquire(timeout=10)
+        if self.fail:
+            raise StoreError("disk full")
+        return super().accept(arrivals)
+
+
+@pytest.fixture
+def executor() -> Iterator[Executor]:
+    with ThreadPoolExecutor(2) as threads:
+        yield threads
+
+
+def message(*ordinals: int) -> list[StoredReport]:
+    return [StoredReport(REQUEST, ordinal, b"x") for ordinal in ordinals]
+
+
+async def begun(store: SlowStore, count: int) -> None:
+    while len(store.batches) < count:
+        await asyncio.sleep(0.001)
+
+
+def test_what_arrives_during_one_commit_is_the_next(run: Run, executor: Executor) -> None:
+    store = SlowStore()
+
+    async def scenario() -> None:
+        commits = GroupCommit(store, executor)
+        first = commits.submit(message(0))
+        await begun(store, 1)
+        others = [commits.submit(message(ordinal)) for ordinal in range(1, 51)]
+        await asyncio.sleep(0.01)
+        assert store.batches == [1]  # one writer: the others wait
+        assert not first.done()
+        store.let.release()
+        assert await first == [AckStatus.ACCEPTED]
+        await begun(store, 2)
+        assert not any(other.done() for other in others)
+        store.let.release()
+        assert await asyncio.gather(*others) == [[AckStatus.ACCEPTED]] * 50
+        assert store.batches == [1, 50]
+
+    run(scenario())
+
+
+def test_a_lone_report_waits_for_nobody(run: Run, executor: Executor) -> None:
+    async def scenario() -> None:
+        commits = GroupCommit(MemoryStore(), executor)
+        for ordinal in range(3):
+            assert await commits.submit(message(ordinal)) == [AckStatus.ACCEPTED]
+
+    run(scenario())
+
+
+def test_everybody_of_a_failed_commit_hears_of_it_and_the_next_goes_on(
+    run: Run, executor: Executor
+) -> None:
+    store = SlowStore()
+
+    async def scenario() -> None:
+        commits = GroupCommit(store, executor)
+        store.fail = True
+        futures = [commits.submit(message(ordinal)) for ordinal in range(3)]
+        store.let.release(2)
+        outcomes = await asyncio.gather(*futures, return_exceptions=True)
+        assert all(isinstance(outcome, StoreError) for outcome in outcomes)
+        store.fail = False
+        assert await commits.submit(message(0)) == [AckStatus.ACCEPTED]
+
+    run(scenario())
+
+
+def test_any_failure_is_a_store_error(run: Run, executor: Executor) -> None:
+    class Broken(MemoryStore):
+        def accept(self, arrivals: Sequence[StoredReport]) -> list[AckStatus]:
+            raise ZeroDivisionError
+
+    async def scenario() -> None:
+        with pytest.raises(StoreError):
+            await GroupCommit(Broken(), executor).submit(message(0))
+
+    run(scenario())
+
+
+def test_who_stopped_waiting_does_not_disturb_the_others(run: Run, executor: Executor) -> None:
+    store = SlowStore()
+
+    async def scenario() -> None:
+        commits = GroupCommit(store, executor)
+        futures = [commits.submit(message(ordinal)) for ordinal in range(2)]
+        await begun(store, 1)
+        futures[0].cancel()
+        store.let.release(2)
+        assert await futures[1] == [AckStatus.ACCEPTED]
+        assert store.report(REQUEST, 0) == b"x"  # durable all the same
+
+    run(scenario())
+
+
+def test_nor_when_the_commit_fails(run: Run, executor: Executor) -> None:
+    store = SlowStore()
+    store.fail = True
+
+    async def scenario() -> None:
+        commits = GroupCommit(store, executor)
+        futures = [commits.submit(message(ordinal)) for ordinal in range(2)]
+        await begun(store, 1)
+        futures[0].cancel()
+        store.let.release(2)
+        with pytest.raises(StoreError, match="disk full"):
+            await futures[1]
+
+    run(scenario())
+
+
+def test_closing_commits_what_is_queued_and_takes_no_more(run: Run, executor: Executor) -> None:
+    store = SlowStore()
+    store.let.release(10)
+
+    async def scenario() -> None:
+        commits = GroupCommit(store, executor)
+        futures = [commits.submit(message(ordinal)) for ordinal in range(3)]
+        await commits.close()
+        assert [future.result() for future in futures] == [[AckStatus.ACCEPTED]] * 3
+        with pytest.raises(StoreError, match="closed"):
+            await commits.submit(message(3))
+
+    run(scenario())
+
+
+def test_a_message_is_committed_whole_and_answered_in_order(run: Run, executor: Executor) -> None:
+    store = SlowStore()
+    store.let.release(10)
+
+    async def scenario() -> None:
+        commits = GroupCommit(store, executor)
+        both, again = commits.submit(message(0, 1)), commits.submit(message(1, 2, 1))
+        assert await both == [AckStatus.ACCEPTED] * 2
+        assert await again == [AckStatus.DUPLICATE, AckStatus.ACCEPTED, AckStatus.DUPLICATE]
+        assert store.batches == [5]
+
+    run(scenario())

@@ -1,0 +1,267 @@
+"""Limits on callers without a proven identity, and the wait that an overloaded service asks for."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from ipaddress import ip_address, ip_network
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import pytest
+from grpc import aio
+
+from askance_aggregator.server.devices import (
+    AggregatorServer,
+    Overloaded,
+    PeerLimits,
+    Peers,
+    Settings,
+)
+from askance_aggregator.server.devices.peers import address_of
+from askance_aggregator.store import EnrolledDevice, MemoryStore
+from askance_client.errors import InvalidParameter
+from askance_client.service import (
+    SERVICE,
+    STREAMS_PER_CONNECTION,
+    CheckIn,
+    Identity,
+    channel_options,
+    connections_for,
+    device_metadata,
+    encode_check_in,
+    read_retry_ms,
+    retry_metadata,
+)
+
+if TYPE_CHECKING:
+    from tests.aggregator.server.devices.conftest import World
+
+Run = Callable[[Any], Any]
+EXHAUSTED = grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+@pytest.mark.parametrize(
+    ("peer", "address"),
+    [
+        ("ipv4:192.0.2.1:4711", "192.0.2.1"),
+        ("ipv6:%5B2001:db8::1%5D:4711", "2001:db8::1"),
+        ("ipv6:[2001:db8::1]:4711", "2001:db8::1"),
+        ("ipv6:%5B::ffff:192.0.2.1%5D:4711", "192.0.2.1"),
+        ("ipv6:%5Bfe80::1%25eth0%5D:4711", "fe80::1"),
+        ("unix:/run/askance", None),
+        ("unix:", None),
+        ("ipv4:nonsense:1", None),
+        ("", None),
+    ],
+)
+def test_an_address_is_read_from_grpcs_name_of_a_peer(peer: str, address: str | None) -> None:
+    assert address_of(peer) == (None if address is None else ip_address(address))
+
+
+def test_calls_are_limited_per_address_and_in_all_until_they_end() -> None:
+    peers = Peers(PeerLimits(calls=3, calls_per_address=2))
+    with ExitStack() as held:
+        for port in range(2):
+            held.enter_context(peers.unproven(f"ipv4:192.0.2.1:{port}"))
+        with pytest.raises(Overloaded, match="this address"), peers.unproven("ipv4:192.0.2.1:9"):
+            pass
+        held.enter_context(peers.unproven("ipv4:192.0.2.2:1"))
+        with pytest.raises(Overloaded, match="fewer callers"), peers.unproven("ipv4:192.0.2.3:1"):
+            pass
+        assert peers.calls == 3
+    assert peers.calls == 0
+    with peers.unproven("ipv4:192.0.2.1:9"):
+        assert peers.calls == 1
+
+
+def test_addresses_of_one_ipv6_network_are_one_peer() -> None:
+    peers = Peers(PeerLimits(calls=9, calls_per_address=1))
+    with peers.unproven("ipv6:%5B2001:db8::1%5D:1"):
+        with pytest.raises(Overloaded), peers.unproven("ipv6:%5B2001:db8::2%5D:1"):
+            pass
+        with peers.unproven("ipv6:%5B2001:db8:0:1::1%5D:1"):
+            assert peers.calls == 2
+
+
+def test_trusted_proxies_are_exempt_from_the_limit_per_address() -> None:
+    trusted = frozenset({ip_network("192.0.2.0/28")})
+    peers = Peers(PeerLimits(calls=3, calls_per_address=1, trusted=trusted))
+    with ExitStack() as held:
+        for port in range(3):
+            held.enter_context(peers.unproven(f"ipv4:192.0.2.1:{port}"))
+        with pytest.raises(Overloaded, match="fewer callers"), peers.unproven("ipv4:192.0.2.1:9"):
+            pass
+
+
+@pytest.mark.parametrize("bad", [(0, 1), (1, 0)])
+def test_limits_are_checked(bad: tuple[int, int]) -> None:
+    with pytest.raises(InvalidParameter, match="expected 1 or more, got 0"):
+        PeerLimits(*bad)
+
+
+@pytest.mark.parametrize(
+    ("streams", "least", "connections"),
+    [
+        (0, 8, 1),
+        (1, 8, 1),
+        (20, 8, 8),
+        (STREAMS_PER_CONNECTION, 1, 1),
+        (STREAMS_PER_CONNECTION + 1, 1, 2),
+        (20 * STREAMS_PER_CONNECTION, 8, 20),
+    ],
+)
+def test_a_process_opens_as_many_connections_as_its_streams_need(
+    streams: int, least: int, connections: int
+) -> None:
+    assert connections_for(streams, least) == connections
+
+
+def test_an_aggregator_takes_twice_as_many_streams_as_a_client_opens() -> None:
+    options = dict(Settings().server_options())
+    assert options["grpc.max_concurrent_streams"] == 2 * STREAMS_PER_CONNECTION
+
+
+def test_every_limit_on_connections_reaches_grpc() -> None:
+    options = dict(
+        Settings(max_connections=7, handshake_s=1.5, idle_s=2.0, age_s=1e9).server_options()
+    )
+    assert options["grpc.max_allowed_incoming_connections"] == 7
+    assert options["grpc.server_handshake_timeout_ms"] == 1_500
+    assert options["grpc.max_connection_idle_ms"] == 2_000
+    assert options["grpc.max_connection_age_ms"] == 2**31 - 1
+    assert options["grpc.max_connection_age_grace_ms"] == 2**31 - 1
+
+
+def test_silent_streams_without_credentials_lock_out_no_device(
+    world: World, store: MemoryStore, run: Run
+) -> None:
+    """A stream counted before its caller was known."""
+    world.enrol(store, 1)
+
+    async def scenario(server: AggregatorServer) -> None:
+        async with (
+            aio.insecure_channel(server.address) as hostile,
+            aio.insecure_channel(server.address) as honest,
+        ):
+            dial: Any = hostile.stream_stream(f"/{SERVICE}/Participate")
+            silent = [dial() for _ in range(50)]
+            codes = await asyncio.gather(*(stream.code() for stream in silent))
+            assert set(codes) == {grpc.StatusCode.FAILED_PRECONDITION}
+            unknown = device_metadata(Identity(b"nobody", bytes(32)))
+            silent = [dial(metadata=unknown) for _ in range(50)]
+            stream: Any = honest.stream_stream(f"/{SERVICE}/Participate")(
+                metadata=world.metadata(0)
+            )
+            await stream.initial_metadata()
+            await stream.write(encode_check_in(CheckIn()))
+            while server.hub.connected < 1:
+                await asyncio.sleep(0.005)
+            stream.cancel()
+
+    with AggregatorServer.start(store, settings=Settings(max_streams=1)) as server:
+        run(scenario(server))
+
+
+class SlowLookup(MemoryStore):
+    """A store that looks devices up when it is let to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looking = threading.Event()
+        self.lookup = threading.Event()
+
+    def device(self, device_id: bytes) -> EnrolledDevice | None:
+        self.looking.set()
+        assert self.lookup.wait(10)
+        return super().device(device_id)
+
+
+def test_unknown_callers_at_one_address_hold_up_no_device_that_is_known(
+    world: World, run: Run
+) -> None:
+    store = SlowLookup()
+    world.enrol(store, 1)
+    settings = Settings(unproven=PeerLimits(9, 2), retry_ms=1_000)
+
+    async def scenario(server: AggregatorServer) -> None:
+        async with aio.insecure_channel(server.address) as channel:
+            call: Any = channel.unary_unary(f"/{SERVICE}/CheckIn")
+            store.lookup.set()
+            await call(b"", metadata=world.metadata(0))
+            store.lookup.clear()
+            waiting = [
+                call(b"", metadata=device_metadata(Identity(b"nobody %d" % n, bytes(32))))
+                for n in range(2)
+            ]
+            assert await asyncio.to_thread(store.looking.wait, 10)
+            await asyncio.sleep(0.1)
+            with pytest.raises(aio.AioRpcError, match="fewer calls from this address") as caught:
+                await call(b"", metadata=device_metadata(Identity(b"one more", bytes(32))))
+            assert caught.value.code() is EXHAUSTED
+            assert 1_000 <= read_retry_ms(caught.value.trailing_metadata()) <= 2_000
+            await call(b"", metadata=world.metadata(0))  # known, so it is exempt
+            store.lookup.set()
+            codes = [await one.code() for one in waiting]
+            assert codes == [grpc.StatusCode.UNAUTHENTICATED] * 2
+
+    with AggregatorServer.start(store, settings=settings) as server:
+        run(scenario(server))
+
+
+def test_a_device_has_few_streams_at_one_time(world: World, store: MemoryStore, run: Run) -> None:
+    """Streams that have sent no message yet are replaced by no newer one."""
+    world.enrol(store, 1)
+
+    async def scenario(server: AggregatorServer) -> None:
+        async with aio.insecure_channel(server.address) as channel:
+            dial: Any = channel.stream_stream(f"/{SERVICE}/Participate")
+            for _ in range(4):
+                await dial(metadata=world.metadata(0)).initial_metadata()
+            assert await dial(metadata=world.metadata(0)).code() is EXHAUSTED
+
+    with AggregatorServer.start(store) as server:
+        run(scenario(server))
+
+
+@pytest.mark.parametrize("streams", [False, True], ids=["check-in", "stream"])
+def test_a_device_honours_the_wait_that_an_overloaded_aggregator_asks_for(
+    world: World, run: Run, streams: bool
+) -> None:
+    waits: list[int] = []
+
+    class Enough(Exception):
+        pass
+
+    async def sleep(milliseconds: int) -> None:
+        waits.append(milliseconds)
+        raise Enough
+
+    async def overloaded(_: object, context: Any) -> None:
+        context.set_code(EXHAUSTED)
+        context.set_trailing_metadata(retry_metadata(7_000))
+
+    async def scenario() -> None:
+        server = aio.server()
+        handler: Any = grpc.stream_stream_rpc_method_handler(overloaded)
+        calls = {"CheckIn": handler, "Participate": handler}
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, calls),))
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        async with aio.insecure_channel(f"127.0.0.1:{port}", channel_options()) as channel:
+            runner = world.runner(
+                0, world.device(0), channel, sleep=sleep, jitter=lambda bound: bound // 10
+            )
+            with pytest.raises(Enough):
+                await (runner.participate() if streams else runner.keep_checking_in())
+        await server.stop(0)
+
+    run(scenario())
+    assert waits == [50 + 7_000 + 700]
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1.5", "٣", "9" * 10, b"7"])
+def test_a_wait_that_is_no_number_is_none(text: Any) -> None:
+    assert read_retry_ms((("askance-retry-after-ms", text),)) == 0

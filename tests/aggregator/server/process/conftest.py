@@ -1,0 +1,111 @@
+"""An aggregator's folder, and the real process that serves one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from askance_aggregator.clock import system_now_s
+from askance_aggregator.server.process.home import AggregatorHome
+from askance_client.addresses import Address
+
+ROOT = Path(__file__).resolve().parents[4]
+NOW_S = 1_800_000_000
+PATIENCE_S = 60
+
+
+def made(folder: Path, *hosts: str, now_s: int = NOW_S) -> AggregatorHome:
+    """A new aggregator that listens on a free port."""
+    return AggregatorHome.create(folder, listen=Address("127.0.0.1", 0), hosts=hosts, now_s=now_s)
+
+
+def command(*words: str | Path) -> list[str]:
+    """The program, from the tree, with these words."""
+    path = [str(ROOT / folder) for folder in ("", "protos", "client", "aggregator", "simulation")]
+    code = f"import sys; sys.path[:0] = {path!r}; from askance.cli import main"
+    return [sys.executable, "-c", f"{code}; sys.exit(main())", *map(str, words)]
+
+
+def ran(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    """A command that has come to its end."""
+    return subprocess.run(
+        command(*words), capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+
+
+@dataclass
+class Served:
+    """A process that serves, what it said when it was ready, and where its log goes."""
+
+    home: AggregatorHome
+    process: subprocess.Popen[str]
+    ready: dict[str, Any]
+    log: Path
+
+    @property
+    def address(self) -> str:
+        return str(self.ready["listening"])
+
+    @contextmanager
+    def channel(self, authority: Path | None = None) -> Iterator[grpc.Channel]:
+        """A channel that pins an authority, its own if none is given."""
+        pinned = (authority or self.home.authority).read_bytes()
+        credentials = grpc.ssl_channel_credentials(pinned)
+        with grpc.secure_channel(self.address, credentials) as channel:
+            yield channel
+
+    def ended_by(self, number: signal.Signals) -> int:
+        """Its exit code, after a signal."""
+        self.process.send_signal(number)
+        return self.process.wait(timeout=PATIENCE_S)
+
+    def events(self) -> list[dict[str, Any]]:
+        """What it has logged so far."""
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+
+@contextmanager
+def serving(home: AggregatorHome, *words: str) -> Iterator[Served]:
+    """Serves a folder in a process of its own until the end of the block."""
+    log = home.folder / "log.jsonl"
+    words = ("aggregator", "serve", "--config", str(home.configuration), "--json", *words)
+    with (
+        log.open("a") as stderr,
+        subprocess.Popen(
+            command(*words),
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        ) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line, log.read_text()
+            yield Served(home, process, json.loads(line), log)
+        finally:
+            process.kill()
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> AggregatorHome:
+    """A folder that is read only."""
+    return made(tmp_path_factory.mktemp("operation") / "aggregator", "ask.example.org", "192.0.2.7")
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> AggregatorHome:
+    """A folder to serve, with certificates of today."""
+    return made(tmp_path / "aggregator", now_s=system_now_s())

@@ -1,0 +1,137 @@
+"""Devices of people with values that are easily found again, and an analyst who asks them."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import queue
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import grpc
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from grpc import aio
+
+from askance_aggregator.analyst.calls import Call, call_metadata, sign_call
+from askance_aggregator.analyst.submission import sign_submission
+from askance_aggregator.analyst.wire import SERVICE as ANALYSTS
+from askance_aggregator.analyst.wire import decode_submitted, encode_submission
+from askance_aggregator.clock import system_now_s
+from askance_aggregator.learners import find
+from askance_aggregator.studies.study import Study
+from askance_client.accounting import parse_epsilon
+from askance_client.codec import digest_of
+from askance_client.device import Device, Examiner, Policy
+from askance_client.ledger import MemoryLedger
+from askance_client.queries import Category, Schema
+from askance_client.randomizers import SystemCoins
+from askance_client.service import (
+    SERVICE,
+    CheckIn,
+    DeviceRunner,
+    Enrol,
+    Identity,
+    channel_options,
+    decode_enrolled,
+    device_metadata,
+    encode_check_in,
+    encode_enrol,
+    enrolment_metadata,
+    token_digest,
+)
+
+LABELS = ("zzyzx-yes", "zzyzx-no")
+SCHEMA = Schema("people", 1, habit=Category(LABELS))
+_PATIENCE_S = 60
+UnaryCall: TypeAlias = "grpc.UnaryUnaryMultiCallable[bytes, bytes]"
+
+
+def submit(channel: grpc.Channel, key: Any) -> bytes:
+    """Submits a study of everybody's habits; its digest."""
+    assert isinstance(key, Ed25519PrivateKey)
+    learner = find("frequency").build(SCHEMA, {"column": "habit"})
+    signed = sign_submission(Study(learner, SCHEMA, epsilon="2"), key)
+    call: UnaryCall = channel.unary_unary(f"/{ANALYSTS}/Submit")
+    mine = call_metadata(sign_call(Call.SUBMIT, digest_of(signed.study), key, system_now_s()))
+    return decode_submitted(call(encode_submission(signed), timeout=_PATIENCE_S, metadata=mine))
+
+
+class People:
+    """So many devices that answer one analyst."""
+
+    def __init__(self, analyst: bytes, count: int) -> None:
+        policy, examiner = Policy(frozenset({analyst}), parse_epsilon("2")), Examiner()
+        self._identities = [
+            Identity(b"zzyzx device %d" % n, hashlib.sha256(b"%d" % n).digest())
+            for n in range(count)
+        ]
+        self._ledgers = [MemoryLedger() for _ in range(count)]
+        self._devices = [
+            Device(
+                schema=SCHEMA,
+                record=SCHEMA.encode({"habit": LABELS[n % 2]}),
+                policy=policy,
+                ledger=ledger,
+                coins=SystemCoins(),
+                now_s=system_now_s,
+                examiner=examiner,
+            )
+            for n, ledger in enumerate(self._ledgers)
+        ]
+
+    def enrolled(self) -> list[tuple[bytes, bytes]]:
+        """As a store keeps them."""
+        return [(one.device_id, token_digest(one.token)) for one in self._identities]
+
+    def secrets(self) -> Iterator[str]:
+        """What nobody but the aggregator is to read, as it might be written."""
+        for one in self._identities:
+            yield one.device_id.decode()
+            yield one.device_id.hex()
+            yield one.token.hex()
+            yield repr(one.token)[2:-1]
+
+    @property
+    def requests(self) -> set[bytes]:
+        """The digests of what they have answered."""
+        return {entry.request_digest for ledger in self._ledgers for entry in ledger.history()}
+
+    def enrol(self, channel: grpc.Channel, token: str) -> tuple[int, int]:
+        """Makes them known; how many are new, and how many were known."""
+        call: UnaryCall = channel.unary_unary(f"/{SERVICE}/Enrol")
+        message = encode_enrol(Enrol(tuple(self.enrolled())))
+        metadata = enrolment_metadata(token.encode())
+        return decode_enrolled(call(message, timeout=_PATIENCE_S, metadata=metadata))
+
+    def stream(self, channel: grpc.Channel) -> Iterator[bytes]:
+        """The first one's stream, held open; it has said who it is and says nothing more."""
+        first = self._identities[0]
+        call: Any = channel.stream_stream(f"/{SERVICE}/Participate")
+        silence: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        silence.put(encode_check_in(CheckIn(known_studies=(bytes(32),))))
+        answers: Iterator[bytes] = call(iter(silence.get, b""), metadata=device_metadata(first))
+        return answers
+
+    def answer(self, address: str, authority: bytes) -> None:
+        """Checks in until everybody has answered a question and heard that it arrived."""
+        asyncio.run(self._answer(address, authority))
+
+    async def _answer(self, address: str, authority: bytes) -> None:
+        credentials = grpc.ssl_channel_credentials(authority)
+        async with (
+            asyncio.timeout(_PATIENCE_S),
+            aio.secure_channel(address, credentials, options=channel_options()) as channel,
+        ):
+            await asyncio.gather(
+                *(
+                    self._until_answered(DeviceRunner(device, identity, channel), ledger)
+                    for device, identity, ledger in zip(
+                        self._devices, self._identities, self._ledgers, strict=True
+                    )
+                )
+            )
+
+    async def _until_answered(self, runner: DeviceRunner, ledger: MemoryLedger) -> None:
+        while not list(ledger.history()) or runner.unacknowledged:
+            await runner.check_in_once()
+            await asyncio.sleep(0.05)

@@ -1,0 +1,107 @@
+"""What the operator's commands print, to people and to programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from askance.cli import main
+from askance_aggregator.clock import system_now_s
+from askance_aggregator.server.process.configuration import read_configuration
+from askance_aggregator.server.process.home import AggregatorHome
+from askance_aggregator.server.process.tokens import read_tokens
+
+
+def test_init_says_what_devices_and_analysts_need(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["aggregator", "init", str(tmp_path / "one"), "--host", "ask.example.org", "--json"]
+    assert main(words) == 0
+    told = json.loads(capsys.readouterr().out)
+    read = read_configuration(Path(told["configuration"]))
+    assert read.analysts == {bytes.fromhex(told["analyst_public_key"])}
+    assert Path(told["ca"]).read_bytes().startswith(b"-----BEGIN CERTIFICATE")
+    assert Path(told["analyst_key"]).is_file()
+    assert main(["aggregator", "init", str(tmp_path / "two")]) == 0
+    said = capsys.readouterr().out
+    for name in ("aggregator.toml", "ca.pem", "analyst.pem"):
+        assert str(tmp_path / "two" / name) in said
+
+
+def test_a_token_stands_alone_on_stdout(
+    home: AggregatorHome, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["aggregator", "token", "--config", str(home.configuration)]
+    assert main([*words, "--devices", "3", "--days", "2"]) == 0
+    said = capsys.readouterr()
+    tokens = read_tokens(home.folder / "enrolment.key", system_now_s)
+    assert tokens.verify(said.out.encode())[1] == 3
+    assert said.err == "enrols 3 devices, for 2 days\n"
+    assert main([*words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["devices"] == 1
+    assert told["ends_unix_s"] - system_now_s() == pytest.approx(7 * 86_400, abs=5)
+    assert tokens.verify(told["token"].encode())[1] == 1
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]], ids=["people", "programs"])
+def test_status_without_a_process_is_what_the_store_says(
+    words: list[str], home: AggregatorHome, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Nothing listens on port 1 of the loopback.
+    command = ["aggregator", "status", "--config", str(home.configuration)]
+    assert main([*command, "--listen", "127.0.0.1:1", *words]) == 0
+    said = capsys.readouterr().out
+    if words:
+        told = json.loads(said)
+        assert told.pop("store_bytes") > 0
+        assert told.pop("certificate_ends_unix_s") > 1_800_000_000
+        assert told == {
+            "serving": False,
+            "address": "127.0.0.1:1",
+            "devices": 0,
+            "connected": 0,
+            "open_rounds": 0,
+            "studies": {"open": 0, "done": 0, "failed": 0, "cancelled": 0},
+            "reports": None,
+            "failures_in_a_row": None,
+            "commit_failures": None,
+            "oldest_round_s": None,
+        }
+    else:
+        assert said.splitlines()[0] == "127.0.0.1:1: not serving"
+        assert "  devices: 0" in said
+        assert "  studies: none" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("aggregator", 2),
+        ("aggregator init", 2),
+        ("aggregator init here --listen nowhere", 2),
+        ("aggregator init here --host a_b!", 2),
+        ("aggregator serve", 2),
+        ("aggregator serve --config none.toml", 2),
+        ("aggregator serve --store postgresql://here", 2),
+        ("aggregator token --devices 0", 2),
+        ("aggregator status --config none.toml", 2),
+        ("aggregator init file", 1),
+    ],
+)
+def test_a_mistake_is_one_line_and_leaves_nothing(
+    words: str,
+    code: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("mine")
+    assert main([*words.split(), "--json"]) == code
+    said = capsys.readouterr()
+    assert json.loads(said.out)["failure"]["message"] in said.err
+    assert said.err.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -1,0 +1,146 @@
+"""A configuration is read whole or refused, with the place of the error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from askance_aggregator.server.process.configuration import Limits, TlsFiles, read_configuration
+from askance_client.addresses import Address
+from askance_client.errors import InvalidParameter
+
+LEAST = 'listen = "127.0.0.1:7443"\nstore = "sqlite:///store.sqlite"\n'
+KEY = "ab" * 32
+WHOLE = f"""
+listen = "[::]:7443"
+store = "sqlite:////data/store.sqlite"
+[tls]
+certificate = "server.pem"
+key = "keys/server.key"
+[enrolment]
+key = "enrolment.key"
+[analysts]
+keys = ["{KEY}"]
+[limits]
+epsilon_per_user = "0.5"
+open_studies = 3
+streams = 4
+check_ins = 5
+[metrics]
+listen = "127.0.0.1:0"
+[logs]
+level = "warning"
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "aggregator.toml"
+
+
+def test_what_is_left_out_has_a_default(path: Path) -> None:
+    path.write_text(LEAST)
+    read = read_configuration(path)
+    assert read.listen == Address("127.0.0.1", 7443)
+    assert read.store == path.parent / "store.sqlite"
+    assert (read.tls, read.enrolment_key, read.metrics) == (None, None, None)
+    assert read.analysts == frozenset()
+    assert read.limits == Limits(None, 64, 50_000, 1_000)
+    assert read.log_level == "info"
+
+
+def test_everything_can_be_set(path: Path) -> None:
+    path.write_text(WHOLE)
+    read = read_configuration(path)
+    assert read.listen == Address("::", 7443)
+    assert read.store == Path("/data/store.sqlite")
+    folder = path.parent
+    assert read.tls == TlsFiles(folder / "server.pem", folder / "keys" / "server.key")
+    assert read.enrolment_key == folder / "enrolment.key"
+    assert read.analysts == {bytes.fromhex(KEY)}
+    assert read.limits == Limits(500_000_000, 3, 4, 5)
+    assert read.metrics == Address("127.0.0.1", 0)
+    assert read.log_level == "warning"
+
+
+def test_the_command_line_wins(path: Path) -> None:
+    path.write_text(LEAST)
+    read = read_configuration(path, listen=Address("localhost", 1), store=Path("elsewhere.sqlite"))
+    assert read.listen == Address("localhost", 1)
+    assert read.store == Path("elsewhere.sqlite")
+
+
+def test_no_file_says_how_to_make_one(path: Path) -> None:
+    with pytest.raises(InvalidParameter, match=r"found no file \(askance aggregator init"):
+        read_configuration(path)
+
+
+BAD = {
+    "": "listen: expected a value, found none",
+    'listen = "127.0.0.1:1"': "store: expected a value, found none",
+    "listen = [": "expected TOML, found something else",
+    LEAST + 'colour = "red"': "colour: expected one of analysts, enrolment, limits, listen",
+    LEAST + "[limits]\nrounds = 7": "limits.rounds: expected one of age_s, check_ins, connections",
+    LEAST + '[limits]\ntrusted_proxies = ["proxy"]': "limits.trusted_proxies: expected addresses",
+    LEAST + "[limits]\nstreams = 0": "limits.streams: expected a whole number of 1 or more",
+    LEAST + '[limits]\ncheck_ins = "5"': "limits.check_ins: expected a whole number",
+    LEAST + "[limits]\nopen_studies = true": "limits.open_studies: expected a whole number",
+    LEAST + "[limits]\nepsilon_per_user = 0.5": "limits.epsilon_per_user: expected a text",
+    LEAST + '[limits]\nepsilon_per_user = "-1"': "limits.epsilon_per_user: epsilon must be",
+    LEAST + "limits = 3": "limits: expected a table, found a number",
+    LEAST + "[tls]\ncertificate = 'server.pem'": "tls.key: expected a value, found none",
+    LEAST + "plaintext = true\n[tls]\ncertificate='a'\nkey='b'": "plaintext: expected no such key",
+    LEAST + "plaintext = 1": "plaintext: expected true or false, found a number",
+    LEAST + "[enrolment]": "enrolment.key: expected a value, found none",
+    LEAST + "[enrolment]\nkey = ''": "enrolment.key: expected a text, found an empty one",
+    LEAST + "[analysts]\nkeys = 'ab'": "analysts.keys: expected an array of texts, found a text",
+    LEAST + f"[analysts]\nkeys = ['{KEY}', '{KEY[2:]}']": "analysts.keys: expected 64 hexadecimal"
+    " digits a key, found others at 1",
+    LEAST + "[analysts]\nkeys = [7]": "analysts.keys: expected a text, found a number",
+    LEAST + "[metrics]": "metrics.listen: expected a value, found none",
+    LEAST + "[logs]\nlevel = 'loud'": "logs.level: expected one of debug, info, warning, error",
+    LEAST.replace("127.0.0.1:7443", "127.0.0.1"): "listen: expected HOST:PORT, found '127.0.0.1'",
+    LEAST.replace("127.0.0.1:7443", "::1:7443"): "listen: expected HOST:PORT",
+    LEAST.replace("127.0.0.1:7443", "a:65536"): "listen: expected HOST:PORT",
+    LEAST.replace("127.0.0.1:7443", "a:-1"): "listen: expected HOST:PORT",
+    LEAST.replace("127.0.0.1", "0.0.0.0"): "listen: expected a loopback address for plain text",
+    LEAST.replace("127.0.0.1", "example.org"): "listen: expected a loopback address for plain text",
+    LEAST.replace("sqlite:///store.sqlite", "postgresql://x:secret@y"): "store: expected"
+    " sqlite:///FILE, found another kind of address",
+    LEAST.replace("sqlite:///store.sqlite", "sqlite:///"): "store: expected sqlite:///FILE",
+}
+
+
+@pytest.mark.parametrize(("content", "said"), BAD.items(), ids=range(len(BAD)))
+def test_what_is_wrong_is_named_with_its_place(content: str, said: str, path: Path) -> None:
+    path.write_text(content)
+    with pytest.raises(InvalidParameter) as caught:
+        read_configuration(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: {said}")
+    assert "secret" not in message
+
+
+def test_plain_text_beyond_loopback_needs_a_word(path: Path) -> None:
+    path.write_text("plaintext = true\n" + LEAST.replace("127.0.0.1", "0.0.0.0"))
+    assert read_configuration(path).tls is None
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "localhost", "::1"])
+def test_loopback_is_told_from_the_rest(host: str) -> None:
+    assert Address(host, 1).is_loopback
+
+
+@pytest.mark.parametrize(
+    ("text", "here"),
+    [
+        ("0.0.0.0:7", "127.0.0.1:7"),
+        ("[::]:7", "[::1]:7"),
+        ("192.0.2.1:7", "192.0.2.1:7"),
+        ("host:7", "host:7"),
+    ],
+)
+def test_a_wildcard_is_called_at_loopback(text: str, here: str) -> None:
+    assert str(Address.of(text).from_here) == here
+    assert str(Address.of(text)) == text

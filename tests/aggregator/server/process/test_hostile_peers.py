@@ -1,0 +1,145 @@
+"""A serving process under peers without an identity: its memory and its descriptors."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import socket
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc import aio
+
+from askance_aggregator.analyst.calls import Call, call_metadata, sign_call
+from askance_aggregator.analyst.keys import load_key
+from askance_aggregator.analyst.wire import SERVICE as ANALYSTS
+from askance_aggregator.clock import system_now_s
+from askance_aggregator.server.process.home import AggregatorHome
+from askance_aggregator.store import SqliteStore
+from askance_client.service import SERVICE as DEVICES
+from askance_client.service import Identity, Metadata, device_metadata, token_digest
+from tests.aggregator.server.process.conftest import PATIENCE_S, Served, serving
+
+HEALTH = "grpc.health.v1.Health"
+INSIDER = Identity(b"an insider", bytes(32))
+MESSAGE = b"\x7f" * (1 << 20)  # no message of any call; 1 MiB is the most that is read
+AT_ONCE = 8
+KEPT_MB = 30
+
+RPCS = [
+    *(f"{DEVICES}/{name}" for name in ("Enrol", "CheckIn", "Participate")),
+    *(f"{ANALYSTS}/{call}" for call in Call),
+    *(f"{HEALTH}/{name}" for name in ("Check", "Watch")),
+]
+
+
+def resident_mb(process: int) -> float:
+    """Return the resident memory of a process, in MB."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    (kilobytes,) = [line.split()[1] for line in lines if line.startswith("VmRSS:")]
+    return int(kilobytes) * 1024 / 1e6
+
+
+async def refused(address: str, authority: bytes, rpc: str, metadata: Metadata, calls: int) -> None:
+    """Make so many calls of 1 MB, each of which must be refused."""
+    credentials = grpc.ssl_channel_credentials(authority)
+    async with aio.secure_channel(address, credentials) as channel:
+        method: Any = channel.unary_unary(f"/{rpc}")
+        turns = iter(range(calls))
+
+        async def work() -> None:
+            for _ in turns:
+                with pytest.raises(aio.AioRpcError) as caught:
+                    await method(MESSAGE, metadata=metadata, timeout=60)
+                assert caught.value.code() is not grpc.StatusCode.OK
+
+        await asyncio.gather(*(work() for _ in range(AT_ONCE)))
+
+
+def proven(home: AggregatorHome) -> Iterator[tuple[str, Metadata]]:
+    """Calls whose caller is known, so that the message is read before it is refused."""
+    for name in ("CheckIn", "Participate"):
+        yield f"{DEVICES}/{name}", device_metadata(INSIDER)
+    key = home_key(home)
+    yield (
+        f"{ANALYSTS}/Submit",
+        call_metadata(sign_call(Call.SUBMIT, bytes(32), key, system_now_s())),
+    )
+
+
+def home_key(home: AggregatorHome) -> Any:
+    """Load the key of the analyst that the aggregator was made with."""
+
+    return load_key(home.folder / "analyst.pem")
+
+
+@pytest.mark.parametrize("calls", [100, pytest.param(2_000, marks=pytest.mark.slow)])
+def test_refused_calls_keep_no_message(fresh: AggregatorHome, calls: int) -> None:
+    """Each kept an exception and its frames, and they the message: 600 MB after 300 calls."""
+    store = SqliteStore.open(fresh.folder / "store.sqlite")
+    store.enrol([(INSIDER.device_id, token_digest(INSIDER.token))])
+    store.close()
+    authority = fresh.authority.read_bytes()
+    with serving(fresh) as served:
+        shots = [*((rpc, ()) for rpc in RPCS), *proven(fresh)]
+        for rpc, metadata in shots:
+            asyncio.run(refused(served.address, authority, rpc, metadata, 2 * AT_ONCE))
+        before = resident_mb(served.process.pid)
+        for rpc, metadata in shots:
+            asyncio.run(refused(served.address, authority, rpc, metadata, calls))
+            assert resident_mb(served.process.pid) - before < KEPT_MB, rpc
+        _answers(served)
+
+
+def _answers(served: Served) -> None:
+    """A device that is known is answered still."""
+    with served.channel() as channel:
+        call: Any = channel.unary_unary(f"/{DEVICES}/CheckIn")
+        assert call(b"", metadata=device_metadata(INSIDER), timeout=60)
+
+
+def test_exhausted_descriptors_are_logged_and_counted_and_connected_devices_go_on(
+    fresh: AggregatorHome,
+) -> None:
+    """Nothing was logged. Connections beyond the limit are closed; here it is set out of reach."""
+    store = SqliteStore.open(fresh.folder / "store.sqlite")
+    store.enrol([(INSIDER.device_id, token_digest(INSIDER.token))])
+    store.close()
+    with serving(fresh) as served, served.channel() as channel, ExitStack() as held:
+        call: Any = channel.unary_unary(f"/{DEVICES}/CheckIn")
+        call(b"", metadata=device_metadata(INSIDER), timeout=60)
+        page = served.ready["metrics"]
+        assert _counted(page, "askance_descriptors_exhausted_total") == 0
+        open_now = len(os.listdir(f"/proc/{served.process.pid}/fd"))
+        limit = resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE, (open_now, limit[1]))
+        host, _, port = served.address.rpartition(":")
+        for _ in range(64):
+            held.enter_context(socket.create_connection((host, int(port))))
+        _until(lambda: any("descriptors: failing" in str(event) for event in served.events()))
+        call(b"", metadata=device_metadata(INSIDER), timeout=60)
+        held.close()
+        resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE, limit)
+        _until(lambda: _counted(page, "askance_descriptors_exhausted_total") > 0)
+
+
+def _until(reached: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while not reached():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def _counted(page: str, name: str) -> float:
+    """Return a counter from a page of metrics."""
+    with urllib.request.urlopen(f"http://{page}/metrics", timeout=PATIENCE_S) as answer:
+        lines = answer.read().decode().splitlines()
+    (value,) = [line.split()[1] for line in lines if line.startswith(f"{name} ")]
+    return float(value)

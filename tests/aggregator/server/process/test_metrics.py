@@ -1,0 +1,112 @@
+"""Everything that a service tells is counted once, under names that Prometheus reads."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+
+import grpc
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from askance_aggregator.server.devices import Observer
+from askance_aggregator.server.process.metrics import MetricsPage, PrometheusObserver
+from askance_aggregator.store import StudyState
+from askance_client.addresses import Address
+from askance_client.messages import AckStatus, Reason
+
+Samples = dict[tuple[str, tuple[str, ...]], float]
+
+
+@pytest.fixture
+def registry() -> CollectorRegistry:
+    return CollectorRegistry()
+
+
+@pytest.fixture
+def observer(registry: CollectorRegistry) -> PrometheusObserver:
+    return PrometheusObserver(registry)
+
+
+def samples(registry: CollectorRegistry) -> Samples:
+    families = text_string_to_metric_families(generate_latest(registry).decode())
+    return {
+        (sample.name, tuple(sample.labels.values())): sample.value
+        for family in families
+        for sample in family.samples
+        if not sample.name.endswith("_created")
+    }
+
+
+def tell(observer: Observer) -> None:
+    observer.stream_opened()
+    observer.stream_opened()
+    observer.stream_closed()
+    observer.checked_in(0.25)
+    observer.committed(7, 0.5)
+    observer.acknowledged(AckStatus.ACCEPTED)
+    observer.acknowledged(AckStatus.DUPLICATE)
+    observer.refused(Reason.OVER_STUDY_BUDGET)
+    observer.charged(500_000_000)
+    observer.charged(250_000_000)
+    observer.round_opened()
+    observer.call_refused(grpc.StatusCode.UNAUTHENTICATED)
+
+
+def test_what_is_told_is_counted(registry: CollectorRegistry, observer: PrometheusObserver) -> None:
+    tell(observer)
+    found = samples(registry)
+    expected = {
+        ("askance_streams", ()): 1,
+        ("askance_check_in_seconds_count", ()): 1,
+        ("askance_check_in_seconds_sum", ()): 0.25,
+        ("askance_commit_seconds_sum", ()): 0.5,
+        ("askance_commit_reports_sum", ()): 7,
+        ("askance_commit_reports_bucket", ("16.0",)): 1,
+        ("askance_commit_reports_bucket", ("4.0",)): 0,
+        ("askance_reports_total", ("accepted",)): 1,
+        ("askance_reports_total", ("duplicate",)): 1,
+        ("askance_reports_total", ("conflict",)): 0,
+        ("askance_refusals_total", ("over-study-budget",)): 1,
+        ("askance_epsilon_spent_nats_total", ()): 0.75,
+        ("askance_open_rounds", ()): 1,
+        ("askance_calls_refused_total", ("unauthenticated",)): 1,
+    }
+    assert {key: found[key] for key in expected} == expected
+    assert all(name.startswith("askance_") for name, _ in found)
+    observer.round_closed()
+    assert samples(registry)["askance_open_rounds", ()] == 0
+
+
+def test_studies_are_counted_by_state(
+    registry: CollectorRegistry, observer: PrometheusObserver
+) -> None:
+    observer.studies_found({StudyState.OPEN: 1, StudyState.DONE: 1})
+    observer.study_submitted()
+    observer.study_concluded(StudyState.FAILED)
+    found = samples(registry)
+    states = {labels[0]: value for (name, labels), value in found.items() if "studies" in name}
+    assert states == {"open": 1, "done": 1, "failed": 1, "cancelled": 0}
+
+
+def test_devices_are_counted_when_somebody_looks(
+    registry: CollectorRegistry, observer: PrometheusObserver
+) -> None:
+    enrolled = [3]
+    observer.population(lambda: enrolled[0])
+    assert samples(registry)["askance_devices", ()] == 3
+    enrolled[0] = 5
+    assert samples(registry)["askance_devices", ()] == 5
+
+
+def test_the_page_is_there_until_it_is_stopped(
+    registry: CollectorRegistry, observer: PrometheusObserver
+) -> None:
+    observer.round_opened()
+    page = MetricsPage.start(Address("127.0.0.1", 0), registry)
+    with urllib.request.urlopen(f"http://{page.address}/metrics", timeout=10) as reply:
+        assert "askance_open_rounds 1.0" in reply.read().decode()
+    page.stop()
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(f"http://{page.address}/metrics", timeout=10)

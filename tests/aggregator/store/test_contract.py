@@ -1,0 +1,376 @@
+"""What every store does: one suite, on all of them."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from askance_aggregator.store import (
+    MAX_EVIDENCE,
+    AskedRequest,
+    Conclusion,
+    Deadline,
+    Enrolled,
+    EnrolledDevice,
+    EnrolmentRefused,
+    MemoryStore,
+    RoundNote,
+    SqliteStore,
+    Store,
+    StoredReport,
+    StudyEntry,
+    StudyState,
+)
+from askance_client.errors import StoreError
+from askance_client.messages import AckStatus, SignedStudy
+
+ACCEPTED, DUPLICATE, CONFLICT = AckStatus.ACCEPTED, AckStatus.DUPLICATE, AckStatus.CONFLICT
+FIRST, SECOND = bytes([1]) * 32, bytes([2]) * 32
+TOKEN = bytes(range(16))
+STUDY = SignedStudy(b"a study", b"a key", b"a signature")
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    made: Store
+    made = MemoryStore() if request.param == "memory" else SqliteStore.create(tmp_path / "store")
+    yield made
+    made.close()
+
+
+def secret(number: int) -> bytes:
+    return hashlib.sha256(bytes([number])).digest()
+
+
+def devices(*numbers: int) -> list[tuple[bytes, bytes]]:
+    return [(b"device %d" % number, secret(number)) for number in numbers]
+
+
+class TestDevices:
+    def test_ordinals_follow_the_order_of_enrolment(self, store: Store) -> None:
+        assert store.population() == 0
+        assert store.enrol(devices(5, 3)) == range(2)
+        assert store.enrol(devices(9)) == range(2, 3)
+        assert store.population() == 3
+        assert store.device(b"device 5") == EnrolledDevice(0, secret(5))
+        assert store.device(b"device 3") == EnrolledDevice(1, secret(3))
+        assert store.device(b"device 9") == EnrolledDevice(2, secret(9))
+
+    def test_an_unknown_device_is_none(self, store: Store) -> None:
+        assert store.device(b"device 1") is None
+
+    def test_nobody_is_no_error(self, store: Store) -> None:
+        assert len(store.enrol([])) == 0
+
+    @pytest.mark.parametrize(
+        "refused",
+        [
+            devices(7, 1),  # enrolled already
+            devices(7, 8, 7),  # twice in one call
+            [*devices(7), (b"", secret(0))],
+            [*devices(7), (bytes(65), secret(0))],
+            [*devices(7), (b"device 8", b"no digest")],
+        ],
+    )
+    def test_all_are_enrolled_or_none(
+        self, store: Store, refused: list[tuple[bytes, bytes]]
+    ) -> None:
+        store.enrol(devices(1))
+        with pytest.raises(StoreError, match=r"^enrolment: expected"):
+            store.enrol(refused)
+        assert store.population() == 1
+        assert store.device(b"device 7") is None
+        assert store.enrol(devices(7)) == range(1, 2)
+
+    def test_an_error_never_shows_an_id_or_a_digest(self, store: Store) -> None:
+        store.enrol(devices(1))
+        with pytest.raises(StoreError) as caught:
+            store.enrol(devices(1))
+        assert "device 1" not in str(caught.value)
+        assert secret(1).hex() not in str(caught.value)
+
+
+class TestStudies:
+    def test_studies_come_back_in_the_order_they_were_added(self, store: Store) -> None:
+        other = SignedStudy(b"another", b"key", b"signature")
+        store.add_study(SECOND, STUDY)
+        store.add_study(FIRST, other)
+        assert list(store.studies().items()) == [(SECOND, STUDY), (FIRST, other)]
+
+    def test_the_same_study_again_changes_nothing(self, store: Store) -> None:
+        store.add_study(FIRST, STUDY)
+        store.log(FIRST).append("line")
+        store.add_study(FIRST, STUDY)
+        assert store.studies() == {FIRST: STUDY}
+        assert list(store.log(FIRST).lines()) == ["line"]
+
+    def test_another_under_its_digest_is_refused(self, store: Store) -> None:
+        store.add_study(FIRST, STUDY)
+        with pytest.raises(StoreError, match="expected no other"):
+            store.add_study(FIRST, SignedStudy(STUDY.study, STUDY.public_key, b"another"))
+        assert store.studies() == {FIRST: STUDY}
+
+    def test_a_digest_has_32_bytes(self, store: Store) -> None:
+        with pytest.raises(StoreError):
+            store.add_study(b"short", STUDY)
+        assert store.studies() == {}
+
+    def test_each_study_has_its_own_transcript(self, store: Store) -> None:
+        store.add_study(FIRST, STUDY)
+        store.add_study(SECOND, STUDY)
+        store.log(FIRST).append("one")
+        store.log(SECOND).append("other")
+        store.log(FIRST).append("two\nlines, ümlaut")
+        assert list(store.log(FIRST).lines()) == ["one", "two\nlines, ümlaut"]
+        assert list(store.log(SECOND).lines()) == ["other"]
+
+    def test_lines_are_as_they_were_when_asked_for(self, store: Store) -> None:
+        store.add_study(FIRST, STUDY)
+        log = store.log(FIRST)
+        log.append("one")
+        lines = log.lines()
+        log.append("two")
+        assert list(lines) == ["one"]
+
+    def test_no_transcript_without_a_study(self, store: Store) -> None:
+        with pytest.raises(StoreError, match="expected a stored one"):
+            store.log(FIRST)
+
+
+class TestReports:
+    def test_a_report_counts_once_by_request_and_user(self, store: Store) -> None:
+        assert store.accept([StoredReport(FIRST, 4, b"yes")]) == [ACCEPTED]
+        assert store.accept([StoredReport(FIRST, 4, b"yes")]) == [DUPLICATE]
+        assert store.accept([StoredReport(FIRST, 4, b"no")]) == [CONFLICT]
+        assert store.accept([StoredReport(SECOND, 4, b"no")]) == [ACCEPTED]
+        assert store.accept([StoredReport(FIRST, 5, b"no")]) == [ACCEPTED]
+        assert list(store.reports(FIRST)) == [(4, b"yes"), (5, b"no")]
+        assert list(store.reports(SECOND)) == [(4, b"no")]
+
+    def test_within_one_batch_too_and_in_its_order(self, store: Store) -> None:
+        batch = [
+            StoredReport(FIRST, 1, b"a"),
+            StoredReport(FIRST, 1, b"b"),
+            StoredReport(FIRST, 1, bytes(bytearray(b"a"))),
+            StoredReport(FIRST, 0, b"b"),
+        ]
+        assert store.accept(batch) == [ACCEPTED, CONFLICT, DUPLICATE, ACCEPTED]
+        assert list(store.reports(FIRST)) == [(0, b"b"), (1, b"a")]
+
+    def test_the_very_object_again_is_a_duplicate(self, store: Store) -> None:
+        report = StoredReport(FIRST, 1, b"a")
+        assert store.accept([report, report]) == [ACCEPTED, DUPLICATE]
+
+    def test_an_empty_batch(self, store: Store) -> None:
+        assert store.accept([]) == []
+
+    def test_reports_come_in_the_order_of_ordinals(self, store: Store) -> None:
+        ordinals = [(7919 * place) % 10_007 for place in range(9_000)]
+        store.accept([StoredReport(FIRST, ordinal, b"%d" % ordinal) for ordinal in ordinals])
+        assert list(store.reports(FIRST)) == [(n, b"%d" % n) for n in sorted(ordinals)]
+
+    def test_one_users_report(self, store: Store) -> None:
+        store.accept([StoredReport(FIRST, 1, b"a")])
+        assert store.report(FIRST, 1) == b"a"
+        assert store.report(FIRST, 2) is None
+        assert store.report(SECOND, 1) is None
+
+    def test_an_unknown_request_has_no_reports(self, store: Store) -> None:
+        assert list(store.reports(FIRST)) == []
+        assert list(store.evidence(FIRST)) == []
+
+    def test_conflicts_are_kept_as_evidence_the_first_few(self, store: Store) -> None:
+        store.accept([StoredReport(FIRST, 1, b"accepted")])
+        others = [b"other %d" % number for number in range(MAX_EVIDENCE + 3)]
+        for other in others:
+            assert store.accept([StoredReport(FIRST, 1, other)]) == [CONFLICT]
+            assert store.accept([StoredReport(FIRST, 1, other)]) == [CONFLICT]
+        kept = [(1, other) for other in others[:MAX_EVIDENCE]]
+        assert list(store.evidence(FIRST)) == kept
+        assert list(store.reports(FIRST)) == [(1, b"accepted")]
+
+    @pytest.mark.parametrize(
+        "refused", [StoredReport(b"short", 0, b"x"), StoredReport(FIRST, -1, b"x")]
+    )
+    def test_a_batch_is_stored_whole_or_not_at_all(
+        self, store: Store, refused: StoredReport
+    ) -> None:
+        with pytest.raises(StoreError):
+            store.accept([StoredReport(FIRST, 0, b"good"), refused])
+        assert list(store.reports(FIRST)) == []
+
+    def test_threads_may_share_it_and_each_report_counts_once(self, store: Store) -> None:
+        statuses: list[AckStatus] = []
+
+        def deliver(step: int) -> None:
+            for place in range(200):
+                report = StoredReport(FIRST, (place * step) % 200, b"same")
+                statuses.extend(store.accept([report]))
+
+        threads = [threading.Thread(target=deliver, args=(step,)) for step in (1, 3, 7)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert statuses.count(ACCEPTED) == 200
+        assert statuses.count(DUPLICATE) == 400
+        assert [ordinal for ordinal, _ in store.reports(FIRST)] == list(range(200))
+
+
+def test_a_reader_of_many_reports_does_not_hold_up_a_writer(store: Store) -> None:
+    store.accept([StoredReport(FIRST, ordinal, b"x") for ordinal in range(5_000)])
+    reading = store.reports(FIRST)
+    next(reading)
+    done: list[Callable[[], object] | list[AckStatus]] = []
+    writer = threading.Thread(
+        target=lambda: done.append(store.accept([StoredReport(SECOND, 0, b"y")]))
+    )
+    writer.start()
+    writer.join(5)
+    assert done == [[ACCEPTED]]
+
+
+class TestEnrolmentByToken:
+    def test_devices_are_taken_up_once(self, store: Store) -> None:
+        assert store.enrol_with(devices(1, 2), TOKEN, 3) == Enrolled(2, 0)
+        assert store.enrol_with(devices(2, 3), TOKEN, 3) == Enrolled(1, 1)
+        assert [store.device(b"device %d" % n) for n in (1, 2, 3)] == [
+            EnrolledDevice(0, secret(1)),
+            EnrolledDevice(1, secret(2)),
+            EnrolledDevice(2, secret(3)),
+        ]
+
+    def test_a_token_is_for_so_many_devices(self, store: Store) -> None:
+        store.enrol_with(devices(1, 2), TOKEN, 2)
+        with pytest.raises(EnrolmentRefused, match="at most 2 devices"):
+            store.enrol_with(devices(1, 3), TOKEN, 2)
+        assert store.population() == 2
+        assert store.enrol_with(devices(1, 2), TOKEN, 2) == Enrolled(0, 2)
+        assert store.enrol_with(devices(3), bytes(16), 2) == Enrolled(1, 0)
+
+    def test_a_known_device_keeps_its_token(self, store: Store) -> None:
+        store.enrol_with(devices(1), TOKEN, 9)
+        with pytest.raises(EnrolmentRefused, match="device 1 enrolled with another"):
+            store.enrol_with([*devices(2), (b"device 1", secret(9))], TOKEN, 9)
+        assert store.population() == 1
+
+    def test_a_token_has_an_id_of_16_bytes(self, store: Store) -> None:
+        with pytest.raises(StoreError, match="token id of 16 bytes"):
+            store.enrol_with(devices(1), b"short", 9)
+
+
+class TestLifeOfAStudy:
+    def test_a_round_keeps_the_deadline_it_had_first(self, store: Store) -> None:
+        store.add_study(FIRST, STUDY)
+        early, late = Deadline("boot", 1_000, 60), Deadline("boot", 2_000, 60)
+        assert store.open_round(FIRST, 0, [SECOND], early) == RoundNote(early, closed=False)
+        assert store.open_round(FIRST, 0, [SECOND], late) == RoundNote(early, closed=False)
+        assert store.open_round(FIRST, 1, [], None) == RoundNote(None, closed=False)
+        assert store.open_round(FIRST, 1, [], late) == RoundNote(None, closed=False)
+        store.note_deadline(FIRST, 0, late)
+        assert store.open_round(FIRST, 0, [SECOND], early) == RoundNote(late, closed=False)
+
+    def test_a_closed_round_stays_closed(self, store: Store) -> None:
+        store.add_study(FIRST, STUDY)
+        store.open_round(FIRST, 0, [SECOND], None)
+        assert store.asked(SECOND) == AskedRequest(FIRST, over=False)
+        store.close_round(FIRST, 0)
+        assert store.asked(SECOND) == AskedRequest(FIRST, over=True)
+        assert store.open_round(FIRST, 0, [SECOND], None).closed
+
+    def test_the_rounds_of_an_ended_study_are_over(self, store: Store) -> None:
+        store.add_study(FIRST, STUDY)
+        store.open_round(FIRST, 0, [SECOND], None)
+        store.conclude(FIRST, Conclusion(StudyState.CANCELLED, "cancelled", "", "{}"))
+        assert store.asked(SECOND) == AskedRequest(FIRST, over=True)
+
+    def test_studies_are_found_by_digest_by_analyst_and_by_state(self, store: Store) -> None:
+        other = SignedStudy(b"another study", b"another key", b"a signature")
+        store.add_study(SECOND, STUDY)
+        store.add_study(FIRST, other)
+        store.open_round(SECOND, 0, [], None)
+        store.close_round(SECOND, 0)
+        entry = StudyEntry(SECOND, STUDY, StudyState.OPEN, "", "", 1)
+        assert store.study(SECOND) == STUDY
+        assert store.summaries(STUDY.public_key) == [entry]
+        assert store.summary(SECOND) == entry
+        assert (store.conclusion(SECOND), store.nano_nats_asked()) == (None, 0)
+        done = Conclusion(StudyState.DONE, "done", "a line", "{}", 7)
+        store.conclude(SECOND, done)
+        assert store.summary(SECOND) == StudyEntry(
+            SECOND, STUDY, StudyState.DONE, "done", "a line", 1
+        )
+        assert (store.conclusion(SECOND), store.nano_nats_asked()) == (done, 7)
+        assert store.open_studies() == {FIRST: other}
+        assert store.count_studies() == {
+            StudyState.OPEN: 1,
+            StudyState.DONE: 1,
+            StudyState.FAILED: 0,
+            StudyState.CANCELLED: 0,
+        }
+        for nothing in (store.study, store.summary, store.conclusion, store.asked):
+            assert nothing(bytes(32)) is None
+
+    def test_a_check_of_the_disk_leaves_nothing(self, store: Store) -> None:
+        store.check_writable()
+        store.check_writable()
+        assert store.studies() == {}
+
+    def test_what_was_asked_is_known(self, store: Store) -> None:
+        store.add_study(FIRST, STUDY)
+        assert not store.asked(SECOND)
+        store.open_round(FIRST, 0, [SECOND], None)
+        assert store.asked(SECOND) is not None
+        assert store.asked(FIRST) is None
+
+    def test_a_study_ends_once(self, store: Store) -> None:
+        store.add_study(FIRST, STUDY)
+        assert store.conclusions() == {}
+        done = Conclusion(StudyState.DONE, "done", "", "{}")
+        store.conclude(FIRST, done)
+        store.conclude(FIRST, done)
+        with pytest.raises(StoreError, match="expected no other conclusion"):
+            store.conclude(FIRST, Conclusion(StudyState.CANCELLED, "cancelled", "", "{}"))
+        assert store.conclusions() == {FIRST: done}
+
+    def test_of_an_unknown_study_nothing_is_noted(self, store: Store) -> None:
+        with pytest.raises(StoreError, match="expected a stored one"):
+            store.open_round(FIRST, 0, [SECOND], None)
+        with pytest.raises(StoreError, match="expected a stored one"):
+            store.conclude(FIRST, Conclusion(StudyState.DONE, "done", "", "{}"))
+        assert not store.asked(SECOND)
+
+
+class TestSequenceNumbers:
+    def test_the_highest_of_a_user_is_kept(self, store: Store) -> None:
+        store.enrol(devices(1, 2))
+        assert store.acknowledged_sequence(0) == 0
+        store.accept([StoredReport(FIRST, 0, b"a", 3), StoredReport(FIRST, 1, b"a", 9)])
+        store.accept([StoredReport(SECOND, 0, b"b", 2), StoredReport(SECOND, 1, b"b", 0)])
+        assert (store.acknowledged_sequence(0), store.acknowledged_sequence(1)) == (3, 9)
+        store.accept([StoredReport(bytes(32), 0, b"c", (1 << 63) - 1)])
+        assert store.acknowledged_sequence(0) == (1 << 63) - 1
+
+    def test_two_reports_of_a_user_in_one_batch(self, store: Store) -> None:
+        store.enrol(devices(1))
+        store.accept([StoredReport(FIRST, 0, b"a", 5), StoredReport(SECOND, 0, b"b", 4)])
+        assert store.acknowledged_sequence(0) == 5
+
+    def test_a_report_that_was_refused_raises_nothing(self, store: Store) -> None:
+        store.enrol(devices(1))
+        store.accept([StoredReport(FIRST, 0, b"a", 1)])
+        other = [StoredReport(FIRST, 0, b"b", 7), StoredReport(SECOND, 0, b"c", 2)]
+        assert store.accept(other) == [CONFLICT, ACCEPTED]
+        assert store.acknowledged_sequence(0) == 2
+
+    def test_a_user_that_nobody_knows_has_none(self, store: Store) -> None:
+        assert store.acknowledged_sequence(5) == 0
+
+    @pytest.mark.parametrize("sequence", [-1, 1 << 63])
+    def test_a_number_out_of_range_is_refused(self, store: Store, sequence: int) -> None:
+        with pytest.raises(StoreError, match="sequence number of 0 to 2"):
+            store.accept([StoredReport(FIRST, 0, b"a", sequence)])

@@ -1,0 +1,211 @@
+"""The command line's contract: one JSON object, its keys, its exit codes, one line for an error."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from askance.cli import main
+
+Run = Callable[..., tuple[int, dict[str, Any], str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command with --json: its exit code, the one object it printed, and its stderr."""
+
+    def call(*words: str) -> tuple[int, dict[str, Any], str]:
+        code = main([*words, "--json"])
+        printed = capsys.readouterr()
+        assert printed.out.count("\n") == 1, printed.out
+        return code, json.loads(printed.out), printed.err
+
+    return call
+
+
+SIMULATE = {
+    "learner", "fleet", "users", "users_used", "epsilon", "trials", "successes", "error", "rounds",
+    "queries", "hypothesis", "answers", "epsilon_spent", "transcript", "seconds",
+    "answers_per_second", "peak_memory_mb",
+}  # fmt: skip
+DEMO = {
+    "success", "transport", "devices", "rounds", "hypothesis", "target", "error", "reports",
+    "refusals", "epsilon", "users_used", "transcript", "seconds",
+}  # fmt: skip
+
+
+def test_simulate_tells_all_that_it_promises(run: Run) -> None:
+    words = ("simulate", "masked-parity", "--users", "700", "--epsilon", "4", "--trials", "3")
+    code, result, err = run(*words)
+    assert (code, err) == (0, "")
+    assert result.keys() >= SIMULATE
+    assert result["successes"] == result["trials"] == 3
+    assert result["error"] == {"mean": 0.0, "max": 0.0}
+    assert set(result["hypothesis"]) == {"r", "a"}
+    assert len(result["hypothesis"]["r"]) == 8
+    assert result["epsilon_spent"]["max"] == result["epsilon"] == 4.0
+    assert result["rounds"] == result["queries"] == 2
+    assert result["answers"] == result["users_used"] <= result["users"] == 700
+    assert result["transcript"].startswith("sha256:")
+
+
+def test_a_delta_is_told_beside_the_sum(run: Run) -> None:
+    words = ("simulate", "masked-parity", "--users", "700", "--epsilon", "4", "--delta", "1e-6")
+    code, result, err = run(*words)
+    assert (code, err) == (0, "")
+    spent = result["epsilon_spent"]
+    assert spent["delta"] == 1e-6
+    assert spent["at_delta"] == spent["max"] == 4.0, "nobody was charged twice"
+
+
+def test_trial_0_is_what_one_trial_runs(run: Run) -> None:
+    words = ("simulate", "masked-parity", "--users", "700", "--epsilon", "4", "--seed", "9")
+    _, one, _ = run(*words)
+    _, three, _ = run(*words, "--trials", "3")
+    for key in ("transcript", "hypothesis", "users_used", "answers"):
+        assert one[key] == three[key]
+
+
+def test_a_demo_tells_its_story(run: Run) -> None:
+    code, story, err = run("demo", "--devices", "650", "--epsilon", "4", "--seed", "2")
+    assert (code, err) == (0, "")
+    assert story.keys() >= DEMO
+    assert story["success"] is True
+    assert story["transport"] == "grpc"
+    assert story["hypothesis"] == story["target"]
+    assert story["error"] == 0.0
+    assert story["refusals"] == 0
+    assert story["reports"] == story["users_used"]
+    assert story["epsilon"]["max_spent"] <= story["epsilon"]["budget"] == 4.0
+    _, same, _ = run("simulate", "masked-parity", "--users", "650", "--epsilon", "4", "--seed", "2")
+    assert same["transcript"] == story["transcript"]
+
+
+def test_a_plan_has_its_rounds_and_refuses_with_3(run: Run) -> None:
+    code, plan, _ = run("plan", "masked-parity", "--epsilon", "1")
+    assert code == 0
+    assert plan["feasible"] is True
+    keys = {"queries", "users", "allocation", "randomizer", "privacy_loss", "tau", "n_variance"}
+    assert all(row.keys() >= keys for row in plan["rounds"])
+    assert plan["users_needed"] == sum(row["users"] for row in plan["rounds"])
+    short = str(plan["users_needed"] - 1)
+    code, plan, _ = run("plan", "masked-parity", "--epsilon", "1", "--users", short)
+    assert (code, plan["feasible"]) == (3, False)
+    code, failure, err = run("simulate", "masked-parity", "--epsilon", "1", "--users", short)
+    assert code == 3
+    assert failure["failure"]["reason"] == "plan-refused"
+    assert failure["failure"]["message"] in err
+
+
+def test_waves_are_planned_and_what_they_save_is_told(run: Run) -> None:
+    words = ("frequency", "--epsilon", "8", "--set", "cells=2", "--set", "tau=0.04")
+    code, plan, _ = run("plan", *words, "--waves", "3")
+    assert code == 0
+    assert plan["rounds"][0]["waves"] == 3
+    assert 0 < plan["rounds"][0]["lower_bound"] < plan["users_needed"]
+    found = {}
+    for waves in ("1", "3"):
+        code, found[waves], _ = run(
+            "simulate", *words, "--users", "3000", "--waves", waves, "--fleet", "columns"
+        )
+        assert code == 0
+        assert found[waves]["waves"] == int(waves)
+    assert found["1"]["users_saved"] == 0
+    assert found["3"]["users_used"] + found["3"]["users_saved"] == plan["users_needed"]
+
+
+@pytest.mark.parametrize(
+    ("words", "variance"),
+    [
+        (("mean", "--epsilon", "1"), 4.683),
+        (("frequency", "--epsilon", "1", "--set", "cells=64"), 3.55),
+        (("frequency", "--epsilon", "4", "--set", "cells=1024"), 0.0762),  # hashed
+    ],
+)
+def test_a_plan_needs_no_data_and_knows_its_variance(
+    run: Run, words: tuple[str, ...], variance: float
+) -> None:
+    code, plan, _ = run("plan", *words)
+    assert code == 0
+    assert plan["rounds"][0]["n_variance"] == pytest.approx(variance, rel=0.01)
+
+
+def test_verify_finds_no_violation(run: Run) -> None:
+    code, result, _ = run("verify", "--epsilon", "0.5", "--epsilon", "40", "--epsilon", "60")
+    assert (code, result["violations"]) == (0, 0)
+    half = [row for row in result["checked"] if row["epsilon"] == 0.5]
+    assert half
+    for row in half:
+        assert row.keys() >= {"randomizer", "epsilon", "privacy_loss", "nano_nats", "tight"}
+        assert row["tight"] is True
+        assert row["nano_nats"] == 500_000_000
+        assert row["privacy_loss"] <= 0.5 + 1e-9
+    # Certainty is never the answer to a large epsilon: an exact table, or a clear refusal.
+    for row in result["checked"]:
+        if row["epsilon"] == 40.0:
+            assert row["privacy_loss"] <= 40 + 1e-9
+        if row["epsilon"] == 60.0:  # patterns of many signs are likelier than one coin resolves
+            patterns = row["randomizer"] in ("hypercube(64)", "hypercube(1024)")
+            assert row["privacy_loss"] <= 60 + 1e-9 if patterns else "at most" in row["refused"]
+
+
+def test_the_list_names_learners_and_populations(run: Run) -> None:
+    _, listed, _ = run("simulate", "--list")
+    assert {entry["name"] for entry in listed["learners"]} >= {
+        "masked-parity", "conjunctions", "frequency", "mean",
+    }  # fmt: skip
+    assert all(entry["error"] for entry in listed["learners"])
+
+
+def test_the_version_is_the_packages(run: Run) -> None:
+    from askance_client import __version__
+
+    code, found, _ = run("version")
+    assert (code, found["askance"]) == (0, __version__)
+
+
+@pytest.mark.parametrize("command", ["", "demo", "simulate", "plan", "verify", "device", "version"])
+def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main([*command.split(), "--help"])
+    assert end.value.code == 0
+    assert "usage: askance" in capsys.readouterr().out
+
+
+def test_rows_and_pictures_are_written(run: Run, tmp_path: Path) -> None:
+    words = ("simulate", "masked-parity", "--users", "700", "--epsilon", "4", "--trials", "2")
+    for suffix in (".jsonl", ".parquet"):
+        code, _, _ = run(*words, "--out", str(tmp_path / f"rows{suffix}"))
+        assert code == 0
+    lines = (tmp_path / "rows.jsonl").read_text().splitlines()
+    assert [json.loads(line)["trial"] for line in lines] == [0, 1]
+    from pyarrow import parquet
+
+    assert parquet.read_table(tmp_path / "rows.parquet").num_rows == 2
+    for suffix, magic in ((".png", b"\x89PNG"), (".svg", b"<?xml")):
+        picture = tmp_path / f"errors{suffix}"
+        assert run(*words, "--plot", str(picture))[0] == 0
+        assert picture.read_bytes().startswith(magic)
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [
+        ".jsonl", ".parquet", ".png", ".svg",
+    ]  # fmt: skip
+
+
+def test_a_sweep_s_rows_are_not_written_over(run: Run, tmp_path: Path) -> None:
+    rows = tmp_path / "mean.jsonl"
+    grid = ("mean", "--epsilon", "1", "--users", "50", "--out", str(rows))
+    assert run("sweep", *grid, "--trials", "2")[0] == 0
+    before = rows.read_bytes()
+    code, found, _ = run("simulate", *grid)
+    assert code == 2
+    assert "found a sweep's rows" in found["failure"]["message"]
+    assert rows.read_bytes() == before
+
+
+def test_a_picture_of_what_is_not_drawn_is_refused(run: Run) -> None:
+    words = ("simulate", "mean", "--users", "50", "--epsilon", "1", "--picture", "rounds")
+    code, found, _ = run(*words)
+    assert code == 2
+    assert found["failure"]["message"] == "expected --plot with --picture, found none"

@@ -1,0 +1,221 @@
+"""Terminal output: the numbers of --json in words and tables; and the end of commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from askance.cli import main
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def read(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
+    """Return a command's stdout; its stderr is empty, since there is no terminal."""
+    assert main(list(words)) == code
+    said = capsys.readouterr()
+    assert said.err == ""
+    return said.out
+
+
+def parsed(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads(read(capsys, *words, "--json", code=code))
+    return result
+
+
+def cells_of(screen: str, name: str) -> list[str]:
+    """Return a table's row, by its first cell."""
+    table = [line.split() for line in screen.splitlines() if line.startswith("  ")]
+    (row,) = [cells for cells in table if cells[:1] == [name]]
+    return row[1:]
+
+
+def test_a_hypothesis_stands_beside_what_it_took(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("simulate", "masked-parity", "--users", "700", "--epsilon", "4")
+    screen, result = read(capsys, *words), parsed(capsys, *words)
+    assert f"r = {result['hypothesis']['r']}" in screen
+    assert f"a = {result['hypothesis']['a']}" in screen
+    assert "right in 1 of 1 trial" in screen
+    assert f"{result['users_used']} users asked in 2 rounds" in screen
+    assert result["transcript"] in screen
+
+
+@pytest.mark.parametrize(
+    ("words", "rows"),
+    [
+        (("frequency", "--set", "cells=3"), ("0", "1", "2")),
+        (("mean",), ("mean",)),
+    ],
+)
+def test_estimates_stand_beside_their_intervals_and_the_truth(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], rows: tuple[str, ...]
+) -> None:
+    command = ("simulate", *words, "--users", "300", "--epsilon", "4")
+    screen, result = read(capsys, *command), parsed(capsys, *command)
+    assert "95%, joint" in screen
+    found = result["hypothesis"]
+    for name, truth in zip(rows, result["truth"], strict=True):
+        estimate = found if "estimate" in found else found[name]
+        numbers = [estimate["estimate"], estimate["low"], estimate["high"]]
+        numbers += [estimate["projected"]] if "projected" in estimate else []
+        numbers.append(truth)
+        assert cells_of(screen, name) == [f"{number:.5g}" for number in numbers]
+
+
+def test_every_answer_is_shown_with_its_bounds(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ("simulate", "mean", "--users", "300", "--epsilon", "4")
+    screen, result = " ".join(read(capsys, *command).split()), parsed(capsys, *command)
+    (bounds,) = result["bounds"]
+    assert 0 < bounds["least_users"] <= bounds["answers"] == 300
+    assert (
+        f"round 1, question 1: 300 answers, within {bounds['within']:.4g}; one false report moves"
+        f" it by at most {bounds['one_report_moves_by']:.4g}; for any population it takes"
+        f" {bounds['least_users']} users or more" in screen
+    )
+
+
+def test_labels_are_shown_as_they_are(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Neither as markup nor as pictures."""
+    labels = ["[bold]", "[/nothing]", ":smile:"]
+    data = tmp_path / "people.csv"
+    data.write_text("\n".join(["label", *labels * 50]))
+    screen = read(capsys, "simulate", "frequency", "--epsilon", "4", "--data", str(data))
+    assert all(len(cells_of(screen, label)) == 5 for label in labels)
+    assert "note: bounds and labels were inferred from the data file" in screen
+
+
+def test_a_plan_is_a_table_of_rounds(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("plan", "masked-parity", "--epsilon", "2")
+    screen, result = read(capsys, *words), parsed(capsys, *words)
+    for number, row in enumerate(result["rounds"], start=1):
+        assert cells_of(screen, str(number))[:2] == [str(row["queries"]), f"{row['users']:,}"]
+    assert f"{result['users_needed']:,} users in all" in screen
+
+
+def test_a_plan_that_cannot_work_says_so_and_exits_with_3(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ("plan", "masked-parity", "--epsilon", "2", "--users", "10")
+    assert main([*words, "--json"]) == 3
+    said = capsys.readouterr()
+    result = json.loads(said.out)
+    assert result["feasible"] is False
+    assert result["failure"] == {"reason": "plan-refused", "message": result["reason"]}
+    assert said.err == f"askance: {result['reason']}\n"
+    assert main(list(words)) == 3
+    said = capsys.readouterr()
+    assert said.err == f"askance: {result['reason']}\n"
+    assert "users in all" in said.out
+
+
+def test_a_check_that_is_refused_is_no_violation(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = read(capsys, "verify", "--epsilon", "1", "--epsilon", "60")
+    assert "0 violations" in screen
+    assert "refused" in screen
+    assert "holds, tight" in screen
+    assert "1,000,000,000" in screen
+
+
+def test_a_demo_tells_what_was_found_and_what_was_hidden(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    screen = read(capsys, "demo", "--devices", "650", "--epsilon", "4", "--seed", "2")
+    assert cells_of(screen, "found") == cells_of(screen, "hidden")
+    assert "The learner is right after 2 rounds" in screen
+
+
+def test_the_list_is_for_people_too(capsys: pytest.CaptureFixture[str]) -> None:
+    screen, listed = read(capsys, "simulate", "--list"), parsed(capsys, "simulate", "--list")
+    for entry in (*listed["learners"], *listed["populations"]):
+        assert f"  {entry['name']}: {entry['summary']}" in screen
+
+
+def test_an_interrupted_command_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import askance
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(askance, "plan", interrupted)
+    assert main(["plan", "mean", "--epsilon", "1", "--json"]) == 130
+    said = capsys.readouterr()
+    assert json.loads(said.out)["failure"]["reason"] == "interrupted"
+    assert said.err == "askance: interrupted\n"
+
+
+def test_options_have_one_name(capsys: pytest.CaptureFixture[str]) -> None:
+    """An abbreviated --json would print a failure that is no JSON."""
+    for words in (["version", "--js"], ["plan", "mean", "--epsilon", "1", "--user", "5"]):
+        assert main(words) == 2
+        assert "unrecognized arguments: --" in capsys.readouterr().err
+
+
+def test_a_reader_who_has_gone_is_not_told_off() -> None:
+    """A closed stdout is no error: `askance simulate --list | head -1`."""
+    code = "import sys; from askance.cli import main; sys.exit(main(['version']))"
+    rooms = os.pathsep.join(
+        str(ROOT / folder) for folder in ("", "protos", "client", "aggregator", "simulation")
+    )
+    gone, pipe = os.pipe()
+    os.close(gone)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            stdout=pipe,
+            stderr=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": rooms},
+            timeout=60,
+        )
+    finally:
+        os.close(pipe)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set up a terminal of 80 columns."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def seen(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """Return the text that a terminal shows, without colours."""
+    assert main(list(words)) == 0
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().out)
+
+
+@pytest.mark.usefixtures("narrow")
+def test_a_terminal_of_80_columns_shows_numbers_and_names_whole(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    large = ("plan", "decision-tree", "--epsilon", "1")
+    grid = ("sweep", "mean", "--epsilon", "0.5,1", "--users", "1000,10000", "--trials", "5")
+    screens = [seen(capsys, *words) for words in (large, grid, ("verify", "--epsilon", "0.5"))]
+    for screen in screens:
+        assert "\N{HORIZONTAL ELLIPSIS}" not in screen
+        assert max(map(len, screen.splitlines())) <= 80
+    users = [f"{row['users']:,}" for row in parsed(capsys, *large)["rounds"]]
+    assert all(number in screens[0] for number in users)
+    assert "signed-subset-selection(1024)" in screens[2]
+
+
+def test_a_vector_stands_beside_its_intervals_and_the_truth(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked = ("mean-vector", "--users", "3000", "--epsilon", "4", "--set", "d=2", "--set", "norm=l2")
+    command = ("simulate", *asked, "--fleet", "columns")
+    screen, result = read(capsys, *command), parsed(capsys, *command)
+    found = result["hypothesis"]
+    for (name, mean), truth in zip(found["means"].items(), result["truth"], strict=True):
+        numbers = [mean["estimate"], mean["low"], mean["high"], truth]
+        assert cells_of(screen, name) == [f"{number:.5g}" for number in numbers]
+    assert f"the error is at most {found['radius']:.5g}" in screen

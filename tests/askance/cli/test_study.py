@@ -1,0 +1,217 @@
+"""`askance study`: its JSON, exit codes and terminal output, against a served aggregator."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from grpc import aio
+
+from askance.cli import main
+from askance_aggregator.server.analysts.servicer import AnalystsServicer
+from askance_aggregator.server.devices import AggregatorServer, Parts, ServiceFleet, Settings
+from askance_aggregator.server.studies import Desk, DeskLimits
+from askance_aggregator.store import MemoryStore
+
+Run = Callable[..., tuple[int, dict[str, Any], str]]
+WAIT_S = 60
+STUDY = """
+learner = "frequency"
+epsilon = "1"
+[schema.fields]
+smokes = { type = "category", labels = ["yes", "no"] }
+[rounds]
+deadline_s = 1
+least_answers = 0
+"""
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command with --json: its exit code, the one object it printed, and its stderr."""
+
+    def call(*words: str) -> tuple[int, dict[str, Any], str]:
+        code = main(["study", *words, "--json"])
+        printed = capsys.readouterr()
+        assert printed.out.count("\n") == 1, printed.out
+        return code, json.loads(printed.out), printed.err
+
+    return call
+
+
+@pytest.fixture
+def key(run: Run, tmp_path: Path) -> tuple[Path, str]:
+    """Return an analyst's key and its public half."""
+    path = tmp_path / "analyst.pem"
+    code, made, _ = run("key", str(path))
+    assert (code, made["file"]) == (0, str(path))
+    return path, made["public_key"]
+
+
+@pytest.fixture
+def where(key: tuple[Path, str]) -> Iterator[list[str]]:
+    """Provide the options that reach a server whose devices are all away."""
+    store = MemoryStore()
+    store.enrol((b"device %d" % n, hashlib.sha256(b"%d" % n).digest()) for n in range(5_000))
+    desks: list[Desk] = []
+    with ThreadPoolExecutor(2) as executor:
+
+        def add(server: aio.Server, fleet: ServiceFleet) -> None:
+            desks.append(
+                Desk(
+                    store,
+                    fleet,
+                    analysts=frozenset({bytes.fromhex(key[1])}),
+                    limits=DeskLimits(deadline_s=1),
+                )
+            )
+            servicer = AnalystsServicer(desks[0], executor=executor)
+            server.add_generic_rpc_handlers((servicer.handler(),))
+
+        parts = Parts(services=(add,))
+        with AggregatorServer.start(store, settings=Settings(), parts=parts) as server:
+            yield ["--aggregator", server.address, "--key", str(key[0])]
+        desks[0].stop()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY)
+    return path
+
+
+def test_a_study_by_its_commands(run: Run, where: list[str], file: Path, key: Any) -> None:
+    code, submitted, err = run("submit", str(file), *where)
+    assert (code, err, submitted["state"]) == (0, "", "open")
+    name = submitted["study"]
+    out = file.with_name("out.json")
+    code, result, err = run("result", name, "--wait", "--out", str(out), *where)
+    assert (code, err, result["state"]) == (0, "", "done")
+    assert set(result["hypothesis"]) == {"yes", "no"}
+    assert run("watch", name, *where)[1] == result
+    assert run("list", *where)[1]["studies"] == [
+        {"study": name, "learner": "frequency", "state": "done", "rounds_closed": 1}
+    ]
+    code, verified, _ = run("verify", str(out), "--analyst", key[1])
+    assert (code, verified["verified"], verified["study"]) == (0, True, name)
+    changed = out.read_text().replace('"users": 5000', '"users": 5001')
+    out.write_text(changed)
+    code, failure, err = run("verify", str(out))
+    assert (code, failure["failure"]["reason"]) == (1, "not-verified")
+    assert err == "askance: result: expected users as replayed, found another\n"
+
+
+def test_a_study_that_fails_exits_with_1(run: Run, where: list[str], file: Path) -> None:
+    file.write_text(STUDY.replace("least_answers = 0", "least_answers = 1"))
+    code, result, err = run("submit", str(file), "--wait", *where)
+    assert (code, result["failure"]["reason"]) == (1, "too-few-respondents")
+    assert result["hypothesis"] is None
+    opened, failed = err.splitlines()
+    open_ = f"study {result['study']} is open, and may ask about: smokes"
+    assert opened == open_  # told before it is waited for
+    assert failed.startswith("askance: the study has failed: round 0: expected at least 1 answers")
+
+
+def test_a_study_that_is_open_and_then_cancelled(run: Run, where: list[str], file: Path) -> None:
+    file.write_text(STUDY.replace("deadline_s = 1", "deadline_s = 0"))
+    name = run("submit", str(file), *where)[1]["study"]
+    for _ in range(10 * WAIT_S):  # its first round is opened by a thread of its own
+        code, shown, _ = run("show", name[:8], *where)
+        assert (code, shown["study"], shown["state"]) == (0, name, "open")
+        if shown["asked"]:
+            break
+        time.sleep(0.1)
+    assert shown["asked"] == 5_000
+    code, failure, _ = run("result", name, *where)
+    assert (code, failure["failure"]["reason"]) == (1, "open")
+    code, cancelled, _ = run("cancel", name, *where)
+    assert (code, cancelled["state"]) == (0, "cancelled")
+    code, result, _ = run("result", name, *where)
+    assert (code, result["failure"]["reason"]) == (1, "cancelled")
+
+
+def test_a_study_that_cannot_work_exits_with_3(run: Run, where: list[str], file: Path) -> None:
+    file.write_text(STUDY + '[parameters]\ntau = "1/1000"\n')
+    code, failure, _ = run("submit", str(file), *where)
+    assert (code, failure["failure"]["reason"]) == (3, "plan-refused")
+
+
+def test_least_answers_that_cannot_come_exit_with_3_and_leave_no_study(
+    run: Run, where: list[str], file: Path
+) -> None:
+    file.write_text(STUDY.replace("least_answers = 0", "least_answers = 5001"))
+    code, failure, err = run("submit", str(file), *where)
+    assert (code, failure["failure"]["reason"]) == (3, "plan-refused")
+    assert "least_answers: expected at most 5,000, the number of users, got 5,001" in err
+    assert run("list", *where)[1]["studies"] == []
+
+
+def test_a_submission_says_which_fields_may_be_asked_about(
+    run: Run, where: list[str], file: Path
+) -> None:
+    two = 'smokes = { type = "category", labels = ["yes", "no"] }\nage = { type = "bit" }\n'
+    wide = STUDY.replace(STUDY.splitlines()[4] + "\n", two).replace(
+        'epsilon = "1"', 'epsilon = "1"\nfields = ["smokes", "age"]'
+    )
+    file.write_text(wide)
+    code, submitted, _ = run("submit", str(file), *where)
+    assert (code, submitted["fields"]) == (0, ["age", "smokes"])
+    file.write_text(wide.replace('["smokes", "age"]', '["smokes"]'))
+    assert run("submit", str(file), *where)[1]["fields"] == ["smokes"]
+    file.write_text(wide.replace('["smokes", "age"]', '["age"]'))
+    code, failure, _ = run("submit", str(file), *where)
+    assert (code, failure["failure"]["reason"]) == (2, "bad-input")
+    assert "got none named smokes" in failure["failure"]["message"]
+
+
+def test_bad_input_exits_with_2(run: Run, where: list[str], file: Path) -> None:
+    bad = (
+        ("show", "1234", *where),
+        ("show", "0" * 64, *where),
+        ("show", "0" * 9, *where),
+        ("submit", "none.toml", *where),
+        ("list", "--key", "none.pem"),
+        ("list",),
+        ("verify", "none.json"),
+        ("verify", "none.json", "--analyst", "ff"),
+        ("key", str(file)),
+        (),
+    )
+    for words in bad:
+        code, failure, err = run(*words)
+        assert code == 2, words
+        assert err == f"askance: {failure['failure']['message']}\n"
+
+
+def test_people_read_it(
+    where: list[str], file: Path, capsys: pytest.CaptureFixture[str], run: Run
+) -> None:
+    assert main(["study", "list", *where]) == 0
+    assert capsys.readouterr().out == "no studies yet\n"
+    assert main(["study", "submit", str(file), "--wait", *where]) == 0
+    screen = capsys.readouterr().out
+    (one,) = run("list", *where)[1]["studies"]
+    result = run("result", one["study"], *where)[1]
+    for part in (
+        f"frequency, done: study {one['study']}",
+        "95%, joint",
+        "5,000 of 5,000 users asked; closed: 1 round of 1 query, 0 answers, refusals: none",
+        result["transcript"],
+        "locally differentially private",
+    ):
+        assert part in " ".join(screen.split())
+    out = file.with_name("out.json")
+    assert main(["study", "result", one["study"], "--out", str(out), *where]) == 0
+    assert main(["study", "show", one["study"], *where]) == 0
+    assert "is done: after 1 round" in capsys.readouterr().out
+    assert main(["study", "verify", str(out)]) == 0
+    screen = capsys.readouterr().out
+    assert "holds together" in screen
+    assert "  whose the signing key is: none was given" in screen

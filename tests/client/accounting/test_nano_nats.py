@@ -1,0 +1,66 @@
+"""Budgets as people write them, and as they are kept."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from askance_client.accounting import MAX_NANO_NATS, format_nats, parse_epsilon
+from askance_client.errors import InvalidParameter
+
+
+@pytest.mark.parametrize(
+    ("written", "nano"),
+    [
+        ("0.5", 500_000_000),
+        ("1", 10**9),
+        (1, 10**9),
+        (" 1e-3 ", 10**6),
+        (Decimal("0.1"), 100_000_000),
+        (Fraction(1, 3), 333_333_333),
+        ("0.0000000019", 1),
+        ("1e-9", 1),
+        ("1000000", MAX_NANO_NATS),
+        ("1E+6", MAX_NANO_NATS),
+    ],
+)
+def test_it_is_read_exactly_and_rounded_down(written: Any, nano: int) -> None:
+    assert parse_epsilon(written) == nano
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        *["0", "-1", "-0.0", "1e-10", "1000000.0000001", "nan", "sNaN", "inf", "-inf", "half", ""],
+        *["1/3", "0.5 nats", "1" * 65, 0, -3, 10**6 + 1, True, 0.5, None],
+        *[Decimal("NaN"), Fraction(-1, 2)],
+    ],
+)
+def test_anything_else_is_refused(written: Any) -> None:
+    with pytest.raises(InvalidParameter, match="epsilon"):
+        parse_epsilon(written)
+
+
+@pytest.mark.parametrize("written", ["1e999999999", "1e-999999999", Decimal("1e999999")])
+def test_an_exponent_is_not_expanded(written: str | Decimal) -> None:
+    """Reproduction: Fraction("1e999999999") computes ten to that power."""
+    with pytest.raises(InvalidParameter, match="epsilon"):
+        parse_epsilon(written)
+
+
+@given(st.integers(1, MAX_NANO_NATS))
+def test_what_is_shown_reads_back(nano: int) -> None:
+    assert parse_epsilon(format_nats(nano)) == nano
+
+
+@pytest.mark.parametrize(
+    ("nano", "shown"), [(0, "0"), (5 * 10**8, "0.5"), (2 * 10**9, "2"), (1, "0.000000001")]
+)
+def test_it_is_shown_in_nats(nano: int, shown: str) -> None:
+    assert format_nats(nano) == shown
+    assert format_nats(-nano) == (f"-{shown}" if nano else "0")

@@ -1,0 +1,171 @@
+"""Memory while a request is examined: a stated multiple of its size, whatever it is."""
+
+from __future__ import annotations
+
+import gc
+import random
+import tracemalloc
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from askance_aggregator.families import randomized_response
+from askance_client.codec import MAX_MESSAGE_BYTES, digest_of, encode_query, encode_randomizer
+from askance_client.device import ExaminedStudy, Examiner
+from askance_client.device.examination import KEPT_PER_BYTE, MEMORY_PER_BYTE
+from askance_client.messages import Refusal, StudyTerms
+from askance_client.queries import (
+    Bit,
+    Bits,
+    Expression,
+    Integer,
+    Query,
+    Schema,
+    clip,
+    dot,
+    predicate,
+    vector,
+    where,
+)
+from askance_protos.v1 import exchange_pb2, query_pb2, randomizer_pb2
+
+SCHEMA = Schema("person", 1, bit=Bit(), small=Integer(0, 100), bits=Bits(4_000))
+FIXED = 128 * 1024  # bytes that any examination takes
+Node, Table = query_pb2.Node, randomizer_pb2.Table
+Join = Callable[[Expression, Expression], Expression]
+
+
+def study() -> ExaminedStudy:
+    terms = StudyTerms(
+        bytes(16),
+        "test",
+        1,
+        (),
+        SCHEMA,
+        10**12,
+        2_000_000_000,
+        "to be measured",
+        fields=tuple(SCHEMA.fields),
+    )
+    return ExaminedStudy(bytes(32), terms, bytes(32), b"")
+
+
+def payload(query: Query | query_pb2.Query, randomizer: randomizer_pb2.Randomizer) -> bytes:
+    return exchange_pb2.Request(
+        study_digest=bytes(32),
+        query=encode_query(query) if isinstance(query, Query) else query,
+        randomizer=randomizer,
+    ).SerializeToString()
+
+
+def joined(leaves: list[Expression], join: Join) -> Expression:
+    """A tree over the leaves, as flat as it can be: depth is limited, nodes are wanted."""
+    while len(leaves) > 1:
+        odd = leaves[-1:] if len(leaves) % 2 else []
+        pairs = zip(leaves[::2], leaves[1::2], strict=False)
+        leaves = [join(one, other) for one, other in pairs] + odd
+    return leaves[0]
+
+
+def hostile() -> Iterator[tuple[str, bytes]]:
+    """Requests that take much: valid ones of many small nodes, and lists that mean nothing."""
+    response = encode_randomizer(randomized_response(10**8))
+    small, bits = SCHEMA.small, SCHEMA.bits
+    for count in (20, 300, 1_000):
+        for name, query in {
+            "sums": predicate(joined([small + i for i in range(1, count)], lambda a, b: a + b) > 3),
+            "products": predicate(
+                joined([small * i for i in range(1, count)], lambda a, b: a + b) > 3
+            ),
+            "differences": predicate(
+                joined([-(small - i) for i in range(1, count)], lambda a, b: a - b) > 3
+            ),
+            "bounds": predicate(
+                joined([clip(small, 0, i) for i in range(1, count)], lambda a, b: a + b) > 3
+            ),
+            "conjunctions": predicate(joined([~bits[i] for i in range(count)], lambda a, b: a & b)),
+            "choices": predicate(
+                joined(
+                    [where(bits[i], bits[i + 1], bits[i + 2]) for i in range(count)],
+                    lambda a, b: a | b,
+                )
+            ),
+            "a dot product": predicate(dot([1] * count, [bits[i] for i in range(count)]) > 2),
+            "a vector": vector([bits[i] for i in range(count)], 0, 1),
+        }.items():
+            yield f"{name} of {count}", payload(query, response)
+    most = MAX_MESSAGE_BYTES - 256
+    for name, nodes in {
+        "empty nodes": [Node()] * (most // 2),
+        "nodes at the limit": [Node()] * 4_096,
+        "constants": [Node(op=1, constants=[1])] * 4_096,
+        "arguments of one node": [Node(op=4, args=[0] * most)],
+        "constants of one node": [Node(op=1, constants=[0] * most)],
+        "a long name": [Node(op=2, name="x" * most)],
+        "fields": [Node(op=2, name="small")] * 4_096,
+    }.items():
+        yield (
+            name,
+            payload(
+                query_pb2.Query(kind=query_pb2.QUERY_KIND_PREDICATE, high=1, nodes=nodes), response
+            ),
+        )
+    for name, table in {
+        "entries": Table(levels=64, symbols=64, entries=[0] * most),
+        "a full table": Table(levels=64, symbols=64, entries=[1] * 4_096),
+    }.items():
+        yield name, payload(predicate(SCHEMA.bit), randomizer_pb2.Randomizer(table=table))
+
+
+def generated(seed: int) -> bytes:
+    """A valid request of random operations on numbers, of few bytes a node."""
+    rng = random.Random(seed)  # a corpus, not a secret
+    small, bits = SCHEMA.small, SCHEMA.bits
+    leaves: list[Callable[[int], Expression]] = [
+        lambda i: small + i,
+        lambda i: small - i,
+        lambda i: small * (i % 100),
+        lambda i: -(small + i),
+        lambda i: abs(small - i),
+        lambda i: where(bits[i], small, i),
+        lambda i: bits[i] + 0,
+        lambda i: bits[i] * i,
+    ]
+    chosen = rng.sample(leaves, rng.randint(1, 3))
+    count = rng.choice([100, 400, 800])
+    made = [rng.choice(chosen)(rng.randint(1, 3_000)) for _ in range(count)]
+    join: Join = rng.choice([lambda a, b: a + b, lambda a, b: a - b])
+    query = predicate(joined(made, join) > rng.randint(-9, 9))
+    return payload(query, encode_randomizer(randomized_response(10**8)))
+
+
+def measured(data: bytes) -> tuple[int, int]:
+    """Bytes kept, and bytes at the peak, of one examination (protobuf's own are not traced)."""
+    examiner, of = Examiner(), study()
+    gc.collect()
+    tracemalloc.start()
+    try:
+        verdict = examiner.request(data, digest_of(data), of)
+        kept, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert verdict is not None
+    return kept, peak
+
+
+@pytest.mark.parametrize(("name", "data"), list(hostile()), ids=lambda item: str(item)[:40])
+def test_examining_takes_no_more_than_the_stated_multiple_of_its_size(
+    name: str, data: bytes
+) -> None:
+    kept, peak = measured(data)
+    assert peak <= MEMORY_PER_BYTE * len(data) + FIXED
+    assert kept <= KEPT_PER_BYTE * len(data) + FIXED
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_so_it_does_for_generated_requests(seed: int) -> None:
+    data = generated(seed)
+    assert not isinstance(Examiner().request(data, digest_of(data), study()), Refusal)
+    kept, peak = measured(data)
+    assert peak <= MEMORY_PER_BYTE * len(data) + FIXED
+    assert kept <= KEPT_PER_BYTE * len(data) + FIXED

@@ -1,0 +1,111 @@
+"""What the owner allows, and what is said of bytes once for all devices of a process."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from askance_client.codec import decode_study, digest_of
+from askance_client.device import ExaminedRequest, ExaminedStudy, Examiner, Policy
+from askance_client.errors import InvalidParameter
+from askance_client.ledger import Limits
+from askance_client.messages import Reason, Refusal, SignedStudy
+
+if TYPE_CHECKING:
+    from tests.client.device.conftest import Bench
+
+KEY = bytes(32)
+
+
+class TestPolicy:
+    @pytest.mark.parametrize(
+        ("policy", "budget", "limits"),
+        [
+            (Policy(frozenset({KEY}), 100), 1_000, Limits(study=100, day=100, life=100)),
+            (Policy(frozenset({KEY}), 100), 30, Limits(study=30, day=100, life=100)),
+            (Policy(frozenset({KEY}), 100, 50, 40), 1_000, Limits(study=40, day=50, life=100)),
+            (Policy(frozenset({KEY}), 100, 50, 40), 30, Limits(study=30, day=50, life=100)),
+            (Policy(frozenset({KEY}), 100, 0, 0), 30, Limits(study=0, day=0, life=100)),
+        ],
+    )
+    def test_a_studys_limits_are_the_owners_or_its_own_whichever_is_less(
+        self, bench: Bench, policy: Policy, budget: int, limits: Limits
+    ) -> None:
+        terms = decode_study(bench.study(budget=budget).study)
+        assert policy.limits(terms) == limits
+
+    def test_fields_are_all_allowed_or_those_named(self) -> None:
+        asked = frozenset({"a", "b"})
+        assert Policy(frozenset({KEY}), 1).objection(asked) is None
+        assert Policy(frozenset({KEY}), 1, fields=frozenset("abc")).objection(asked) is None
+        objection = Policy(frozenset({KEY}), 1, fields=frozenset("a")).objection(asked)
+        assert objection is not None
+        assert objection.reason is Reason.FIELD_NOT_ALLOWED
+        nothing = Policy(frozenset({KEY}), 1, fields=frozenset())
+        assert nothing.objection(frozenset()) is None
+        assert nothing.objection(asked) is not None
+
+    @pytest.mark.parametrize("length", [0, 31, 33])
+    def test_a_pinned_key_has_32_bytes(self, length: int) -> None:
+        with pytest.raises(InvalidParameter, match=f"32 bytes, found {length}"):
+            Policy(frozenset({bytes(length)}), 1)
+
+    @pytest.mark.parametrize("budgets", [(-1, 0, 0), (0, -1, 0), (0, 0, -1)])
+    def test_a_budget_is_not_negative(self, budgets: tuple[int, int, int]) -> None:
+        with pytest.raises(InvalidParameter, match="0 nano-nats or more"):
+            Policy(frozenset({KEY}), *budgets)
+
+
+class TestExaminer:
+    def test_a_study_is_examined_once(self, bench: Bench) -> None:
+        examiner, study = Examiner(), bench.study()
+        first = examiner.study(study)
+        assert isinstance(first, ExaminedStudy)
+        assert examiner.study(replace(study)) is first
+        assert first.digest == digest_of(study.study)
+
+    def test_a_verdict_is_on_all_three_parts(self, bench: Bench) -> None:
+        """A forgery beside a good study, wherever bytes are moved from one part to another."""
+        examiner, good = Examiner(), bench.study()
+        assert isinstance(examiner.study(good), ExaminedStudy)
+        forged = SignedStudy(good.study, good.public_key, bytes(64))
+        moved = SignedStudy(good.study[:-1], good.study[-1:] + good.public_key, good.signature)
+        for other in (forged, moved):
+            assert isinstance(examiner.study(other), Refusal)
+        assert isinstance(examiner.study(good), ExaminedStudy)
+
+    def test_a_request_is_examined_once_for_each_study(self, bench: Bench) -> None:
+        examiner = Examiner()
+        one, two = (examiner.study(bench.study(number)) for number in range(2))
+        assert isinstance(one, ExaminedStudy)
+        assert isinstance(two, ExaminedStudy)
+        payload = bench.payload(bench.study(0))
+        digest = digest_of(payload)
+        first = examiner.request(payload, digest, one)
+        assert isinstance(first, ExaminedRequest)
+        assert examiner.request(payload, digest, one) is first
+        anothers = examiner.request(payload, digest, two)
+        assert isinstance(anothers, Refusal)
+        assert anothers.reason is Reason.UNKNOWN_STUDY
+
+    def test_only_the_latest_verdicts_are_kept(self, bench: Bench) -> None:
+        examiner = Examiner(capacity=2)
+        studies = [bench.study(number) for number in range(3)]
+        first = [examiner.study(study) for study in studies]
+        assert examiner.study(studies[2]) is first[2]
+        assert examiner.study(studies[0]) is not first[0]
+        assert examiner.study(studies[0]) == first[0]
+
+    def test_of_large_ones_fewer_are_kept(self, bench: Bench) -> None:
+        """Else a hostile aggregator could fill the memory of what stands for many."""
+        examiner = Examiner(capacity=4096)
+        study = examiner.study(bench.study())
+        assert isinstance(study, ExaminedStudy)
+        payloads = [bytes([number]) * 256 * 1024 for number in range(9)]
+        first, *_, last = [
+            examiner.request(payload, digest_of(payload), study) for payload in payloads
+        ]
+        assert examiner.request(payloads[-1], digest_of(payloads[-1]), study) is last
+        assert examiner.request(payloads[0], digest_of(payloads[0]), study) is not first

@@ -1,0 +1,256 @@
+"""What every ledger does: one suite, on all of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from askance_client.errors import InvalidParameter
+from askance_client.ledger import (
+    SECONDS_PER_DAY,
+    Charge,
+    Entry,
+    Ledger,
+    LedgerFile,
+    Limits,
+    MemoryLedger,
+    Overrun,
+    SqliteLedger,
+    Standing,
+    Totals,
+    memory,
+    sqlite,
+)
+
+STUDY, OTHER = b"s" * 32, b"t" * 32
+AMPLE = Limits(study=1_000, day=1_000, life=1_000)
+DAY = SECONDS_PER_DAY
+
+
+def one_of_many(path: Path) -> Ledger:
+    """A member's ledger in a file where another has answered much the same."""
+    file = LedgerFile.create(path)
+    for number in range(1, 10):
+        commit(file.ledger("another"), charge(number, 100, symbol=b"a", day=90))
+    return file.ledger("one")
+
+
+MAKERS: dict[str, Callable[[Path], Ledger]] = {
+    "memory": lambda _: MemoryLedger(),
+    "sqlite": SqliteLedger.create,
+    "one of many": one_of_many,
+}
+
+
+@pytest.fixture(params=sorted(MAKERS))
+def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
+    made = MAKERS[request.param](tmp_path / "ledger")
+    yield made
+    made.close()
+
+
+def name(number: int) -> bytes:
+    return number.to_bytes(32, "big")
+
+
+def charge(
+    request: int,
+    nano_nats: int,
+    *,
+    question: int | None = None,
+    study: bytes = STUDY,
+    day: int = 10,
+    symbol: bytes = b"y",
+) -> Charge:
+    asked = request if question is None else question
+    return Charge(name(request), study, name(asked), day * DAY, nano_nats, symbol)
+
+
+def compose(symbol: bytes, charged: int, spent: int, sequence: int) -> bytes:
+    return symbol + b" charged %d spent %d" % (charged, spent)
+
+
+def commit(ledger: Ledger, charge: Charge, limits: Limits = AMPLE) -> bytes | Overrun:
+    return ledger.commit(charge, limits, compose)
+
+
+def test_an_empty_ledger(ledger: Ledger) -> None:
+    assert ledger.totals(STUDY, 10) == Totals(study=0, day=0, life=0, last_s=0)
+    assert ledger.stored(name(1)) is None
+    assert list(ledger.history()) == []
+
+
+def test_a_charge_and_its_report_are_one(ledger: Ledger) -> None:
+    assert commit(ledger, charge(1, 70)) == b"y charged 70 spent 70"
+    assert ledger.stored(name(1)) == b"y charged 70 spent 70"
+    assert ledger.totals(STUDY, 10) == Totals(study=70, day=70, life=70, last_s=10 * DAY)
+    assert list(ledger.history()) == [Entry(name(1), STUDY, 10 * DAY, 70, 1)]
+
+
+def test_totals_are_by_study_by_day_and_for_life(ledger: Ledger) -> None:
+    commit(ledger, charge(1, 1, day=10))
+    commit(ledger, charge(2, 20, day=11))
+    commit(ledger, charge(3, 300, day=11, study=OTHER))
+    assert ledger.totals(STUDY, 10) == Totals(study=21, day=1, life=321, last_s=11 * DAY)
+    assert ledger.totals(STUDY, 11) == Totals(study=21, day=320, life=321, last_s=11 * DAY)
+    assert ledger.totals(OTHER, 12) == Totals(study=300, day=0, life=321, last_s=11 * DAY)
+
+
+def test_the_last_second_is_the_latest_whatever_the_order(ledger: Ledger) -> None:
+    commit(ledger, charge(1, 1, day=12))
+    commit(ledger, charge(2, 1, day=11))
+    assert ledger.totals(STUDY, 0).last_s == 12 * DAY
+
+
+def test_a_request_is_answered_once(ledger: Ledger) -> None:
+    first = commit(ledger, charge(1, 70, symbol=b"y"))
+    again = charge(1, 70, symbol=b"n", day=11, question=9)
+    assert commit(ledger, again) == first
+    assert commit(ledger, again, Limits(0, 0, 0)) == first
+    assert ledger.totals(STUDY, 10).life == 70
+    assert len(list(ledger.history())) == 1
+
+
+def test_a_question_is_frozen_on_first_use(ledger: Ledger) -> None:
+    commit(ledger, charge(1, 70, question=5, symbol=b"y"))
+    assert commit(ledger, charge(2, 70, question=5, symbol=b"n")) == b"y charged 0 spent 0"
+    assert ledger.totals(STUDY, 10).life == 70
+    assert [entry.nano_nats for entry in ledger.history()] == [70]
+
+
+def test_a_frozen_answer_serves_other_studies_too(ledger: Ledger) -> None:
+    commit(ledger, charge(1, 70, question=5))
+    other = charge(2, 70, question=5, study=OTHER)
+    assert commit(ledger, other) == b"y charged 0 spent 0"
+    assert ledger.totals(OTHER, 10).study == 0
+
+
+def test_a_frozen_answer_needs_no_budget(ledger: Ledger) -> None:
+    """It costs nothing and tells nothing new, so no limit stands in its way."""
+    commit(ledger, charge(1, 70, question=5))
+    lowered = Limits(study=10, day=10, life=10)
+    assert commit(ledger, charge(2, 70, question=5), lowered) == b"y charged 0 spent 0"
+    assert commit(ledger, charge(3, 1), lowered) is Overrun.LIFE
+
+
+@pytest.mark.parametrize(
+    ("limits", "passed"),
+    [
+        (Limits(study=99, day=1_000, life=1_000), Overrun.STUDY),
+        (Limits(study=1_000, day=99, life=1_000), Overrun.DAY),
+        (Limits(study=1_000, day=1_000, life=99), Overrun.LIFE),
+        (Limits(study=99, day=99, life=99), Overrun.LIFE),
+        (Limits(study=99, day=99, life=1_000), Overrun.DAY),
+    ],
+)
+def test_past_a_limit_nothing_is_spent_and_nothing_kept(
+    ledger: Ledger, limits: Limits, passed: Overrun
+) -> None:
+    commit(ledger, charge(1, 60), limits)
+    before = ledger.totals(STUDY, 10)
+    assert commit(ledger, charge(2, 40), limits) is passed
+    assert ledger.totals(STUDY, 10) == before
+    assert ledger.stored(name(2)) is None
+    assert commit(ledger, charge(2, 40, symbol=b"n")) == b"n charged 40 spent 100"  # not frozen
+
+
+def test_a_limit_may_be_reached_exactly(ledger: Ledger) -> None:
+    limits = Limits(study=100, day=100, life=100)
+    commit(ledger, charge(1, 60), limits)
+    assert commit(ledger, charge(2, 40), limits) == b"y charged 40 spent 100"
+    assert commit(ledger, charge(3, 1), limits) is Overrun.LIFE
+
+
+def test_limits_that_are_not_shared_leave_room(ledger: Ledger) -> None:
+    limits = Limits(study=100, day=150, life=200)
+    assert commit(ledger, charge(1, 100), limits) == b"y charged 100 spent 100"
+    assert commit(ledger, charge(2, 1), limits) is Overrun.STUDY
+    assert commit(ledger, charge(2, 51, study=OTHER), limits) is Overrun.DAY
+    assert commit(ledger, charge(2, 100, study=OTHER, day=11), limits) == b"y charged 100 spent 100"
+    assert commit(ledger, charge(3, 1, study=b"u" * 32, day=12), limits) is Overrun.LIFE
+
+
+def test_a_report_that_cannot_be_composed_costs_nothing(ledger: Ledger) -> None:
+    def broken(symbol: bytes, charged: int, spent: int, sequence: int) -> bytes:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        ledger.commit(charge(1, 70), AMPLE, broken)
+    assert ledger.totals(STUDY, 10).life == 0
+    assert ledger.stored(name(1)) is None
+    assert commit(ledger, charge(1, 70, symbol=b"n")) == b"n charged 70 spent 70"
+
+
+def test_history_is_as_it_was_when_asked_for(ledger: Ledger) -> None:
+    commit(ledger, charge(1, 1))
+    history = ledger.history()
+    commit(ledger, charge(2, 2))
+    assert [entry.nano_nats for entry in history] == [1]
+
+
+def test_threads_cannot_both_spend_the_last_nano_nat(tmp_path: Path) -> None:
+    """The ledger that may be shared is the one on disk."""
+    ledger = SqliteLedger.create(tmp_path / "shared")
+    limits = Limits(study=100, day=100, life=100)
+    barrier = threading.Barrier(4)
+
+    def spend(start: int) -> None:
+        barrier.wait()
+        for number in range(50):
+            commit(ledger, charge(1_000 * start + number, 1), limits)
+
+    threads = [threading.Thread(target=spend, args=(start,)) for start in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert ledger.totals(STUDY, 10).life == 100
+    assert len(list(ledger.history())) == 100
+    ledger.close()
+
+
+def test_standing_is_all_that_bears_on_a_request(ledger: Ledger) -> None:
+    commit(ledger, charge(1, 70, question=5))
+    seen = Totals(study=70, day=70, life=70, last_s=10 * DAY)
+    report = b"y charged 70 spent 70"
+    assert ledger.standing(name(1), name(5), STUDY, 10) == Standing(report, b"y", seen, 1)
+    assert ledger.standing(name(2), name(5), STUDY, 10) == Standing(None, b"y", seen, 1)
+    other = Totals(study=0, day=0, life=70, last_s=10 * DAY)
+    assert ledger.standing(name(2), name(6), OTHER, 11) == Standing(None, None, other, 1)
+
+
+def test_charged_answers_are_numbered_from_one(ledger: Ledger) -> None:
+    def numbered(symbol: bytes, charged: int, spent: int, sequence: int) -> bytes:
+        return b"%d" % sequence
+
+    assert ledger.sequence == 0
+    told = [ledger.commit(charge(n, 1, question=min(n, 3)), AMPLE, numbered) for n in range(1, 6)]
+    assert told == [b"1", b"2", b"3", b"0", b"0"]
+    assert ledger.commit(charge(2, 1), Limits(0, 0, 0), numbered) == b"2"
+    assert ledger.sequence == 3
+    assert [entry.sequence for entry in ledger.history()] == [1, 2, 3]
+
+
+def test_reused_answers_create_no_row_and_do_not_count(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (memory, sqlite):
+        monkeypatch.setattr(module, "MAX_ANSWERS", 2)
+    commit(ledger, charge(1, 70, question=5))
+    for request in range(2, 9):
+        assert commit(ledger, charge(request, 70, question=5)) == b"y charged 0 spent 0"
+        assert ledger.stored(name(request)) is None
+    assert ledger.standing(name(9), name(9), STUDY, 10).answers == 1
+    assert commit(ledger, charge(9, 1)) == b"y charged 1 spent 71"
+    assert commit(ledger, charge(10, 1)) is Overrun.ANSWERS
+    assert commit(ledger, charge(11, 70, question=5)) == b"y charged 0 spent 0"
+    assert [entry.nano_nats for entry in ledger.history()] == [70, 1]
+
+
+def test_a_charge_of_nothing_is_refused(ledger: Ledger) -> None:
+    with pytest.raises(InvalidParameter, match="charge: expected 1 nano-nat or more, got 0"):
+        commit(ledger, charge(1, 0))
+    assert list(ledger.history()) == []

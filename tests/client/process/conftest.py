@@ -1,0 +1,179 @@
+"""An aggregator on loopback that enrols by tokens, a folder of people, and a round to ask them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from askance_aggregator.families import randomized_response
+from askance_aggregator.server.devices import AggregatorServer, Parts, Settings
+from askance_aggregator.server.process.certificates import self_made
+from askance_aggregator.server.process.tokens import EnrolmentTokens
+from askance_aggregator.store import MemoryStore
+from askance_aggregator.studies import Accounts, Cohort, Group, Permutation, Round, Tally
+from askance_client.accounting import parse_epsilon
+from askance_client.codec import digest_of, encode_request, sign_study
+from askance_client.messages import Request, StudyTerms
+from askance_client.queries import Bit, Schema, predicate
+from askance_client.service import system_now_s
+
+KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+PUBLIC = KEY.public_key().public_bytes_raw().hex()
+SCHEMA = Schema("people", 1, smokes=Bit())
+BUDGET = parse_epsilon("2")
+WAIT_S = 60
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+class Aggregator:
+    """A service whose devices enrol themselves, and what it asks."""
+
+    def __init__(self, server: AggregatorServer, store: MemoryStore) -> None:
+        self.server = server
+        self.store = store
+        self.tokens = EnrolmentTokens(bytes(32), system_now_s)
+        self._pool = ThreadPoolExecutor(1)
+        terms = StudyTerms(
+            bytes(16),
+            "test",
+            1,
+            (),
+            SCHEMA,
+            BUDGET,
+            system_now_s() + 86_400,
+            "to be tested",
+            fields=tuple(sorted(SCHEMA.fields)),
+        )
+        self.study = sign_study(terms, KEY)
+
+    def token(self, devices: int) -> str:
+        """A token for so many devices."""
+        return self.tokens.issue(devices, 1).text
+
+    def round(self, number: int = 0) -> Round:
+        """Everybody who is enrolled is asked whether they smoke, at epsilon 1."""
+        users, study = self.store.population(), digest_of(self.study.study)
+        query, randomizer = predicate(SCHEMA["smokes"] == 1), randomized_response(10**9)
+        payload = encode_request(Request(study, number, 0, query, randomizer))
+        group = Group(
+            payload,
+            digest_of(payload),
+            query,
+            randomizer,
+            randomizer.loss.nano_nats,
+            Cohort(Permutation(b"", users), 0, users),
+        )
+        return Round(number, self.study, study, (group,))
+
+    def ask(self, round_: Round) -> Future[tuple[Tally, ...]]:
+        """Opens a round; what is returned comes to an end when all have answered."""
+        opened = self.server.hub.outstanding
+        accounts = Accounts(self.store.population(), BUDGET)
+        asked = self._pool.submit(self.server.fleet.ask, round_, accounts)
+        for _ in range(1000 * WAIT_S):
+            if asked.done() or self.server.hub.outstanding > opened:
+                return asked
+            threading.Event().wait(0.001)
+        raise AssertionError("expected the round to open")
+
+    def stop(self) -> None:
+        """Ends the service, and with it a round that is open."""
+        self.server.stop()
+        self._pool.shutdown()
+
+
+@pytest.fixture
+def aggregator() -> Iterator[Aggregator]:
+    store = MemoryStore()
+    tokens = EnrolmentTokens(bytes(32), system_now_s)
+    settings = Settings(check_in_every_ms=20, stop_grace_s=0.2)
+    server = AggregatorServer.start(store, settings=settings, parts=Parts(enrolment=tokens))
+    running = Aggregator(server, store)
+    yield running
+    running.stop()
+
+
+class Folder:
+    """A device's folder, and its commands as processes of their own."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def start(self, *words: str, program: tuple[str, ...] = ("-m", "askance_client")) -> Any:
+        """Starts a command; whoever starts one ends it."""
+        return subprocess.Popen(
+            [sys.executable, *program, words[0], str(self.path), *words[1:], "--json"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=ENVIRONMENT,
+        )
+
+    def run(self, *words: str) -> tuple[int, dict[str, Any], str]:
+        """A command's exit code, its JSON object and its stderr."""
+        with self.start(*words) as process:
+            out, err = process.communicate(timeout=WAIT_S)
+        return process.returncode, json.loads(out), err
+
+
+@pytest.fixture
+def folder(tmp_path: Path, aggregator: Aggregator) -> Folder:
+    """A gateway of five people, a, b, c, d and e."""
+    return make_folder(tmp_path, aggregator.server.address)
+
+
+def make_folder(
+    path: Path,
+    address: str,
+    *options: str,
+    people: str = "id,smokes\na,1\nb,0\nc,1\nd,\ne,1\n",
+    naming: tuple[str, ...] = ("--key", "id"),
+) -> Folder:
+    """A folder whose configuration is complete."""
+    (path / "people.toml").write_text('name = "people"\n[fields]\nsmokes = { type = "bit" }\n')
+    (path / "people.csv").write_text(people)
+    folder = Folder(path / "device")
+    words = ("--aggregator", address, "--analyst", PUBLIC, "--life-epsilon", "8")
+    files = ("--schema", str(path / "people.toml"), "--data", str(path / "people.csv"))
+    code, _, err = folder.run("init", *words, *files, *naming, *options)
+    assert code == 0, err
+    return folder
+
+
+class ServingTls(Aggregator):
+    """The same behind a certificate of its own authority."""
+
+    def __init__(self, server: AggregatorServer, store: MemoryStore, authorities: Any) -> None:
+        super().__init__(server, store)
+        self._authorities = authorities
+
+    def folder(self, path: Path, authority: str) -> Folder:
+        """A folder that trusts the right authority, a wrong one, or speaks plain text."""
+        if authority == "plain":
+            return make_folder(path, self.server.address)
+        (path / "ca.pem").write_bytes(self._authorities[authority].certificate)
+        return make_folder(path, self.server.address, "--ca", str(path / "ca.pem"))
+
+
+@pytest.fixture
+def serving_tls() -> Iterator[ServingTls]:
+    store, now_s = MemoryStore(), system_now_s()
+    authority, server = self_made([], now_s)
+    credentials = grpc.ssl_server_credentials([(server.key, server.certificate)])
+    parts = Parts(credentials=credentials, enrolment=EnrolmentTokens(bytes(32), system_now_s))
+    started = AggregatorServer.start(store, settings=Settings(stop_grace_s=0.2), parts=parts)
+    authorities = {"right": authority, "wrong": self_made([], now_s)[0]}
+    running = ServingTls(started, store, authorities)
+    yield running
+    running.stop()

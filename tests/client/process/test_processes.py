@@ -1,0 +1,150 @@
+"""A device as a process: it enrols, answers, hangs up when told, and survives a kill."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+from askance_client.cli.home import DeviceHome
+from askance_client.ledger import Posting
+
+PEOPLE = 5
+WAIT_S = 60
+SOUND = {"checked": PEOPLE, "violations": [], "unverifiable": 0, "accepted_breaks": 0}
+DIES_BEFORE_SENDING = """
+import os, signal, sys
+from askance_client.cli.device import main
+from askance_client.cli.event_log import Journal
+
+Journal.answered = lambda self, refusal: os.kill(os.getpid(), signal.SIGKILL)
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def answers(folder: Any) -> list[Posting]:
+    file = DeviceHome(folder.path).ledgers()
+    try:
+        return list(file.answers())
+    finally:
+        file.close()
+
+
+def test_members_are_enrolled_once_and_again_is_no_harm(aggregator: Any, folder: Any) -> None:
+    token = aggregator.token(PEOPLE)
+    assert folder.run("enroll", "--token", token)[:2] == (
+        0,
+        {"members": PEOPLE, "enrolled": PEOPLE, "known": 0, "unfit": {}},
+    )
+    assert folder.run("enroll", "--token", token)[1]["known"] == PEOPLE
+    assert aggregator.store.population() == PEOPLE
+
+
+def test_a_token_for_fewer_enrols_nobody_and_says_why_in_a_line(
+    aggregator: Any, folder: Any
+) -> None:
+    code, failure, err = folder.run("enroll", "--token", aggregator.token(PEOPLE - 1))
+    assert code == 1
+    assert "PERMISSION_DENIED" in failure["failure"]["message"]
+    assert err.count("\n") == 1
+    assert aggregator.store.population() == 0
+
+
+def test_each_member_answers_for_itself_in_one_check_in(aggregator: Any, folder: Any) -> None:
+    folder.run("enroll", "--token", aggregator.token(PEOPLE))
+    round_ = aggregator.round()
+    asked = aggregator.ask(round_)
+    code, summary, _ = folder.run("run", "--once")
+    assert (code, summary) == (
+        0,
+        {
+            "members": PEOPLE,
+            "answered": PEOPLE,
+            "refused": 0,
+            "unacknowledged": 0,
+            "failed": 0,
+            "refusals": {},
+        },
+    )
+    asked.result(WAIT_S)
+    kept = answers(folder)
+    assert sorted(answer.member for answer in kept) == ["a", "b", "c", "d", "e"]
+    stored = dict(aggregator.store.reports(round_.groups[0].digest))
+    assert sorted(stored.values()) == sorted(answer.report for answer in kept)
+    assert folder.run("verify")[:2] == (0, SOUND)
+    assert folder.run("status")[1]["spent_nano_nats"] == 10**9
+    entries = folder.run("history")[1]["entries"]
+    assert {entry["member"] for entry in entries} == set("abcde")
+    assert {(entry["question"], entry["purpose"], entry["learner"]) for entry in entries} == {
+        ("yes or no: (smokes == 1)", "to be tested", "test")
+    }
+    assert {entry["answer"] for entry in entries} <= {"yes (randomized)", "no (randomized)"}
+
+
+def test_nobody_enrolled_is_a_failure_of_each_in_one_line(aggregator: Any, folder: Any) -> None:
+    code, summary, err = folder.run("run", "--once")
+    assert (code, summary["failed"]) == (1, PEOPLE)
+    assert "5 of 5 members" in err
+    assert "UNAUTHENTICATED" in err
+
+
+def test_it_runs_until_it_is_told_and_hangs_up_in_order(aggregator: Any, folder: Any) -> None:
+    folder.run("enroll", "--token", aggregator.token(PEOPLE))
+    for number, told in enumerate((signal.SIGTERM, signal.SIGINT)):
+        with folder.start("run") as process:
+            started = json.loads(process.stdout.readline())
+            assert started == {"members": PEOPLE, "aggregator": aggregator.server.address}
+            aggregator.ask(aggregator.round(number)).result(WAIT_S)
+            process.send_signal(told)
+            out, err = process.communicate(timeout=WAIT_S)
+        assert (process.returncode, out) == (0, "")
+        assert "connected connection=0" in err
+        assert "answered count=5" in err
+    # The second round asked the same question: frozen, no charge and no row.
+    assert [answer.charge.nano_nats for answer in answers(folder)] == [10**9] * 5
+
+
+def test_killed_between_the_commit_and_the_sending_it_sends_the_same_bytes(
+    aggregator: Any, folder: Any, tmp_path: Path
+) -> None:
+    folder.run("enroll", "--token", aggregator.token(PEOPLE))
+    round_ = aggregator.round()
+    asked = aggregator.ask(round_)
+    for _ in range(3):
+        with folder.start("run", program=("-c", DIES_BEFORE_SENDING)) as process:
+            process.communicate(timeout=WAIT_S)
+        assert process.returncode == -signal.SIGKILL
+    before = answers(folder)
+    assert before  # spent
+    assert list(aggregator.store.reports(round_.groups[0].digest)) == []  # and not sent
+    assert folder.run("run", "--once")[1]["answered"] == PEOPLE
+    asked.result(WAIT_S)
+    after = answers(folder)
+    assert after[: len(before)] == before
+    assert sorted(answer.member for answer in after) == ["a", "b", "c", "d", "e"]
+    assert folder.run("verify")[1] == SOUND
+    delivered = [report for _, report in aggregator.store.reports(round_.groups[0].digest)]
+    assert sorted(delivered) == sorted(answer.report for answer in after)
+
+
+def test_over_tls_only_the_aggregator_that_the_authority_vouches_for_is_talked_to(
+    serving_tls: Any, tmp_path: Path
+) -> None:
+    folders = {}
+    for name in ("right", "wrong", "plain"):
+        place = tmp_path / name
+        place.mkdir()
+        folders[name] = serving_tls.folder(place, name)
+    token = serving_tls.token(3 * PEOPLE)
+    assert folders["right"].run("enroll", "--token", token)[0] == 0
+    code, failure, err = folders["wrong"].run("enroll", "--token", token)
+    assert (code, err.count("\n")) == (1, 1)
+    assert "expected a certificate that the ca signed" in failure["failure"]["message"]
+    code, failure, err = folders["plain"].run("enroll", "--token", token)
+    assert (code, err.count("\n")) == (1, 1)
+    assert "UNAVAILABLE" in failure["failure"]["message"]
+    code, summary, err = folders["wrong"].run("run", "--once")
+    assert (code, summary["failed"]) == (1, PEOPLE)
+    assert "expected a certificate that the ca signed" in err
+    assert serving_tls.store.population() == PEOPLE

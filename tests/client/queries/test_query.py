@@ -1,0 +1,321 @@
+"""Queries: what is asked of a value, the public default, digests, and the same question again."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from fractions import Fraction
+from hashlib import sha256
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from askance_client.errors import InvalidQuery, InvalidRecord
+from askance_client.queries import (
+    Bit,
+    Bits,
+    Category,
+    EncodedRecord,
+    Expression,
+    Integer,
+    Kind,
+    Query,
+    QueryKind,
+    Real,
+    Schema,
+    as_query,
+    bucketize,
+    category,
+    clip,
+    constant,
+    cross,
+    dot,
+    first,
+    index_of,
+    merge_disjoint,
+    parity,
+    predicate,
+    real,
+    round_to,
+    signed,
+    where,
+    within_a_step,
+)
+
+S = Schema(
+    "s",
+    1,
+    b=Bit(),
+    v=Bits(3),
+    c=Category(["red", "green", "blue"]),
+    single=Category(["only"]),
+    i=Integer(-3, 4),
+    n=Integer(0, 6),
+    r=Real(-1, 2, 8),
+    wide=Integer(0, 1 << 31),
+)
+
+
+def ask(query: Query, **record: object) -> int:
+    return query.evaluate(S.encode(record))
+
+
+def test_a_predicate_answers_0_or_1_and_its_default() -> None:
+    query = predicate(S.i > 1, default=1)
+    assert (query.kind, query.cells, query.cell_names) == (QueryKind.PREDICATE, 2, ("0", "1"))
+    assert [ask(query, i=i) for i in (1, 2)] == [0, 1]
+    assert ask(query) == 1
+    assert ask(predicate(S.i > 1)) == 0
+
+
+def test_a_real_is_clamped_to_its_bounds_in_real_units() -> None:
+    query = real(S.r * 2, low=-1, high="1.5")
+    assert (query.frac, query.low, query.high) == (8, -256, 384)
+    assert query.default == 64  # the middle
+    assert [ask(query, r=r) for r in (-1, 0, 0.5, 2, None)] == [-256, 0, 256, 384, 64]
+
+
+def test_a_real_has_its_own_bounds_and_the_middle_rounded_down() -> None:
+    query = real(S.i)
+    assert (query.low, query.high, query.default) == (-3, 4, 0)
+    assert real(-S.i).default == -1
+    assert real(S.b).high == 1
+    assert real(S.i, default=4).default == 4
+    assert real(S.r, low=Fraction(1, 3)).low == 85  # rounded to the expression's grid
+    assert real(S.i, low=-10, high=10).low == -10  # public bounds may be wider
+
+
+def test_a_category_answers_a_cell_and_names_its_cells() -> None:
+    query = category(S.c, default=2)
+    assert (query.cells, query.cell_names) == (3, ("red", "green", "blue"))
+    assert [ask(query, c=c) for c in ("red", "blue", "mauve", None)] == [0, 2, 2, 2]
+    assert category(S.n).cells == 7
+    assert category(cross(S.c, S.b)).cell_names == ("0", "1", "2", "3", "4", "5")
+    assert category(bucketize(S.i, [0, 2])).cells == 3
+
+
+def test_signed_cells_are_pairs_and_none() -> None:
+    query = signed(where(S.b, 2 * index_of(S.c) + (S.i < 0), 6))
+    assert (query.signed_cells, query.cells, query.default) == (3, 7, 6)
+    assert ask(query, b=1, c="green", i=2) == 2
+    assert ask(query, b=1, c="green", i=-2) == 3
+    assert ask(query, b=0, c="green", i=2) == 6
+    assert ask(query, b=1, c="green") == 6
+
+
+def test_disjoint_predicates_become_one_category() -> None:
+    query = merge_disjoint([S.i == 0, S.i == 1, S.i > 2])
+    assert (query.kind, query.cells, query.default) == (QueryKind.CATEGORY, 4, 3)
+    assert [ask(query, i=i) for i in (0, 1, 2, 3, None)] == [0, 1, 3, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("expression", "kind"),
+    [
+        (S.b, QueryKind.PREDICATE),
+        (S.c, QueryKind.CATEGORY),
+        (first([S.b]), QueryKind.CATEGORY),
+        (S.i, QueryKind.REAL),
+    ],
+)
+def test_a_bare_expression_is_asked_by_its_kind(expression: Expression, kind: QueryKind) -> None:
+    query = as_query(expression)
+    assert query.kind == kind
+    assert as_query(query) is query
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: predicate(S.i), "expects a BOOLEAN in 0..1, found NUMBER"),
+        (lambda: predicate(S.b, 2), "default within its bounds"),
+        (lambda: predicate(S.b, 0.5), "default expects an integer"),  # type: ignore[arg-type]  # refused
+        (lambda: Query(QueryKind.PREDICATE, S.b, 0, 2, 0), "BOOLEAN in 0..1"),
+        (lambda: real(S.c), "expects a number, found CATEGORY"),
+        (lambda: real(S.v), "expects a number, found BITS"),
+        (lambda: real(S.i, low=4), "0 < high - low"),
+        (lambda: real(S.i, low=5), "0 < high - low"),
+        (lambda: real(constant(2)), "0 < high - low"),
+        (lambda: real(S.wide), r"2\^31 grid units, found 2147483648 .*round_to"),
+        (lambda: real(S.i, default=5), "default within its bounds"),
+        (lambda: real(S.i, low="a"), "low expects a finite number"),
+        (lambda: real(S.i, high=float("inf")), "high expects a finite number"),
+        (lambda: real(S.i, low=-(1 << 62), high=-(1 << 62) + 1), r"below 2\^62 as low"),
+        (lambda: category(S.i), "integers from 0, found NUMBER from -3"),
+        (lambda: category(S.r), "on a grid of 2"),
+        (lambda: category(S.v), "found BITS"),
+        (lambda: category(S.single), r"2\.\.65536 cells, found 1"),
+        (lambda: category(S.wide), r"2\.\.65536 cells, found 2147483649"),
+        (lambda: category(S.c, 3), "default within its bounds"),
+        (lambda: Query(QueryKind.CATEGORY, S.c, 0, 3, 0), r"cells 0\.\.2"),
+        (lambda: Query(QueryKind.CATEGORY, S.c, 1, 2, 1), r"cells 0\.\.2"),
+        (lambda: signed(S.b), "2d [+] 1 cells, found 2"),
+        (lambda: signed(constant(0)), r"2\.\.65536 cells, found 1"),
+        (lambda: Query(0, S.b, 0, 1, 0), "QueryKind, found int"),  # type: ignore[arg-type]  # refused
+        (lambda: Query(QueryKind.REAL, S.i, 0, 1, True), "as default"),
+        (lambda: Query.rebuilt(9, (), S, low=0, high=1, default=0), "a known kind"),
+        (lambda: Query.rebuilt(1, (), S, low=0, high=1, default=0), "found 0"),
+        (lambda: as_query(3), "expected an expression, found int"),  # type: ignore[arg-type]  # refused
+        (lambda: real(S.r).cells, "has no cells"),
+        (lambda: category(S.c).signed_cells, "expects a SIGNED query, found CATEGORY"),
+        (lambda: predicate((S.i > 0) & (Schema("t", 1, i=Integer(0, 1)).i > 0)), "schemas mixed"),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(make: Any, message: str) -> None:
+    with pytest.raises(InvalidQuery, match=message):
+        make()
+
+
+QUERIES = [
+    predicate(parity(S.v, "101") == S.b, 1),
+    predicate(constant(1)),
+    real(dot([1, -0.5, 2], S.v) + S.i),
+    real(round_to(S.r * S.i, 2), default=-1),
+    real(S.i, low=-1, high=2),
+    category(cross(S.c, S.b), 5),
+    signed(where(S.b, S.n, 6)),
+]
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: repr(query.expression))
+def test_columns_answer_as_their_records_do_whatever_is_missing(query: Query) -> None:
+    values: dict[str, list[object]] = {
+        "b": [0, 1, None],
+        "v": ["101", "011", "2"],
+        "c": ["red", "blue", "?"],
+        "i": [-3, 4, float("nan")],
+        "n": [0, 5, "six"],
+        "r": [-0.7, 2, float("inf")],
+    }
+    rows = [dict(zip(values, row, strict=True)) for row in product(*values.values())]
+    columns = S.encode_columns({name: [row[name] for row in rows] for name in values})
+    answers = query.evaluate(columns)
+    assert answers.dtype == np.int64
+    assert answers.tolist() == [query.evaluate(S.encode(row)) for row in rows]
+    for row, answer in zip(rows, answers.tolist(), strict=True):
+        present = S.encode(row).present
+        if not all(present[name] for name in query.fields_used):
+            assert answer == query.default
+    assert query.evaluate(columns.take(slice(0, 0))).shape == (0,)
+
+
+def test_many_rows_are_answered_as_few_are() -> None:
+    """Rows are evaluated by chunks of 2^14; neither their size nor their borders show."""
+    rows = (1 << 14) * 2 + 5
+    rng = np.random.default_rng(1)
+    columns = S.encode_columns({"i": rng.integers(-3, 5, rows), "r": rng.normal(size=rows)})
+    query = real(round_to(S.r * S.i, 2))
+    answers = query.evaluate(columns)
+    pieces = [query.evaluate(columns.take(slice(k, k + 1000))) for k in range(0, rows, 1000)]
+    assert answers.tolist() == np.concatenate(pieces).tolist()
+    assert query.evaluate(columns.record(rows - 1)) == answers[-1]
+
+
+def test_only_the_fields_that_are_used_need_be_present() -> None:
+    query = predicate((S.i > 0) | S.b)
+    assert query.fields_used == {"i", "b"}
+    assert ask(query, i=1, b=0, c="mauve") == 1
+    assert ask(query, i=1) == 0  # although b could not have mattered: the rule is public
+
+
+def test_a_record_of_another_schema_is_refused() -> None:
+    other = Schema("t", 1, z=Bit())
+    with pytest.raises(InvalidRecord, match="uses field b"):
+        predicate(S.b).evaluate(other.encode({}))
+    with pytest.raises(InvalidRecord, match="uses field b"):
+        predicate(S.b).evaluate(other.encode_columns({"z": [1]}))
+
+
+def test_a_handmade_record_cannot_leave_the_bounds() -> None:
+    assert real(S.i).evaluate(EncodedRecord({"i": 10**9}, {"i": True})) == 4
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        predicate(S.i > 1, default=1),
+        predicate(S.i > 2),
+        predicate(S.i >= 1),
+        predicate(S.n > 1),
+        real(S.i > 1),
+        category(S.i > 1),
+    ],
+)
+def test_every_part_of_a_query_is_in_its_canonical_bytes(other: Query) -> None:
+    query = predicate(S.i > 1)
+    assert query == predicate(S.i > 1)
+    assert hash(query) == hash(predicate(S.i > 1))
+    assert query != other
+    assert query.canonical != other.canonical
+    assert query.digest(S) != other.digest(S)
+
+
+def test_the_digest_is_of_the_question_over_its_schema() -> None:
+    query = predicate(S.b)
+    assert query.digest(S) == sha256(S.digest + query.canonical).digest()
+    assert query.digest(S) != query.digest(Schema("s", 2, **S.fields))
+    assert (
+        query.digest(S).hex() == "b520b5d058bf1a3ab90d3aad1edfec97a692db313ee1badf80ebe6b444403850"
+    )
+
+
+def test_kinds_have_frozen_numbers() -> None:
+    assert {kind.name: int(kind) for kind in QueryKind} == {
+        "PREDICATE": 1,
+        "REAL": 2,
+        "CATEGORY": 3,
+        "SIGNED": 4,
+        "VECTOR": 5,
+    }
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: repr(query.expression))
+def test_a_query_travels(query: Query) -> None:
+    record = S.encode({"b": 1, "v": "110", "c": "blue", "i": 2, "n": 3, "r": 1})
+    rebuilt = Query.rebuilt(
+        query.kind, query.nodes, S, low=query.low, high=query.high, default=query.default
+    )
+    for other in (pickle.loads(pickle.dumps(query)), copy.deepcopy(query), rebuilt):
+        assert other == query
+        assert other.evaluate(record) == query.evaluate(record)
+
+
+STEP = Fraction(1, 1 << 16)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "asked", "close"),
+    [
+        (S.r > 0.5, S.r > 0.5, True),
+        (S.r > 0.5, S.r > 0.5 + STEP, True),
+        (S.r > 0.5, S.r > 0.5 - STEP, True),
+        (S.r > 0.5, S.r > 0.5 + 2 * STEP, False),
+        (S.r > 0.5, S.r >= 0.5, False),
+        (S.i > 1, S.i > 2, False),  # an integer was never rounded
+        (S.c == "red", S.c == "green", False),
+        (S.v[0], S.v[1], False),
+        (parity(S.v, "100"), parity(S.v, "010"), False),
+        (dot([0.1, 0.2], [S.r, S.i]), dot([0.1 + STEP, 0.2 - STEP], [S.r, S.i]), True),
+        (dot([0.1, 0.2], [S.r, S.i]), dot([0.1, 0.2 + 3 * STEP], [S.r, S.i]), False),
+        (dot([1, 2], [S.r, S.i]), dot([1, 3], [S.r, S.i]), False),
+        (clip(S.r, 0.1, 0.9), clip(S.r, 0.1 + STEP, 0.9), True),
+        (clip(S.r, 0.1, 0.9), clip(S.r, 0.1, 0.8), False),
+        (bucketize(S.r, [0.1, 0.9]), bucketize(S.r, [0.1 + STEP, 0.9]), True),
+        (bucketize(S.r, [0.1, 0.9]), bucketize(S.r, [0.1]), False),
+        (real(S.r * 0.5, high=0.5), real(S.r * 0.5, high=0.5 + Fraction(1, 1 << 24)), True),
+        (real(S.r * 0.5, high=0.5), real(S.r * 0.5, high=0.75), False),
+        (real(S.i, high=2), real(S.i, high=3), False),
+        (real(S.r, default=0), real(S.r, default=1), False),
+        (real(S.b), predicate(S.b), False),
+        (predicate(S.b, 0), predicate(S.b, 1), False),
+    ],
+)
+def test_within_a_step(recorded: Any, asked: Any, close: bool) -> None:
+    assert within_a_step(as_query(recorded), as_query(asked)) is close
+    assert within_a_step(as_query(asked), as_query(recorded)) is close
+
+
+def test_the_kind_of_an_expression_is_not_its_query_s() -> None:
+    assert real(S.b).expression.kind == Kind.BOOLEAN

@@ -1,0 +1,130 @@
+"""Linear hashing: collisions known exactly, counts by digits as by hand, hostile parameters."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from askance_aggregator.families import HashingFamily, family_of, linear_hashing
+from askance_client.errors import InvalidParameter
+from askance_client.randomizers import COIN_SPACE, LinearHashing
+
+M = COIN_SPACE
+SHAPES = [(3, 2), (4, 2), (5, 2), (16, 2), (17, 2), (9, 3), (20, 3), (81, 3), (30, 5), (50, 7)]
+SHAPES += [(12, 11), (121, 11), (130, 11), (170, 13)]
+
+
+def digits(number: int, base: int, count: int) -> list[int]:
+    return [number // base**place % base for place in range(count)]
+
+
+@pytest.mark.parametrize(("cells", "modulus"), SHAPES)
+def test_two_cells_collide_as_often_as_stated(cells: int, modulus: int) -> None:
+    """Every pair, whichever it is."""
+    randomizer = LinearHashing(cells, modulus, 1)
+    hashes = range(1, randomizer.vectors)
+    some = sorted({0, 1, modulus - 1, modulus, cells // 2, cells - 1})
+    for one in some:
+        values = [randomizer.hash_value(a, one) for a in hashes]
+        for two in range(cells):
+            if one != two:
+                same = sum(
+                    randomizer.hash_value(a, two) == v for a, v in zip(hashes, values, strict=True)
+                )
+                assert Fraction(same, len(hashes)) == HashingFamily(randomizer).collisions
+
+
+@pytest.mark.parametrize("some", [1, 60, 700])
+@pytest.mark.parametrize(("cells", "modulus"), SHAPES)
+def test_counts_are_those_of_a_count_by_hand(cells: int, modulus: int, some: int) -> None:
+    """Few reports and many: counted from themselves, and from a table of all that there can be."""
+    randomizer = LinearHashing(cells, modulus, 1)
+    count = len(digits_needed(cells, modulus))
+    generator = np.random.default_rng(cells)
+    low, high = modulus, randomizer.vectors * modulus
+    codes = [low, high - 1, *generator.integers(low, high, some).tolist()]
+    expected = [0] * cells
+    for code in codes:
+        a = digits(code // modulus, modulus, count)
+        for cell in range(cells):
+            dot = sum(i * x for i, x in zip(a, digits(cell, modulus, count), strict=True))
+            expected[cell] += dot % modulus == code % modulus
+    reports = b"".join(code.to_bytes(randomizer.width, "big") for code in codes)
+    rows = np.frombuffer(reports, dtype=np.uint8).reshape(len(codes), -1)
+    assert family_of(randomizer).tally(rows).tolist() == expected
+
+
+def digits_needed(cells: int, modulus: int) -> list[int]:
+    found = [0]
+    while modulus ** len(found) < cells:
+        found.append(0)
+    return found
+
+
+@pytest.mark.parametrize("bits", [4, 5, 6])
+@pytest.mark.parametrize(("cells", "modulus"), [(4, 2), (5, 2), (8, 3), (9, 3)])
+def test_coins_of_few_bits_cost_nothing(cells: int, modulus: int, bits: int) -> None:
+    """The hash is far from even; the ratio of two levels' chances is that of the value's coin."""
+    space = 1 << bits
+    vectors = LinearHashing(cells, modulus, 1).vectors
+    other = space // (modulus + 1)
+    own = space - (modulus - 1) * other
+    laws = []
+    for level in range(cells):
+        law: dict[bytes, int] = {}
+        for first, second in product(range(space), repeat=2):
+            # These coins do what `first` and `second` of 2^bits do, with the same thresholds.
+            a = -(-(first * (vectors - 1) // space) * M // (vectors - 1))
+            coin = 0 if second < own else M - (modulus - 1) + (second - own) // other
+            report = LinearHashing(cells, modulus, 1).randomize(level, [a, coin])
+            law[report] = law.get(report, 0) + 1
+        laws.append(law)
+    assert len({frozenset(law) for law in laws}) == 1
+    ratios = [
+        Fraction(max(law[report] for law in laws), min(law[report] for law in laws))
+        for report in laws[0]
+    ]
+    assert set(ratios) == {Fraction(max(own, other), min(own, other))}
+
+
+@pytest.mark.parametrize(
+    ("cells", "modulus", "other", "says"),
+    [
+        *[(n, 2, 1, "3..65536 cells") for n in (0, 2, -1, 65537)],
+        *[(100, q, 1, "a prime in 2..4093") for q in (0, 1, 4, 9, 15, 91, -3)],
+        *[(65536, q, 1, "a prime in 2..4093") for q in (4087, 4091 * 4093, 4099, 2**31 - 1)],
+        *[(5, q, 1, "less than the cells") for q in (5, 7, 4093)],
+        *[(5, 3, other, "1 <= other") for other in (0, -1, 2**63, 2**64)],
+        *[(5.0, 3, 1, "plain int"), (5, 3.0, 1, "plain int"), (5, 3, True, "plain int")],
+    ],
+)
+def test_parameters_out_of_range_are_refused(
+    cells: int, modulus: int, other: int, says: str
+) -> None:
+    with pytest.raises(InvalidParameter, match=says.replace(".", r"\.")) as caught:
+        LinearHashing(cells, modulus, other)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_even_value_tells_no_shares() -> None:
+    with pytest.raises(InvalidParameter, match="equally often"):
+        family_of(LinearHashing(4, 2, M // 2)).frequencies((1, 1, 0, 0), 1)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1, 3, 4])
+def test_the_largest_family_is_estimated(epsilon: float) -> None:
+    """65,535 cells; all users in one of them, whose share is found among five deviations."""
+    randomizer, n = linear_hashing(65535, int(epsilon * 10**9)), 400
+    generator = np.random.default_rng(1)
+    words = generator.integers(0, M, (n, 2), dtype=np.uint64).tolist()
+    reports = b"".join(randomizer.randomize(40_000, coins) for coins in words)
+    rows = np.frombuffer(reports, dtype=np.uint8).reshape(n, -1)
+    counts = family_of(randomizer).tally(rows)
+    rates = HashingFamily(randomizer).rates
+    for cell, expected in ((40_000, rates.own), (39_999, rates.other), (0, rates.other)):
+        deviation = float(n * expected * (1 - expected)) ** 0.5
+        assert abs(int(counts[cell]) - n * float(expected)) < 5.5 * deviation
+    assert randomizer.width <= 5

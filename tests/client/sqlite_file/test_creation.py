@@ -1,0 +1,88 @@
+"""A file is made whole or not at all: whoever dies meanwhile leaves nothing in its place."""
+
+import multiprocessing
+import os
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+
+from askance_client.errors import StoreError
+from askance_client.sqlite_file import FileKind, SqliteFile
+
+KIND = FileKind("box", 0x626F7820, ("CREATE TABLE things (name TEXT) STRICT;",), "no", "make one")
+
+
+def test_it_is_the_owner_s_alone_and_nothing_else_is_left_beside(tmp_path: Path) -> None:
+    file = SqliteFile.create(tmp_path / "box", KIND)
+    assert stat.S_IMODE((tmp_path / "box").stat().st_mode) == 0o600
+    file.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["box"]
+
+
+def _dies_while_making(path: Path) -> None:
+    """Makes a file and is killed when it is about to be put into its place."""
+
+    def die(*_: object) -> None:
+        os._exit(9)
+
+    os.link = die  # type: ignore[assignment]  # the last moment before the file is there
+    SqliteFile.create(path, KIND)
+
+
+def test_a_death_meanwhile_leaves_the_place_free(tmp_path: Path) -> None:
+    child = multiprocessing.get_context("fork").Process(
+        target=_dies_while_making, args=(tmp_path / "box",)
+    )
+    child.start()
+    child.join(30)
+    assert child.exitcode == 9
+    assert not (tmp_path / "box").exists()
+    SqliteFile.create(tmp_path / "box", KIND).close()
+
+
+def test_a_file_that_came_to_be_meanwhile_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "box"
+    link = os.link
+
+    def late(source: str, target: Path) -> None:
+        path.write_text("somebody's")
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", late)
+    with pytest.raises(StoreError, match="expected no file there yet, found one"):
+        SqliteFile.create(path, KIND)
+    assert path.read_text() == "somebody's"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_script_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    broken = FileKind("box", 1, ("CREATE TABLE;",), "no", "make one")
+    with pytest.raises(StoreError, match="cannot be made"):
+        SqliteFile.create(tmp_path / "box", broken)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_not_there_is_one_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="cannot be made: No such file"):
+        SqliteFile.create(tmp_path / "none" / "box", KIND)
+
+
+def test_an_older_version_takes_the_steps_that_it_lacks(tmp_path: Path) -> None:
+    path = tmp_path / "box"
+    SqliteFile.create(path, KIND).close()
+    newer = FileKind(
+        "box",
+        KIND.application,
+        (*KIND.steps, "ALTER TABLE things ADD COLUMN size INTEGER;"),
+        "",
+        "",
+    )
+    file = SqliteFile.open(path, newer)
+    with file.transaction() as connection:
+        connection.execute("INSERT INTO things VALUES ('a', 3)")
+    file.close()
+    assert sqlite3.connect(path).execute("PRAGMA user_version").fetchone() == (2,)

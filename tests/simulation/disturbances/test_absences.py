@@ -1,0 +1,38 @@
+"""Missing answers: a simulation reports them, their default, and rounds without any answer."""
+
+import numpy as np
+import pytest
+
+from askance_aggregator.learners import frequency, mean
+from askance_aggregator.studies.study import Study
+from askance_client.errors import InvalidParameter
+from askance_client.queries import Category, Integer, Schema, category, predicate
+from askance_simulation.experiments import simulate
+from askance_simulation.populations import Population
+
+SCHEMA = Schema("people", 1, kind=Category("ab"), age=Integer(0, 100))
+KINDS = ["a", "b", None, "b", "c"] * 40
+PEOPLE = Population.from_columns(SCHEMA, {"kind": KINDS, "age": np.arange(200) % 90})
+
+
+def notes(study: Study) -> tuple[str, ...]:
+    return simulate(study, PEOPLE).notes
+
+
+def test_who_has_no_valid_value_counts_as_the_default_and_that_is_said() -> None:
+    said = "80 of 200 users have no valid value of kind and count as"
+    assert notes(Study(frequency(SCHEMA.kind), SCHEMA, epsilon=1)) == (f"{said} 'a'",)
+    other = frequency(category(SCHEMA.kind, default=1))
+    assert notes(Study(other, SCHEMA, epsilon=1)) == (f"{said} 'b'",)
+    share = mean(predicate(SCHEMA.kind == "a"))
+    assert notes(Study(share, SCHEMA, epsilon=1)) == (f"{said} 'no'",)
+
+
+def test_where_nobody_lacks_anything_nothing_is_said() -> None:
+    assert notes(Study(mean(SCHEMA.age), SCHEMA, epsilon=1)) == ()
+
+
+def test_a_study_of_another_schema_is_refused_before_anybody_is_asked() -> None:
+    other = Schema("people", 2, age=Integer(0, 100))
+    with pytest.raises(InvalidParameter, match="expected the schema of the population"):
+        simulate(Study(mean(other.age), other, epsilon=1), PEOPLE)

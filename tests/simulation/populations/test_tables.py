@@ -1,0 +1,263 @@
+"""People from a CSV file: what is inferred, what is missing, one clear error for each defect."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from askance_client.errors import AskanceError, InvalidRecord
+from askance_client.queries import Category, Integer, Label, Real, Schema, category
+from askance_client.queries.exact import exact_ratio
+from askance_simulation.populations import Population
+from askance_simulation.populations.tables import _ends
+
+PEOPLE = """age, work, pay, income
+17, none, 1.5, <=50K
+40, ?, 2.25, >50K
+, office, .5, <=50K
+23, none, NA, >50K
+"""
+INFERRED = "bounds and labels were inferred from the data file"
+ROWS = 50
+
+
+def written(folder: Path, content: str | bytes) -> Path:
+    path = folder / "people.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def rows(people: Population) -> list[Mapping[str, Any]]:
+    """Return every user's encoded values, None for missing ones."""
+    columns = people.columns(0, people.size)
+    records = [columns.record(place) for place in range(people.size)]
+    return [
+        {name: value if record.present[name] else None for name, value in record.values.items()}
+        for record in records
+    ]
+
+
+@pytest.fixture
+def numbered(tmp_path: Path) -> Path:
+    """Return a file of ROWS people, each with a number of their own."""
+    return written(tmp_path, "number\n" + "".join(f"{row}\n" for row in range(ROWS)))
+
+
+class TestInference:
+    def test_whole_numbers_then_numbers_then_categories(self, tmp_path: Path) -> None:
+        people = Population.from_csv(written(tmp_path, PEOPLE), label="income")
+        assert dict(people.schema.fields) == {
+            "age": Integer(17, 40),
+            "work": Category(("(missing)", "none", "office")),
+            "pay": Real(Fraction(1, 2), Fraction(9, 4)),
+            "income": Label(("<=50K", ">50K")),
+        }
+        assert people.schema.name == people.name == "people"
+
+    def test_bounds_taken_from_people_are_said_to_be(self, tmp_path: Path) -> None:
+        path = written(tmp_path, PEOPLE)
+        assert Population.from_csv(path).notes == (INFERRED,)
+        schema = Schema("known", 1, age=Integer(0, 99))
+        assert Population.from_csv(path, schema).notes == ()
+
+    def test_without_a_label_named_there_is_none(self, tmp_path: Path) -> None:
+        people = Population.from_csv(written(tmp_path, PEOPLE))
+        assert people.schema.fields["income"] == Category(("<=50K", ">50K"))
+
+    def test_a_label_may_be_a_number(self, tmp_path: Path) -> None:
+        people = Population.from_csv(written(tmp_path, "x,y\n1,0\n2,1\n"), label="y")
+        assert people.schema.fields["y"] == Label(("0", "1"))
+
+    def test_a_column_that_never_varies_or_is_free_text_is_left_out(self, tmp_path: Path) -> None:
+        lines = "".join(f"1,name {row},{row}\n" for row in range(1100))
+        people = Population.from_csv(written(tmp_path, "same,text,number\n" + lines))
+        assert list(people.schema.fields) == ["number"]
+
+    @pytest.mark.parametrize("text", ["1_000", "1e", "0x10", "1/0", "inf", "two"])
+    def test_what_is_encoded_as_no_number_is_inferred_as_none(
+        self, tmp_path: Path, text: str
+    ) -> None:
+        people = Population.from_csv(written(tmp_path, f"a\n1\n{text}\n"))
+        assert people.schema.fields["a"] == Category(tuple(sorted(("1", text))))
+
+    def test_a_short_text_that_stands_for_a_long_number_is_not_written_out(
+        self, tmp_path: Path
+    ) -> None:
+        with pytest.raises(AskanceError, match="expected a column of numbers"):
+            Population.from_csv(written(tmp_path, "a\n1\n1e999999999\n"))
+
+    @pytest.mark.parametrize("ends", [("1", "1.00000000000000000001"), ("-1e30", "1e-30")])
+    def test_bounds_are_exact_where_floats_are_equal(self, ends: tuple[str, str]) -> None:
+        low, high = (Fraction(end) for end in ends)
+        for order in (ends, ends[::-1]):
+            distinct = [exact_ratio(text) for text in order]
+            assert _ends([one for one in distinct if one is not None]) == (low, high)
+
+    def test_columns_that_a_schema_does_not_have_are_left_out(self, tmp_path: Path) -> None:
+        schema = Schema("known", 1, age=Integer(0, 99))
+        people = Population.from_csv(written(tmp_path, PEOPLE), schema)
+        assert [row["age"] for row in rows(people)] == [17, 40, None, 23]
+
+
+class TestMissingValues:
+    def test_they_are_missing_where_they_are_missing(self, tmp_path: Path) -> None:
+        people = Population.from_csv(written(tmp_path, PEOPLE), label="income")
+        half = 1 << 15  # pay has 16 fractional bits
+        assert rows(people) == [
+            {"age": 17, "work": 1, "pay": 3 * half, "income": 0},
+            {"age": 40, "work": 0, "pay": 4 * half + half // 2, "income": 1},
+            {"age": None, "work": 2, "pay": half, "income": 0},
+            {"age": 23, "work": 1, "pay": None, "income": 1},
+        ]
+
+    @pytest.mark.parametrize("missing", ["", "?", "NA", "NaN", "nan", " ? "])
+    def test_all_their_spellings(self, tmp_path: Path, missing: str) -> None:
+        people = Population.from_csv(written(tmp_path, f"a,b\n1,1\n{missing},2\n3,1\n"))
+        assert [row["a"] for row in rows(people)] == [1, None, 3]
+        assert people.schema.fields["a"] == Integer(1, 3)
+
+    def test_a_category_that_the_schema_does_not_list_is_missing(self, tmp_path: Path) -> None:
+        schema = Schema("known", 1, work=Category(("office", "field")))
+        people = Population.from_csv(written(tmp_path, PEOPLE), schema)
+        assert [row["work"] for row in rows(people)] == [None, None, 0, None]
+
+    def test_who_has_none_is_answered_by_the_public_default(self, tmp_path: Path) -> None:
+        schema = Schema("known", 1, work=Category(("office", "none")))
+        people = Population.from_csv(written(tmp_path, PEOPLE), schema)
+        query = category(people.schema["work"], default=1)
+        cells = list(query.evaluate(people.columns(0, people.size)))
+        assert cells == [1, query.default, 0, 1]
+
+    def test_a_schema_may_have_the_label_for_them_too(self, tmp_path: Path) -> None:
+        schema = Schema("known", 1, work=Category(("office", "none", "(missing)")))
+        people = Population.from_csv(written(tmp_path, PEOPLE), schema)
+        assert [row["work"] for row in rows(people)] == [1, 2, 0, 1]
+
+    def test_nobody_is_to_be_predicted_to_have_none(self, tmp_path: Path) -> None:
+        people = Population.from_csv(written(tmp_path, "a,b\nx,1\n?,2\ny,3\n"), label="a")
+        assert people.schema.fields["a"] == Label(("x", "y"))
+        assert [row["a"] for row in rows(people)] == [0, None, 1]
+
+    def test_a_label_of_that_very_name_is_one_with_them(self, tmp_path: Path) -> None:
+        people = Population.from_csv(written(tmp_path, "a\n(missing)\n?\nx\n"))
+        assert people.schema.fields["a"] == Category(("(missing)", "x"))
+        assert [row["a"] for row in rows(people)] == [0, 0, 1]
+
+
+class TestSizes:
+    def test_one_user_a_row_in_the_file_s_order(self, numbered: Path) -> None:
+        people = Population.from_csv(numbered)
+        assert people.size == ROWS
+        assert [row["number"] for row in rows(people)] == list(range(ROWS))
+
+    def test_fewer_users_are_a_sample_without_replacement(self, numbered: Path) -> None:
+        people = Population.from_csv(numbered, users=20, seed=1)
+        found = [row["number"] for row in rows(people)]
+        assert len(set(found)) == len(found) == people.size == 20
+        assert people.notes == (INFERRED,)
+
+    def test_more_users_are_resampled_and_the_result_says_so(self, numbered: Path) -> None:
+        people = Population.from_csv(numbered, users=1000, seed=1)
+        found = [row["number"] for row in rows(people)]
+        assert people.size == len(found) == 1000
+        # A number is never drawn with probability (49/50)^1000 = 1.7e-9.
+        assert set(found) == set(range(ROWS))
+        assert found != sorted(found)
+        assert people.notes == (
+            INFERRED,
+            f"{ROWS} rows were resampled with replacement to 1000 users",
+        )
+
+    def test_a_billion_users_take_the_memory_of_the_rows(self, numbered: Path) -> None:
+        tracemalloc.start()
+        people = Population.from_csv(numbered, users=10**9, seed=1)
+        last = people.columns(10**9 - 1000, 10**9)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert most < 1 << 20
+        found = {last.record(place).values["number"] for place in range(1000)}
+        assert found == set(range(ROWS))  # one is never drawn with probability 1.7e-9
+        fewer = Population.from_csv(numbered, users=1000, seed=1).columns(0, 1000)
+        first = people.columns(0, 1000)
+        assert np.array_equal(
+            np.asarray(first.values["number"]), np.asarray(fewer.values["number"])
+        )
+
+    @pytest.mark.parametrize("users", [20, ROWS, 1000])
+    def test_the_seed_decides_and_parts_are_parts_of_the_whole(
+        self, numbered: Path, users: int
+    ) -> None:
+        people = Population.from_csv(numbered, users=users, seed=1)
+        assert rows(people) == rows(Population.from_csv(numbered, users=users, seed=1))
+        other = Population.from_csv(numbered, users=users, seed=2)
+        assert (rows(people) == rows(other)) == (users == ROWS)
+        part = people.columns(5, 15)
+        assert [part.record(n).values for n in range(10)] == rows(people)[5:15]
+
+
+DEFECTS: dict[str, tuple[str | bytes, str]] = {
+    "an empty file": ("", "expected a header line, found none"),
+    "no header": ("\n1,2\n", "expected a header line, found none"),
+    "a header and nobody": ("a,b\n", "expected at least one row, found none"),
+    "a short row": ("a,b\n1,2\n3\n", "line 3: expected 2 cells, got 1"),
+    "a long row": ("a,b\n1,2,3\n", "line 2: expected 2 cells, got 3"),
+    "a column twice": ("a,a\n1,2\n", "expected distinct column names"),
+    "other bytes than UTF-8": (b"a,b\n1,\xff\n", "line 2: expected UTF-8"),
+    "nothing that varies": (
+        "a\n1\n1\n",
+        "expected a column of numbers, or of 2 to 1024 labels, found none",
+    ),
+    "a value of a million characters": (
+        "a\n" + "1" * 1_000_000,
+        "line 2: expected cells of at most",
+    ),
+}
+
+
+class TestDefects:
+    @pytest.mark.parametrize("defect", sorted(DEFECTS))
+    def test_each_is_one_clear_line(self, tmp_path: Path, defect: str) -> None:
+        content, message = DEFECTS[defect]
+        with pytest.raises(InvalidRecord, match=message) as caught:
+            Population.from_csv(written(tmp_path, content))
+        assert "\n" not in str(caught.value)
+        assert len(str(caught.value)) < 500
+
+    def test_no_file(self, tmp_path: Path) -> None:
+        with pytest.raises(InvalidRecord, match="cannot be read: No such file"):
+            Population.from_csv(tmp_path / "none.csv")
+
+    def test_a_folder(self, tmp_path: Path) -> None:
+        with pytest.raises(InvalidRecord, match="cannot be read"):
+            Population.from_csv(tmp_path)
+
+    def test_a_column_that_the_schema_wants_and_the_file_has_not(self, tmp_path: Path) -> None:
+        schema = Schema("known", 1, height=Integer(0, 9))
+        with pytest.raises(InvalidRecord, match="expected a column 'height', found age, work, pay"):
+            Population.from_csv(written(tmp_path, PEOPLE), schema)
+
+    def test_a_label_that_the_file_has_not(self, tmp_path: Path) -> None:
+        with pytest.raises(InvalidRecord, match="among age, work, pay, income, found 'salary'"):
+            Population.from_csv(written(tmp_path, PEOPLE), label="salary")
+
+    @pytest.mark.parametrize("users", [0, -5])
+    def test_no_users(self, numbered: Path, users: int) -> None:
+        with pytest.raises(AskanceError, match=f"users: expected 1 or more, found {users}"):
+            Population.from_csv(numbered, users=users)
+
+
+def test_a_file_with_a_byte_order_mark_is_read_as_one_without(tmp_path: Path) -> None:
+    people = Population.from_csv(written(tmp_path, "\ufeff" + PEOPLE))
+    assert list(people.schema.fields) == ["age", "work", "pay", "income"]
+
+
+def test_blank_lines_and_quotes_are_read_as_csv_has_them(tmp_path: Path) -> None:
+    people = Population.from_csv(written(tmp_path, 'a,b\r\n1,"x, y"\r\n\r\n2,"z"\r\n'))
+    assert people.schema.fields["b"] == Category(("x, y", "z"))
+    assert people.size == 2

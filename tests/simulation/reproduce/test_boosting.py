@@ -1,0 +1,68 @@
+"""The reproduction of boosting: what it asks of a row, and that its rows do it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from askance_aggregator.curator.synopsis import Marginals, Universe
+from askance_aggregator.sampling import Words
+from askance_simulation.randomness.seeds import Seed
+from askance_simulation.reproduce import Effort, Setting, find
+from askance_simulation.reproduce.drv10 import boosting
+
+SMALL = Marginals(Universe.of_bits(6), 2)
+AS_EXPECTED = {name: figures[2] for name, figures in boosting.EXPECTED.items()}
+
+
+@pytest.mark.slow
+def test_it_holds() -> None:
+    found = find("boosting").reproduce(Setting(Effort.QUICK, Seed.of(1)))
+    assert found.holds
+    assert len({tuple(row) for row in found.rows}) == 1, "all rows have the same columns"
+    methods = [*boosting.EXPECTED] * 2  # at two sizes
+    assert [row["method"] for row in found.rows] == [*methods, boosting.NOISELESS]
+    json.dumps(found.to_json(), allow_nan=False)
+    figure = Figure()
+    found.draw(figure)
+    assert len(figure.axes[0].lines) == 2 * len(boosting.EXPECTED)
+
+
+class TestOrder:
+    def test_what_is_expected_is_in_order(self) -> None:
+        assert all(boosting.in_order(name, AS_EXPECTED, 2) for name in AS_EXPECTED)
+
+    @pytest.mark.parametrize("error", [0.2, 0.001])
+    def test_boosting_as_printed_is_between_laplace_by_sums_and_the_rest(
+        self, error: float
+    ) -> None:
+        assert not boosting.in_order(boosting.PRINTED, AS_EXPECTED | {boosting.PRINTED: error}, 2)
+
+    def test_the_others_rows_say_so_too(self) -> None:
+        errors = AS_EXPECTED | {boosting.PRINTED: 0.001}
+        assert not boosting.in_order("gaussian", errors, 2)
+        assert boosting.in_order("laplace (sums)", errors, 2)
+
+
+class TestWithoutNoise:
+    def test_every_query_is_within_the_bound(self) -> None:
+        row = boosting.without_noise(SMALL, 10_000, Seed.of(1))
+        assert row["bound"] == pytest.approx(0.02)
+        assert row["holds"]
+
+    def test_a_base_generator_that_is_off_does_not_hold(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        honest = boosting.ExactAnswers.answers
+
+        def off(
+            answering: boosting.ExactAnswers, chosen: NDArray[np.int64], words: Words
+        ) -> NDArray[np.float64]:
+            return honest(answering, chosen, words) * 0.8
+
+        monkeypatch.setattr(boosting.ExactAnswers, "answers", off)
+        assert not boosting.without_noise(SMALL, 10_000, Seed.of(1))["holds"]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from askance.cli.bounds import tell_bounds
 from askance.cli.hypotheses import tell_hypothesis
 from askance.cli.output import counted
+from askance_client.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,7 +21,9 @@ def tell_result(console: Console, result: dict[str, Any]) -> None:
     console.print(head, markup=False, soft_wrap=True)
     if result["hypothesis"] is not None:
         tell_hypothesis(console, result)
-    console.print(f"asked about: {', '.join(result['fields']) or 'no field'}", markup=False)
+    console.print(
+        f"asked about: {', '.join(map(printable, result['fields'])) or 'no field'}", markup=False
+    )
     refusals = [f"{why.replace('_', '-')} {n:,}" for why, n in result["refusals"].items()]
     console.print(
         f"{result['users_asked']:,} of {counted(result['users'], 'user')} asked; closed:"

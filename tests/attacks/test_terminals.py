@@ -43,6 +43,7 @@ def result() -> dict[str, Any]:
         "epsilon": {"budget": 1.0, "max_spent": 1.0, "mean_spent": 1.0},
         "reconciled": True,
         "privacy": STEER,
+        "fields": [STEER],
         "influence": [],
         "bounds": [],
         "transcript": STEER,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 from functools import lru_cache
 
@@ -13,7 +12,7 @@ from askance_client.messages import Request, StudyTerms
 from askance_client.printable import printable
 from askance_client.queries import Query, QueryKind
 from askance_client.queries.rendering import render
-from askance_client.service.clock import utc
+from askance_client.service.clock import utc_text
 
 _MOST_LEVELS = 64  # of a randomizer whose likeliest levels are named; the others' are counted
 _MOST_NAMED = 8
@@ -32,7 +31,7 @@ def explain(posting: Posting) -> dict[str, object]:
     entry |= {
         "sequence": posting.sequence,
         "kind": posting.kind.value,
-        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", utc(charge.at_s)),
+        "time": utc_text(charge.at_s),
         "day": charge.day,
         "nano_nats": charge.nano_nats,
     }
@@ -89,7 +88,7 @@ def _level(query: Query, level: int, levels: int) -> str:
             return printable(query.cell_names[level])
         case QueryKind.REAL:
             span = Fraction(query.high - query.low, levels - 1)
-            return f"{float((query.low + level * span) / (1 << query.frac)):g}"
+            return _decimal((query.low + level * span) * Fraction(1, 1 << query.frac))
         case QueryKind.SIGNED:
             if level == query.high:
                 return "none"
@@ -106,7 +105,15 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def _number(query: Query, mantissa: int) -> str:
-    return f"{float(Fraction(mantissa, 1 << query.frac)):g}"
+    return _decimal(Fraction(mantissa, 1 << query.frac))
+
+
+def _decimal(value: Fraction) -> str:
+    """Format a number with at most six decimals, by whole numbers alone."""
+    millionths = (2 * value.numerator * 10**6 + value.denominator) // (2 * value.denominator)
+    whole, rest = divmod(abs(millionths), 10**6)
+    text = f"{whole}.{rest:06}".rstrip("0").rstrip(".")
+    return f"-{text}" if millionths < 0 else text
 
 
 @lru_cache(maxsize=_REMEMBERED)

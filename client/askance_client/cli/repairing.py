@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from askance_client.cli.running import identities_of
 from askance_client.errors import InvalidParameter
 from askance_client.ledger import accept_loss, repair_clock
 from askance_client.service import system_now_s
-from askance_client.service.clock import utc
+from askance_client.service.clock import utc_text
 
 _LOSS = """\
 Charges may have been forgotten: the ledger is older than it was. If a newer copy of this folder
@@ -64,7 +63,7 @@ def tell_accept(result: dict[str, Any]) -> str:
 def repair(home: DeviceHome, _: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     """Believe the clock again after it was once far ahead."""
     now = system_now_s()
-    shown = time.strftime("%Y-%m-%d %H:%M:%S", utc(now))
+    shown = utc_text(now, "%Y-%m-%d %H:%M:%S")
     _confirm(arguments, _CLOCK.format(now=shown))
     return {"members": repair_clock(home.ledger_path, now), "now_unix_s": now}
 

@@ -13,3 +13,13 @@ utc = time.gmtime
 def system_now_s() -> int:
     """Whole seconds since 1970, UTC."""
     return time.time_ns() // _NS_PER_S
+
+
+def utc_text(at_s: int, pattern: str = "%Y-%m-%dT%H:%M:%SZ") -> str:
+    """Format a time as UTC.
+
+    Args:
+      at_s: whole seconds since 1970.
+      pattern: as of `time.strftime`.
+    """
+    return time.strftime(pattern, utc(at_s))

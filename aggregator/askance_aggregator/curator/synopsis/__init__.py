@@ -42,7 +42,12 @@ from askance_aggregator.curator.synopsis.independent import (
     laplace_by_sums,
     laplace_by_theorem,
 )
-from askance_aggregator.curator.synopsis.local import OracleAnswers, boosted_locally, conjunctions
+from askance_aggregator.curator.synopsis.local import (
+    OracleAnswers,
+    boosted_locally,
+    boosting_rehearsal,
+    conjunctions,
+)
 from askance_aggregator.curator.synopsis.marginals import Marginals
 from askance_aggregator.curator.synopsis.mwem import mwem
 from askance_aggregator.curator.synopsis.queries import (
@@ -86,6 +91,7 @@ __all__ = [
     "boosted_counting",
     "boosted_locally",
     "boosted_search",
+    "boosting_rehearsal",
     "column_ranges",
     "concentrated_within",
     "conjunctions",

@@ -18,11 +18,11 @@ from askance_aggregator.curator.synopsis.boosting import boost
 from askance_aggregator.curator.synopsis.marginals import Marginals
 from askance_aggregator.curator.synopsis.queries import QueryFamily
 from askance_aggregator.curator.synopsis.synopses import MedianSynopsis
-from askance_aggregator.learners import Batch, Question, Rational
+from askance_aggregator.learners import Adaptive, Batch, Learning, Question, Rational
 from askance_aggregator.oracles import Oracle
 from askance_aggregator.sampling import Words
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Expression, Query, predicate
+from askance_client.queries import Expression, Query, Schema, predicate
 
 Asked = Callable[[int], Query]
 """The predicate that asks a device about a query of the family."""
@@ -78,6 +78,7 @@ def boosted_locally(
       asked: each as a predicate over the fleet's schema; `conjunctions` makes those of marginals.
       accuracy: lambda and mu, above 0.
       samples: k, 1 or more.
+      oracle: a fleet's study must have planned `boosting_rehearsal` with the same arguments.
       words: for the draws of queries.
 
     Raises:
@@ -107,6 +108,40 @@ def boosted_locally(
     found = boost(truth, generator, schedule, words)
     synopsis = MedianSynopsis(found.synopses, family)
     return Answered("boosting (local)", found.answers, (), synopsis)
+
+
+def boosting_rehearsal(
+    family: QueryFamily,
+    asked: Asked,
+    schema: Schema,
+    accuracy: tuple[Rational, Rational],
+    samples: int,
+) -> Adaptive[None]:
+    """Make a learner that asks as much as the longest run of `boosted_locally`.
+
+    A fleet's study signs its plan, and stops a run that asks more: plan this learner, and pass the
+    study's oracle to `boosted_locally` with the same arguments.
+
+    Args:
+      family: counting queries over a universe, scale 1.
+      asked: each query as a predicate over the schema.
+      schema: the shape of a record.
+      accuracy: lambda and mu, above 0.
+      samples: k, 1 or more.
+
+    Raises:
+      InvalidParameter: an accuracy is no number.
+    """
+    accurate, slack = (read_number(one, "accuracy") for one in accuracy)
+
+    def run() -> Learning[None]:
+        yield Batch([Question(asked(query), slack / _CHECKS) for query in range(family.size)])
+        most = min(samples, family.size)
+        for _ in range(rounds_for(family.size)):
+            yield Batch([Question(asked(query), accurate / 2) for query in range(most)])
+
+    parameters = {"lambda": str(accurate), "mu": str(slack), "samples": str(samples)}
+    return Adaptive(name="boosting", version=1, parameters=parameters, schema=schema, factory=run)
 
 
 def conjunctions(family: Marginals, columns: Sequence[Expression]) -> Asked:

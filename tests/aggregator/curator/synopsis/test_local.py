@@ -15,10 +15,11 @@ from askance_aggregator.curator.synopsis import (
     MatrixQueries,
     Universe,
     boosted_locally,
+    boosting_rehearsal,
     conjunctions,
     rounds_for,
 )
-from askance_aggregator.learners import Answers, Batch, NonAdaptive, Question
+from askance_aggregator.learners import Answers, Batch, Question
 from askance_aggregator.oracles import EmpiricalOracle, ExactOracle, Oracle
 from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter
@@ -95,15 +96,7 @@ def test_a_fleet_does_too_and_its_users_are_asked_once_each(
     asked = conjunctions(pairs, [schema[name] for name in "abc"])
     table = people(80_000)[:, [0, 2, 3]]
     accurate, slack = Fraction(1, 10), Fraction(1, 5)
-    everything = [Question(asked(query), slack / 4) for query in range(pairs.size)]
-    learner = NonAdaptive(
-        name="boosting",
-        version=1,
-        parameters={},
-        schema=schema,
-        batch=Batch(everything),
-        conclude=lambda answers: answers,
-    )
+    learner = boosting_rehearsal(pairs, asked, schema, (accurate, slack), 4)
     users = Population.from_columns(schema, {n: table[:, i] for i, n in enumerate("abc")})
     study = Study(learner, schema, epsilon=4)
     with local_oracle(study, users, fleet="columns", seed=Seed.of(1)) as oracle:

@@ -375,6 +375,7 @@ def test_the_result_is_that_of_a_simulation_of_the_same_study(run_in: RunIn) -> 
             "hypothesis": hypothesis,
             "bounds": [bounds.to_json() for bounds in expected.bounds],
             "confidence": float(Fraction(95, 100)),
+            "fields": ["b", "i", "x", "y"],
             "rounds": 2,
             "queries": 2,
             "answers": expected.answers,

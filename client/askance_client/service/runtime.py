@@ -315,7 +315,7 @@ class DeviceRunner:
         same in all cases.
         """
         late = self._evaluating is not None and not self._evaluating.done()
-        evaluating = await self._evaluate(_nothing if late else turn.evaluate)
+        evaluating = await self._evaluate(_nothing if late else turn.evaluate, turn.weight)
         if not late:
             self._evaluating = evaluating
         if self._on_default is None:

@@ -233,6 +233,22 @@ def test_a_slow_disk_moves_a_report_to_the_next_multiple(
     assert [at for at, _ in reports] == [multiple * RELEASE_MS]
 
 
+def test_the_grid_begins_when_the_message_arrives(
+    scenes: Callable[..., Scene], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It began after the ledger's number had been read, behind other members' answers."""
+    scene = scenes()
+    check = DeviceRunner._check_sequence
+
+    async def slow(runner: DeviceRunner, acknowledged: int) -> None:
+        await scene.time.sleep(300)
+        await check(runner, acknowledged)
+
+    monkeypatch.setattr(DeviceRunner, "_check_sequence", slow)
+    reports = scene.delivered(scene.requests(0), run, evaluated=False)
+    assert [at for at, _ in reports] == [RELEASE_MS]
+
+
 def test_a_late_result_is_discarded(scenes: Callable[..., Scene], run: Run) -> None:
     """The source answers at last: the report that was sent stands, and the next is on time."""
     scene = scenes("hangs")

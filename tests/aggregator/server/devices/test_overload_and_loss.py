@@ -72,6 +72,7 @@ def test_a_service_that_stops_takes_no_new_call_while_it_commits_what_has_arrive
     device = world.device(0)
     device.introduce(round_.study)
     report = device.answer(round_.groups[0].payload)
+    known = world.metadata(0)
 
     async def scenario(server: AggregatorServer) -> None:
         asking = asyncio.ensure_future(
@@ -81,15 +82,15 @@ def test_a_service_that_stops_takes_no_new_call_while_it_commits_what_has_arrive
             check_in: aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(
                 f"/{SERVICE}/CheckIn"
             )
-            while not decode_response(await check_in(greeting())).requests:
+            while not decode_response(await check_in(greeting(), metadata=known)).requests:
                 await asyncio.sleep(0.005)
-            delivering = asyncio.ensure_future(check_in(greeting(report)))
+            delivering = asyncio.ensure_future(check_in(greeting(report), metadata=known))
             await asyncio.to_thread(store.begun.wait, 10)
             stopping = asyncio.ensure_future(asyncio.to_thread(server.stop))
             while not server.hub.stopped:
                 await asyncio.sleep(0.005)
             with pytest.raises(aio.AioRpcError) as refused:
-                await check_in(greeting(), timeout=5)
+                await check_in(greeting(), metadata=known, timeout=5)
             assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
             store.commit.set()
             await asyncio.gather(stopping, delivering, asking, return_exceptions=True)

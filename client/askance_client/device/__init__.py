@@ -15,7 +15,7 @@ from askance_client.device.audit import Audit
 from askance_client.device.core import Device, RecordSource, TooManyRefusals, Turn, Value
 from askance_client.device.examination import ExaminedRequest, ExaminedStudy, Examiner
 from askance_client.device.policy import Policy
-from askance_client.device.settling import MAX_REFUSALS
+from askance_client.device.settling import MAX_REFUSALS, RefusalCounts
 
 __all__ = [
     "MAX_REFUSALS",
@@ -26,6 +26,7 @@ __all__ = [
     "Examiner",
     "Policy",
     "RecordSource",
+    "RefusalCounts",
     "TooManyRefusals",
     "Turn",
     "Value",

@@ -273,6 +273,13 @@ class Turn:
         return any(isinstance(settlement, Due) for settlement in self._settled.values())
 
     @property
+    def weight(self) -> int:
+        """Nodes, arguments and constants of the queries to be evaluated, in all: a public bound of
+        the work, as `pending` is."""
+        due = (settled for settled in self._settled.values() if isinstance(settled, Due))
+        return sum(settled.asked.request.query.expression.weight for settled in due)
+
+    @property
     def failures(self) -> tuple[str, ...]:
         """Types of the exceptions that evaluation ended with, for the owner's log."""
         return tuple(self._failures)

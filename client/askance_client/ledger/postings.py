@@ -136,7 +136,7 @@ CREATE TABLE studies (
 CREATE TABLE payloads (
   digest BLOB PRIMARY KEY CHECK (length(digest) = 32),
   study_digest BLOB NOT NULL CHECK (length(study_digest) = 32),
-  size INTEGER NOT NULL CHECK (size >= 1),
+  size INTEGER NOT NULL CHECK (size = length(payload)),
   payload BLOB NOT NULL
 ) STRICT;
 CREATE INDEX payloads_by_study ON payloads (study_digest, size);
@@ -188,6 +188,7 @@ _COLUMNS = (
 _READ = (
     f"SELECT {_COLUMNS}, payloads.payload, studies.study FROM postings"
     " LEFT JOIN payloads ON payloads.digest = postings.request_digest"
+    " AND payloads.study_digest = postings.study_digest"
     " LEFT JOIN studies ON studies.digest = postings.study_digest"
     " WHERE postings.place > ? ORDER BY postings.place LIMIT ?"
 )

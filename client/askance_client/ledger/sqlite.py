@@ -131,9 +131,16 @@ class LedgerFile:
 
     @property
     def accepted(self) -> int:
-        """The place of the last row of the latest loss that the owner accepted; 0 for none."""
+        """The place of the last row of the latest loss that the owner accepted; 0 for none.
+
+        The fact is believed only if that row is a loss: the row is in the chain, the fact is not.
+        """
         with self._file.reading() as connection:
-            return read_number(connection, ACCEPTED)
+            place = read_number(connection, ACCEPTED)
+            loss = connection.execute(
+                "SELECT 1 FROM postings WHERE place = ? AND kind = ?", (place, Kind.LOSS.value)
+            )
+            return place if loss.fetchone() is not None else 0
 
     def postings(self) -> Iterator[Posting]:
         """Iterate over all rows, oldest first."""

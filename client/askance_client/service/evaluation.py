@@ -11,13 +11,17 @@ from threading import Thread
 from askance_client.service.backoff import Sleep, sleep_ms
 
 Work = Callable[[], None]
-Evaluate = Callable[[Work], Awaitable["asyncio.Future[None]"]]
-"""Runs some work for no longer than a time limit, and returns its future: done, or late."""
+Evaluate = Callable[[Work, int], Awaitable["asyncio.Future[None]"]]
+"""Runs some work of a public weight (see `Turn.weight`) for no longer than a time limit, and
+returns its future: done, or late."""
 
 _AT_ONCE = 4  # evaluations: more of them would make each other late
+# Weight per millisecond for which a slot is held. Python evaluates on one core, 3,400 to 6,300 per
+# ms on a server; the slots together begin 1,024 per ms, so that a slower machine keeps up as well.
+_WEIGHT_PER_MS = 256
 
 
-async def evaluate_at_once(work: Work) -> asyncio.Future[None]:
+async def evaluate_at_once(work: Work, weight: int) -> asyncio.Future[None]:
     """Run some work in place, for as long as it takes: for simulated devices."""
     work()
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -32,10 +36,14 @@ class TimedEvaluation:
     does not depend on a record. One that hangs keeps its thread, and another thread is started in
     its place.
 
+    Privacy: an evaluation holds a slot for a time that is a function of its weight, however long it
+      takes. A member's evaluation therefore begins at a time that does not depend on other members'
+      records. What is left is that threads share the processor.
+
     Args:
       limit_ms: the time limit of one evaluation, from the start of its work.
       sleep: how to wait.
-      at_once: how many evaluations run at one time; those that are late are not counted.
+      at_once: how many slots there are; an evaluation that outlasts its slot is not counted.
     """
 
     def __init__(self, limit_ms: int, *, sleep: Sleep = sleep_ms, at_once: int = _AT_ONCE) -> None:
@@ -44,15 +52,20 @@ class TimedEvaluation:
         self._slots = asyncio.Semaphore(at_once)
         self._idle: list[_Worker] = []
 
-    async def __call__(self, work: Work) -> asyncio.Future[None]:
-        """Run some work, and wait for the limit's time."""
+    async def __call__(self, work: Work, weight: int) -> asyncio.Future[None]:
+        """Run some work, and wait for the limit's time.
+
+        Args:
+          work: evaluates a record.
+          weight: of the queries that it evaluates, a function of their bytes.
+        """
         limit = None
         try:
             async with self._slots:
                 limit = asyncio.ensure_future(self._wait())
                 await asyncio.sleep(0)  # the wait begins before the work
                 done = self._start(work)
-                await asyncio.wait((done, limit), return_when=asyncio.FIRST_COMPLETED)
+                await self._sleep(min(self._limit_ms, 1 + weight // _WEIGHT_PER_MS))
             await limit
         finally:
             if limit is not None:

@@ -237,13 +237,17 @@ class DeviceRunner:
             LedgerOlder: the aggregator has acknowledged more than the ledger holds; no request was
                 answered.
         """
-        await self._check_sequence(response.acknowledged_sequence)
-        for digest, status in response.acks:
-            self._outbox.acknowledge(digest, status)
         if not response.requests:
+            await self._settle(response)
             self._meet(response)
             return ()
         return await self._on_the_grid(self._answer(response))
+
+    async def _settle(self, response: Response) -> None:
+        """Compare the sequence numbers, and forget the reports that are acknowledged."""
+        await self._check_sequence(response.acknowledged_sequence)
+        for digest, status in response.acks:
+            self._outbox.acknowledge(digest, status)
 
     async def _on_the_grid(self, work: Coroutine[Any, Any, T]) -> T:
         """Do some work, and return at a multiple of `release_ms` from now."""
@@ -278,6 +282,7 @@ class DeviceRunner:
 
     async def _answer(self, response: Response) -> tuple[bytes, ...]:
         """Settle all requests of a message, then evaluate, then commit; keep the reports."""
+        await self._settle(response)
         self._meet(response)
         turn = await self._begin(response.requests)
         finishing = False
@@ -315,7 +320,7 @@ class DeviceRunner:
         same in all cases.
         """
         late = self._evaluating is not None and not self._evaluating.done()
-        evaluating = await self._evaluate(_nothing if late else turn.evaluate)
+        evaluating = await self._evaluate(_nothing if late else turn.evaluate, turn.weight)
         if not late:
             self._evaluating = evaluating
         if self._on_default is None:

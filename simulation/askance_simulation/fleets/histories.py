@@ -6,12 +6,11 @@ decide: which symbol they send. So the fleet remembers what was asked of whom, a
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from askance_aggregator.studies import Cohort
-from askance_client.device import MAX_REFUSALS
+from askance_client.device import RefusalCounts
 from askance_client.ledger import MAX_ANSWERS, Limits
 from askance_client.messages import Reason
 from askance_client.queries import Query
@@ -75,7 +74,7 @@ class _Replayed:
     stored: dict[bytes, Answered] = field(default_factory=dict)
     frozen: dict[bytes, Ask] = field(default_factory=dict)
     studies: dict[bytes, int] = field(default_factory=dict)
-    refusals: Counter[bytes | None] = field(default_factory=Counter)
+    refusals: RefusalCounts = field(default_factory=RefusalCounts)
     life: int = 0
 
     def answer(self, ask: Ask) -> Outcome | None:
@@ -109,10 +108,9 @@ class _Replayed:
         return answered
 
     def _refuse(self, ask: Ask, reason: Reason) -> Outcome | None:
-        """As `RefusalCounts` has it; the clock stands still, so that the hour is not over."""
+        """Count a refusal as a device does, by a clock that stands still."""
         study = None if reason is Reason.UNKNOWN_STUDY else ask.study
-        self.refusals[study] += 1
-        return Refused(reason) if self.refusals[study] <= MAX_REFUSALS else None
+        return Refused(reason) if self.refusals.admit(study, now_s=0) else None
 
     def _over(self, ask: Ask, spent: int, cost: int) -> Reason | None:
         for reason, limit, so_far in (

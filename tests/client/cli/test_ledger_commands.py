@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +170,11 @@ def test_verify_recomputes_every_charge_from_its_request(folder: Path, run: Run)
             "digest of the question",
         ),
         ("UPDATE postings SET symbol = x'09' WHERE place = 2", (), "symbol of the request's"),
-        ("UPDATE payloads SET payload = x'00'", (), "expected the request that was charged"),
+        (
+            "UPDATE payloads SET payload = x'00', size = 1",
+            (),
+            "expected the request that was charged",
+        ),
         ("UPDATE studies SET study = x'00'", (), "expected the study that was charged"),
         ("UPDATE postings SET at_s = 1 WHERE place = 2", (), "row 2: expected the hash"),
         ("UPDATE postings SET hash = zeroblob(32) WHERE place = 2", (), "row 3: expected the hash"),
@@ -181,6 +187,48 @@ def test_verify_finds_a_row_that_was_changed(
     code, result, _ = run("verify", str(folder))
     assert code == 1
     assert any(message in line for line in result["violations"]), result["violations"]
+
+
+_OTHER = {"INTEGER": "{0} + 1", "TEXT": "{0} || 'x'", "BLOB": "zeroblob(32)"}
+
+
+def test_verify_finds_an_edit_of_any_column(folder: Path, tmp_path: Path, run: Run) -> None:
+    """An edit is refused by the file, by its mark or by verify, or is counted as unverifiable."""
+    connection = sqlite3.connect(folder / "ledger.sqlite")
+    columns = [
+        (table, name, kind, key)
+        for table, key in (("postings", "place"), ("payloads", "digest"), ("studies", "digest"))
+        for _, name, kind, *_ in connection.execute(f"PRAGMA table_info({table})").fetchall()
+    ]
+    keys = {
+        table: [row[0] for row in connection.execute(f"SELECT {key} FROM {table}")]
+        for table, _, _, key in columns
+    }
+    connection.close()
+    missed = []
+    for table, name, kind, key in columns:
+        copy = tmp_path / f"{table}-{name}"
+        shutil.copytree(folder, copy)
+        with suppress(sqlite3.IntegrityError):
+            edit(
+                copy,
+                f"UPDATE {table} SET {name} = {_OTHER[kind].format(name)} WHERE {key} = ?",
+                keys[table][len(keys[table]) // 2],
+            )
+            code, result, _ = run("verify", str(copy))
+            if code == 0 and not result["unverifiable"]:
+                missed.append((table, name))
+    assert len(columns) == 19
+    assert missed == []
+
+
+def test_an_accepted_loss_that_is_no_row_hides_nothing(folder: Path, run: Run) -> None:
+    """The number that says up to where breaks were accepted is not in the chain itself."""
+    edit(folder, "INSERT INTO facts VALUES ('accepted', ?)", (2**40).to_bytes(8, "big"))
+    edit(folder, "UPDATE postings SET at_s = 1 WHERE place = 2")
+    code, result, _ = run("verify", str(folder))
+    assert (code, result["accepted_breaks"]) == (1, 0)
+    assert any("row 2: expected the hash" in line for line in result["violations"])
 
 
 def test_charges_without_their_request_are_counted_as_unverifiable(folder: Path, run: Run) -> None:

@@ -36,7 +36,6 @@ from askance_simulation.fleets import (
     Threads,
     chunks,
     classes,
-    histories,
 )
 from askance_simulation.populations import Population
 from askance_simulation.populations import population as population_module
@@ -173,18 +172,31 @@ def test_any_sequence_of_rounds(
 def test_past_the_limit_of_refusals_no_report_comes_from_either(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for module in (settling, histories):
-        monkeypatch.setattr(module, "MAX_REFUSALS", 2)
+    monkeypatch.setattr(settling, "MAX_REFUSALS", 2)
+    assert heard_of_refusals((0, 0, 0)) == [[USERS] * 3, [USERS, 0, 0], [USERS, 0, 0]]
+
+
+def test_studies_past_the_number_with_a_count_of_their_own_share_one_in_both(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Columns counted each study by itself, however many there were."""
+    monkeypatch.setattr(settling, "MAX_REFUSALS", 3)
+    monkeypatch.setattr(settling, "_MAX_COUNTED", 0)
+    assert heard_of_refusals((0, 1, 2)) == [[USERS] * 3, [USERS] * 3, [USERS, USERS, 0]]
+
+
+def heard_of_refusals(studies: tuple[int, ...]) -> list[list[int]]:
+    """Ask everybody three questions per study, and return the numbers of reports that left."""
     objects, columns = both(people(0), 1, PRESENT_AND_HONEST)
-    asked = Asked(study=0, seed=0, cuts=(0, USERS), questions=(0, 1, 2))
     answered = []
-    for number in range(3):
+    for number, study in enumerate(studies):
+        asked = Asked(study=study, seed=0, cuts=(0, USERS), questions=(0, 1, 2))
         round_ = round_of(number, asked)
         found = asked_by(columns, round_)
         assert found == asked_by(objects, round_)
         tallies: Any = found[0]
         answered.append([tally.answered + sum(n for _, n in tally.refusals) for tally in tallies])
-    assert answered == [[USERS] * 3, [USERS, 0, 0], [USERS, 0, 0]]
+    return answered
 
 
 def test_the_behaviour_is_worth_its_test() -> None:

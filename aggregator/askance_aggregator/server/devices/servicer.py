@@ -37,7 +37,9 @@ from askance_client.service import (
 
 _LOGGER = logging.getLogger(__name__)
 _PEERS_FAULT = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.RESOURCE_EXHAUSTED)
-_STREAMS_PER_DEVICE = 4  # a new one while the network has not noticed that the old one is gone
+# Streams of a device, and check-ins of one: a new call while the network has not noticed that the
+# old one is gone. A check-in without a message is held for some seconds.
+_CALLS_PER_DEVICE = 4
 
 
 class DevicesServicer:
@@ -67,6 +69,7 @@ class DevicesServicer:
         self._streams = 0
         self._streams_of: Counter[int] = Counter()  # by device
         self._check_ins = 0
+        self._check_ins_of: Counter[int] = Counter()  # by device
         # Not gRPC's own limit on concurrent calls, which the asyncio server does not always keep.
         self._at_work = asyncio.Semaphore(settings.max_check_ins)
 
@@ -100,13 +103,19 @@ class DevicesServicer:
         ordinal = await self._caller(context)
         if self._check_ins >= 2 * self._settings.max_check_ins:
             raise Overloaded("expected fewer check-ins at one time")
+        if self._check_ins_of[ordinal] >= _CALLS_PER_DEVICE:
+            raise Overloaded(f"expected at most {_CALLS_PER_DEVICE} check-ins per device")
         self._check_ins += 1
+        self._check_ins_of[ordinal] += 1
         try:
             message = decode_check_in(await read_message(context, self._settings.first_message_s))
             async with self._at_work:
                 response = await self._answer(ordinal, message)
         finally:
             self._check_ins -= 1
+            self._check_ins_of[ordinal] -= 1
+            if not self._check_ins_of[ordinal]:
+                del self._check_ins_of[ordinal]
         await context.write(response)
         self._observer.checked_in(time.perf_counter() - began)
 
@@ -115,8 +124,8 @@ class DevicesServicer:
         ordinal = await self._caller(context)
         if self._streams >= self._settings.max_streams:
             raise Overloaded(f"expected at most {self._settings.max_streams} devices connected")
-        if self._streams_of[ordinal] >= _STREAMS_PER_DEVICE:
-            raise Overloaded(f"expected at most {_STREAMS_PER_DEVICE} streams per device")
+        if self._streams_of[ordinal] >= _CALLS_PER_DEVICE:
+            raise Overloaded(f"expected at most {_CALLS_PER_DEVICE} streams per device")
         await context.send_initial_metadata(accepted_metadata())
         self._streams += 1
         self._streams_of[ordinal] += 1

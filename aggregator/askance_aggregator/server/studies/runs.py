@@ -26,6 +26,9 @@ from askance_client.errors import (
 
 _LOGGER = logging.getLogger(__name__)
 _DISK_S = 5.0  # before a disk that failed is tried again
+# Tries in a row, a minute in all, before reports of the study are not waited for any more. A device
+# delivers what it owes to all studies together: one that never goes on would hold up the others.
+_TRIES = 12
 
 # What ends a study, and how; the first that fits.
 _ENDS: tuple[tuple[type[AskanceError], StudyState, str], ...] = (
@@ -92,6 +95,7 @@ class Run:
     def _go_on(self) -> None:
         study = {"study": self.submission.digest.hex()[:16]}
         _LOGGER.info("a study goes on", extra=study)
+        failures = 0
         while not self._stopping.is_set():
             try:
                 found = self._conclude()
@@ -99,6 +103,9 @@ class Run:
                 return
             except StoreError as error:  # the disk's fault and nobody's end: what is durable counts
                 _LOGGER.error("a study waits for the store", exc_info=error, extra=study)
+                failures += 1
+                if failures >= _TRIES:
+                    self._service.suspend(self.submission.digest)
                 self._stopping.wait(_DISK_S)
                 continue
             self._conclusion = found

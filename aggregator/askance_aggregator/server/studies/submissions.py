@@ -17,8 +17,8 @@ from askance_client.messages import SignedStudy, StudyTerms
 LEAST_DEADLINE_S = 7
 """Seconds in which a device that checks in can answer.
 
-It checks in every 2 s, give or take a half: within 3 s for the request, within 3 s more for the
-report. 1 s is for its release grid (100 ms unless its owner sets another) and for the way.
+It checks in every 2 s, give or take a half: within 3 s for the request. The report follows on its
+release grid, after 1 s unless its owner sets another, and within 3 s more if the first try fails.
 """
 
 

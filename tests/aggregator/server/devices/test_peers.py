@@ -226,6 +226,29 @@ def test_a_device_has_few_streams_at_one_time(world: World, store: MemoryStore, 
         run(scenario(server))
 
 
+def test_silent_check_ins_of_one_device_lock_out_no_other(
+    world: World, store: MemoryStore, run: Run
+) -> None:
+    """All check-ins that may be at work could be one device's, which sent no message."""
+    world.enrol(store, 2)
+
+    async def scenario(server: AggregatorServer) -> None:
+        async with aio.insecure_channel(server.address) as channel:
+            check_in: Any = channel.unary_unary(f"/{SERVICE}/CheckIn")
+            await check_in(b"", metadata=world.metadata(0))  # known from here on
+            silent: Any = channel.stream_stream(f"/{SERVICE}/CheckIn")
+            held = [silent(metadata=world.metadata(0)) for _ in range(10)]
+            refused = [asyncio.ensure_future(call.code()) for call in held]
+            while sum(code.done() for code in refused) < 4:
+                await asyncio.sleep(0.005)
+            await check_in(b"", metadata=world.metadata(1))
+            assert sum(code.done() for code in refused) == 6
+            assert {code.result() for code in refused if code.done()} == {EXHAUSTED}
+
+    with AggregatorServer.start(store, settings=Settings(max_check_ins=3)) as server:
+        run(scenario(server))
+
+
 @pytest.mark.parametrize("streams", [False, True], ids=["check-in", "stream"])
 def test_a_device_honours_the_wait_that_an_overloaded_aggregator_asks_for(
     world: World, run: Run, streams: bool

@@ -220,7 +220,7 @@ def test_a_thousand_calls_at_once_are_all_taken_up(
     world: World, store: MemoryStore, server: AggregatorServer, run: Run
 ) -> None:
     """gRPC by itself rejects what is pending beyond a thousand."""
-    world.enrol(store, 1)
+    world.enrol(store, 500)
 
     async def attempt() -> None:
         async with AsyncExitStack() as held:
@@ -229,9 +229,13 @@ def test_a_thousand_calls_at_once_are_all_taken_up(
                 for _ in range(connections_for(1_500))
             ]
             calls = [unary(await held.enter_async_context(channel)) for channel in channels]
-            await calls[0](greeting(), metadata=who())  # the device is known from here on
+            for device in range(500):  # known from here on
+                await calls[0](greeting(), metadata=world.metadata(device))
             await asyncio.gather(
-                *(calls[n % len(calls)](greeting(), metadata=who()) for n in range(1_500))
+                *(
+                    calls[n % len(calls)](greeting(), metadata=world.metadata(n % 500))
+                    for n in range(1_500)
+                )
             )
 
     run(attempt())

@@ -139,8 +139,8 @@ class Scene:
         timed = TimedEvaluation(LIMIT_MS, sleep=self.time.sleep)
         start_ms = self.time.now_ms
 
-        async def evaluate(work: Callable[[], None]) -> asyncio.Future[None]:
-            done = await timed(work)
+        async def evaluate(work: Callable[[], None], weight: int) -> asyncio.Future[None]:
+            done = await timed(work, weight)
             if disk_ms:
                 await self.time.sleep(disk_ms)
             return done
@@ -233,6 +233,22 @@ def test_a_slow_disk_moves_a_report_to_the_next_multiple(
     assert [at for at, _ in reports] == [multiple * RELEASE_MS]
 
 
+def test_the_grid_begins_when_the_message_arrives(
+    scenes: Callable[..., Scene], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It began after the ledger's number had been read, behind other members' answers."""
+    scene = scenes()
+    check = DeviceRunner._check_sequence
+
+    async def slow(runner: DeviceRunner, acknowledged: int) -> None:
+        await scene.time.sleep(300)
+        await check(runner, acknowledged)
+
+    monkeypatch.setattr(DeviceRunner, "_check_sequence", slow)
+    reports = scene.delivered(scene.requests(0), run, evaluated=False)
+    assert [at for at, _ in reports] == [RELEASE_MS]
+
+
 def test_a_late_result_is_discarded(scenes: Callable[..., Scene], run: Run) -> None:
     """The source answers at last: the report that was sent stands, and the next is on time."""
     scene = scenes("hangs")
@@ -254,8 +270,8 @@ class TestEvaluation:
 
         async def scenario() -> None:
             timed = TimedEvaluation(LIMIT_MS, sleep=time.sleep, at_once=1)
-            hanging = [asyncio.ensure_future(timed(hang)) for _ in range(3)]
-            last = asyncio.ensure_future(timed(lambda: done.append(1)))
+            hanging = [asyncio.ensure_future(timed(hang, 1)) for _ in range(3)]
+            last = asyncio.ensure_future(timed(lambda: done.append(1), 1))
             await settle()
             await time.reach(3 * LIMIT_MS)
             while not done:
@@ -269,6 +285,38 @@ class TestEvaluation:
         run(scenario())
         assert done == [1]
 
+    @pytest.mark.parametrize(("weight", "starts"), [(0, [0, 1, 2]), (2560, [0, 11, 22])])
+    @pytest.mark.parametrize("trouble", ["", "raises", "hangs"])
+    def test_it_begins_at_a_time_that_does_not_depend_on_other_members_records(
+        self, run: Run, trouble: str, weight: int, starts: list[int]
+    ) -> None:
+        """A slot was free when its evaluation was done, or late: the next member's report left on a
+        multiple of the grid that said how long the others' records took."""
+        time, stuck, began = Time(), threading.Event(), list[int]()
+
+        def evaluate() -> None:
+            began.append(time.now_ms)
+            if trouble == "raises":
+                raise ValueError
+            if trouble == "hangs":
+                stuck.wait(30)
+
+        async def scenario() -> None:
+            timed = TimedEvaluation(LIMIT_MS, sleep=time.sleep, at_once=1)
+            tasks = [asyncio.ensure_future(timed(evaluate, weight)) for _ in starts]
+            for number, start in enumerate(starts):
+                await settle()
+                await time.reach(start)
+                while len(began) <= number:
+                    await asyncio.sleep(0.001)
+            await time.reach(2 * LIMIT_MS)
+            await asyncio.gather(*tasks)
+            stuck.set()
+            timed.close()
+
+        run(scenario())
+        assert began == starts
+
     def test_a_thread_outlives_what_its_work_raises(self, run: Run) -> None:
         time, done = Time(), list[int]()
 
@@ -278,7 +326,7 @@ class TestEvaluation:
         async def scenario() -> None:
             timed = TimedEvaluation(LIMIT_MS, sleep=time.sleep)
             for work in (exits, lambda: done.append(1)):
-                task = asyncio.ensure_future(timed(work))
+                task = asyncio.ensure_future(timed(work, 1))
                 await settle()
                 while not timed._idle:
                     await asyncio.sleep(0.001)

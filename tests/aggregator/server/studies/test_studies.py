@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from askance_aggregator.analyst import StudyExport, VerificationFailed, verify
 from askance_aggregator.learners import hypothesis_json
+from askance_aggregator.server.devices import SILENT
 from askance_aggregator.server.studies import (
     StudyStatus,
     SubmissionRefused,
@@ -20,10 +22,12 @@ from askance_aggregator.server.studies import (
     runs,
     submissions,
 )
-from askance_aggregator.store import SqliteStore, StudyState
+from askance_aggregator.server.studies.runs import Run
+from askance_aggregator.server.studies.submissions import understand
+from askance_aggregator.store import MemoryStore, SqliteStore, StudyState
 from askance_aggregator.studies import local
 from askance_client.codec import digest_of
-from askance_client.errors import InvalidAnswer, NondeterminismError
+from askance_client.errors import InvalidAnswer, NondeterminismError, StoreError
 from askance_client.messages import StudyTerms
 from askance_simulation.disturbances import Fault
 from askance_simulation.disturbances.mortality import WRITES
@@ -317,6 +321,38 @@ class TestFailingDisks:
             assert status.state is StudyState.CANCELLED
 
         run_in(scenario)
+
+    def test_a_study_that_cannot_be_read_holds_up_no_other(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its devices were told to deliver again later, what they owe to other studies included,
+        for as long as its transcript was damaged."""
+        monkeypatch.setattr(runs, "_DISK_S", 0.001)
+        suspended = threading.Event()
+
+        class Fleet:
+            population = 1
+
+            def suspend(self, digest: bytes) -> None:
+                assert tries >= runs._TRIES
+                suspended.set()
+
+        tries = 0
+
+        def conclusion(_: bytes) -> None:
+            nonlocal tries
+            tries += 1
+            raise StoreError("transcript: expected line 1, found another")
+
+        store, fleet = MemoryStore(), cast(Any, Fleet())
+        monkeypatch.setattr(store, "conclusion", conclusion)
+        submission = understand(PEOPLE.signed(0), frozenset({PUBLIC}))
+        run = Run(submission, store, fleet, SILENT, lambda _: None)
+        run.start()
+        assert suspended.wait(30)
+        assert run.conclusion is None
+        run.stop()
+        run.join(30)
 
     def test_a_study_that_could_not_be_kept_was_not_taken_in(self, run_in: RunIn) -> None:
         async def scenario(deployment: Deployment) -> None:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from askance_aggregator.families import hypercube_response, k_ary_response, randomized_response
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import decode_report, digest_of
-from askance_client.device import MAX_REFUSALS, Device, TooManyRefusals
+from askance_client.device import MAX_REFUSALS, Device, TooManyRefusals, settling
+from askance_client.device.settling import _MAX_COUNTED, RefusalCounts
 from askance_client.ledger import MemoryLedger, Overrun
 from askance_client.messages import Reason, Refusal, SignedStudy
 from askance_client.queries import EncodedRecord, category, predicate, real, vector
@@ -360,6 +361,47 @@ class TestRefusalsPerHour:
         with pytest.raises(TooManyRefusals):
             device.answer(bench.payload(bench.study(9)))
         assert isinstance(bench.answer(device, bench.payload(study)).outcome, Refusal)
+
+    @pytest.mark.parametrize("before", [(), (None,)])
+    def test_so_many_studies_have_a_count_of_their_own_and_the_others_share_one(
+        self, before: tuple[None, ...]
+    ) -> None:
+        counts, now_s = RefusalCounts(), 20_000 * DAY
+        studies = [number.to_bytes(32, "big") for number in range(_MAX_COUNTED + 2)]
+        left = dict.fromkeys(studies, 0)
+        for study in (*before, *studies):
+            assert counts.admit(study, now_s)
+        for study in reversed(studies):
+            while counts.admit(study, now_s):
+                left[study] += 1
+        shared = MAX_REFUSALS - len(before) - 2
+        assert list(left.values()) == [MAX_REFUSALS - 1] * _MAX_COUNTED + [0, shared]
+
+    def test_an_hour_is_the_clocks_and_starts_a_new_count(self) -> None:
+        counts, hour_s = RefusalCounts(), 500_000 * HOUR
+        for now_s in (hour_s, hour_s + HOUR, hour_s):  # a clock set back starts one as well
+            assert all(counts.admit(b"study", now_s + number) for number in range(MAX_REFUSALS))
+            assert not counts.admit(b"study", now_s)
+            assert not counts.admit(b"study", now_s + HOUR - 1)
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_answers_of_one_message_count_towards_the_most_that_are_given(
+    before: int, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MAX_ANSWERS is at hand for each request of a message as if those before were committed."""
+    study = bench.study()
+    for most in (2, 3):
+        device = bench.device(studies=[study])
+        payloads = labels(bench, study)
+        for payload in payloads[:before]:
+            device.answer(payload)
+        monkeypatch.setattr(settling, "MAX_ANSWERS", most)
+        turn = device.begin(payloads[before:])
+        assert [refusal.reason for refusal in turn.refusals] == [Reason.OVER_LIFE_BUDGET] * (
+            3 - most
+        )
+        turn.close()
 
 
 def test_a_refusal_leaves_as_a_reason_code_only(bench: Bench) -> None:

@@ -93,7 +93,7 @@ class Mutant:
         """Return the mutant's line in `mutants.md`: file, and its changed line before and after."""
         old, new = self.file.read_text("utf-8").splitlines(), self.source().splitlines()
         for before, after in zip(old, new, strict=False):
-            if before != after:
+            if before.strip() != after.strip():
                 gone = len(old) != len(new)
                 return f"{self.path}: `{before.strip()}` -> `{'' if gone else after.strip()}`"
         return f"{self.path}: `{old[-1].strip()}` -> ``"

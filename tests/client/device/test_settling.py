@@ -404,6 +404,24 @@ def test_answers_of_one_message_count_towards_the_most_that_are_given(
         turn.close()
 
 
+@pytest.mark.parametrize("before", [0, 1])
+@pytest.mark.parametrize("limit", ["life", "day", "study"])
+def test_charges_of_one_message_count_towards_every_limit(
+    limit: str, before: int, bench: Bench
+) -> None:
+    """Each request is held against the budgets as if those before were committed."""
+    study = bench.study()
+    for most in (2, 3):
+        device = bench.device(studies=[study], **{f"{limit}_nano_nats": most * HALF})
+        payloads = labels(bench, study)
+        for payload in payloads[:before]:
+            device.answer(payload)
+        turn = device.begin(payloads[before:])
+        expected = [Reason[f"OVER_{limit.upper()}_BUDGET"]] * (3 - most)
+        assert [refusal.reason for refusal in turn.refusals] == expected
+        turn.close()
+
+
 def test_a_refusal_leaves_as_a_reason_code_only(bench: Bench) -> None:
     """Limits, the clock and field names were in its text."""
     study = bench.study(budget=HALF)
@@ -434,3 +452,26 @@ def test_a_clock_that_is_corrected_by_seconds_stands_still(bench: Bench) -> None
     assert [entry.at_s for entry in device.ledger.history()] == [charged_s, charged_s]
     bench.now_s -= 1
     assert bench.refusal(device, third).reason is Reason.CLOCK_MOVED_BACK
+
+
+def test_a_clock_that_goes_back_over_midnight_does_not_stand_still(bench: Bench) -> None:
+    """The charge would be one of a day that is over by the clock."""
+    bench.now_s -= bench.now_s % DAY
+    study = bench.study()
+    device = bench.device(studies=[study])
+    first, second, _ = labels(bench, study)
+    bench.answer(device, first)
+    bench.now_s -= 1
+    assert bench.refusal(device, second).reason is Reason.CLOCK_MOVED_BACK
+
+
+def test_nothing_is_pending_unless_an_answer_is_to_be_evaluated(bench: Bench) -> None:
+    study = bench.study()
+    device = bench.device(studies=[study], life_nano_nats=HALF)
+    first, second, _ = labels(bench, study)
+    for payloads, pending in (([second, first], True), ([first, b"none"], False), ([], False)):
+        turn = device.begin(payloads)
+        assert turn.pending is pending
+        turn.evaluate()
+        turn.finish()
+        first = second if pending else first

@@ -18,6 +18,7 @@ from askance_client.ledger import (
     SECONDS_PER_DAY,
     Charge,
     Kind,
+    LedgerBehind,
     LedgerFile,
     Limits,
     Overrun,
@@ -58,6 +59,31 @@ def charge(number: int, payload: bytes = b"", study: bytes = STUDY, at_s: int = 
 def spend(file: LedgerFile, asked: Charge, member: str = "") -> bytes | Overrun:
     ledger = file.ledger(member, b"id of " + member.encode())
     return ledger.commit(asked, LIMITS, lambda *told: b"report %d" % told[3])
+
+
+def make_unmarked(path: Path) -> None:
+    """A file of two members from before marks and hashes."""
+    before = FileKind(KIND.name, KIND.application, KIND.steps[:2], KIND.undone, KIND.make)
+    old = SqliteFile.create(path, before)
+    with old.transaction() as connection:
+        for number, member in enumerate("abaab"):
+            connection.execute(
+                "INSERT INTO charges (member, request_digest, study_digest, question, day,"
+                " nano_nats, symbol, report) VALUES (?, ?, ?, ?, 10, 5, x'01', x'02')",
+                (member, number.to_bytes(32, "big"), STUDY, number.to_bytes(32, "big")),
+            )
+    old.close()
+
+
+def rehashed(file: LedgerFile) -> list[bytes]:
+    """The hashes that the rows should have."""
+    chains: dict[tuple[str, bytes], bytes] = {}
+    hashes = []
+    for row in file.postings():
+        chain = (row.member, row.enrolment)
+        chains[chain] = row.hash(chains.get(chain, NO_HASH))
+        hashes.append(chains[chain])
+    return hashes
 
 
 class TestRows:
@@ -105,23 +131,11 @@ class TestRows:
     def test_an_older_file_gets_all_its_hashes(
         self, page: int, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        before = FileKind(KIND.name, KIND.application, KIND.steps[:2], KIND.undone, KIND.make)
-        old = SqliteFile.create(path, before)
-        with old.transaction() as connection:
-            for number, member in enumerate("abaab"):
-                connection.execute(
-                    "INSERT INTO charges (member, request_digest, study_digest, question, day,"
-                    " nano_nats, symbol, report) VALUES (?, ?, ?, ?, 10, 5, x'01', x'02')",
-                    (member, number.to_bytes(32, "big"), STUDY, number.to_bytes(32, "big")),
-                )
-        old.close()
+        make_unmarked(path)
         monkeypatch.setattr(postings, "PAGE", page)
         file = LedgerFile.open(path)
-        chains: dict[str, bytes] = {}
-        for row in file.postings():
-            chains[row.member] = row.hash(chains.get(row.member, NO_HASH))
-            assert row.chained == chains[row.member]
-        assert set(chains) == {"a", "b"}
+        assert [row.chained for row in file.postings()] == rehashed(file)
+        assert file.members() == ("a", "b")
         file.close()
 
     def test_a_day_is_from_its_first_second_to_its_last(self, file: LedgerFile) -> None:
@@ -318,6 +332,34 @@ class TestRepairs:
         mark = Mark.open(mark_path(path))
         assert mark.high.place == 7
         mark.close()
+
+    def test_a_changed_row_is_still_found_after_a_loss_was_accepted(self, path: Path) -> None:
+        file = LedgerFile.create(path)
+        for number in range(3):
+            spend(file, charge(number), "a")
+        file.close()
+        mark_path(path).unlink()
+        database = SqliteFile.open(path, KIND)
+        with database.transaction() as step:
+            step.execute("UPDATE postings SET nano_nats = 1 WHERE place = 2")
+        database.close()
+        assert accept_loss(path, [], LIFE, NOW, everyone=True) == 1
+        file = LedgerFile.open(path)
+        rows = list(file.postings())
+        before = [NO_HASH, *(row.chained for row in rows)]
+        sound = [row.chained == row.hash(hash_) for hash_, row in zip(before, rows, strict=False)]
+        assert sound == [True, False, True, True]
+        file.close()
+
+    def test_a_copy_from_before_the_marks_gets_its_hashes_with_the_loss(self, path: Path) -> None:
+        make_unmarked(path)
+        Mark.create(mark_path(path), High(bytes(16), 9, bytes(32))).close()
+        with pytest.raises(LedgerBehind, match="expected row 9, as its mark says, found"):
+            LedgerFile.open(path)
+        assert accept_loss(path, [], LIFE, NOW, everyone=True) == 2
+        file = LedgerFile.open(path)
+        assert [row.chained for row in file.postings()] == rehashed(file)
+        file.close()
 
     def test_a_whole_file_that_is_gone_is_made_only_for_everyone(self, path: Path) -> None:
         file = LedgerFile.create(path)

@@ -254,6 +254,15 @@ class TestMarks:
         assert again.high.place == 257 + advanced
         again.close()
 
+    def test_a_closed_mark_holds_no_descriptor(self, path: Path) -> None:
+        mark = Mark.create(path, self.HIGH)
+        descriptor = mark._descriptor
+        os.fstat(descriptor)
+        mark.close()
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(descriptor)
+        mark.close()
+
     def test_a_record_of_another_kind_is_none(self, path: Path) -> None:
         fields = b"askmark2" + bytes(16 + 8 + 32)
         record = fields + hashlib.sha256(fields).digest()

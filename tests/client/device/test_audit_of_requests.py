@@ -150,7 +150,7 @@ def test_a_row_before_the_numbering_has_a_report_without_a_number(rows: list[Pos
     "absent", [{"payload": b""}, {"study": b""}, {"payload": b"", "study": b""}]
 )
 def test_what_was_not_kept_is_counted_and_no_violation(
-    absent: dict[str, bytes], rows: list[Posting]
+    absent: dict[str, Any], rows: list[Posting]
 ) -> None:
     kept = Audit(POLICY)
     changed = [replace(row, charge=replace(row.charge, **absent)) for row in rows[:2]]
@@ -162,7 +162,8 @@ def test_a_budget_may_be_spent_to_the_last_nano_nat(rows: list[Posting]) -> None
     exact = Policy(frozenset(), 3 * HALF, day_nano_nats=3 * HALF, study_nano_nats=3 * HALF)
     assert violations(rows, exact) == []
     for limit in ("life", "day", "study"):
-        less = replace(exact, **{f"{limit}_nano_nats": 3 * HALF - 1})
+        changed: dict[str, Any] = {f"{limit}_nano_nats": 3 * HALF - 1}
+        less = replace(exact, **changed)
         line = f"expected at most {3 * HALF - 1} nano-nats per {limit}, found {3 * HALF}"
         assert violations(rows, less) == [line]
 
@@ -179,7 +180,7 @@ def test_most_answers_of_a_member_are_counted(
 @pytest.mark.parametrize("same", ["member", "enrolment"])
 def test_members_and_enrolments_have_chains_of_their_own(same: str, rows: list[Posting]) -> None:
     """A member's budgets are one, whatever the enrolment; another member's are others."""
-    changes = {"member": {"enrolment": b"again"}, "enrolment": {"member": "b"}}[same]
+    changes: dict[str, Any] = {"enrolment": b"again"} if same == "member" else {"member": "b"}
     last = recharged(replace(rows[2], sequence=1, **changes))
     spent = 3 * HALF if same == "member" else HALF
     report = Report(last.charge.request_digest, last.charge.symbol, HALF, spent, 1)

@@ -412,7 +412,8 @@ def test_charges_of_one_message_count_towards_every_limit(
     """Each request is held against the budgets as if those before were committed."""
     study = bench.study()
     for most in (2, 3):
-        device = bench.device(studies=[study], **{f"{limit}_nano_nats": most * HALF})
+        policy: dict[str, Any] = {f"{limit}_nano_nats": most * HALF}
+        device = bench.device(studies=[study], **policy)
         payloads = labels(bench, study)
         for payload in payloads[:before]:
             device.answer(payload)

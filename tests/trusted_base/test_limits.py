@@ -230,22 +230,27 @@ LIMITS: dict[str, Limit] = {
 
 HERE = "tests/trusted_base/test_limits.py"
 DEVICES = "tests/aggregator/server/devices"
-# What no number can be passed to: the file of a test at the limit and past it.
-ELSEWHERE: dict[str, str] = {
-    "device/core.py _MAX_STUDIES": "tests/attacks/test_trusted_base.py",
-    "device/settling.py MAX_REFUSALS": "tests/client/device/test_settling.py",
-    "device/settling.py _MAX_COUNTED": "tests/client/device/test_settling.py",
-    "ledger/contract.py MAX_ANSWERS": "tests/attacks/test_trusted_base.py",
-    "records/tables.py MAX_CELL_CHARACTERS": "tests/client/records/test_tables.py",
-    "records/tables.py MAX_DIGITS": "tests/client/records/test_tables.py",
-    "device/examination.py _MAX_BYTES": "tests/client/device/test_policy_and_examiner.py",
-    "service/runtime.py _MAX_EXCHANGES": HERE,
-    "service/exchange.py MAX_REPORTS": f"{DEVICES}/test_overload_and_loss.py",
-    "service/exchange.py MAX_REQUESTS": f"{DEVICES}/test_hostile_aggregator.py",
-    "service/exchange.py MAX_STUDIES": f"{DEVICES}/test_hostile_aggregator.py",
-    "service/exchange.py MAX_KNOWN_STUDIES": f"{DEVICES}/test_refused_calls.py",
-    "service/exchange.py MAX_REQUEST_MESSAGE_BYTES": f"{DEVICES}/test_refused_calls.py",
-    "service/exchange.py MAX_RESPONSE_BYTES": f"{DEVICES}/test_hostile_aggregator.py",
+# What no number can be passed to: its value, and the file of a test at the limit and past it.
+ELSEWHERE: dict[str, tuple[int, str]] = {
+    "device/core.py _MAX_STUDIES": (256, "tests/attacks/test_trusted_base.py"),
+    "device/settling.py MAX_REFUSALS": (256, "tests/client/device/test_settling.py"),
+    "device/settling.py _MAX_COUNTED": (256, "tests/client/device/test_settling.py"),
+    "ledger/contract.py MAX_ANSWERS": (1 << 16, "tests/attacks/test_trusted_base.py"),
+    "records/tables.py MAX_CELL_CHARACTERS": (1 << 17, "tests/client/records/test_tables.py"),
+    "records/tables.py MAX_DIGITS": (640, "tests/client/records/test_tables.py"),
+    "device/examination.py _MAX_BYTES": (
+        2 << 20,
+        "tests/client/device/test_policy_and_examiner.py",
+    ),
+    "service/runtime.py _MAX_EXCHANGES": (64, HERE),
+    "service/exchange.py MAX_REPORTS": (64, f"{DEVICES}/test_overload_and_loss.py"),
+    "service/exchange.py MAX_REQUESTS": (64, f"{DEVICES}/test_hostile_aggregator.py"),
+    "service/exchange.py MAX_STUDIES": (64, f"{DEVICES}/test_hostile_aggregator.py"),
+    "service/exchange.py MAX_KNOWN_STUDIES": (256, f"{DEVICES}/test_refused_calls.py"),
+    "service/exchange.py MAX_REQUEST_MESSAGE_BYTES": (1 << 20, f"{DEVICES}/test_refused_calls.py"),
+    "service/exchange.py MAX_RESPONSE_BYTES": (1 << 20, f"{DEVICES}/test_hostile_aggregator.py"),
+    "ledger/sqlite.py MAX_PAYLOADS": (1 << 30, "tests/client/ledger/test_rows_and_marks.py"),
+    "ledger/sqlite.py MAX_STUDY_PAYLOADS": (1 << 26, "tests/client/ledger/test_rows_and_marks.py"),
 }
 
 # Constants that cut a text or bound a configuration, and refuse no record and no peer.
@@ -281,8 +286,11 @@ def test_every_limit_has_a_test_at_it_and_one_past_it() -> None:
     assert {name for name in found - listed if not name.startswith(OTHERS)} == set()
     assert {name for name in listed - found if not name.startswith(OTHERS)} == set()
     root = Path(__file__).resolve().parents[2]
-    for name, file in ELSEWHERE.items():
-        assert name.split()[1] in (root / file).read_text("utf-8"), name
+    for name, (value, file) in ELSEWHERE.items():
+        path, constant_name = name.split()
+        module = import_module("askance_client." + path.removesuffix(".py").replace("/", "."))
+        assert getattr(module, constant_name) == value, name
+        assert constant_name in (root / file).read_text("utf-8"), name
 
 
 @pytest.mark.parametrize("name", LIMITS)

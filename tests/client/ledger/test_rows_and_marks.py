@@ -14,6 +14,7 @@ import pytest
 from askance_client.errors import InvalidParameter, StoreError
 from askance_client.ledger import (
     LOSS_STEP,
+    MAX_ANSWERS,
     NO_HASH,
     SECONDS_PER_DAY,
     Charge,
@@ -173,6 +174,9 @@ class TestPayloads:
         monkeypatch.setattr(sqlite, "MAX_STUDY_PAYLOADS", 10)
         assert spend(file, charge(1, b"x" * 10)) == b"report 1"
         assert spend(file, charge(2, b"x" * 10, OTHER)) == b"report 2"
+
+    def test_the_most_answers_are_65_536_and_a_loss_skips_more_than_that(self) -> None:
+        assert (MAX_ANSWERS, LOSS_STEP) == (2**16, 2**32)
 
     def test_the_bounds_are_64_mib_per_study_and_1_gib(self) -> None:
         assert (sqlite.MAX_STUDY_PAYLOADS, sqlite.MAX_PAYLOADS) == (2**26, 2**30)

@@ -330,7 +330,7 @@ class _Loop:
                 }
                 for path in data.measured_files()
             }
-            local = (CONFIGURATION["package"], "tests", "conftest", "test_", "__main")
+            local = (CONFIGURATION["own"], "tests", "conftest", "test_", "__main")
             modules = [name for name in sys.modules if not name.startswith(local)]
             quick = {test: s for test, s in seconds.items() if s <= self.longest_s}
             note(f"{self.area}: {len(seconds)} tests pass as they are, {len(quick)} are run")
@@ -436,6 +436,8 @@ def preload(modules: Sequence[str]) -> None:
     for name in modules:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
+    if unmutated_modules := [n for n in sys.modules if n.startswith(CONFIGURATION["package"])]:
+        raise SystemExit(f"expected no module that mutants change, got {unmutated_modules[0]}")
 
 
 def reaching(mutant: Mutant, baseline: Baseline) -> list[str]:

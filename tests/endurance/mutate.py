@@ -9,11 +9,12 @@ that `mutate.toml` lists with their reasons.
 A mutant of a function is tested in a forked child of the collected tests, by those that reach its
 line, up to the first failure. What passes there, or changes a module or a class, is imported anew
 in a child and tested by all tests of its area. A test that runs past its limit of processor time
-counts as failed.
+counts as failed. With `--quick` tests above half a second are left out, and a mutant of a function
+that passes in its forked child is not imported anew: the score is then a lower bound.
 A survivor that `mutants.md` does not list with a reason makes the program exit 1.
 
     pip install -e ./client -e '.[dev,mutation]'
-    python tests/endurance/mutate.py [AREA ...] [--sample 200] [--seed 13] [--only TEXT] [--json]
+    python tests/endurance/mutate.py [AREA ...] [--sample 200] [--seed 13] [--only TEXT] [--quick]
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from inspect import CO_NEWLOCALS
-from math import ceil, sqrt
+from math import ceil, inf, sqrt
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -58,6 +59,7 @@ sys.path[:0] = [str(ROOT / path) for path in [*CONFIGURATION["paths"], ""]]
 
 PROVIDER = OperatorProvider()
 _LEAST_LIMIT_S = 5  # seconds of processor time, beside three times what the tests take
+_QUICK_S = 0.5  # of processor time, with coverage: the most that a test takes with `--quick`
 _TEST_LIMIT_S = 1  # of one test, beside three times what it takes
 _MEMORY_BYTES = 6 << 30
 _LRU = type(lru_cache(lambda: None))
@@ -91,7 +93,7 @@ class Mutant:
         """Return the mutant's line in `mutants.md`: file, and its changed line before and after."""
         old, new = self.file.read_text("utf-8").splitlines(), self.source().splitlines()
         for before, after in zip(old, new, strict=False):
-            if before != after:
+            if before.strip() != after.strip():
                 gone = len(old) != len(new)
                 return f"{self.path}: `{before.strip()}` -> `{'' if gone else after.strip()}`"
         return f"{self.path}: `{old[-1].strip()}` -> ``"
@@ -113,6 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--sample", type=int, default=0, help="mutants per area; 0: all")
     parser.add_argument("--seed", type=int, default=13)
     parser.add_argument("--only", default="", help="mutants whose line in mutants.md has this text")
+    parser.add_argument("--quick", action="store_true", help="a lower bound of the score, sooner")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
     if unknown := set(given.areas) - set(CONFIGURATION["areas"]):
@@ -121,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     listed = equivalents()
     totals, unlisted = [], 0
     for area in given.areas or CONFIGURATION["areas"]:
-        result = run_area(area, given.sample, given.seed, given.only, listed)
+        result = run_area(area, given.sample, given.seed, given.only, listed, quick=given.quick)
         totals.append(result)
         unlisted += len(result["unlisted"])
     report(totals, as_json=given.json)
@@ -129,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_area(
-    area: str, sample: int, seed: int, only: str, listed: Mapping[str, str]
+    area: str, sample: int, seed: int, only: str, listed: Mapping[str, str], *, quick: bool = False
 ) -> dict[str, Any]:
     """Test a sample of an area's mutants.
 
@@ -139,6 +142,7 @@ def run_area(
         seed: of the sample.
         only: a text that the mutants' keys have.
         listed: key to reason of the mutants that change nothing.
+        quick: count a mutant of a function that passes in its forked child as a survivor.
 
     Returns:
         The area's figures and survivors.
@@ -149,11 +153,11 @@ def run_area(
         chosen = random.Random(f"{seed} {area}").sample(chosen, sample)
     began = time.monotonic()
     note(f"{area}: {len(everything)} mutants, {len(chosen)} sampled")
-    baseline, alive = measure(area, chosen)
+    baseline, alive = measure(area, chosen, _QUICK_S if quick else inf)
     preload(baseline.modules)
     survivors = []
     for number, mutant in enumerate(chosen):
-        if alive.get(number, True) and survives(mutant, baseline):
+        if alive.get(number, True) and ((quick and number in alive) or survives(mutant, baseline)):
             survivors.append(mutant)
             known = " (listed)" if mutant.key() in listed else ""
             note(f"survivor{known}: {mutant.key()}  [{mutant.line}, {mutant.operator}]")
@@ -228,8 +232,15 @@ def unmutated(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     return spans
 
 
-def measure(area: str, chosen: Sequence[Mutant]) -> tuple[Baseline, dict[int, bool]]:
+def measure(
+    area: str, chosen: Sequence[Mutant], longest_s: float
+) -> tuple[Baseline, dict[int, bool]]:
     """Run an area's tests as they are, then on the mutants of functions, in a child.
+
+    Args:
+        area: a name of `mutate.toml`.
+        chosen: the mutants.
+        longest_s: seconds of processor time; tests that take more are not run on mutants.
 
     Returns:
         The baseline, and for the numbers of mutants that were tested, whether they survived.
@@ -239,7 +250,7 @@ def measure(area: str, chosen: Sequence[Mutant]) -> tuple[Baseline, dict[int, bo
     if child == 0:
         os.close(read)
         silence()
-        loop = _Loop(area, chosen, write)
+        loop = _Loop(area, chosen, longest_s, write)
         os._exit(pytest.main([*_ARGUMENTS, *CONFIGURATION["areas"][area]["tests"]], plugins=[loop]))
     os.close(write)
     with os.fdopen(read, "rb") as stream:
@@ -263,8 +274,8 @@ class _Loop:
     mutant may survive here and not in `survives`, which imports it anew; never the other way.
     """
 
-    def __init__(self, area: str, chosen: Sequence[Mutant], write: int) -> None:
-        self.area, self.chosen, self.write = area, chosen, write
+    def __init__(self, area: str, chosen: Sequence[Mutant], longest_s: float, write: int) -> None:
+        self.area, self.chosen, self.longest_s, self.write = area, chosen, longest_s, write
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         items = {item.nodeid: item for item in session.items}
@@ -283,7 +294,9 @@ class _Loop:
                 ordered = [items[test] for test in tests]
                 passed = forked(partial(_run_replaced, replaced, ordered, baseline.seconds), limit)
                 answer["alive"][number] = passed
-            if number % 100 == 99:
+                if passed:
+                    note(f"passes in its child: {mutant.key()}  [{mutant.line}]")
+            if number % 10 == 9:
                 alive = sum(answer["alive"].values())
                 note(f"{self.area}: {number + 1} of {len(self.chosen)}, {alive} to import anew")
         with os.fdopen(self.write, "wb") as stream:
@@ -317,9 +330,11 @@ class _Loop:
                 }
                 for path in data.measured_files()
             }
-            local = (CONFIGURATION["package"], "tests", "conftest", "test_", "__main")
+            local = (CONFIGURATION["own"], "tests", "conftest", "test_", "__main")
             modules = [name for name in sys.modules if not name.startswith(local)]
-            answer = {"seconds": seconds, "reached": reached, "modules": modules}
+            quick = {test: s for test, s in seconds.items() if s <= self.longest_s}
+            note(f"{self.area}: {len(seconds)} tests pass as they are, {len(quick)} are run")
+            answer = {"seconds": quick, "reached": reached, "modules": modules}
             with os.fdopen(write, "wb") as stream:
                 stream.write(json.dumps(answer).encode())
             return 0
@@ -421,6 +436,8 @@ def preload(modules: Sequence[str]) -> None:
     for name in modules:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
+    if unmutated_modules := [n for n in sys.modules if n.startswith(CONFIGURATION["package"])]:
+        raise SystemExit(f"expected no module that mutants change, got {unmutated_modules[0]}")
 
 
 def reaching(mutant: Mutant, baseline: Baseline) -> list[str]:

@@ -8,14 +8,16 @@ why there is none. A new constant without a line fails.
 from __future__ import annotations
 
 import ast
+import asyncio
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from grpc import aio
 
 from askance_aggregator.families import linear_hashing
 from askance_aggregator.families.hash_supports import sums_taken
@@ -27,7 +29,8 @@ from askance_client.codec.exchange import decode_report
 from askance_client.codec.parsing import parse
 from askance_client.codec.queries import decode_query
 from askance_client.errors import AskanceError
-from askance_client.messages import Conduct
+from askance_client.ledger import LedgerFile
+from askance_client.messages import AckStatus, Conduct
 from askance_client.queries import (
     Bit,
     Bits,
@@ -53,7 +56,17 @@ from askance_client.randomizers import (
     SubsetSelection,
     round_to_levels,
 )
+from askance_client.service import runtime
+from askance_client.service.credentials import (
+    RETRY_KEY,
+    enrolment_metadata,
+    read_enrolment,
+    read_retry_ms,
+)
+from askance_client.service.exchange import Enrol, Response, decode_enrol, encode_enrol
 from askance_client.service.identity import Identity
+from askance_client.service.outbox import Outbox
+from askance_client.service.runtime import DeviceRunner
 from askance_protos.v1 import exchange_pb2, query_pb2, study_pb2
 
 CLIENT = Path(codec.__file__).parents[1]
@@ -122,9 +135,26 @@ def weighing(weight: int) -> Expression:
 
 
 def modulus_allowed(most: int, monkeypatch: pytest.MonkeyPatch) -> bool:
-    module = import_module("askance_client.randomizers.linear_hashing")
+    module = import_module("askance_aggregator.families.linear_hashing")
     monkeypatch.setattr(module, "_MAX_SUMS", most)
     return 17 in module._moduli.__wrapped__(300)
+
+
+def enrolment_of(devices: int) -> object:
+    message = Enrol(tuple((number.to_bytes(2, "big"), bytes(32)) for number in range(devices)))
+    return decode_enrol(encode_enrol(message))
+
+
+def unacknowledged(reports: int) -> None:
+    """An outbox keeps so many, and once more the last of them."""
+    outbox = Outbox()
+    for number in [*range(reports), reports - 1]:
+        outbox.put(number.to_bytes(32, "big"), b"report")
+
+
+def opened() -> LedgerFile:
+    """A ledger file without a file, for what is decided from names only."""
+    return LedgerFile(cast(Any, None))
 
 
 LIMITS: dict[str, Limit] = {
@@ -136,6 +166,8 @@ LIMITS: dict[str, Limit] = {
     "codec/studies.py _MAX_FRACTION": Limit(
         64, lambda n: studies._fraction("beta", "1/1" + "0" * (n - 3))
     ),
+    "ledger/sqlite.py MAX_MEMBER_BYTES": Limit(256, lambda n: opened().ledger("m" * n)),
+    "ledger/sqlite.py MAX_ENROLMENT_BYTES": Limit(64, lambda n: opened().ledger("m", bytes(n))),
     "messages.py MAX_WAVES": Limit(16, lambda n: Conduct(waves=n)),
     "queries/exact.py _MAX_TEXT": Limit(128, lambda n: known(exact_ratio("1." + "0" * (n - 2)))),
     "queries/limits.py MAX_BITS": Limit(4096, Bits),
@@ -179,10 +211,18 @@ LIMITS: dict[str, Limit] = {
     "randomizers/rounding.py MAX_ROUNDING_LEVELS": Limit(
         1 << 16, lambda n: round_to_levels(0, 0, 1, n, 0)
     ),
-    "randomizers/signed_randomizer.py MAX_VALUES": Limit(32767, lambda n: HadamardSign(n, 1)),
+    "randomizers/signed_levels.py MAX_VALUES": Limit(32767, lambda n: HadamardSign(n, 1)),
     "randomizers/subset_selection.py MAX_MEMBERS": Limit(
         8192, lambda n: SubsetSelection(20_000, n, 1)
     ),
+    "service/credentials.py _MAX_RETRY_DIGITS": Limit(
+        9, lambda n: known(read_retry_ms([(RETRY_KEY, "9" * n)]) or None)
+    ),
+    "service/exchange.py MAX_ENROLMENTS": Limit(4096, enrolment_of),
+    "service/exchange.py MAX_ENROLMENT_TOKEN_BYTES": Limit(
+        1024, lambda n: known(read_enrolment(enrolment_metadata(bytes(n))) or None)
+    ),
+    "service/outbox.py MAX_UNACKNOWLEDGED": Limit(1024, unacknowledged),
     "service/identity.py MAX_ID_BYTES": Limit(64, lambda n: Identity(bytes(n), bytes(16))),
     "service/identity.py MIN_TOKEN_BYTES": Limit(16, lambda n: Identity(b"d", bytes(n)), -1),
     "service/identity.py MAX_TOKEN_BYTES": Limit(64, lambda n: Identity(b"d", bytes(n))),
@@ -190,17 +230,27 @@ LIMITS: dict[str, Limit] = {
 
 HERE = "tests/trusted_base/test_limits.py"
 DEVICES = "tests/aggregator/server/devices"
-# What no number can be passed to: the file of a test at the limit and past it.
-ELSEWHERE: dict[str, str] = {
-    "randomizers/linear_hashing.py _MAX_SUMS": HERE,
-    "device/core.py _MAX_STUDIES": "tests/attacks/test_trusted_base.py",
-    "ledger/contract.py MAX_ANSWERS": "tests/attacks/test_trusted_base.py",
-    "service/exchange.py MAX_REPORTS": f"{DEVICES}/test_overload_and_loss.py",
-    "service/exchange.py MAX_REQUESTS": f"{DEVICES}/test_hostile_aggregator.py",
-    "service/exchange.py MAX_STUDIES": f"{DEVICES}/test_hostile_aggregator.py",
-    "service/exchange.py MAX_KNOWN_STUDIES": f"{DEVICES}/test_refused_calls.py",
-    "service/exchange.py MAX_REQUEST_MESSAGE_BYTES": f"{DEVICES}/test_refused_calls.py",
-    "service/exchange.py MAX_RESPONSE_BYTES": f"{DEVICES}/test_hostile_aggregator.py",
+# What no number can be passed to: its value, and the file of a test at the limit and past it.
+ELSEWHERE: dict[str, tuple[int, str]] = {
+    "device/core.py _MAX_STUDIES": (256, "tests/attacks/test_trusted_base.py"),
+    "device/settling.py MAX_REFUSALS": (256, "tests/client/device/test_settling.py"),
+    "device/settling.py _MAX_COUNTED": (256, "tests/client/device/test_settling.py"),
+    "ledger/contract.py MAX_ANSWERS": (1 << 16, "tests/attacks/test_trusted_base.py"),
+    "records/tables.py MAX_CELL_CHARACTERS": (1 << 17, "tests/client/records/test_tables.py"),
+    "records/tables.py MAX_DIGITS": (640, "tests/client/records/test_tables.py"),
+    "device/examination.py _MAX_BYTES": (
+        2 << 20,
+        "tests/client/device/test_policy_and_examiner.py",
+    ),
+    "service/runtime.py _MAX_EXCHANGES": (64, HERE),
+    "service/exchange.py MAX_REPORTS": (64, f"{DEVICES}/test_overload_and_loss.py"),
+    "service/exchange.py MAX_REQUESTS": (64, f"{DEVICES}/test_hostile_aggregator.py"),
+    "service/exchange.py MAX_STUDIES": (64, f"{DEVICES}/test_hostile_aggregator.py"),
+    "service/exchange.py MAX_KNOWN_STUDIES": (256, f"{DEVICES}/test_refused_calls.py"),
+    "service/exchange.py MAX_REQUEST_MESSAGE_BYTES": (1 << 20, f"{DEVICES}/test_refused_calls.py"),
+    "service/exchange.py MAX_RESPONSE_BYTES": (1 << 20, f"{DEVICES}/test_hostile_aggregator.py"),
+    "ledger/sqlite.py MAX_PAYLOADS": (1 << 30, "tests/client/ledger/test_rows_and_marks.py"),
+    "ledger/sqlite.py MAX_STUDY_PAYLOADS": (1 << 26, "tests/client/ledger/test_rows_and_marks.py"),
 }
 
 # Constants that cut a text or bound a configuration, and refuse no record and no peer.
@@ -210,7 +260,7 @@ NOT_LIMITS = {
     "records/tables.py _MAX_NAME": "cuts a column's name to a field's",
 }
 # Packages whose limits the tests of the service and of the commands hold.
-OTHERS = ("command/", "ledger/sqlite.py", "service/", "device/examination.py", "toml_tables.py")
+OTHERS = ("cli/", "ledger/sqlite.py", "service/", "device/examination.py", "toml_tables.py")
 
 
 def known(value: Any) -> Any:
@@ -236,11 +286,11 @@ def test_every_limit_has_a_test_at_it_and_one_past_it() -> None:
     assert {name for name in found - listed if not name.startswith(OTHERS)} == set()
     assert {name for name in listed - found if not name.startswith(OTHERS)} == set()
     root = Path(__file__).resolve().parents[2]
-    for name, file in ELSEWHERE.items():
-        if not name.startswith(OTHERS):
-            constant_name = name.split()[1]
-            text = (root / file).read_text("utf-8")
-            assert constant_name in text, name
+    for name, (value, file) in ELSEWHERE.items():
+        path, constant_name = name.split()
+        module = import_module("askance_client." + path.removesuffix(".py").replace("/", "."))
+        assert getattr(module, constant_name) == value, name
+        assert constant_name in (root / file).read_text("utf-8"), name
 
 
 @pytest.mark.parametrize("name", LIMITS)
@@ -256,3 +306,25 @@ def test_a_modulus_is_chosen_up_to_the_sums_of_its_tally(monkeypatch: pytest.Mon
     sums = sums_taken(300, 17)
     assert modulus_allowed(sums, monkeypatch)
     assert not modulus_allowed(sums - 1, monkeypatch)
+
+
+def test_a_check_in_has_so_many_exchanges_and_the_next_one_goes_on() -> None:
+    """_MAX_EXCHANGES after the first one: an aggregator that always asks more must wait."""
+
+    class Asked(DeviceRunner):
+        exchanges = 0
+
+        async def _exchange(self, reports: tuple[bytes, ...]) -> Response:
+            assert len(reports) == min(self.exchanges, 1)
+            self.exchanges += 1
+            self._outbox.acknowledge(bytes(32), AckStatus.ACCEPTED)
+            self._outbox.put(bytes(32), b"report")
+            return Response(retry_after_ms=self.exchanges)
+
+    async def check_in() -> tuple[int, int, int]:
+        async with aio.insecure_channel("127.0.0.1:1") as channel:
+            runner = Asked(cast(Any, None), Identity(b"d", bytes(16)), channel)
+            wait_ms = await runner.check_in_once()
+            return runner.exchanges, wait_ms, runner.unacknowledged
+
+    assert asyncio.run(check_in()) == (runtime._MAX_EXCHANGES + 1, runtime._MAX_EXCHANGES + 1, 1)

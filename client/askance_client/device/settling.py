@@ -192,7 +192,8 @@ class RefusalCounts:
         if hour != self._hour:
             self._counts.clear()
             self._hour = hour
-        if study not in self._counts and len(self._counts) > _MAX_COUNTED:
+        own = len(self._counts) - (None in self._counts)
+        if study not in self._counts and own >= _MAX_COUNTED:
             study = None
         self._counts[study] += 1
         return self._counts[study] <= MAX_REFUSALS

@@ -23,9 +23,6 @@ from askance_client.randomizers.randomizer import (
 
 MAX_COMPONENTS = 1024
 
-_TALLY_ROWS = 1 << 14  # reports unpacked at a time: bounds memory, changes no count
-_RADII_ASIDE = 1  # radii tried exactly on either side of the best one by bounds of e^eps
-
 
 @dataclass(frozen=True, slots=True)
 class HypercubeResponse(Randomizer):

@@ -19,8 +19,6 @@ from askance_client.randomizers.randomizer import (
 MIN_HASHED = 3  # with two cells there is nothing to hash
 MAX_HASHED = 1 << 16
 MAX_MODULUS = 4093  # the greatest prime below 2^12: a table of q^2 counts stays small
-_MAX_SUMS = 1 << 31  # of one tally, when a modulus is chosen
-_MODULI_ASIDE = 2  # primes that are tried on either side of e^eps + 1
 
 
 @dataclass(frozen=True, slots=True)

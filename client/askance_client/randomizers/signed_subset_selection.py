@@ -24,9 +24,6 @@ from askance_client.randomizers.signed_sets import (
     spread,
 )
 
-_TALLY_ROWS = 1 << 14  # reports unpacked at a time: bounds memory, changes no count
-_SIZES_ASIDE = 2
-
 
 @dataclass(frozen=True, slots=True)
 class SignedSubsetSelection(Randomizer):

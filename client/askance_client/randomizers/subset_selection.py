@@ -18,9 +18,7 @@ from askance_client.randomizers.randomizer import (
     check_integer,
 )
 
-_TALLY_ROWS = 1 << 14  # reports unpacked at a time: bounds memory, changes no count
 MAX_MEMBERS = 1 << 13  # of a set: a draw takes as long as it has members
-_SIZES_ASIDE = 2  # the best size is next to cells / (e^eps + 1); more are tried, to be sure
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,13 @@ def test_deleted_rows_are_found(missing: int) -> None:
     assert any("expected row" in what for what in found(*rows))
 
 
+@pytest.mark.parametrize("stored", [bytes(32), b"\xff" * 32])
+def test_a_hash_that_was_changed_is_found(stored: bytes) -> None:
+    rows = list(chained(*SOUND))
+    rows[2] = replace(rows[2], chained=stored)
+    assert found(*rows) == ["expected the hash of this row and those before it, found another"]
+
+
 def test_a_row_that_was_changed_is_found() -> None:
     rows = list(chained(*SOUND))
     rows[0] = replace(rows[0], charge=replace(rows[0].charge, at_s=DAY + 1))

@@ -9,6 +9,7 @@ import pytest
 
 from askance_client.codec import decode_study, digest_of
 from askance_client.device import ExaminedRequest, ExaminedStudy, Examiner, Policy
+from askance_client.device.examination import _MAX_BYTES, _Latest
 from askance_client.errors import InvalidParameter
 from askance_client.ledger import Limits
 from askance_client.messages import Reason, Refusal, SignedStudy
@@ -43,6 +44,7 @@ class TestPolicy:
         objection = Policy(frozenset({KEY}), 1, fields=frozenset("a")).objection(asked)
         assert objection is not None
         assert objection.reason is Reason.FIELD_NOT_ALLOWED
+        assert objection.message.endswith("found 'b'")
         nothing = Policy(frozenset({KEY}), 1, fields=frozenset())
         assert nothing.objection(frozenset()) is None
         assert nothing.objection(asked) is not None
@@ -86,9 +88,12 @@ class TestExaminer:
         first = examiner.request(payload, digest, one)
         assert isinstance(first, ExaminedRequest)
         assert examiner.request(payload, digest, one) is first
-        anothers = examiner.request(payload, digest, two)
-        assert isinstance(anothers, Refusal)
-        assert anothers.reason is Reason.UNKNOWN_STUDY
+        assert one.digest != two.digest
+        for number, study in ((0, two), (1, one)):  # one digest is the greater, whichever
+            payload = bench.payload(bench.study(number))
+            anothers = examiner.request(payload, digest_of(payload), study)
+            assert isinstance(anothers, Refusal)
+            assert anothers.reason is Reason.UNKNOWN_STUDY
 
     def test_only_the_latest_verdicts_are_kept(self, bench: Bench) -> None:
         examiner = Examiner(capacity=2)
@@ -109,3 +114,15 @@ class TestExaminer:
         ]
         assert examiner.request(payloads[-1], digest_of(payloads[-1]), study) is last
         assert examiner.request(payloads[0], digest_of(payloads[0]), study) is not first
+
+    def test_the_bytes_that_are_kept_are_at_most_their_limit(self) -> None:
+        kept, half = _Latest[int, str](capacity=9), _MAX_BYTES // 2
+        for key, size in ((1, half), (2, 1), (2, half)):
+            kept.remember(key, "verdict", size)
+        assert [kept.get(key) for key in (1, 2)] == ["verdict"] * 2
+        kept.remember(3, "verdict", 1)
+        assert [kept.get(key) for key in (1, 2, 3)] == [None, "verdict", "verdict"]
+        kept.remember(4, "verdict", half - 1)
+        assert len(kept) == 3
+        kept.remember(3, "verdict", 2)
+        assert [kept.get(key) for key in (2, 3, 4)] == [None, "verdict", "verdict"]

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from askance_aggregator.families import hypercube_response, k_ary_response, randomized_response
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import decode_report, digest_of
-from askance_client.device import MAX_REFUSALS, Device, TooManyRefusals
+from askance_client.device import MAX_REFUSALS, Device, TooManyRefusals, settling
+from askance_client.device.settling import _MAX_COUNTED, RefusalCounts
 from askance_client.ledger import MemoryLedger, Overrun
 from askance_client.messages import Reason, Refusal, SignedStudy
 from askance_client.queries import EncodedRecord, category, predicate, real, vector
@@ -361,6 +362,66 @@ class TestRefusalsPerHour:
             device.answer(bench.payload(bench.study(9)))
         assert isinstance(bench.answer(device, bench.payload(study)).outcome, Refusal)
 
+    @pytest.mark.parametrize("before", [(), (None,)])
+    def test_so_many_studies_have_a_count_of_their_own_and_the_others_share_one(
+        self, before: tuple[None, ...]
+    ) -> None:
+        counts, now_s = RefusalCounts(), 20_000 * DAY
+        studies = [number.to_bytes(32, "big") for number in range(_MAX_COUNTED + 2)]
+        left = dict.fromkeys(studies, 0)
+        for study in (*before, *studies):
+            assert counts.admit(study, now_s)
+        for study in reversed(studies):
+            while counts.admit(study, now_s):
+                left[study] += 1
+        shared = MAX_REFUSALS - len(before) - 2
+        assert list(left.values()) == [MAX_REFUSALS - 1] * _MAX_COUNTED + [0, shared]
+
+    def test_an_hour_is_the_clocks_and_starts_a_new_count(self) -> None:
+        counts, hour_s = RefusalCounts(), 500_000 * HOUR
+        for now_s in (hour_s, hour_s + HOUR, hour_s):  # a clock set back starts one as well
+            assert all(counts.admit(b"study", now_s + number) for number in range(MAX_REFUSALS))
+            assert not counts.admit(b"study", now_s)
+            assert not counts.admit(b"study", now_s + HOUR - 1)
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_answers_of_one_message_count_towards_the_most_that_are_given(
+    before: int, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MAX_ANSWERS is at hand for each request of a message as if those before were committed."""
+    study = bench.study()
+    for most in (2, 3):
+        device = bench.device(studies=[study])
+        payloads = labels(bench, study)
+        for payload in payloads[:before]:
+            device.answer(payload)
+        monkeypatch.setattr(settling, "MAX_ANSWERS", most)
+        turn = device.begin(payloads[before:])
+        assert [refusal.reason for refusal in turn.refusals] == [Reason.OVER_LIFE_BUDGET] * (
+            3 - most
+        )
+        turn.close()
+
+
+@pytest.mark.parametrize("before", [0, 1])
+@pytest.mark.parametrize("limit", ["life", "day", "study"])
+def test_charges_of_one_message_count_towards_every_limit(
+    limit: str, before: int, bench: Bench
+) -> None:
+    """Each request is held against the budgets as if those before were committed."""
+    study = bench.study()
+    for most in (2, 3):
+        policy: dict[str, Any] = {f"{limit}_nano_nats": most * HALF}
+        device = bench.device(studies=[study], **policy)
+        payloads = labels(bench, study)
+        for payload in payloads[:before]:
+            device.answer(payload)
+        turn = device.begin(payloads[before:])
+        expected = [Reason[f"OVER_{limit.upper()}_BUDGET"]] * (3 - most)
+        assert [refusal.reason for refusal in turn.refusals] == expected
+        turn.close()
+
 
 def test_a_refusal_leaves_as_a_reason_code_only(bench: Bench) -> None:
     """Limits, the clock and field names were in its text."""
@@ -392,3 +453,26 @@ def test_a_clock_that_is_corrected_by_seconds_stands_still(bench: Bench) -> None
     assert [entry.at_s for entry in device.ledger.history()] == [charged_s, charged_s]
     bench.now_s -= 1
     assert bench.refusal(device, third).reason is Reason.CLOCK_MOVED_BACK
+
+
+def test_a_clock_that_goes_back_over_midnight_does_not_stand_still(bench: Bench) -> None:
+    """The charge would be one of a day that is over by the clock."""
+    bench.now_s -= bench.now_s % DAY
+    study = bench.study()
+    device = bench.device(studies=[study])
+    first, second, _ = labels(bench, study)
+    bench.answer(device, first)
+    bench.now_s -= 1
+    assert bench.refusal(device, second).reason is Reason.CLOCK_MOVED_BACK
+
+
+def test_nothing_is_pending_unless_an_answer_is_to_be_evaluated(bench: Bench) -> None:
+    study = bench.study()
+    device = bench.device(studies=[study], life_nano_nats=HALF)
+    first, second, _ = labels(bench, study)
+    for payloads, pending in (([second, first], True), ([first, b"none"], False), ([], False)):
+        turn = device.begin(payloads)
+        assert turn.pending is pending
+        turn.evaluate()
+        turn.finish()
+        first = second if pending else first

@@ -1,0 +1,78 @@
+"""One writing of each message: what is near to it is refused, and what is at a limit is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from askance_client.codec import (
+    decode_randomizer,
+    decode_report,
+    encode_randomizer,
+    study_of,
+)
+from askance_client.codec.studies import decode_study, encode_study
+from askance_client.errors import InvalidParameter, RemoteProtocolError
+from askance_client.messages import Conduct, StudyTerms
+from askance_client.queries import Bit, Schema
+from askance_client.randomizers import Channel
+from askance_protos.v1 import exchange_pb2, randomizer_pb2, study_pb2
+
+HALF = 1 << 63
+
+
+def message() -> study_pb2.Study:
+    terms = StudyTerms(
+        nonce=bytes(16),
+        learner="learner",
+        learner_version=1,
+        parameters=(),
+        schema=Schema("s", 1, a=Bit(), b=Bit()),
+        budget_nano_nats=1,
+        expires_unix_s=1,
+        purpose="purpose",
+        fields=(),
+        conduct=Conduct(least_answers=1),
+    )
+    return study_pb2.Study.FromString(encode_study(terms))
+
+
+@pytest.mark.parametrize("field", ["beta", "confidence"])
+@pytest.mark.parametrize("text", ["2/4", "10/5", "01/2", "1/02", "+1/2", "1/2 ", "1", "0.5", ""])
+def test_a_fraction_has_one_writing(field: str, text: str) -> None:
+    study = message()
+    setattr(study.conduct, field, "1/2")
+    assert getattr(decode_study(study.SerializeToString()).conduct, field) * 2 == 1
+    setattr(study.conduct, field, text)
+    with pytest.raises(RemoteProtocolError, match=f"{field} as a fraction in lowest terms"):
+        decode_study(study.SerializeToString())
+
+
+@pytest.mark.parametrize("names", ["aab", "abb", "ba", "aa"])
+def test_names_are_sorted_and_none_comes_twice(names: str) -> None:
+    for kind in ("parameters", "fields"):
+        study = message()
+        if kind == "fields":
+            study.fields.extend(names)
+        else:
+            study.parameters.extend(study_pb2.Parameter(name=name, value="1") for name in names)
+        with pytest.raises(RemoteProtocolError, match=f"{kind} sorted by name, none twice"):
+            decode_study(study.SerializeToString())
+
+
+def test_a_table_of_64_levels_is_read_and_one_more_is_refused_before_it_is_laid_out() -> None:
+    channel = Channel(((HALF, HALF),) * 64)
+    assert decode_randomizer(encode_randomizer(channel)) == channel
+    for levels in (65, (1 << 32) - 1):
+        table = randomizer_pb2.Table(levels=levels, symbols=0)
+        with pytest.raises(InvalidParameter, match=r"2\.\.64 levels"):
+            decode_randomizer(randomizer_pb2.Randomizer(table=table))
+
+
+@pytest.mark.parametrize("size", [0, 31, 33])
+def test_a_digest_has_32_bytes(size: int) -> None:
+    request = exchange_pb2.Request(study_digest=bytes(size)).SerializeToString()
+    with pytest.raises(RemoteProtocolError, match=f"study digest of 32 bytes, found {size}"):
+        study_of(request)
+    report = exchange_pb2.Report(request_digest=bytes(size), symbol=b"y").SerializeToString()
+    with pytest.raises(RemoteProtocolError, match=f"request digest of 32 bytes, found {size}"):
+        decode_report(report)

@@ -219,8 +219,8 @@ def test_what_was_changed_is_found(done: StudyExport, tmp_path: Path, what: str)
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "expected JSON, found something else"),
-        ("[" * 100_000, "expected JSON, found something else"),
+        ("", "expected JSON, got other text"),
+        ("[" * 100_000, "expected JSON, got other text"),
         ("[]", "expected the format 'askance export v1'"),
         ('{"format": "askance export v2"}', "expected the format"),
         ('{"format": "askance export v1"}', "found no 'public_key'"),

@@ -240,7 +240,7 @@ class TestRefusals:
         ("found", "message"),
         [
             ([{"value": 1.5, "estimate": 0, "low": 0, "high": 0}], "a text as value"),
-            ([{"value": "1", "estimate": 0, "low": 0}], "expected high, found none"),
+            ([{"value": "1", "estimate": 0, "low": 0}], "expected high, got none"),
             ({}, "a list as found"),
         ],
     )

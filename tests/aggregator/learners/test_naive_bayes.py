@@ -132,7 +132,7 @@ def test_it_finds_what_tells_the_groups_of_its_population_apart() -> None:
         ({"priors": [0.5]}, "a prior a class"),
         ({"priors": [1.0, 0.0]}, "positive probabilities"),
         ({"bins": 1.5}, "whole numbers as bins"),
-        ({"tables": {}}, "expected sky, found none"),
+        ({"tables": {}}, "expected sky, got none"),
         ({"tables": {"sky": [[0.5, 0.5]], "dry": [[0.5, 0.5]]}}, "a row a class"),
         ({"schema": {"name": "s", "fields": 3}}, "a list as fields"),
     ],

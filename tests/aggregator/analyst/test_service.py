@@ -251,7 +251,7 @@ def test_nobody_listens(tmp_path: Path) -> None:
     for address in ("127.0.0.1", "", "here:port"):
         with pytest.raises(InvalidParameter, match="expected HOST:PORT"):
             connect(address, key=key)
-    with pytest.raises(InvalidParameter, match="found both"):
+    with pytest.raises(InvalidParameter, match="got both"):
         connect("127.0.0.1:9", key=key, ca=tmp_path / "ca.pem", plaintext=True)
     with pytest.raises(InvalidParameter, match="cannot be read"):
         connect("127.0.0.1:9", key=key, ca=tmp_path / "ca.pem")

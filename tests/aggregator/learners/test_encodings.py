@@ -175,7 +175,7 @@ def test_a_field_that_says_nothing_is_refused(make: Any) -> None:
     schema = Schema("s", 1, only=Category(["one"]))
     with pytest.raises(InvalidParameter, match="only: expected two or more labels, found one"):
         make(schema, "only")
-    with pytest.raises(InvalidParameter, match="expected one of the fields only, found 'other'"):
+    with pytest.raises(InvalidParameter, match="expected one of the fields only, got 'other'"):
         make(schema, "other")
     with pytest.raises(InvalidParameter, match="found one twice"):
         some_fields(schema, ["only", "only"])

@@ -102,7 +102,7 @@ def test_status_and_history_tell_what_was_spent(
 def test_a_missing_ledger_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, failure, err = run(capsys, "status", str(tmp_path / "nobody"))
     assert code == 1
-    assert "got no file" in err
+    assert "found no file" in err
     assert "failure" in failure
 
 

@@ -159,7 +159,7 @@ def test_a_file_that_is_not_there(tmp_path: Path, name: str) -> None:
 
 def test_a_field_without_a_column_is_named(tmp_path: Path) -> None:
     table = read_csv(written(tmp_path / "p.csv", "age,work\n1,x\n"))
-    with pytest.raises(InvalidRecord, match="expected a column 'height', found age, work"):
+    with pytest.raises(InvalidRecord, match="expected a column 'height', got age, work"):
         table.encoder(SCHEMA)
 
 

@@ -16,6 +16,7 @@ from askance_aggregator.studies.study import Epsilon, Study
 from askance_client.errors import (
     InvalidParameter,
 )
+from askance_client.printable import value_text
 from askance_simulation.experiments import (
     Trial,
     design,
@@ -270,7 +271,7 @@ def reproduce(
 
     check_output(plot, (".png", ".svg"))
     if data is not None and not data.is_dir():
-        raise InvalidParameter(f"data: expected a folder, found none at {data}")
+        raise InvalidParameter(f"data: expected a folder, got {value_text(data)}")
     effort = Effort.QUICK if quick else Effort.FULL
     found = find(name).reproduce(Setting(effort, Seed.of(seed) / name, data, progress))
     if plot is not None:
@@ -321,7 +322,9 @@ def check_output(path: Path | None, suffixes: tuple[str, ...]) -> None:
     if path.suffix not in suffixes:
         raise InvalidParameter(f"expected a file named *{' or *'.join(suffixes)}, found {path}")
     if not path.parent.is_dir():
-        raise InvalidParameter(f"expected a folder for {path}, found none")
+        raise InvalidParameter(
+            f"expected a folder for {path}, got none at {value_text(path.parent)}"
+        )
     if path.is_dir():
         raise InvalidParameter(f"expected a file at {path}, found a folder")
     writer = _WRITERS.get(path.suffix)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 from askance_client.errors import InvalidParameter
+from askance_client.printable import unknown_text
 
 
 def unknown_name(field: str, name: object, known: Iterable[str]) -> InvalidParameter:
@@ -17,15 +17,3 @@ def unknown_name(field: str, name: object, known: Iterable[str]) -> InvalidParam
       known: the names that can be given, in the order to be listed.
     """
     return InvalidParameter(f"{field}: {unknown_text(name, known)}")
-
-
-def unknown_text(name: object, known: Iterable[str]) -> str:
-    """Format the expected names, the given one and, if there is one, the nearest."""
-    names = list(known)
-    return f"expected one of {', '.join(names)}, got {name!r:.80}{nearest_text(name, names)}"
-
-
-def nearest_text(name: object, known: Iterable[str]) -> str:
-    """Format the nearest known name as a question in brackets; empty if none is near."""
-    nearest = get_close_matches(str(name), list(known), n=1)
-    return f" (did you mean {nearest[0]}?)" if nearest else ""

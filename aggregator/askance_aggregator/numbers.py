@@ -6,6 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 
 Rational = int | str | Decimal | Fraction | float
 """What is accepted as a number; a float stands for the decimal that Python prints for it."""
@@ -33,8 +34,7 @@ def rational(value: Rational, what: str) -> Fraction:
             return _decimal(Decimal(repr(float(value))) if isinstance(value, float) else value)
         return _parsed(value)
     except (ValueError, ArithmeticError):
-        found = type(value).__name__
-        raise InvalidParameter(f"{what} expects a finite number, found {found}") from None
+        raise InvalidParameter(f"{what} expects a finite number, got {value_text(value)}") from None
 
 
 def _parsed(text: str) -> Fraction:

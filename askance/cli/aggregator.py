@@ -152,7 +152,7 @@ def _token(arguments: argparse.Namespace) -> int:
 
     configuration = read_configuration(arguments.config)
     if configuration.enrolment_key is None:
-        raise Failure(2, "bad-input", f"{arguments.config}: expected a table enrolment, found none")
+        raise Failure(2, "bad-input", f"{arguments.config}: expected a table enrolment, got none")
     tokens = read_tokens(configuration.enrolment_key, system_now_s)
     token = tokens.issue(arguments.devices, arguments.days)
     if arguments.json:

@@ -135,4 +135,4 @@ def required(arguments: argparse.Namespace, *names: str) -> None:
     for name in names:
         if getattr(arguments, name) is None:
             what = name if name in _BY_PLACE else f"--{name}"
-            raise Failure(2, "usage", f"expected {what}, found none (see --help)")
+            raise Failure(2, "usage", f"expected {what}, got none (see --help)")

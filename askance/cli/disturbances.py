@@ -56,7 +56,7 @@ def behaviour_of(arguments: argparse.Namespace) -> Misbehaviour | None:
     chances = {name: getattr(arguments, name) for name in _CHANCES}
     given = {name: chance for name, chance in chances.items() if chance is not None}
     if "liars" not in given and (arguments.attack is not None or arguments.target):
-        raise Failure(2, "usage", "expected --liars with --attack and --target, found none")
+        raise Failure(2, "usage", "expected --liars with --attack and --target, got none")
     if not given:
         return None
     from askance_simulation.disturbances import Misbehaviour

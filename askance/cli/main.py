@@ -55,7 +55,7 @@ class _Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         choices = action.choices
         if choices is not None and value not in choices:
-            from askance_aggregator.names import unknown_text
+            from askance_client.printable import unknown_text
 
             raise argparse.ArgumentError(action, unknown_text(value, map(str, choices)))
 

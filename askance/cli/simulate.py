@@ -102,7 +102,7 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
     check_output(arguments.plot, (".png", ".svg"))
     check_output(arguments.out, (".jsonl", ".parquet"))
     if arguments.picture is not None and arguments.plot is None:
-        raise Failure(2, "usage", "expected --plot with --picture, found none")
+        raise Failure(2, "usage", "expected --plot with --picture, got none")
     if arguments.out is not None and is_of_a_sweep(arguments.out):
         found = f"{arguments.out}: expected a file to write anew, found a sweep's rows"
         raise Failure(2, "usage", found)

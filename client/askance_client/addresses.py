@@ -6,6 +6,7 @@ import ipaddress
 from dataclasses import dataclass
 
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 
 _MAX_PORT = (1 << 16) - 1
 _LOCALHOST = "localhost"
@@ -31,7 +32,7 @@ class Address:
             host = host[1:-1]
         number = int(port) if port.isascii() and port.isdigit() and len(port) <= 5 else -1
         if not separator or not host or not 0 <= number <= _MAX_PORT or bracketed != (":" in host):
-            raise InvalidParameter(f"expected HOST:PORT, found {text!r}")
+            raise InvalidParameter(f"expected HOST:PORT, got {value_text(text)}")
         return cls(host, number)
 
     def __str__(self) -> str:

@@ -10,6 +10,7 @@ from enum import IntEnum
 from fractions import Fraction
 
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 from askance_client.queries import Query, QueryKind, Schema
 from askance_client.randomizers import Randomizer
 
@@ -90,8 +91,9 @@ class Conduct:
 
     def __post_init__(self) -> None:
         for name in ("beta", "confidence"):
+            value = value_text(getattr(self, name))
             if not 0 < getattr(self, name) < 1:
-                raise InvalidParameter(f"{name}: expected a number between 0 and 1, found another")
+                raise InvalidParameter(f"{name}: expected a number between 0 and 1, got {value}")
         if not 0 <= self.round_deadline_s < 1 << 32:
             raise InvalidParameter(
                 f"round deadline: expected 0 or more seconds, found {self.round_deadline_s}"

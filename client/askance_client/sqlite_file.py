@@ -228,7 +228,7 @@ def _take_hold(connection: sqlite3.Connection, path: Path, kind: FileKind) -> No
     name = kind.name
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     if application != kind.application:
-        raise StoreError(f"{name} {path}: expected a {name}, found another kind of file")
+        raise StoreError(f"{name} {path}: expected a {name}, got another kind of file")
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > kind.version:
         raise UnsupportedStore(

@@ -1,24 +1,27 @@
-"""Reading TOML so that every error names its place and no key goes unread."""
+"""TOML tables whose errors name the place and the value, and whose keys are all read."""
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
 from askance_client.errors import InvalidParameter
+from askance_client.printable import unknown_text, value_text
 
 T = TypeVar("T")
+_NEAR = 0.8  # share of letters in common; related keys, as day_epsilon and life_epsilon, have less
 
 
 class TomlTable:
-    """A table of a file. What is taken out of it is read, checked and ticked off.
+    """Table of a TOML file; a key that is read is checked and counts as known.
 
     Args:
-      content: what is in it.
+      content: the table's keys and values.
       place: the file, in errors.
-      name: the table's own name with a dot behind it; nothing for the whole file.
+      name: the table's own name followed by a dot; empty for the whole file.
     """
 
     def __init__(self, content: Mapping[str, Any], place: str, name: str = "") -> None:
@@ -30,10 +33,10 @@ class TomlTable:
 
     @classmethod
     def of_file(cls, path: Path) -> TomlTable:
-        """The whole of a file.
+        """Read a whole file.
 
         Raises:
-          InvalidParameter: it cannot be read, or is not TOML.
+          InvalidParameter: the file cannot be read, or is not TOML.
         """
         try:
             with path.open("rb") as file:
@@ -41,15 +44,13 @@ class TomlTable:
         except OSError as error:
             raise InvalidParameter(f"{path}: cannot be read: {error.strerror}") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise InvalidParameter(f"{path}: expected TOML, found something else: {error}") from (
-                None
-            )
+            raise InvalidParameter(f"{path}: expected TOML, got other text: {error}") from None
 
     def get(self, key: str, read: Callable[[object], T]) -> T | None:
-        """What stands under a key, read; None where nothing does.
+        """Return the value of a key as `read` returns it; None if the key is absent.
 
         Raises:
-          InvalidParameter: `read` refuses it.
+          InvalidParameter: `read` refuses the value.
         """
         self._known.add(key)
         if key not in self._content:
@@ -60,14 +61,20 @@ class TomlTable:
             raise InvalidParameter(f"{self.place(key)}: {error}") from None
 
     def need(self, key: str, read: Callable[[object], T]) -> T:
-        """What stands under a key that must be there."""
+        """Return the value of a key that must be present.
+
+        Raises:
+          InvalidParameter: the key is absent, or `read` refuses its value.
+        """
         found = self.get(key, read)
         if found is None:
-            raise InvalidParameter(f"{self.place(key)}: expected a value, found none")
+            raise InvalidParameter(
+                f"{self.place(key)}: expected a value, got none{self._written(key)}"
+            )
         return found
 
     def table(self, key: str) -> TomlTable | None:
-        """The table of that name, if there is one."""
+        """Return the table of that name; None if it is absent."""
         content = self.get(key, _mapping)
         if content is None:
             return None
@@ -75,56 +82,72 @@ class TomlTable:
         return self._tables[-1]
 
     def finish(self) -> None:
-        """Complains about the first key that nobody knows, here or in a table that was taken."""
+        """Check that every key was read, in this table and in those taken from it.
+
+        Raises:
+          InvalidParameter: a key is unknown; the first one is named, with the nearest known key.
+        """
         for key in self._content:
             if key not in self._known:
-                known = ", ".join(sorted(self._known))
-                raise InvalidParameter(f"{self.place(key)}: expected one of {known}")
+                raise InvalidParameter(
+                    f"{self.place(key)}: {unknown_text(key, sorted(self._known))}"
+                )
         for table in self._tables:
             table.finish()
 
+    def need_table(self, key: str) -> TomlTable:
+        """Return the table of that name.
+
+        Raises:
+          InvalidParameter: it is absent, or not a table.
+        """
+        table = self.table(key)
+        if table is None:
+            raise InvalidParameter(
+                f"{self.place(key)}: expected a table of that name, got none{self._written(key)}"
+            )
+        return table
+
     def place(self, key: str) -> str:
-        """Where a key stands, as errors say it."""
+        """Format the place of a key for an error."""
         return f"{self._place}: {self._name}{key}"
+
+    def _written(self, key: str) -> str:
+        """Format a key of the file that is perhaps a misspelling of the key that is missing."""
+        unread = [written for written in self._content if written not in self._known]
+        near = get_close_matches(key, unread, n=1, cutoff=_NEAR)
+        return f" (did you mean {key} by {value_text(near[0])}?)" if near else ""
 
 
 def a_text(value: object) -> str:
-    """A text of one character or more."""
+    """Check that a value is a text of one character or more, and return it."""
     if not isinstance(value, str) or not value:
-        raise InvalidParameter(f"expected a text, found {_kind(value)}")
+        raise InvalidParameter(f"expected a text, got {value_text(value)}")
     return value
 
 
 def at_least_one(value: object) -> int:
-    """A whole number of 1 or more."""
+    """Check that a value is a whole number of 1 or more, and return it."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidParameter(f"expected a whole number of 1 or more, found {_kind(value)}")
+        raise InvalidParameter(f"expected a whole number of 1 or more, got {value_text(value)}")
     return value
 
 
 def true_or_false(value: object) -> bool:
-    """true or false."""
+    """Check that a value is true or false, and return it."""
     if not isinstance(value, bool):
-        raise InvalidParameter(f"expected true or false, found {_kind(value)}")
+        raise InvalidParameter(f"expected true or false, got {value_text(value)}")
     return value
 
 
 def texts(value: object) -> list[str]:
-    """An array of texts."""
+    """Check that a value is an array of texts, and return it."""
     if not isinstance(value, list):
-        raise InvalidParameter(f"expected an array of texts, found {_kind(value)}")
+        raise InvalidParameter(f"expected an array of texts, got {value_text(value)}")
     return [a_text(item) for item in value]
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise InvalidParameter(f"expected a table, found {_kind(value)}")
+        raise InvalidParameter(f"expected a table, got {value_text(value)}")
     return value
-
-
-def _kind(value: object) -> str:
-    """What a value is, in words, so that no secret put in the wrong place is repeated."""
-    if value == "" or value == []:
-        return "an empty one"
-    kinds = {str: "a text", bool: "true or false", int: "a number", list: "an array"}
-    return kinds.get(type(value), f"a {type(value).__name__}")

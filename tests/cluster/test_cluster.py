@@ -180,7 +180,7 @@ def test_nobody_at_an_address() -> None:
     told = ran(*RUN, "ray", "--cluster", "127.0.0.1:1")
     assert told.returncode == 1
     (line,) = told.stderr.splitlines()
-    assert line.startswith("askance: cluster: expected a Ray cluster at 127.0.0.1:1, found none")
+    assert line.startswith("askance: cluster: expected a Ray cluster at 127.0.0.1:1, got none")
     assert issubclass(NoCluster, AskanceError)
 
 

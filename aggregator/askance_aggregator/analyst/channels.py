@@ -34,7 +34,7 @@ def open_channel(address: str, ca: Path | None, *, plaintext: bool) -> grpc.Chan
     where = Address.of(address)
     if ca is not None:
         if plaintext:
-            raise InvalidParameter("connect: expected an authority or plain text, found both")
+            raise InvalidParameter("connect: expected an authority or plain text, got both")
         credentials = grpc.ssl_channel_credentials(_authority(ca))
         return grpc.secure_channel(str(where), credentials, _OPTIONS)
     if plaintext or where.is_loopback:
@@ -55,8 +55,8 @@ def unreachable(details: str, ca: Path | None) -> str:
 
 
 _MEANINGS = (
-    ("CERTIFICATE_VERIFY_FAILED", "expected a certificate that the ca signed, found another"),
-    ("WRONG_VERSION_NUMBER", "expected TLS, found plain text"),
+    ("CERTIFICATE_VERIFY_FAILED", "expected a certificate that the ca signed, got another"),
+    ("WRONG_VERSION_NUMBER", "expected TLS, got plain text"),
 )
 _HUNG_UP = "Socket closed"
 
@@ -69,5 +69,5 @@ def _authority(ca: Path) -> bytes:
     except OSError as error:
         raise InvalidParameter(f"ca {ca}: cannot be read: {error.strerror}") from None
     except ValueError:
-        raise InvalidParameter(f"ca {ca}: expected a certificate (PEM), found none") from None
+        raise InvalidParameter(f"ca {ca}: expected a certificate (PEM), got other bytes") from None
     return found

@@ -39,6 +39,7 @@ from askance_aggregator.studies.study import Study
 from askance_client.codec import digest_of
 from askance_client.errors import InvalidParameter, PlanRefused, RemoteProtocolError
 from askance_client.messages import SignedStudy
+from askance_client.printable import value_text
 from askance_client.service import Metadata
 
 MIN_PREFIX = 8
@@ -131,14 +132,15 @@ class Aggregator:
         name = name.lower()
         if not MIN_PREFIX <= len(name) <= _DIGEST_HEX or not set(name) <= set(string.hexdigits):
             raise InvalidParameter(
-                f"study: expected {MIN_PREFIX} to {_DIGEST_HEX} hexadecimal digits, found {name!r}"
+                f"study: expected {MIN_PREFIX} to {_DIGEST_HEX} hexadecimal digits,"
+                f" got {value_text(name)}"
             )
         if len(name) == _DIGEST_HEX:
             return StudyHandle(self, bytes.fromhex(name))
         found = [one.digest for one in self.studies() if one.digest.hex().startswith(name)]
         if len(found) != 1:
             raise InvalidParameter(
-                f"study: expected one that begins with {name}, found {len(found) or 'none'}"
+                f"study: expected one that begins with {name}, got {len(found) or 'none'}"
             )
         return StudyHandle(self, found[0])
 
@@ -241,7 +243,7 @@ class StudyHandle:
             except grpc.RpcError as error:
                 if _has_timed_out(error):
                     raise CallRefused(
-                        "timeout", f"study: expected its end within {timeout_s} s, found it open"
+                        "timeout", f"study: expected its end within {timeout_s} s, got it open yet"
                     ) from None
                 if last is None or not _is_away(error) or time.monotonic() > heard + _PATIENCE_S:
                     self._aggregator.refuse(error)

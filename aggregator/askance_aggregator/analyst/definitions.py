@@ -31,6 +31,7 @@ from askance_aggregator.analyst.submission import DEFAULT_DAYS
 from askance_aggregator.learners import Learner, find
 from askance_aggregator.studies.study import Epsilon, Study
 from askance_client.errors import AskanceError, InvalidParameter
+from askance_client.printable import value_text
 from askance_client.queries import Schema
 from askance_client.records import schema_from_table, schema_from_toml
 from askance_client.toml_tables import TomlTable, a_text, at_least_one
@@ -107,20 +108,20 @@ def _schema(value: object, path: Path) -> Schema:
     if isinstance(value, dict):
         return schema_from_table(value, f"{path}: schema", path.stem)
     if not isinstance(value, str) or not value:
-        raise InvalidParameter("expected a path or a table, found something else")
+        raise InvalidParameter(f"expected a path or a table, got {value_text(value)}")
     return schema_from_toml(path.parent / value)
 
 
 def _parameters(value: object) -> Mapping[str, str]:
     if not isinstance(value, dict):
-        raise InvalidParameter("expected a table, found something else")
+        raise InvalidParameter(f"expected a table, got {value_text(value)}")
     return {name: _text(name, item) for name, item in value.items()}
 
 
 def _names(value: object) -> list[str]:
     """Return the names in a list of texts."""
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        raise InvalidParameter("expected a list of fields' names, got something else")
+        raise InvalidParameter(f"expected a list of fields' names, got {value_text(value)}")
     return value
 
 
@@ -143,12 +144,12 @@ def _number(value: object) -> Epsilon:
         return Decimal(repr(value))
     if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
         return value
-    raise InvalidParameter("expected a number or its text, found something else")
+    raise InvalidParameter(f"expected a number or its text, got {value_text(value)}")
 
 
 def _not_negative(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InvalidParameter("expected a whole number of 0 or more, found another value")
+        raise InvalidParameter(f"expected a whole number of 0 or more, got {value_text(value)}")
     return value
 
 

@@ -83,7 +83,7 @@ class StudyExport:
         except OSError as error:
             raise InvalidRecord(f"export {path}: cannot be read: {error.strerror}") from None
         except (ValueError, RecursionError):
-            raise InvalidRecord(f"export {path}: expected JSON, found something else") from None
+            raise InvalidRecord(f"export {path}: expected JSON, got other text") from None
         return _parsed(content, f"export {path}")
 
 
@@ -100,22 +100,25 @@ def result_of(text: str, what: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise InvalidRecord(f"{what}: expected a result that is one JSON object, found another")
+        raise InvalidRecord(f"{what}: expected a result that is one JSON object, got other text")
     return found
 
 
 def _parsed(content: Any, what: str) -> StudyExport:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InvalidRecord(f"{what}: expected the format {FORMAT!r}, found another")
+        # The file may be any: one of records, say, whose values are not to be shown.
+        raise InvalidRecord(f"{what}: expected the format {FORMAT!r}, got another")
     if sorted(content) != sorted(_KEYS):
         odd = min(set(content) ^ set(_KEYS))
         found = f"no {odd!r}" if odd in _KEYS else repr(odd)
-        raise InvalidRecord(f"{what}: expected {', '.join(_KEYS)}, found {found}")
+        raise InvalidRecord(f"{what}: expected {', '.join(_KEYS)}, got {found}")
     lines, result = content["transcript"], content["result"]
     if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
-        raise InvalidRecord(f"{what}: expected the transcript's lines, found something else")
+        raise InvalidRecord(f"{what}: expected the transcript's lines, got {type(lines).__name__}")
     if result is not None and not isinstance(result, dict):
-        raise InvalidRecord(f"{what}: expected one object as the result, found something else")
+        raise InvalidRecord(
+            f"{what}: expected one object as the result, got {type(result).__name__}"
+        )
     signed = SignedStudy(
         *(_bytes(content[name], f"{what}: {name}") for name in ("study", "public_key", "signature"))
     )
@@ -126,4 +129,6 @@ def _bytes(text: Any, what: str) -> bytes:
     try:
         return bytes.fromhex(text)
     except (TypeError, ValueError):
-        raise InvalidRecord(f"{what}: expected bytes in hexadecimal, found others") from None
+        raise InvalidRecord(
+            f"{what}: expected bytes in hexadecimal, got {type(text).__name__}"
+        ) from None

@@ -30,7 +30,7 @@ def create_key(path: Path) -> Ed25519PrivateKey:
     try:
         write_new(path, pem, mode=0o600)
     except FileExistsError:
-        raise InvalidParameter(f"key {path}: expected no file there yet, found one") from None
+        raise InvalidParameter(f"key {path}: expected no file there yet, got one") from None
     except OSError as error:
         raise InvalidParameter(f"key {path}: cannot be made: {error.strerror}") from None
     return key
@@ -62,8 +62,8 @@ def _parsed(pem: bytes, what: str) -> Ed25519PrivateKey:
         found = load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise InvalidParameter(
-            f"{what}: expected an unencrypted private key in PEM, found something else"
+            f"{what}: expected an unencrypted private key in PEM, got other bytes or a passphrase"
         ) from None
     if not isinstance(found, Ed25519PrivateKey):
-        raise InvalidParameter(f"{what}: expected an Ed25519 key, found one of another kind")
+        raise InvalidParameter(f"{what}: expected an Ed25519 key, got one of another kind")
     return found

@@ -40,7 +40,7 @@ def sign_submission(
         is not in the registry, or a design of one's own.
     """
     if days < 1:
-        raise InvalidParameter(f"days: expected 1 or more, found {days}")
+        raise InvalidParameter(f"days: expected 1 or more, got {days}")
     if study.design is not best_for:
         raise InvalidParameter(
             "study: expected the usual choice of randomizers, found a design of its own, which an"

@@ -77,7 +77,7 @@ def _loss(event: Event, interval: Fraction) -> Any:
     except ImportError:
         raise InvalidParameter(
             "composition: expected the package dp-accounting (askance[curator]) for accountant"
-            " 'optimal', found none"
+            " 'optimal', got none"
         ) from None
     epsilon, delta = _key(event)
     less = exp(-float(epsilon))

@@ -10,6 +10,7 @@ import numpy as np
 from askance_aggregator.numbers import Rational, rational
 from askance_client.accounting import NANO_NATS_PER_NAT, parse_epsilon
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 
 
 def read_epsilon(value: Rational, name: str = "epsilon") -> Fraction:
@@ -20,7 +21,7 @@ def read_epsilon(value: Rational, name: str = "epsilon") -> Fraction:
     """
     value = _plain(value)
     if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal | Fraction):
-        raise InvalidParameter(f"{name}: expected a number of nats, found {type(value).__name__}")
+        raise InvalidParameter(f"{name}: expected a number of nats, got {value_text(value)}")
     try:
         nano = parse_epsilon(Decimal(repr(float(value))) if isinstance(value, float) else value)
     except InvalidParameter as error:
@@ -36,7 +37,9 @@ def read_probability(value: Rational, name: str) -> Fraction:
     """
     found = read_number(value, name)
     if not 0 < found < 1:
-        raise InvalidParameter(f"{name}: expected a number between 0 and 1, found {value}")
+        raise InvalidParameter(
+            f"{name}: expected a number between 0 and 1, got {value_text(value)}"
+        )
     return found
 
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
 from askance_client.errors import InvalidParameter, InvalidRecord
+from askance_client.printable import value_text
 
 
 def read_classes(given: Any) -> NDArray[Any]:
@@ -19,7 +20,9 @@ def read_classes(given: Any) -> NDArray[Any]:
     """
     classes: NDArray[Any] = np.asarray(given)
     if classes.shape != (2,) or classes[0] == classes[1]:
-        raise InvalidParameter("classes: expected two different labels, found something else")
+        raise InvalidParameter(
+            f"classes: expected two different labels, got {value_text(classes.tolist())}"
+        )
     return classes
 
 

@@ -17,6 +17,7 @@ from askance_aggregator.numbers import Rational
 from askance_aggregator.oracles.shares import Shares
 from askance_aggregator.sampling import Words
 from askance_client.errors import InvalidParameter, PlanExceeded, PlanRefused
+from askance_client.printable import value_text
 from askance_client.queries import EncodedColumns, QueryKind
 
 
@@ -161,7 +162,7 @@ def central_rows(question: Question, epsilon: Fraction, share: float) -> int:
         InvalidParameter: share is no probability.
     """
     if not 0 < share < 1:
-        raise InvalidParameter("share expects a probability in (0, 1), found another number")
+        raise InvalidParameter(f"share expects a probability in (0, 1), got {value_text(share)}")
     width = laplace_of(question, epsilon).half_width(1 - Fraction(share) / 2)
     drawn = float(width * step_of(question))
     tau, spread = float(question.working_tau), float(question.spread)

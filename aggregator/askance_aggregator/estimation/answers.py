@@ -20,6 +20,7 @@ from askance_aggregator.estimation.statistics import (
 from askance_aggregator.families import Family, SignedFamily, family_of
 from askance_aggregator.learners import Answer, Question, neutral_answer
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 from askance_client.queries import QueryKind
 from askance_client.randomizers import Randomizer
 
@@ -60,7 +61,7 @@ def estimate(
             n reports, alpha is no probability, or the decode values are not unbiased.
     """
     if not 0 < alpha < 1:
-        raise InvalidParameter("alpha expects a probability in (0, 1), found another number")
+        raise InvalidParameter(f"alpha expects a probability in (0, 1), got {value_text(alpha)}")
     check_suits(question, randomizer)
     if n == 0:
         return neutral_answer(question)

@@ -16,6 +16,7 @@ from askance_aggregator.families.family import check_counts
 from askance_aggregator.learners import PriorMean, Question
 from askance_aggregator.table_design import Prior, prior_at
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 
 Found = tuple[list[Fraction], tuple[NDArray[np.float64], NDArray[np.float64]]]
 
@@ -79,7 +80,9 @@ def prior_weights(question: Question, levels: int) -> tuple[Fraction, ...]:
         InvalidParameter: it has none.
     """
     if not isinstance(question.aim, PriorMean):
-        raise InvalidParameter("a question expects a prior, found another aim")
+        raise InvalidParameter(
+            f"a question expects a prior, got the aim {value_text(question.aim)}"
+        )
     low, half = question.bounds[0], question.spread / 2
     points = [((at - low) / half - 1, weight) for at, weight in question.aim.points]
     return prior_at(points, levels)

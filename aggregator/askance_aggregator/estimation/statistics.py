@@ -97,7 +97,10 @@ def bias_of(channel: TableFamily, decode: Decode) -> Fraction:
     """
     grid, bias = channel.moved_grid(decode), channel.bias(decode)
     if grid[0] != -1 or grid[-1] != 1 or bias > MAX_BIAS:
-        raise InvalidParameter("decode values expect to be unbiased for their table, found others")
+        raise InvalidParameter(
+            "decode values expect to be unbiased for their table,"
+            f" got a bias of {float(bias):g} half ranges"
+        )
     return bias
 
 

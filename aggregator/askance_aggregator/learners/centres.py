@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from askance_aggregator.learners.encodings import SCALE_BITS, Number, numbers
 from askance_aggregator.learners.rows import Rows, encoded, some_fields
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 from askance_client.queries import Expression, Integer, Real, Schema, round_to
 
 MAX_CENTRES = 64
@@ -33,7 +34,9 @@ def number_schema(learner: str, schema: Schema, columns: Sequence[str] | None) -
     for name in names:
         if name not in fits:
             known = ", ".join(fits[:20]) or "none"
-            raise InvalidParameter(f"{learner}: expected numbers among {known}, found {name!r:.80}")
+            raise InvalidParameter(
+                f"{learner}: expected numbers among {known}, got {value_text(name)}"
+            )
     if not 1 <= len(names) <= MAX_NUMBERS:
         raise InvalidParameter(
             f"{learner}: expected 1 to {MAX_NUMBERS} columns of numbers, found {len(names)}"
@@ -101,7 +104,9 @@ def check_count(learner: str, k: int, most: int = MAX_CENTRES) -> int:
         InvalidParameter: it is not in 1 .. `most`.
     """
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= most:
-        raise InvalidParameter(f"{learner}: k expects a whole number in 1..{most}, found another")
+        raise InvalidParameter(
+            f"{learner}: k expects a whole number in 1..{most}, got {value_text(k)}"
+        )
     return k
 
 

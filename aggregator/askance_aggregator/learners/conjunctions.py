@@ -14,6 +14,7 @@ from askance_aggregator.learners.learner import non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 from askance_client.queries import Bits, Label, Schema, predicate
 
 
@@ -35,7 +36,8 @@ class Conjunction:
             0 <= variable < self.d for variable in self.variables
         ):
             raise InvalidParameter(
-                f"Conjunction expects ascending variables in 0..{self.d - 1}, found others"
+                f"Conjunction expects ascending variables in 0..{self.d - 1},"
+                f" got {value_text(self.variables)}"
             )
 
     def predict(self, columns: Mapping[str, ArrayLike]) -> NDArray[np.int64]:
@@ -95,7 +97,7 @@ def conjunctions(
     """
     allowed = rational(accuracy, "accuracy")
     if not 0 < allowed < 1:
-        raise InvalidParameter("accuracy expects an error in (0, 1), found another number")
+        raise InvalidParameter(f"accuracy expects an error in (0, 1), got {value_text(accuracy)}")
     d = _width(schema)
     tau = allowed / (2 * d)
     positive = schema["y"] == "1"
@@ -115,5 +117,6 @@ def _width(schema: Schema) -> int:
     if isinstance(bits, Bits) and isinstance(label, Label) and set(label.labels) == {"0", "1"}:
         return bits.width
     raise InvalidParameter(
-        "conjunctions expects the fields x=Bits(d) and y=Label([0, 1]), found others"
+        "conjunctions expects the fields x=Bits(d) and y=Label([0, 1]),"
+        f" got {value_text(dict(schema.fields))}"
     )

@@ -17,6 +17,7 @@ from askance_aggregator.learners.literals import allowed_error, bits_width
 from askance_aggregator.learners.rows import Rows, bits_of
 from askance_aggregator.numbers import Rational
 from askance_client.errors import InvalidAnswer, InvalidParameter
+from askance_client.printable import value_text
 from askance_client.queries import Query, Schema, category, dot, where
 
 _CELLS = 4  # (x_j, y) in binary: 00, 01, 10, 11
@@ -53,8 +54,8 @@ class DecisionList:
         bits = {self.default, *(b for rule in self.rules for b in (rule.value, rule.label))}
         if len(set(variables)) < len(variables) or not bits <= {0, 1}:
             raise InvalidParameter(
-                "DecisionList expects at most one rule a variable, values and labels 0 or 1;"
-                " found others"
+                "DecisionList expects at most one rule per variable, values and labels 0 or 1;"
+                f" got {value_text(self.rules)}"
             )
         if not all(0 <= variable < self.d for variable in variables):
             raise InvalidParameter(f"DecisionList expects variables in 0..{self.d - 1}")

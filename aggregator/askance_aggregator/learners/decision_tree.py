@@ -19,6 +19,7 @@ from askance_aggregator.learners.splits import Split, SplitRule, Table, best_spl
 from askance_aggregator.learners.trees import MAX_DEPTH, DecisionTree, Node, parts_of
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 from askance_client.queries import (
     Expression,
     Kind,
@@ -116,10 +117,14 @@ def _task(
     target = label_of(schema, label)
     features = features_of(schema, target, columns)
     if isinstance(depth, bool) or not isinstance(depth, int) or not 1 <= depth <= MAX_DEPTH:
-        raise InvalidParameter(f"depth expects a whole number in 1..{MAX_DEPTH}, found another")
+        raise InvalidParameter(
+            f"depth expects a whole number in 1..{MAX_DEPTH}, got {value_text(depth)}"
+        )
     least = rational(min_share, "min_share")
     if not 0 < least <= Fraction(1, 2):
-        raise InvalidParameter("min_share expects a share in (0, 1/2], found another number")
+        raise InvalidParameter(
+            f"min_share expects a share in (0, 1/2], got {value_text(min_share)}"
+        )
     asked = None if tau is None else rational(tau, "tau")
     return _Task(
         schema=schema,

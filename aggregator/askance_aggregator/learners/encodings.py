@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from askance_aggregator.learners.rows import field_of
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 from askance_client.queries import (
     Bit,
     Bits,
@@ -191,13 +192,15 @@ def binned(schema: Schema, field: str, edges: Sequence[Fraction | int]) -> Cells
     """
     kind = field_of(schema, field)
     if not isinstance(kind, Integer | Real):
-        raise InvalidParameter(f"{field}: expected a number to be binned, found another field")
+        raise InvalidParameter(
+            f"{field}: expected a number to be binned, got {type(kind).__name__}"
+        )
     kept = tuple(_edge(kind, edge) for edge in edges)
     low, high = Fraction(kind.low), Fraction(kind.high)
     rising = all(a < b for a, b in pairwise(kept))
     if not kept or not rising or not low < kept[0] or not kept[-1] <= high:
         raise InvalidParameter(
-            f"{field}: expected increasing edges between its bounds, found others"
+            f"{field}: expected increasing edges between its bounds, got {value_text(kept)}"
         )
     constants = [int(edge) if isinstance(kind, Integer) else edge for edge in kept]
     return Cells(field, bucketize(schema[field], constants), _bin_names(kind, kept), kept)
@@ -210,7 +213,9 @@ def equal_edges(kind: Integer | Real, bins: int) -> tuple[Fraction, ...]:
         InvalidParameter: too few or too many bins, or bounds too close for so many.
     """
     if isinstance(bins, bool) or not isinstance(bins, int) or not 2 <= bins <= MAX_BINS:
-        raise InvalidParameter(f"bins expects a whole number in 2..{MAX_BINS}, found another")
+        raise InvalidParameter(
+            f"bins expects a whole number in 2..{MAX_BINS}, got {value_text(bins)}"
+        )
     if isinstance(kind, Integer):
         count = kind.high - kind.low + 1
         used = min(bins, count)

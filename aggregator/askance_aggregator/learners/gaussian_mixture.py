@@ -78,7 +78,8 @@ class GaussianMixture:
         fits = k > 0 and len(self.means) == len(self.variances) == k
         if not fits or {len(mean) for mean in self.means} != {width}:
             raise InvalidParameter(
-                f"a mixture expects weights, means of {width} numbers and variances, found others"
+                f"a mixture expects weights, means of {width} numbers and variances, got {k},"
+                f" {[len(mean) for mean in self.means]} and {len(self.variances)}"
             )
         if min(*self.weights, *self.variances, 1.0) <= 0 or abs(sum(self.weights) - 1) > 1e-6:
             raise InvalidParameter(

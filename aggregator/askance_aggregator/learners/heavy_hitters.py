@@ -14,6 +14,7 @@ from askance_aggregator.learners.learning import Answer, Answers, Batch, Learnin
 from askance_aggregator.learners.prefixes import MAX_PREFIXES, Domain, Value
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 from askance_client.queries import Schema
 
 MAX_CELLS = 65534  # and one for all others: as many as a randomizer can tell apart
@@ -194,11 +195,11 @@ class _Rehearsal:
 def _most(threshold: Fraction, tau: Fraction) -> int:
     """Bound the number of prefixes with a share of more than threshold - tau."""
     if not 0 < threshold < 1:
-        raise InvalidParameter("threshold expects a share in (0, 1), found another number")
+        raise InvalidParameter(f"threshold expects a share in (0, 1), got {value_text(threshold)}")
     if not 0 < tau < threshold or (least := threshold - tau) * MAX_PREFIXES < 1:
         raise InvalidParameter(
             f"tau expects a positive number, below the threshold by 1/{MAX_PREFIXES} at least,"
-            " found another"
+            f" got {value_text(tau)}"
         )
     return ceil(1 / least) - 1
 

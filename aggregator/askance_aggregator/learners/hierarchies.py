@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 
 Floats = NDArray[np.float64]
 Levels = tuple[Floats, ...]
@@ -95,7 +96,8 @@ class Hierarchy:
         raw = self._checked(values)
         if len(variances) != len(raw) or not all(0 < one < inf for one in variances):
             raise InvalidParameter(
-                f"expected {len(raw)} finite variances above zero, one a level, found others"
+                f"expected {len(raw)} finite variances above zero, one per level,"
+                f" got {value_text(list(variances))}"
             )
         starts = self._starts
         best, unsure = [raw[-1]], [np.full(len(raw[-1]), float(variances[-1]))]
@@ -167,5 +169,7 @@ class Hierarchy:
     def _checked(self, levels: Sequence[ArrayLike]) -> Levels:
         arrays = tuple(np.asarray(level, dtype=np.float64) for level in levels)
         if tuple(array.shape for array in arrays) != tuple((size,) for size in self.sizes):
-            raise InvalidParameter(f"expected levels of {self.sizes} values, found others")
+            raise InvalidParameter(
+                f"expected levels of {self.sizes} values, got {[array.shape for array in arrays]}"
+            )
         return arrays

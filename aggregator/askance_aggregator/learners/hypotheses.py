@@ -203,7 +203,7 @@ class Document:
 
     def _get(self, key: str) -> Any:
         if key not in self.data:
-            raise InvalidParameter(f"{self.name}: expected {key}, found none")
+            raise InvalidParameter(f"{self.name}: expected {key}, got none")
         return self.data[key]
 
     def _items(self, key: str, value: Any) -> Sequence[Any]:

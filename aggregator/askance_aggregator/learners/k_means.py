@@ -58,7 +58,8 @@ class Clusters:
         sizes = {len(centre) for centre in self.centres}
         if sizes != {width} or len(self.shares) != len(self.centres):
             raise InvalidParameter(
-                f"clusters expect centres of {width} numbers and a share each, found others"
+                f"clusters expect centres of {width} numbers and a share each,"
+                f" got centres of {sorted(sizes)} and {len(self.shares)} shares"
             )
 
     @property

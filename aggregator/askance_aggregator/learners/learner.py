@@ -25,6 +25,7 @@ from typing import Generic, ParamSpec, TypeVar
 from askance_aggregator.learners.learning import Answers, Batch, Learning
 from askance_aggregator.numbers import rational
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 from askance_client.queries import Expression, Query, Schema, as_query
 
 P = ParamSpec("P")
@@ -61,7 +62,8 @@ class Learner(ABC, Generic[T_co]):
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise InvalidParameter(
-                "a learner's name expects lower-case letters, digits and dashes, found another"
+                "a learner's name expects lower-case letters, digits and dashes,"
+                f" got {value_text(self.name)}"
             )
         if self.version < 1:
             raise InvalidParameter(f"a learner's version expects 1 or more, found {self.version}")

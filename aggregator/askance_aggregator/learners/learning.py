@@ -20,6 +20,7 @@ from typing import TypeAlias, TypeVar
 from askance_aggregator.learners.aims import Aim, PopulationMean
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter, InvalidQuery, LocalProtocolError
+from askance_client.printable import value_text
 from askance_client.queries import Query, QueryKind
 
 OPEN_PART = Fraction(1, 20)
@@ -68,14 +69,16 @@ class Question:
             raise InvalidQuery(f"Question expects a Query, found {type(query).__name__}")
         tolerance = None if tau is None else rational(tau, "tau")
         if tolerance is not None and tolerance <= 0:
-            raise InvalidParameter("tau expects a positive number, found one that is not")
+            raise InvalidParameter(f"tau expects a positive number, got {value_text(tau)}")
         mass = None if cell_mass is None else rational(cell_mass, "cell_mass")
         if mass is not None and not 0 < mass <= 1:
-            raise InvalidParameter("cell_mass expects a share in (0, 1], found another number")
+            raise InvalidParameter(
+                f"cell_mass expects a share in (0, 1], got {value_text(cell_mass)}"
+            )
         if aim not in (None, PopulationMean()) and query.kind is not QueryKind.REAL:
             raise InvalidQuery(
                 f"the mean of the population is what a {query.kind.name} question is for;"
-                " found another aim, which a number can have"
+                f" got the aim {value_text(aim)}, which a number can have"
             )
         object.__setattr__(self, "query", query)
         object.__setattr__(self, "tau", tolerance)
@@ -134,7 +137,7 @@ class Batch:
     def __init__(self, questions: Iterable[Question], allocation: Allocation | None = None) -> None:
         kept = tuple(questions)
         if not kept:
-            raise InvalidQuery("a batch expects at least one question, found none")
+            raise InvalidQuery("a batch expects at least one question, got none")
         for position, question in enumerate(kept):
             if not isinstance(question, Question):
                 found = type(question).__name__

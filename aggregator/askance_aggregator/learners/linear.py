@@ -231,7 +231,7 @@ def target_of(schema: Schema, target: str | None) -> str:
         amounts = [name for name, kind in names.items() if isinstance(kind, Integer | Real)]
         found = labels if len(labels) == 1 else amounts[-1:]
         if not found:
-            raise InvalidParameter("expected target set to a number, a bit or a label, found none")
+            raise InvalidParameter("expected target set to a number, a bit or a label, got none")
         target = found[0]
     kind = field_of(schema, target)
     two = isinstance(kind, Category) and len(kind.labels) == 2

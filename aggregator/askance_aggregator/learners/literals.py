@@ -16,6 +16,7 @@ from askance_aggregator.learners.learning import Answers, Batch, Question
 from askance_aggregator.learners.rows import Rows, bits_of
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 from askance_client.queries import Bits, Label, Schema, merge_disjoint
 
 
@@ -37,7 +38,8 @@ class Literals:
         for indices in (self.variables, self.negated):
             if sorted(set(indices)) != list(indices) or not all(0 <= j < self.d for j in indices):
                 raise InvalidParameter(
-                    f"literals expect ascending variables in 0..{self.d - 1}, found others"
+                    f"literals expect ascending variables in 0..{self.d - 1},"
+                    f" got {value_text(indices)}"
                 )
 
     @property
@@ -185,7 +187,8 @@ def bits_width(schema: Schema, learner: str) -> int:
     if isinstance(bits, Bits) and isinstance(label, Label) and set(label.labels) == {"0", "1"}:
         return bits.width
     raise InvalidParameter(
-        f"{learner} expects the fields x=Bits(d) and y=Label([0, 1]), found others"
+        f"{learner} expects the fields x=Bits(d) and y=Label([0, 1]),"
+        f" got {value_text(dict(schema.fields))}"
     )
 
 
@@ -197,7 +200,7 @@ def allowed_error(accuracy: Rational) -> Fraction:
     """
     allowed = rational(accuracy, "accuracy")
     if not 0 < allowed < 1:
-        raise InvalidParameter("accuracy expects an error in (0, 1), found another number")
+        raise InvalidParameter(f"accuracy expects an error in (0, 1), got {value_text(accuracy)}")
     return allowed
 
 

@@ -25,6 +25,7 @@ from askance_aggregator.learners.residuals import (
 from askance_aggregator.learners.rows import features_of, label_of
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 from askance_client.queries import Expression, Schema, sigmoid, where
 
 MAX_ROUNDS = 10_000
@@ -74,9 +75,9 @@ def logistic_regression(
     step = rational(rate, "rate")
     check_rounds(rounds)
     if not 0 < step <= 1000:
-        raise InvalidParameter("rate expects a number in (0, 1000], found another")
+        raise InvalidParameter(f"rate expects a number in (0, 1000], got {value_text(rate)}")
     if levels not in LEVELS:
-        raise InvalidParameter(f"levels expects one of {LEVELS}, found another")
+        raise InvalidParameter(f"levels expects one of {LEVELS}, got {value_text(levels)}")
     positive_class(schema, target)
     tolerance = None if tau is None else rational(tau, "tau")
     return _descend(schema, target, features, rounds, float(step), levels, tolerance)
@@ -89,7 +90,9 @@ def check_rounds(rounds: int) -> int:
         InvalidParameter: it is not in 1 .. 10,000.
     """
     if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= MAX_ROUNDS:
-        raise InvalidParameter(f"rounds expects a whole number in 1..{MAX_ROUNDS}, found another")
+        raise InvalidParameter(
+            f"rounds expects a whole number in 1..{MAX_ROUNDS}, got {value_text(rounds)}"
+        )
     return rounds
 
 

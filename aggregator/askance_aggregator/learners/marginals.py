@@ -19,6 +19,7 @@ from askance_aggregator.learners.rows import some_fields
 from askance_aggregator.learners.shares import nearest_distribution
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 from askance_client.queries import Schema
 
 MAX_TABLES = 4096
@@ -47,7 +48,8 @@ class Marginal:
         count = prod(self.shape) + 1
         if len(self.labels) != len(self.columns) or len(self.answer.values) != count:
             raise InvalidParameter(
-                f"Marginal expects labels a column and {count} shares, found others"
+                f"Marginal expects labels per column and {count} shares,"
+                f" got {len(self.labels)} labels and {len(self.answer.values)} shares"
             )
 
     @property
@@ -120,7 +122,9 @@ class Marginals:
         for table in self.tables:
             if table.columns == columns:
                 return table
-        raise InvalidParameter(f"expected columns of a marginal, found {', '.join(columns)!r:.80}")
+        raise InvalidParameter(
+            f"expected columns of a marginal, got {value_text(', '.join(columns))}"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return {"summary": ..., "marginals": [...]}."""

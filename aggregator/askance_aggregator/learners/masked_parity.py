@@ -23,6 +23,7 @@ from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import adaptive
 from askance_aggregator.learners.learning import Allocation, Answer, Batch, Learning, Question
 from askance_client.errors import InvalidParameter
+from askance_client.printable import unknown_text, value_text
 from askance_client.queries import (
     Bit,
     Bits,
@@ -90,7 +91,9 @@ class MaskedParity:
         document = Document("masked parity", data)
         mask = document.text("r")
         if not set(mask) <= {"0", "1"}:
-            raise InvalidParameter("masked parity.r: expected a text of 0 and 1, found another")
+            raise InvalidParameter(
+                f"masked parity.r: expected a text of 0 and 1, got {value_text(mask)}"
+            )
         return cls(tuple(map(int, mask)), document.whole("a"))
 
     def __str__(self) -> str:
@@ -130,7 +133,7 @@ def masked_parity(schema: Schema, variant: str = SIGNED) -> Learning[MaskedParit
     Source: KLNRS08 section 5; deviations: the text's E[g_j] = "1/2^d" is 1/(2d).
     """
     if variant not in VARIANTS:
-        raise InvalidParameter(f"variant expects one of {', '.join(VARIANTS)}, found another")
+        raise InvalidParameter(f"variant: {unknown_text(variant, VARIANTS)}")
     _width(schema)
     return _two_rounds(schema, read_mask if variant == SIGNED else read_mask_as_printed)
 
@@ -191,5 +194,5 @@ def _width(schema: Schema) -> int:
             return bits.width
     raise InvalidParameter(
         "masked parity expects the fields x=Bits(d), i=Integer(0, d-1), b=Bit(), "
-        "y=Label([1, -1]), found others"
+        f"y=Label([1, -1]), got {value_text(dict(schema.fields))}"
     )

@@ -17,6 +17,7 @@ from askance_aggregator.learners.rotation import Rotation, clipping_bias, clippi
 from askance_aggregator.learners.rows import some_fields
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
+from askance_client.printable import unknown_text
 from askance_client.queries import MAX_COMPONENTS, Bit, Expression, Integer, Real, Schema, vector
 
 NORMS = ("linf", "l2")
@@ -129,7 +130,7 @@ def mean_vector(
     """
     fields = _number_fields(schema, columns)
     if norm not in NORMS:
-        raise InvalidParameter(f"norm expects one of {', '.join(NORMS)}, found another")
+        raise InvalidParameter(f"norm: {unknown_text(norm, NORMS)}")
     numbers = [schema[name] for name in fields]
     length = None if bound is None else rational(bound, "bound")
     if length is not None and length <= 0:
@@ -206,7 +207,7 @@ def _number_fields(schema: Schema, columns: Sequence[str] | None) -> tuple[str, 
     named = some_fields(schema, columns)
     for name, kind in named.fields.items():
         if not isinstance(kind, suits):
-            raise InvalidParameter(f"{name}: expected a number or a bit, found another field")
+            raise InvalidParameter(f"{name}: expected a number or a bit, got {type(kind).__name__}")
     if not 1 <= len(named.fields) <= MAX_COMPONENTS:
         raise InvalidParameter(
             f"mean-vector expects 1..{MAX_COMPONENTS} fields, found {len(named.fields)}"

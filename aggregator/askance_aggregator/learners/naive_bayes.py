@@ -24,6 +24,7 @@ from askance_aggregator.learners.rows import (
 from askance_aggregator.learners.shares import nearest_distribution
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 from askance_client.queries import Schema
 
 _LEAST_SMOOTHING = 1e-3
@@ -64,11 +65,15 @@ class NaiveBayes:
         shapes = [tuple(len(row) for row in table) for table in self.tables]
         if len(self.priors) != count or shapes != [(len(part),) * count for part in columns]:
             raise InvalidParameter(
-                "NaiveBayes expects a prior a class, and a table a column with a row a class"
-                " and a number a cell; found others"
+                "NaiveBayes expects a prior per class, and a table per column with a row per class"
+                f" and a number per cell; got {len(self.priors)} priors and rows of"
+                f" {value_text(shapes)}"
             )
-        if min([*self.priors, *(p for table in self.tables for row in table for p in row)]) <= 0:
-            raise InvalidParameter("NaiveBayes expects positive probabilities, found another")
+        least = min([*self.priors, *(p for table in self.tables for row in table for p in row)])
+        if least <= 0:
+            raise InvalidParameter(
+                f"NaiveBayes expects positive probabilities, got {value_text(least)}"
+            )
 
     @property
     def classes_(self) -> NDArray[np.str_]:
@@ -194,7 +199,7 @@ def naive_bayes(
     features = features_of(schema, target, columns)
     fixed = None if smoothing is None else rational(smoothing, "smoothing")
     if fixed is not None and not 0 < fixed <= 1:
-        raise InvalidParameter("smoothing expects a share in (0, 1], found another number")
+        raise InvalidParameter(f"smoothing expects a share in (0, 1], got {value_text(fixed)}")
     tolerance = None if tau is None else rational(tau, "tau")
     (classes,) = cells(schema, target)
     asked = [joint(classes, part) for part in columns_of(features, bins)]

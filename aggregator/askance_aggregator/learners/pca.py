@@ -54,8 +54,8 @@ class PrincipalComponents:
         widths = {len(self.mean), *(len(row) for row in self.components)}
         if widths != {len(columns)} or len(self.components) != len(self.variances):
             raise InvalidParameter(
-                f"PrincipalComponents expects {len(columns)} numbers a component and a variance"
-                " each, found others"
+                f"PrincipalComponents expects {len(columns)} numbers per component and a variance"
+                f" each, got {sorted(widths)} and {len(self.variances)} variances"
             )
         object.__setattr__(self, "columns", columns)
 

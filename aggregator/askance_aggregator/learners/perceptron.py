@@ -29,6 +29,7 @@ from askance_aggregator.learners.residuals import (
 from askance_aggregator.learners.rows import features_of, label_of
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 from askance_client.queries import Schema, predicate, where
 
 _GRID = 1 << 30
@@ -89,7 +90,7 @@ def perceptron(
     positive_class(schema, target)
     allowed = rational(accuracy, "accuracy")
     if not 0 < allowed < 1:
-        raise InvalidParameter("accuracy expects an error in (0, 1), found another number")
+        raise InvalidParameter(f"accuracy expects an error in (0, 1), got {value_text(accuracy)}")
     check_rounds(rounds)
     tolerances = _Tolerances(None, None)
     if margin is not None:
@@ -112,7 +113,7 @@ def perceptron_rounds(margin: Rational) -> int:
 def _margin(margin: Rational) -> Fraction:
     gap = rational(margin, "margin")
     if not 0 < gap <= 1:
-        raise InvalidParameter("margin expects a number in (0, 1], found another")
+        raise InvalidParameter(f"margin expects a number in (0, 1], got {value_text(margin)}")
     return gap
 
 

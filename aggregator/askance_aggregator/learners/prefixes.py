@@ -19,6 +19,7 @@ from fractions import Fraction
 from askance_aggregator.learners.rows import field_of
 from askance_aggregator.learners.schemas import MAX_WIDTH
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 from askance_client.queries import (
     Bits,
     Category,
@@ -202,6 +203,6 @@ def text_of_bits(bits: str) -> str:
         InvalidParameter: not zeros and ones, eight a byte.
     """
     if not bits or len(bits) % _BYTE or not set(bits) <= {"0", "1"}:
-        raise InvalidParameter("expected zeros and ones, eight a byte, found something else")
+        raise InvalidParameter(f"expected zeros and ones, eight per byte, got {value_text(bits)}")
     written = int(bits, 2).to_bytes(len(bits) // _BYTE, "big")
     return written.rstrip(b"\0").decode("utf-8", errors="replace")

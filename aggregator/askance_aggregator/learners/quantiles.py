@@ -14,6 +14,7 @@ from askance_aggregator.learners.learning import Answer, Answers, Batch, Learnin
 from askance_aggregator.learners.rows import field_of
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 from askance_client.queries import Integer, Query, Real, Schema, predicate
 
 
@@ -119,7 +120,7 @@ def _quantiles(
 ) -> Learning[Quantiles]:
     parts = _parts(schema, column, steps)
     if not levels or not all(0 < level < 1 for level in levels):
-        raise InvalidParameter("levels expects shares in (0, 1), found none or another number")
+        raise InvalidParameter(f"levels expects shares in (0, 1), got {value_text(list(levels))}")
     return _search(schema, parts, levels, tau)
 
 
@@ -168,7 +169,9 @@ class _Rehearsal:
 def _parts(schema: Schema, column: str, steps: int) -> Cells:
     _number(schema, column)
     if isinstance(steps, bool) or not isinstance(steps, int) or not 2 <= steps <= MAX_BINS:
-        raise InvalidParameter(f"steps expects a whole number in 2..{MAX_BINS}, found another")
+        raise InvalidParameter(
+            f"steps expects a whole number in 2..{MAX_BINS}, got {value_text(steps)}"
+        )
     (parts,) = cells(schema, column, steps)
     return parts
 

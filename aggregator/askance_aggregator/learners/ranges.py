@@ -18,6 +18,7 @@ from askance_aggregator.learners.quantiles import Quantile
 from askance_aggregator.learners.rows import field_of
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 from askance_client.queries import Integer, Real, Schema
 
 _ESTIMATES = ("estimates", "lows", "highs")
@@ -49,7 +50,9 @@ class Ranges:
     def __post_init__(self) -> None:
         tree = self._tree
         if not all(a < b for a, b in zip(self.ends, self.ends[1:], strict=False)):
-            raise InvalidParameter("ranges expects rising ends of cells, found others")
+            raise InvalidParameter(
+                f"ranges expects rising ends of cells, got {value_text(self.ends)}"
+            )
         raw = [answer.values for answer in self.answers]
         lows, highs = tree.tightened(
             [answer.lows for answer in self.answers], [answer.highs for answer in self.answers]
@@ -106,7 +109,7 @@ class Ranges:
         """
         asked = rational(level, "level")
         if not 0 < asked < 1:
-            raise InvalidParameter("level expects a share in (0, 1), found another number")
+            raise InvalidParameter(f"level expects a share in (0, 1), got {value_text(level)}")
         reached = np.cumsum(self.shares) >= float(asked)
         cell = int(np.argmax(reached)) if reached.any() else len(self.shares) - 1
         return Quantile(asked, self.ends[cell], self.ends[cell + 1] - int(self.whole))

@@ -12,9 +12,9 @@ from askance_aggregator.learners.frequency import frequency
 from askance_aggregator.learners.learner import Learner
 from askance_aggregator.learners.masked_parity import masked_parity, masked_parity_schema
 from askance_aggregator.learners.mean import mean
-from askance_aggregator.names import nearest_text
 from askance_aggregator.numbers import Rational
 from askance_client.errors import InvalidParameter, InvalidQuery
+from askance_client.printable import nearest_text, value_text
 from askance_client.queries import Bit, Category, Integer, Label, Real, Schema
 
 MAX_CELLS = 65535  # as many as a randomizer can tell apart
@@ -100,7 +100,7 @@ class LearnerEntry:
                     return text
         raise InvalidParameter(
             f"{self.name}: expected a learner that {', '.join(known)} and the schema describe,"
-            " found another"
+            f" got one of {value_text(dict(learner.parameters))}"
         )
 
 
@@ -133,7 +133,7 @@ def find(name: str) -> LearnerEntry:
     if name not in _CATALOGUE:
         hint = nearest_text(name, _CATALOGUE)
         raise InvalidParameter(
-            f"no learner {name!r}{hint}; there are {', '.join(sorted(_CATALOGUE))}"
+            f"no learner {value_text(name)}{hint}; there are {', '.join(sorted(_CATALOGUE))}"
         )
     return _CATALOGUE[name]
 
@@ -192,7 +192,9 @@ def field_named(learner: str, schema: Schema, types: tuple[type, ...], asked: st
     if asked is not None:
         if asked not in fits:
             known = ", ".join(fits) or "none here"
-            raise InvalidParameter(f"{learner}: column expects one of {known}, found {asked!r}")
+            raise InvalidParameter(
+                f"{learner}: column expects one of {known}, got {value_text(asked)}"
+            )
         return asked
     labels = [name for name in fits if isinstance(schema.fields[name], Label)]
     for candidates in (labels, fits):
@@ -212,7 +214,7 @@ def whole(name: str, text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise InvalidParameter(f"{name} expects a whole number, found something else") from None
+        raise InvalidParameter(f"{name} expects a whole number, got {value_text(text)}") from None
 
 
 register(

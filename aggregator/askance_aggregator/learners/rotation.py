@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 from askance_client.queries import Expression, hadamard
 
 _STEP = Fraction(1, 16)  # the grid of t
@@ -89,7 +90,7 @@ def clipping_for(bias: Fraction) -> Fraction:
     for step in steps if bias > 0 else ():
         if clipping_bias(float(step * _STEP)) <= bias:
             return step * _STEP
-    raise InvalidParameter("bias expects a part of the bound above 10^-15, found another number")
+    raise InvalidParameter(f"bias expects a part of the bound above 10^-15, got {value_text(bias)}")
 
 
 def _signs(seed: str, size: int) -> NDArray[np.int64]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.learners.hypotheses import Document
 from askance_client.errors import InvalidParameter, InvalidRecord
+from askance_client.printable import value_text
 from askance_client.queries import Bits, Category, EncodedColumns, Field, Label, Schema
 from askance_client.queries.limits import WORD
 from askance_client.records import schema_from_table, table_from_schema
@@ -27,7 +28,7 @@ def field_of(schema: Schema, field: str) -> Field:
     """
     if field not in schema.fields:
         known = ", ".join(list(schema.fields)[:20])
-        raise InvalidParameter(f"expected one of the fields {known}, found {field!r:.80}")
+        raise InvalidParameter(f"expected one of the fields {known}, got {value_text(field)}")
     return schema.fields[field]
 
 
@@ -51,7 +52,7 @@ def label_of(schema: Schema, label: str | None = None) -> str:
     """
     if label is not None:
         if not isinstance(field_of(schema, label), Category):
-            raise InvalidParameter(f"label expects a category, found another field, {label}")
+            raise InvalidParameter(f"label expects a category, got the field {value_text(label)}")
         return label
     found = [name for name, kind in schema.fields.items() if isinstance(kind, Label)]
     if len(found) != 1:
@@ -69,7 +70,7 @@ def features_of(schema: Schema, label: str, columns: Sequence[str] | None = None
     """
     names = [name for name in schema.fields if name != label] if columns is None else list(columns)
     if not names or label in names:
-        raise InvalidParameter(f"expected columns besides {label}, found none or itself")
+        raise InvalidParameter(f"expected columns besides {label}, got {value_text(names)}")
     return some_fields(schema, names)
 
 
@@ -78,7 +79,7 @@ def bits_of(field: str, width: int, rows: Rows) -> NDArray[np.int64]:
     columns = encoded(Schema("bits", 1, **{field: Bits(width)}), rows)
     words = columns.values[field]
     if not isinstance(words, tuple):
-        raise InvalidParameter(f"{field}: expected a vector of bits, found another field")
+        raise InvalidParameter(f"{field}: expected a vector of bits, got another field")
     return np.stack([words[j // WORD] >> (j % WORD) & 1 for j in range(width)], axis=1)
 
 
@@ -119,13 +120,13 @@ def encoded(schema: Schema, rows: Rows) -> EncodedColumns:
     if isinstance(rows, EncodedColumns):
         absent = [name for name in schema.fields if name not in rows.present]
         if absent:
-            raise InvalidParameter(f"expected a column {absent[0]}, found none")
+            raise InvalidParameter(f"expected a column {absent[0]}, got none")
         return rows
     columns = dict(_table(schema, rows)) if isinstance(rows, np.ndarray) else rows
     kept = {name: columns[name] for name in schema.fields if name in columns}
     if not kept:
         known = ", ".join(list(schema.fields)[:20])
-        raise InvalidParameter(f"expected columns among {known}, found none of them")
+        raise InvalidParameter(f"expected columns among {known}, got {value_text(list(columns))}")
     return schema.encode_columns(kept)
 
 

@@ -115,7 +115,9 @@ def _functionals(query: Query) -> Iterable[int]:
         elif node.op is Op.DOT:
             yield from (1 << place for place, c in enumerate(node.constants) if c)
         else:
-            raise InvalidQuery(f"expected components or parities of {Kind.BITS.name}, found others")
+            raise InvalidQuery(
+                f"expected components or parities of {Kind.BITS.name}, got {node.op.name}"
+            )
 
 
 def _pivots(masks: Iterable[int], d: int) -> list[int]:

@@ -20,6 +20,7 @@ from askance_aggregator.oracles.labels import label_count, relabelled
 from askance_aggregator.oracles.oracle import learn
 from askance_aggregator.oracles.shares import Shares
 from askance_client.errors import InvalidAnswer, InvalidParameter
+from askance_client.printable import value_text
 from askance_client.queries import EncodedColumns, Schema
 
 T = TypeVar("T")
@@ -69,11 +70,11 @@ class ClassificationNoiseOracle:
     ) -> None:
         self._eta = rational(eta, "eta")
         if not 0 <= self._eta < Fraction(1, 2):
-            raise InvalidParameter("eta expects a rate in [0, 1/2), found another number")
-        if label_count(schema, label) != 2:
-            raise InvalidParameter("label expects a category of two labels, found another number")
+            raise InvalidParameter(f"eta expects a rate in [0, 1/2), got {value_text(eta)}")
+        if (labels := label_count(schema, label)) != 2:
+            raise InvalidParameter(f"label expects a category of two labels, got {labels}")
         if not 0 < part <= 1:
-            raise InvalidParameter("part expects a number in (0, 1], found another")
+            raise InvalidParameter(f"part expects a number in (0, 1], got {value_text(part)}")
         self._sampler = sampler
         self._label = label
         self._shares = Shares(beta, values)
@@ -137,7 +138,10 @@ def noise_grid(most: Rational, tau: Rational) -> tuple[Fraction, ...]:
     """
     highest, relative = rational(most, "most"), rational(tau, "tau")
     if not 0 <= highest < Fraction(1, 2) or not 0 < relative < 1:
-        raise InvalidParameter("expected a rate in [0, 1/2) and a tau in (0, 1), found others")
+        raise InvalidParameter(
+            "expected a rate in [0, 1/2) and a tau in (0, 1),"
+            f" got {value_text(most)} and {value_text(tau)}"
+        )
     ratio = float((1 + relative) / (1 - relative))
     steps = ceil(log(1 / (1 - 2 * float(highest))) / log(ratio))
     rates = (Fraction((1 - ratio**-step) / 2).limit_denominator(10**9) for step in range(steps + 1))
@@ -185,7 +189,7 @@ def learn_under_noise(
     rates = noise_grid(most, tau)
     room = float(rational(extra, "extra")) * (1 - 2 * float(rational(most, "most"))) / 2
     if room <= 0:
-        raise InvalidParameter("extra expects an error above 0, found another number")
+        raise InvalidParameter(f"extra expects an error above 0, got {value_text(extra)}")
     drawn = ceil(log(4 * len(rates) / beta) / (2 * room * room))
     held_out = sampler(drawn)
     found: list[tuple[Fraction, Fraction, T]] = []
@@ -199,6 +203,6 @@ def learn_under_noise(
             found.append((Fraction(wrong, held_out.rows), rate, hypothesis))
         drawn += oracle.drawn
     if not found:
-        raise InvalidAnswer(f"expected a hypothesis at one of {len(rates)} rates, found none")
+        raise InvalidAnswer(f"expected a hypothesis at one of {len(rates)} rates, got none")
     share, rate, hypothesis = min(found, key=lambda each: each[:2])
     return LearnedUnderNoise(hypothesis, rate, share, len(rates), drawn)

@@ -61,5 +61,5 @@ def finite_values(where: str, answer: Answer) -> list[Fraction]:
     """
     for index, value in enumerate(answer.values):
         if not isfinite(value):
-            raise InvalidAnswer(f"{where}: expected a finite number as value {index}, found none")
+            raise InvalidAnswer(f"{where}: expected a finite number as value {index}, got {value}")
     return [Fraction(value) for value in answer.values]

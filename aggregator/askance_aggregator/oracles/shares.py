@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 
 
 class Shares:
@@ -21,7 +22,7 @@ class Shares:
 
     def __init__(self, beta: float | Fraction, values: int | None = None) -> None:
         if not 0 < beta < 1:
-            raise InvalidParameter("beta expects a probability in (0, 1), found another number")
+            raise InvalidParameter(f"beta expects a probability in (0, 1), got {value_text(beta)}")
         if values is not None and values < 1:
             raise InvalidParameter(f"values expects 1 or more, found {values}")
         self._beta = float(beta)

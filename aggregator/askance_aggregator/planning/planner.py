@@ -12,6 +12,7 @@ from askance_aggregator.planning.plans import RoundPlan, StudyPlan
 from askance_aggregator.planning.precision import Design
 from askance_aggregator.planning.sizing import Sizing, even, size_batch
 from askance_client.errors import InvalidParameter, PlanRefused
+from askance_client.printable import value_text
 
 MAX_ROUNDS = 10_000
 
@@ -185,4 +186,4 @@ def _allowances(sizes: Sequence[Sizing], n_users: int) -> list[int]:
 
 def _check_beta(beta: Fraction | float) -> None:
     if not 0 < beta < 1:
-        raise InvalidParameter("beta expects a probability in (0, 1), found another number")
+        raise InvalidParameter(f"beta expects a probability in (0, 1), got {value_text(beta)}")

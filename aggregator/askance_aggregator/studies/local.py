@@ -70,7 +70,8 @@ class LocalOracle:
       transcript: what was recorded before, and where to record on.
       header: what the transcript begins with: whose study, how many users, the cohorts' seed.
       design: which randomizer for how many levels and nano-nats.
-      watch: told of each round's plan as it opens.
+      watch: called with a round's number and plan once it is recorded, before any user is asked;
+        not for rounds that the transcript holds already.
 
     Raises:
       NondeterminismError: the transcript is another study's.

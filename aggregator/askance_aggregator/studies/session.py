@@ -55,7 +55,8 @@ class Session(Generic[T]):
       log: the transcript's log; an interrupted one is replayed and continued.
       cohort_seed: fixes who is in which cohort.
       design: which randomizer for how many levels and nano-nats.
-      watch: told of each round as it opens (its plan) and closes.
+      watch: called with a round's number and plan once its users are allocated and recorded, before
+        any is asked; not for rounds that the log holds already.
     """
 
     def __init__(

@@ -18,6 +18,7 @@ from askance_client.accounting import parse_epsilon
 from askance_client.codec import sign_study
 from askance_client.errors import InvalidParameter
 from askance_client.messages import Conduct, SignedStudy, StudyTerms
+from askance_client.printable import value_text
 from askance_client.queries import Schema
 
 Epsilon = str | int | float | Decimal | Fraction
@@ -82,13 +83,13 @@ class Study:
             )
         schema = learner.schema if schema is None else schema
         if schema is None:
-            raise InvalidParameter(f"study: expected a schema, found none for {learner.name}")
+            raise InvalidParameter(f"study: expected a schema, got none for {learner.name}")
         if not isinstance(schema, Schema):
             raise InvalidParameter(f"study: expected a schema, found {type(schema).__name__}")
         if learner.schema is not None and learner.schema.digest != schema.digest:
             raise InvalidParameter(
                 f"study: expected the schema of its learner, {learner.schema.name!r},"
-                f" found another, {schema.name!r}"
+                f" got {value_text(schema.name)}"
             )
         if not callable(design):
             raise InvalidParameter(

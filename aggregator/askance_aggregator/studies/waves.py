@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from fractions import Fraction
 
 import numpy as np
@@ -26,9 +27,44 @@ from askance_aggregator.learners import Allocation, Answer, Answers, Batch, Ques
 from askance_aggregator.planning import GroupPlan, RoundPlan, prefixes, shares
 from askance_aggregator.studies.bounds import AnswerBounds, Heard, Sure, bounds_of
 from askance_aggregator.studies.tallies import Tally
+from askance_aggregator.transitions import Transitions, next_state
 from askance_client.errors import NondeterminismError
 from askance_client.messages import Request
 from askance_client.randomizers import Randomizer
+
+
+class WaveState(Enum):
+    """State of a batch between its waves."""
+
+    FIRST = auto()  # no wave has come in: the first one's groups make the blocks
+    LATER = auto()  # a wave has come in, and another follows
+    DONE = auto()  # no user is to be asked any more
+
+
+class WaveEvent(Enum):
+    """Event in a batch's waves."""
+
+    NEXT = auto()  # the next wave is put together
+    ENTER = auto()  # a wave comes in
+    GO_ON = auto()  # a wave has come in, a question is not exact enough, and a wave is left
+    FINISH = auto()  # a wave has come in, the last one or one that made every answer exact enough
+
+
+TRANSITIONS: Transitions[WaveState, WaveEvent] = {
+    WaveState.FIRST: {
+        WaveEvent.NEXT: WaveState.FIRST,
+        WaveEvent.ENTER: WaveState.FIRST,
+        WaveEvent.GO_ON: WaveState.LATER,
+        WaveEvent.FINISH: WaveState.DONE,
+    },
+    WaveState.LATER: {
+        WaveEvent.NEXT: WaveState.LATER,
+        WaveEvent.ENTER: WaveState.LATER,
+        WaveEvent.GO_ON: WaveState.LATER,
+        WaveEvent.FINISH: WaveState.DONE,
+    },
+    WaveState.DONE: {},
+}
 
 
 @dataclass(slots=True)
@@ -89,12 +125,13 @@ class Waves:
         self._beta = beta_per_value
         self._shares = shares(planned.waves)
         self._wave = 0
+        self._state = WaveState.FIRST
         self._questions = [_Asked(question) for question in batch.questions]
 
     @property
     def done(self) -> bool:
-        """Whether nobody is to be asked any more."""
-        return self._wave == self._planned.waves or not self._open
+        """True if no user is to be asked any more."""
+        return self._state is WaveState.DONE
 
     @property
     def asking(self) -> tuple[Question, ...]:
@@ -102,7 +139,12 @@ class Waves:
         return tuple(self._questions[index].question for index in self._open)
 
     def next(self) -> RoundPlan:
-        """The next wave as a round of its own; its questions are `asking`."""
+        """Return the next wave as a round of its own; its questions are `asking`.
+
+        Raises:
+            LocalProtocolError: all waves are done.
+        """
+        self._on(WaveEvent.NEXT)
         places = {index: place for place, index in enumerate(self._open)}
         groups = []
         blocks = dict.fromkeys(places, 0)
@@ -127,7 +169,7 @@ class Waves:
         tallies: Sequence[Tally],
         decodes: Sequence[Decode | None] | None = None,
     ) -> None:
-        """What came in of the wave that was asked last, and a look at it.
+        """Enter what came in of the wave that was asked last, and look at it.
 
         Args:
             groups: for each group its question's place in `asking`.
@@ -137,7 +179,9 @@ class Waves:
 
         Raises:
             NondeterminismError: a wave asked something else than the wave before.
+            LocalProtocolError: all waves are done.
         """
+        self._on(WaveEvent.ENTER)
         asked = [self._questions[index] for index in self._open]
         places = [0] * len(asked)
         known = [None] * len(groups) if decodes is None else decodes
@@ -151,6 +195,8 @@ class Waves:
             places[place] += 1
         self._look()
         self._wave += 1
+        finished = self._wave == self._planned.waves or not self._open
+        self._on(WaveEvent.FINISH if finished else WaveEvent.GO_ON)
 
     def answers(self, alpha: float) -> Answers:
         """An answer a question; its intervals hold together but for `alpha`, whenever it was done.
@@ -179,6 +225,9 @@ class Waves:
             found.append(bounds_of((number, place), asked.question, answer, heard, each))
         return tuple(bound for bound in found if bound is not None)
 
+    def _on(self, event: WaveEvent) -> None:
+        self._state = next_state("wave", TRANSITIONS, self._state, event)
+
     @property
     def _open(self) -> list[int]:
         undone = [index for index, one in enumerate(self._questions) if one.done_at is None]
@@ -203,7 +252,7 @@ class Waves:
 
     def _block(self, asked: _Asked, place: int, new: _Block) -> _Block:
         """The block that a group's reports belong to; in the first wave, the new one."""
-        if self._wave == 0:
+        if self._state is WaveState.FIRST:
             asked.blocks.append(new)
         block = asked.blocks[place]
         same = block.question.query.canonical == new.question.query.canonical

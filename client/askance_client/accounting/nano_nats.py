@@ -6,6 +6,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 
 NANO_NATS_PER_NAT = 10**9
 MAX_NANO_NATS = 10**6 * NANO_NATS_PER_NAT
@@ -46,11 +47,11 @@ def parse_epsilon(epsilon: str | int | Decimal | Fraction) -> int:
     number = _number(epsilon)
     # Compared before it is expanded: "1e999999999" must not become an integer of that many digits.
     if number <= 0:
-        raise InvalidParameter("epsilon must be positive, found zero or less")
+        raise InvalidParameter(f"epsilon must be positive, got {value_text(epsilon)}")
     if number > MAX_NANO_NATS // NANO_NATS_PER_NAT:
-        raise InvalidParameter("epsilon must be at most 10^6 nats, found more")
+        raise InvalidParameter(f"epsilon must be at most 10^6 nats, got {value_text(epsilon)}")
     if number < Decimal("1e-9"):
-        raise InvalidParameter("epsilon must be at least 10^-9 nats, found less")
+        raise InvalidParameter(f"epsilon must be at least 10^-9 nats, got {value_text(epsilon)}")
     exact = Fraction(number) * NANO_NATS_PER_NAT
     return exact.numerator // exact.denominator
 
@@ -66,21 +67,24 @@ def format_nats(nano: int) -> str:
 def _number(epsilon: object) -> int | Decimal | Fraction:
     if isinstance(epsilon, str):
         if len(epsilon) > _MAX_TEXT:
-            raise InvalidParameter(f"epsilon must be a decimal of at most {_MAX_TEXT} characters")
+            raise InvalidParameter(
+                f"epsilon must be a decimal of at most {_MAX_TEXT} characters,"
+                f" got {value_text(epsilon)}"
+            )
         try:
             epsilon = Decimal(epsilon)
         except InvalidOperation:
             raise InvalidParameter(
-                f"epsilon must be a decimal number of nats, found {epsilon!r}"
+                f"epsilon must be a decimal number of nats, got {value_text(epsilon)}"
             ) from None
     if isinstance(epsilon, Decimal):
         if not epsilon.is_finite():
-            raise InvalidParameter("epsilon must be finite, found an infinity or NaN")
+            raise InvalidParameter(f"epsilon must be finite, got {epsilon}")
         return epsilon
     if isinstance(epsilon, int | Fraction) and not isinstance(epsilon, bool):
         return epsilon
     raise InvalidParameter(
-        f"epsilon must be text, int, Decimal or Fraction, found {type(epsilon).__name__}"
+        f"epsilon must be text, int, Decimal or Fraction, got {value_text(epsilon)}"
     )
 
 

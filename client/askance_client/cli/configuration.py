@@ -17,6 +17,7 @@ from askance_client.addresses import Address
 from askance_client.cli.naming import ByColumn, ByNumber, Naming, OneRow
 from askance_client.device import Policy
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 from askance_client.toml_tables import TomlTable, a_text, texts, true_or_false
 
 _KEY_BYTES = 32
@@ -78,7 +79,7 @@ def read_configuration(path: Path) -> Configuration:
       InvalidParameter: no file, not TOML, or something in it that does not belong there.
     """
     if not path.is_file():
-        raise InvalidParameter(f"{path}: expected a configuration, found no file (init makes one)")
+        raise InvalidParameter(f"{path}: expected a configuration, got no file (init makes one)")
     return configuration_in(TomlTable.of_file(path), path)
 
 
@@ -92,8 +93,8 @@ def configuration_in(given: TomlTable, path: Path) -> Configuration:
     address = given.need("aggregator", an_address)
     ca = given.get("ca", a_text)
     plaintext = given.get("plaintext", true_or_false) or False
-    allowed = _policy(_needed(given, "policy"))
-    source = _records(_needed(given, "records"), folder)
+    allowed = _policy(given.need_table("policy"))
+    source = _records(given.need_table("records"), folder)
     run = given.table("run") or TomlTable({}, "")
     release_ms = run.get("release_ms", _within(_LEAST_RELEASE_MS, _MAX_RELEASE_MS))
     connections = run.get("connections", _within(1, _MAX_CONNECTIONS)) or _CONNECTIONS
@@ -120,7 +121,7 @@ def an_address(value: object) -> Address:
     """
     address = Address.of(a_text(value))
     if address.port == 0:
-        raise InvalidParameter("expected a port of 1 or more, found 0")
+        raise InvalidParameter("expected a port of 1 or more, got 0")
     return address
 
 
@@ -133,7 +134,8 @@ def an_analyst(value: object) -> bytes:
     text = a_text(value)
     if len(text) != 2 * _KEY_BYTES or not set(text) <= set(string.hexdigits):
         raise InvalidParameter(
-            f"expected a public key of {2 * _KEY_BYTES} hexadecimal digits, found another text"
+            f"expected a public key of {2 * _KEY_BYTES} hexadecimal digits,"
+            f" got {len(text)} characters"
         )
     return bytes.fromhex(text)
 
@@ -149,8 +151,8 @@ def a_budget(value: object) -> int:
     if isinstance(value, str):
         return parse_epsilon(value)
     raise InvalidParameter(
-        'expected nats as a text ("0.5") or a whole number, found a'
-        f" {type(value).__name__} (write it in quotation marks)"
+        'expected nats as a text ("0.5") or a whole number,'
+        f" got {value_text(value)} (write it in quotation marks)"
     )
 
 
@@ -161,13 +163,6 @@ def a_row(value: object) -> int:
       InvalidParameter: it is none.
     """
     return _within(0, _MAX_ROW)(value)
-
-
-def _needed(given: TomlTable, name: str) -> TomlTable:
-    table = given.table(name)
-    if table is None:
-        raise InvalidParameter(f"{given.place(name)}: expected a table of that name, found none")
-    return table
 
 
 def _policy(table: TomlTable) -> Policy:
@@ -185,7 +180,7 @@ def _policy(table: TomlTable) -> Policy:
 def _analysts(value: object) -> list[bytes]:
     keys = [an_analyst(text) for text in texts(value)]
     if not keys:
-        raise InvalidParameter("expected the public key of one analyst or more, found none")
+        raise InvalidParameter("expected the public key of one analyst or more, got none")
     return keys
 
 
@@ -211,10 +206,12 @@ def _records(table: TomlTable, folder: Path) -> RecordsFile:
 
 def _check_secrecy(given: TomlTable, address: Address, ca: str | None, plaintext: bool) -> None:
     if ca is not None and plaintext:
-        raise InvalidParameter(f"{given.place('plaintext')}: expected no such key beside ca")
+        raise InvalidParameter(
+            f"{given.place('plaintext')}: expected no such key beside ca, got true"
+        )
     if ca is None and not plaintext and not address.is_loopback:
         raise InvalidParameter(
-            f"{given.place('ca')}: expected the authority's certificate, found none (plain text is"
+            f"{given.place('ca')}: expected the authority's certificate, got none (plain text is"
             " spoken on loopback only, or with plaintext = true)"
         )
 
@@ -223,7 +220,7 @@ def _within(least: int, most: int) -> Callable[[object], int]:
     def read(value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise InvalidParameter(
-                f"expected a whole number of {least} to {most}, found another value"
+                f"expected a whole number of {least} to {most}, got {value_text(value)}"
             )
         return value
 

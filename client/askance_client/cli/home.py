@@ -88,7 +88,7 @@ class DeviceHome:
             raise StoreError(f"device {self.folder}: no identity: {error.strerror}") from None
         except (ValueError, KeyError, TypeError):
             raise StoreError(
-                f"device {self.folder}: expected a sound {_IDENTITY}, found none"
+                f"device {self.folder}: expected a sound {_IDENTITY}, got a damaged one"
             ) from (None)
 
     def ledgers(self) -> LedgerFile:

@@ -14,6 +14,7 @@ from askance_client.cli.members import read_people
 from askance_client.cli.running import identities_of
 from askance_client.errors import InvalidParameter
 from askance_client.ledger import accept_loss, repair_clock
+from askance_client.printable import value_text
 from askance_client.service import system_now_s
 from askance_client.service.clock import utc_text
 
@@ -74,11 +75,17 @@ def tell_repair(result: dict[str, Any]) -> str:
 
 
 def _confirm(arguments: argparse.Namespace, risk: str) -> None:
-    """Explain a risk and go on only with the owner's explicit consent.
+    """Explain a risk and go on only with the owner's explicit consent: --yes, or "yes" typed.
 
     Raises:
-        InvalidParameter: no --yes; nothing was changed.
+        InvalidParameter: neither; nothing was changed.
     """
-    if not arguments.yes:
-        print(risk, file=sys.stderr)
+    if arguments.yes:
+        return
+    print(risk, file=sys.stderr)
+    if not sys.stdin.isatty():
         raise InvalidParameter("expected --yes, to go on after reading the above, got nothing")
+    print("Type yes to go on: ", end="", file=sys.stderr, flush=True)
+    typed = sys.stdin.readline().strip()
+    if typed != "yes":
+        raise InvalidParameter(f"expected yes, got {value_text(typed)}: nothing was changed")

@@ -188,7 +188,7 @@ def _authority(configuration: Configuration) -> bytes | None:
         raise InvalidParameter(f"{place}: {path} cannot be read: {error.strerror}") from None
     except ValueError:
         raise InvalidParameter(
-            f"{place}: expected a certificate (PEM) in {path}, found none"
+            f"{place}: expected a certificate (PEM) in {path}, got other bytes"
         ) from None
     return found
 
@@ -207,11 +207,14 @@ def _token(arguments: argparse.Namespace) -> bytes:
             ) from None
         except UnicodeDecodeError:
             raise InvalidParameter(
-                f"--token-file: expected a token in {arguments.token_file}, found none"
+                f"--token-file: expected a token in {arguments.token_file}, got other bytes"
             ) from None
     text = text.strip()
     if not text.isascii() or not 1 <= len(text) <= _MAX_TOKEN_CHARACTERS:
-        raise InvalidParameter("enrolment token: expected one line of text, found something else")
+        raise InvalidParameter(
+            f"enrolment token: expected one line of 1 to {_MAX_TOKEN_CHARACTERS} ASCII characters,"
+            f" got {len(text)} characters"
+        )
     return text.encode("ascii")
 
 
@@ -236,6 +239,6 @@ def _explained(configuration: Configuration, failure: str) -> str:
 
 
 _MEANINGS = (
-    ("CERTIFICATE_VERIFY_FAILED", "expected a certificate that the ca signed, found another"),
-    ("WRONG_VERSION_NUMBER", "expected TLS, found plain text"),
+    ("CERTIFICATE_VERIFY_FAILED", "expected a certificate that the ca signed, got another"),
+    ("WRONG_VERSION_NUMBER", "expected TLS, got plain text"),
 )

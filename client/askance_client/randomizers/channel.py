@@ -11,6 +11,7 @@ from operator import index
 from typing import ClassVar
 
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 from askance_client.randomizers.coins import COIN_SPACE
 from askance_client.randomizers.loss import PrivacyLoss
 from askance_client.randomizers.randomizer import Randomizer
@@ -116,7 +117,9 @@ def _checked(table: Sequence[Sequence[int]]) -> Table:
         try:
             plain = tuple(map(index, row))
         except TypeError:
-            raise InvalidParameter(f"row {x}: entries are integers, found another type") from None
+            raise InvalidParameter(
+                f"row {x}: entries are integers, got {value_text(list(row))}"
+            ) from None
         if min(plain) < 0:
             raise InvalidParameter(f"row {x}: entries are 0 or more, found a negative one")
         if sum(plain) != COIN_SPACE:

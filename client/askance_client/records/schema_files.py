@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from askance_client.errors import AskanceError, InvalidRecord
+from askance_client.printable import nearest_text, value_text
 from askance_client.queries import Bit, Bits, Category, Field, Integer, Label, Real, Schema
 
 _TYPES: Mapping[str, tuple[Callable[..., Field], frozenset[str], frozenset[str]]] = {
@@ -45,7 +46,7 @@ def schema_from_toml(path: Path) -> Schema:
     except OSError as error:
         raise InvalidRecord(f"{path}: cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidRecord(f"{path}: expected TOML, found something else: {error}") from None
+        raise InvalidRecord(f"{path}: expected TOML, got other text: {error}") from None
     return schema_from_table(content, str(path), path.stem)
 
 
@@ -61,10 +62,13 @@ def schema_from_table(content: Mapping[str, Any], place: str, name: str = "") ->
     """
     unknown = sorted(content.keys() - {"name", "version", "fields"})
     if unknown:
-        raise InvalidRecord(f"{place}: expected name, version and fields, found {unknown[0]!r}")
+        raise InvalidRecord(
+            f"{place}: expected name, version and fields, got {value_text(unknown[0])}"
+        )
     fields = content.get("fields")
     if not isinstance(fields, dict):
-        raise InvalidRecord(f"{place}: expected a table of fields, found none")
+        got = "none" if fields is None else value_text(fields)
+        raise InvalidRecord(f"{place}: expected a table of fields, got {got}")
     types = {field: _field(f"{place}: fields.{field}", item) for field, item in fields.items()}
     try:
         return Schema.of(content.get("name", name), content.get("version", 1), types)
@@ -100,7 +104,8 @@ def _item(field: Field) -> dict[str, Any]:
 def _field(place: str, item: Any) -> Field:
     kind = item.get("type") if isinstance(item, dict) else None
     if not isinstance(kind, str) or kind not in _TYPES:
-        raise InvalidRecord(f"{place}: expected a type among {', '.join(_TYPES)}, found another")
+        got = "none" if kind is None else f"{value_text(kind)}{nearest_text(kind, _TYPES)}"
+        raise InvalidRecord(f"{place}: expected a type among {', '.join(_TYPES)}, got {got}")
     make, needed, optional = _TYPES[kind]
     given = {key: value for key, value in item.items() if key != "type"}
     missing, unknown = sorted(needed - given.keys()), sorted(given.keys() - needed - optional)

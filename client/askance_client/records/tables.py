@@ -79,7 +79,7 @@ class Table:
             if name in names:
                 return names.index(name)
         raise InvalidRecord(
-            f"{self.path}: expected a column {name!r}, found {', '.join(self.written[:_SHOWN])}"
+            f"{self.path}: expected a column {name!r}, got {', '.join(self.written[:_SHOWN])}"
         )
 
     def column(self, name: str, kind: Field) -> list[object]:
@@ -155,7 +155,7 @@ def read_csv(path: Path) -> Table:
     except OSError as error:
         raise InvalidRecord(f"{path}: cannot be read: {error.strerror}") from None
     if not found or found[0].cells == []:
-        raise InvalidRecord(f"{path}: expected a header line, found none")
+        raise InvalidRecord(f"{path}: expected a header line, got none")
     problem = _problem(found[0].cells, None)
     if problem is not None or found[0].cells is None:
         raise InvalidRecord(f"{path}: expected a CSV file in UTF-8, got a header with {problem}")
@@ -199,10 +199,10 @@ def read_json(path: Path) -> Table:
         raise InvalidRecord(f"{path}: cannot be read: {error.strerror}") from None
     except json.JSONDecodeError as error:
         raise InvalidRecord(
-            f"{path}: expected JSON, found something else at line {error.lineno}"
+            f"{path}: expected JSON, got other text at line {error.lineno}"
         ) from None
     except (ValueError, RecursionError):  # not UTF-8; a thousand [
-        raise InvalidRecord(f"{path}: expected JSON in UTF-8, found something else") from None
+        raise InvalidRecord(f"{path}: expected JSON in UTF-8, got other bytes or nesting") from None
     items: list[Any] = content if isinstance(content, list) else [content]
     header = tuple(
         dict.fromkeys(name for item in items if isinstance(item, Mapping) for name in item)
@@ -319,7 +319,7 @@ def _table(
     numbered: int | None,
 ) -> Table:
     if not rows:
-        raise InvalidRecord(f"{path}: expected at least one row, found none")
+        raise InvalidRecord(f"{path}: expected at least one row, got none")
     names = tuple(field_name(name) for name in header)
     if len(set(names)) != len(names):
         raise InvalidRecord(f"{path}: expected distinct column names, found one twice")

@@ -56,7 +56,7 @@ class Request:
           InvalidParameter: it has to be given, and was not.
         """
         if name not in self.settings:
-            raise InvalidParameter(f"{name}: expected --set {name}=..., found none")
+            raise InvalidParameter(f"{name}: expected --set {name}=..., got none")
         return self.settings[name]
 
     def names(self, name: str) -> tuple[str, ...]:

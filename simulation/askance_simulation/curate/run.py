@@ -101,7 +101,7 @@ def _columns(
     if not found:
         raise InvalidParameter(
             "bounds: expected --schema FILE.toml, --set bounds=NAME:LOW:HIGH or --set"
-            " labels=NAME:A|B, found none (--set bounds=from-data takes them from the data, which"
+            " labels=NAME:A|B, got none (--set bounds=from-data takes them from the data, which"
             " is not private)"
         )
     return found

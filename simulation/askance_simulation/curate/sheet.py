@@ -178,7 +178,7 @@ class Sheet:
                 found.append((codes == code).astype(np.float64))
         if not found:
             raise InvalidParameter(
-                "columns: expected one or more beside the label, with bounds or labels, found none"
+                "columns: expected one or more beside the label, with bounds or labels, got none"
             )
         return tuple(names), tuple(bounds), np.stack(found, axis=1)
 
@@ -189,7 +189,7 @@ class Sheet:
           InvalidParameter: no label was named, or it has not two values.
         """
         if self.label is None:
-            raise InvalidParameter("label: expected --label COLUMN, found none")
+            raise InvalidParameter("label: expected --label COLUMN, got none")
         kind = self._kind(self.label)
         if isinstance(kind, Numeric) and kind.is_bit:
             return "0", "1"

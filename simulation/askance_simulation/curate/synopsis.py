@@ -14,6 +14,7 @@ from askance_aggregator.curator.synopsis import (
     mwem,
 )
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 from askance_simulation.curate.request import Curated, Request
 from askance_simulation.curate.sheet import Labelled
 
@@ -34,7 +35,9 @@ def curate(request: Request) -> Curated:
     method = request.one_of("method", ("mwem", "gaussian"))
     columns = {name: one for name, one in sheet.columns.items() if isinstance(one, Labelled)}
     if not columns:
-        raise InvalidParameter("columns: expected columns of labels, found none")
+        raise InvalidParameter(
+            f"columns: expected columns of labels, got {value_text(list(sheet.columns))}"
+        )
     universe = Universe(tuple(len(kind.labels) for kind in columns.values()))
     family = Marginals(universe, request.whole("way", len(columns)))
     delta = read_probability(request.text("delta"), "delta") if method == "gaussian" else None

@@ -93,10 +93,10 @@ def named(
     changes = {one.name: given.pop(one.name) for one in CHANGES if one.name in given}
     people: Callable[[Seed], Population]
     if data is None and (schema is not None or label is not None):
-        raise InvalidParameter("expected a data file with a schema or a label, found none")
+        raise InvalidParameter("expected a data file with a schema or a label, got none")
     if data is not None:
         if population is not None:
-            raise InvalidParameter("expected a population or a data file, found both")
+            raise InvalidParameter("expected a population or a data file, got both")
         path = data
         known = None if schema is None else schema_from_toml(schema)
         aside = _HELD_OUT if chosen.held_out else Fraction(0)
@@ -133,9 +133,9 @@ def _generated(
     """Return the maker of a generated population; takes its own settings out of `given`."""
     name = population or _HOME.get(learner)
     if name is None:
-        raise InvalidParameter(f"{learner}: expected a population or a data file, found neither")
+        raise InvalidParameter(f"{learner}: expected a population or a data file, got neither")
     if users is None:
-        raise InvalidParameter("expected a number of users, found none")
+        raise InvalidParameter("expected a number of users, got none")
     size, home = users, name
     keys = [key for key, _ in entry(home).parameters]
     own = {key: _whole(key, given.pop(key)) for key in keys if key in given}

@@ -32,6 +32,7 @@ from askance_aggregator.studies.study import Study
 from askance_aggregator.studies.transcript import Header
 from askance_client.device import Policy
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 from askance_simulation.disturbances import PRESENT_AND_HONEST, Behaviour, Witness
 from askance_simulation.disturbances.invariants import check_replay
 from askance_simulation.experiments.absences import absences
@@ -365,7 +366,7 @@ def _session(
     if study.schema.digest != population.schema.digest:
         raise InvalidParameter(
             f"study: expected the schema of the population, {population.schema.name!r},"
-            f" found another, {study.schema.name!r}"
+            f" got {value_text(study.schema.name)}"
         )
     key = Ed25519PrivateKey.from_private_bytes((seed / "analyst").key)
     signed = study.sign(key, nonce=(seed / "nonce").key[:16], expires_unix_s=EPOCH_S + _LIFETIME_S)

@@ -129,7 +129,7 @@ def _noisy(of: World) -> Oracle:
     """Return rows of which one in ten has the other label."""
     label, draw, rng = of.label, of.drawn(5), np.random.default_rng(6)
     if label is None:
-        raise InvalidParameter(f"{of.learner.name}: expected a label of two values, found none")
+        raise InvalidParameter(f"{of.learner.name}: expected a label of two values, got none")
 
     def sampler(count: int) -> EncodedColumns:
         rows = draw(count)

@@ -100,7 +100,7 @@ def _check_listening(address: str) -> None:
     try:
         socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
     except (OSError, OverflowError) as error:
-        raise NoCluster(f"cluster: expected a Ray cluster at {address}, found none: {error}") from (
+        raise NoCluster(f"cluster: expected a Ray cluster at {address}, got none: {error}") from (
             error
         )
 
@@ -116,7 +116,7 @@ def _begun(
                 ray.init(log_to_driver=False, configure_logging=False, **settings)
         except Exception as error:  # of many kinds, not all of them Ray's
             said = " ".join(str(error).split())
-            raise NoCluster(f"cluster: expected {what}, found none: {said:.300}") from error
+            raise NoCluster(f"cluster: expected {what}, got none: {said:.300}") from error
         with _silent(ray):
             yield
     finally:

@@ -96,7 +96,7 @@ def _lines(summary: Summary, x: str, y: str) -> list[Line]:
         reason = summary.cells[0].reason
         raise InvalidParameter(f"plot: expected a trial, found every plan refused: {reason}")
     if not cells:
-        raise InvalidParameter(f"plot: expected a trial with a measured {y}, found none")
+        raise InvalidParameter(f"plot: expected a trial with a measured {y}, got none")
     lines = []
     for levels, members in grouped(summary, other_axes(summary, x), cells).items():
         points = sorted((float(cell.at[x]), getattr(cell, y)) for cell in members)

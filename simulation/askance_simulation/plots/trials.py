@@ -40,7 +40,7 @@ def result(
 def _errors(axes: Any, verdicts: Sequence[tuple[float | None, bool | None]], title: str) -> None:
     errors = [error for error, _ in verdicts if error is not None]
     if len(errors) < len(verdicts):
-        raise InvalidParameter("plot: expected a hypothesis with a truth to hold it to, found none")
+        raise InvalidParameter("plot: expected a hypothesis with a truth to hold it to, got none")
     wrong = [place for place, (_, right) in enumerate(verdicts) if right is False]
     others = [place for place in range(len(verdicts)) if place not in set(wrong)]
     judged = any(right is not None for _, right in verdicts)

@@ -55,7 +55,7 @@ def read_parquet(path: Path) -> Table:
         twice = next(name for name in names if names.count(name) > 1)
         raise InvalidRecord(f"{path}: expected distinct column names, got {twice!r:.80} twice")
     if not people.num_rows or not names:
-        raise InvalidRecord(f"{path}: expected at least one row, found none")
+        raise InvalidRecord(f"{path}: expected at least one row, got none")
     columns = [
         _cells(path, name, column) for name, column in zip(written, people.columns, strict=True)
     ]

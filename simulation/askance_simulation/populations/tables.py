@@ -168,7 +168,7 @@ def _infer(people: Table, label: str | None) -> Schema:
             fields[column] = kind
     if not fields:
         raise InvalidRecord(
-            f"{name}: expected a column of numbers, or of 2 to {_MAX_LABELS} labels, found none"
+            f"{name}: expected a column of numbers, or of 2 to {_MAX_LABELS} labels, got none"
             f" among {', '.join(header[:20])}"
         )
     return Schema.of(name, 1, fields)

@@ -83,7 +83,7 @@ def test_a_schema_may_stand_in_it(file: Path) -> None:
     ("content", "message"),
     [
         ("learner", "study.toml: expected TOML"),
-        ("", "study.toml: schema: expected a value, found none"),
+        ("", "study.toml: schema: expected a value, got none"),
         (LEAST.replace('learner = "frequency"', ""), "study.toml: learner: expected a value"),
         (LEAST.replace('epsilon = "1"', ""), "study.toml: epsilon: expected a value"),
         (LEAST.replace('"frequency"', '"nobody"'), "study.toml: learner: no learner 'nobody'"),

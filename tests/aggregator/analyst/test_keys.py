@@ -20,7 +20,7 @@ def test_a_key_is_made_once_for_its_owner(tmp_path: Path) -> None:
     for given in (path, str(path), path.read_bytes(), key):
         assert public_hex(load_key(given)) == public_hex(key)
     before = path.read_bytes()
-    with pytest.raises(InvalidParameter, match="expected no file there yet, found one"):
+    with pytest.raises(InvalidParameter, match="expected no file there yet, got one"):
         create_key(path)
     assert path.read_bytes() == before
 

@@ -95,7 +95,7 @@ def test_another_analysts_study_is_unknown(house: House, other_key: Ed25519Priva
             with pytest.raises(CallRefused) as caught:
                 call()
             assert caught.value.reason == "unknown-study"
-        with pytest.raises(InvalidParameter, match="found none"):
+        with pytest.raises(InvalidParameter, match="got none"):
             others.study(handle.id[:10])
 
 
@@ -251,12 +251,12 @@ def test_nobody_listens(tmp_path: Path) -> None:
     for address in ("127.0.0.1", "", "here:port"):
         with pytest.raises(InvalidParameter, match="expected HOST:PORT"):
             connect(address, key=key)
-    with pytest.raises(InvalidParameter, match="found both"):
+    with pytest.raises(InvalidParameter, match="got both"):
         connect("127.0.0.1:9", key=key, ca=tmp_path / "ca.pem", plaintext=True)
     with pytest.raises(InvalidParameter, match="cannot be read"):
         connect("127.0.0.1:9", key=key, ca=tmp_path / "ca.pem")
     (tmp_path / "ca.pem").write_text("no certificate")
-    with pytest.raises(InvalidParameter, match=r"expected a certificate \(PEM\), found none"):
+    with pytest.raises(InvalidParameter, match=r"expected a certificate \(PEM\), got other bytes"):
         connect("127.0.0.1:9", key=key, ca=tmp_path / "ca.pem")
 
 
@@ -268,7 +268,7 @@ def test_nobody_listens(tmp_path: Path) -> None:
             Path("ca.pem"),
             "expected a certificate that the ca signed",
         ),
-        ("x WRONG_VERSION_NUMBER", Path("ca.pem"), "expected TLS, found plain text"),
+        ("x WRONG_VERSION_NUMBER", Path("ca.pem"), "expected TLS, got plain text"),
         ("x Socket closed", None, "if it speaks TLS, name its authority"),
         ("x Connection refused", Path("ca.pem"), "cannot be reached"),
         ("x Connection refused", None, "cannot be reached"),

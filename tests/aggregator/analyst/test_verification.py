@@ -219,11 +219,11 @@ def test_what_was_changed_is_found(done: StudyExport, tmp_path: Path, what: str)
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "expected JSON, found something else"),
-        ("[" * 100_000, "expected JSON, found something else"),
+        ("", "expected JSON, got other text"),
+        ("[" * 100_000, "expected JSON, got other text"),
         ("[]", "expected the format 'askance export v1'"),
         ('{"format": "askance export v2"}', "expected the format"),
-        ('{"format": "askance export v1"}', "found no 'public_key'"),
+        ('{"format": "askance export v1"}', "got no 'public_key'"),
     ],
 )
 def test_a_file_that_is_no_export(tmp_path: Path, content: str, message: str) -> None:
@@ -241,7 +241,7 @@ def test_a_file_that_is_no_export(tmp_path: Path, content: str, message: str) ->
         ("transcript", {}, "expected the transcript's lines"),
         ("transcript", [1], "expected the transcript's lines"),
         ("result", [], "expected one object as the result"),
-        ("colour", 1, "found 'colour'"),
+        ("colour", 1, "got 'colour'"),
     ],
 )
 def test_an_export_with_a_wrong_entry(

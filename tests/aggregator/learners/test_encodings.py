@@ -150,7 +150,7 @@ def test_a_hypothesis_s_schema_is_read_as_it_was_written() -> None:
     assert schema_in(document) == kept
     with pytest.raises(InvalidParameter, match=r"other: schema: expected 1\.\.4096 fields"):
         schema_in(document, "other")
-    with pytest.raises(InvalidParameter, match="tree: expected schema, found none"):
+    with pytest.raises(InvalidParameter, match="tree: expected schema, got none"):
         schema_in(Document("tree", {}))
 
 
@@ -166,7 +166,7 @@ def test_rows_are_columns_a_table_or_encoded_already() -> None:
         encoded(kept, table[:, :2])
     with pytest.raises(InvalidParameter, match="expected columns among age, answers"):
         encoded(kept, {"weight": [3]})
-    with pytest.raises(InvalidParameter, match="expected a column age, found none"):
+    with pytest.raises(InvalidParameter, match="expected a column age, got none"):
         encoded(kept, Schema("s", 1, x=Bit()).encode_columns({"x": [1]}))
 
 
@@ -175,7 +175,7 @@ def test_a_field_that_says_nothing_is_refused(make: Any) -> None:
     schema = Schema("s", 1, only=Category(["one"]))
     with pytest.raises(InvalidParameter, match="only: expected two or more labels, found one"):
         make(schema, "only")
-    with pytest.raises(InvalidParameter, match="expected one of the fields only, found 'other'"):
+    with pytest.raises(InvalidParameter, match="expected one of the fields only, got 'other'"):
         make(schema, "other")
     with pytest.raises(InvalidParameter, match="found one twice"):
         some_fields(schema, ["only", "only"])

@@ -240,7 +240,7 @@ class TestRefusals:
         ("found", "message"),
         [
             ([{"value": 1.5, "estimate": 0, "low": 0, "high": 0}], "a text as value"),
-            ([{"value": "1", "estimate": 0, "low": 0}], "expected high, found none"),
+            ([{"value": "1", "estimate": 0, "low": 0}], "expected high, got none"),
             ({}, "a list as found"),
         ],
     )
@@ -285,5 +285,5 @@ class TestTexts:
 
     @pytest.mark.parametrize("bits", ["", "0101", "0000000a", "00000002"])
     def test_what_is_no_text_cannot_be_read(self, bits: str) -> None:
-        with pytest.raises(InvalidParameter, match="eight a byte"):
+        with pytest.raises(InvalidParameter, match="eight per byte"):
             text_of_bits(bits)

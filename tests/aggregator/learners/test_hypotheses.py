@@ -45,7 +45,7 @@ def test_a_hypothesis_is_read_as_it_was_written(learner: str, hypothesis: Any, t
     [
         ("oracle", {}, "expected the hypothesis of one of conjunctions, .*found 'oracle'"),
         ("conjunctions", [], "conjunction: expected an object, found list"),
-        ("conjunctions", {"variables": [0]}, "conjunction: expected d, found none"),
+        ("conjunctions", {"variables": [0]}, "conjunction: expected d, got none"),
         ("conjunctions", {"variables": [0.5], "d": 3}, "whole numbers as variables, found float"),
         ("conjunctions", {"variables": [7], "d": 3}, "ascending variables"),
         ("conjunctions", {"variables": 3, "d": 3}, "expected a list as variables, found int"),
@@ -69,7 +69,7 @@ def test_a_document_is_read_part_by_part() -> None:
     assert document.part("a").table("t") == ((1.0, 2.5), ())
     assert [part.whole("n") for part in document.parts("l")] == [1, 2]
     assert (document.texts("s"), document.text("k"), document.whole("w")) == (("x",), "v", 3)
-    with pytest.raises(InvalidParameter, match=r"d\.l\[1\]: expected m, found none"):
+    with pytest.raises(InvalidParameter, match=r"d\.l\[1\]: expected m, got none"):
         document.parts("l")[1].text("m")
     with pytest.raises(InvalidParameter, match="expected texts in l, found dict"):
         document.texts("l")

@@ -129,7 +129,7 @@ def test_a_classifier_is_read_as_it_was_written(kind: type[Any]) -> None:
         " +0 [colour=green] > 0"
     )
     del written["weights"]["member"]
-    with pytest.raises(InvalidParameter, match="expected member, found none"):
+    with pytest.raises(InvalidParameter, match="expected member, got none"):
         hypothesis_from_json(name, written)
 
 

@@ -205,10 +205,14 @@ def test_they_tell_themselves_in_words() -> None:
     ("learner", "data", "message"),
     [
         ("disjunctions", {"d": 2, "variables": [2], "negated": []}, "ascending variables in 0..1"),
-        ("disjunctions", {"d": 2, "variables": [1]}, "expected negated, found none"),
+        ("disjunctions", {"d": 2, "variables": [1]}, "expected negated, got none"),
         ("decision-lists", {"d": 2, "rules": [[0, 1]], "default": 0}, "rules of three whole"),
         ("decision-lists", {"d": 2, "rules": [[0, 1, 2]], "default": 0}, "values and labels 0 or"),
-        ("decision-lists", {"d": 2, "rules": [[0, 1, 1]] * 2, "default": 0}, "one rule a variable"),
+        (
+            "decision-lists",
+            {"d": 2, "rules": [[0, 1, 1]] * 2, "default": 0},
+            "one rule per variable",
+        ),
         ("decision-lists", {"d": 2, "rules": [[5, 1, 1]], "default": 0}, "variables in 0..1"),
     ],
 )

@@ -129,7 +129,7 @@ def test_a_mean_vector_is_saved_and_read() -> None:
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"norm": "l1"}, "norm expects one of linf, l2"),
+        ({"norm": "l1"}, "norm: expected one of linf, l2, got 'l1'"),
         ({"bound": "0"}, "bound expects a positive number"),
         ({"columns": "x0,x0"}, "each field once"),
         ({"columns": "z"}, "z"),

@@ -129,11 +129,11 @@ def test_it_finds_what_tells_the_groups_of_its_population_apart() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"priors": [0.5]}, "a prior a class"),
+        ({"priors": [0.5]}, "a prior per class"),
         ({"priors": [1.0, 0.0]}, "positive probabilities"),
         ({"bins": 1.5}, "whole numbers as bins"),
-        ({"tables": {}}, "expected sky, found none"),
-        ({"tables": {"sky": [[0.5, 0.5]], "dry": [[0.5, 0.5]]}}, "a row a class"),
+        ({"tables": {}}, "expected sky, got none"),
+        ({"tables": {"sky": [[0.5, 0.5]], "dry": [[0.5, 0.5]]}}, "a row per class"),
         ({"schema": {"name": "s", "fields": 3}}, "a list as fields"),
     ],
 )

@@ -165,7 +165,7 @@ class TestSaved:
             ({"ends": [0, 1]}, "2 or more cells, found 1"),
             ({"arity": 1}, "arity expects"),
             ({"levels": []}, "levels of"),
-            ({"levels": [{"estimates": [1], "lows": [1]}]}, "expected highs, found none"),
+            ({"levels": [{"estimates": [1], "lows": [1]}]}, "expected highs, got none"),
             ({"whole": 0.5}, "whole numbers as whole"),
         ],
     )

@@ -205,5 +205,5 @@ def test_a_file_that_does_not_fit_together_is_refused() -> None:
     ):
         hypothesis_from_json("linear-regression", {**line.to_json(), "weights": [0.5]})
     axes: PrincipalComponents = found(principal_components(SCHEMA))
-    with pytest.raises(InvalidParameter, match="expects 3 numbers a component"):
+    with pytest.raises(InvalidParameter, match="expects 3 numbers per component"):
         hypothesis_from_json("pca", {**axes.to_json(), "mean": [0.5]})

@@ -73,7 +73,7 @@ class TestMarginals:
             marginals(many)
         data = self.found().to_json()
         del data["marginals"][1]["columns"][0]
-        with pytest.raises(InvalidParameter, match="Marginal expects labels a column and 3 shares"):
+        with pytest.raises(InvalidParameter, match="labels per column and 3 shares"):
             hypothesis_from_json("marginals", data)
 
 

@@ -209,7 +209,7 @@ def test_a_split_names_cells_that_are_there() -> None:
         ({"depth": "0"}, "depth expects a whole number in 1..12"),
         ({"min_share": "0.7"}, "min_share expects"),
         ({"columns": "kind"}, "columns besides kind"),
-        ({"columns": "shape"}, "found 'shape'"),
+        ({"columns": "shape"}, "got 'shape'"),
         ({"label": "size"}, "label expects a category"),
         ({"tau": "0"}, "tau expects a positive number"),
     ],

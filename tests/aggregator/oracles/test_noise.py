@@ -154,7 +154,7 @@ def test_a_learner_that_refuses_every_rate_is_told(monkeypatch: pytest.MonkeyPat
         raise InvalidAnswer("no")
 
     monkeypatch.setattr("askance_aggregator.oracles.noise.learn", refuse)
-    with pytest.raises(InvalidAnswer, match="at one of 1 rates, found none"):
+    with pytest.raises(InvalidAnswer, match="at one of 1 rates, got none"):
         learn_under_noise(
             conjunctions(SCHEMA, Fraction(1, 2)),
             Noisy(0, 6),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,12 @@ from askance_aggregator.studies import MemoryLog, Outcome, Tally, Transcript
 from askance_aggregator.studies.transcript import Asked, Closed
 from askance_aggregator.studies.waves import Waves, exact_enough
 from askance_client.codec import decode_request
-from askance_client.errors import InvalidParameter, NondeterminismError, TooFewRespondents
+from askance_client.errors import (
+    InvalidParameter,
+    LocalProtocolError,
+    NondeterminismError,
+    TooFewRespondents,
+)
 from askance_client.messages import Conduct, Request
 from askance_client.queries import Integer, Schema, predicate
 from askance_simulation.fleets import ObjectFleet
@@ -223,11 +229,22 @@ def entered(planned: RoundPlan, *yeses: int) -> Waves:
 
 
 def test_a_wave_that_asks_by_another_randomizer_is_refused() -> None:
-    planned = plan_batch(Batch([YES]), 2 * 10**9, float(BETA), waves=3)
+    planned = plan_batch(Batch([YES]), 4 * 10**9, float(BETA), waves=4)
     waves = entered(planned, 10)
+    assert not waves.done
     other = Request(b"", 0, 0, YES.query, randomized_response(10**9))
     with pytest.raises(NondeterminismError, match="wave 2: expected the requests"):
         waves.enter([0], [other], [tally(1, 30)])
+
+
+def test_no_wave_follows_the_last() -> None:
+    planned = plan_batch(Batch([YES]), 4 * 10**9, float(BETA), waves=4)
+    waves = entered(replace(planned, waves=1), 10)
+    assert waves.done
+    with pytest.raises(LocalProtocolError, match="expected no event when DONE, got NEXT"):
+        waves.next()
+    with pytest.raises(LocalProtocolError, match="expected no event when DONE, got ENTER"):
+        waves.enter([0], [], [])
 
 
 def test_the_rule_is_to_look_at_the_sum_at_this_look_s_share() -> None:

@@ -208,4 +208,4 @@ def test_a_picture_of_what_is_not_drawn_is_refused(run: Run) -> None:
     words = ("simulate", "mean", "--users", "50", "--epsilon", "1", "--picture", "rounds")
     code, found, _ = run(*words)
     assert code == 2
-    assert found["failure"]["message"] == "expected --plot with --picture, found none"
+    assert found["failure"]["message"] == "expected --plot with --picture, got none"

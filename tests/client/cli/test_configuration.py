@@ -89,23 +89,23 @@ def test_plain_text_is_spoken_on_loopback_or_when_it_is_said_so(tmp_path: Path) 
 
 
 ERRORS = {
-    'ca = "ca.pem"': ("", "device.toml: ca: expected the authority's certificate, found none"),
+    'ca = "ca.pem"': ("", "device.toml: ca: expected the authority's certificate, got none"),
     'ca = "ca.pem"\n': ('ca = "ca.pem"\nplaintext = true\n', "device.toml: plaintext: expected"),
     "aggregator.example:7443": ("nowhere", "device.toml: aggregator: expected HOST:PORT"),
     "aggregator.example:7": ("aggregator.example:00000", "device.toml: aggregator: expected"),
-    "aggregator =": ("aggregate =", "device.toml: aggregator: expected a value, found none"),
-    "[policy]": ("[politics]", "device.toml: policy: expected a table of that name, found none"),
-    "[records]": ("[record]", "device.toml: records: expected a table of that name, found none"),
+    "aggregator =": ("aggregate =", "device.toml: aggregator: expected a value, got none"),
+    "[policy]": ("[politics]", "device.toml: policy: expected a table of that name, got none"),
+    "[records]": ("[record]", "device.toml: records: expected a table of that name, got none"),
     "[run]": ("[walk]", "device.toml: walk: expected one of"),
     "day_epsilon": ("daily_epsilon", "device.toml: policy.daily_epsilon: expected one of"),
-    'life_epsilon = "8"': ("life_epsilon = 0.5", "policy.life_epsilon: .* found a float"),
-    'life_epsilon = "8"\n': ("", "device.toml: policy.life_epsilon: expected a value, found none"),
+    'life_epsilon = "8"': ("life_epsilon = 0.5", "policy.life_epsilon: .* got 0.5"),
+    'life_epsilon = "8"\n': ("", "device.toml: policy.life_epsilon: expected a value, got none"),
     "day_epsilon = 2": ("day_epsilon = 0", "policy.day_epsilon: epsilon must be positive"),
     'study_epsilon = "0.5"': ('study_epsilon = "x"', "policy.study_epsilon: epsilon must be"),
     KEY: ("ab", "policy.analysts: expected a public key of 64 hexadecimal digits"),
     f'"{KEY}"': ("", "policy.analysts: expected the public key of one analyst or more"),
     'fields = ["age"]': ("fields = [1]", "policy.fields: expected a text"),
-    'schema = "people.toml"': ("schema = 1", "records.schema: expected a text, found a number"),
+    'schema = "people.toml"': ("schema = 1", "records.schema: expected a text, got 1"),
     'key = "id"': (
         'key = "id"\nrow = 0',
         "records.key: expected one of row .*, got row = 0, key =",
@@ -135,7 +135,7 @@ def test_what_is_no_toml_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_a_missing_file_says_how_one_is_made(tmp_path: Path) -> None:
-    with pytest.raises(InvalidParameter, match="found no file \\(init makes one\\)"):
+    with pytest.raises(InvalidParameter, match="got no file \\(init makes one\\)"):
         read_configuration(tmp_path / "device.toml")
 
 
@@ -165,5 +165,5 @@ def test_a_template_with_gaps_says_what_to_fill_in_and_is_refused(tmp_path: Path
         assert any(
             line.startswith(f"# {name} =") and "FILL IN" in line for line in text.split("\n")
         )
-    with pytest.raises(InvalidParameter, match="aggregator: expected a value, found none"):
+    with pytest.raises(InvalidParameter, match="aggregator: expected a value, got none"):
         read_configuration(written(tmp_path, text))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import sqlite3
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -301,6 +303,20 @@ class TestRepairClock:
         code, _, err = run("repair-clock", str(folder))
         assert code == 2
         assert "Studies that expired in\nbetween may be answered again" in err
+
+    @pytest.mark.parametrize(("typed", "code"), [("yes", 0), ("y", 2), ("", 2), ("\x1b[2J", 2)])
+    def test_at_a_terminal_it_is_confirmed_by_typing_yes(
+        self, folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch, typed: str, code: int
+    ) -> None:
+        terminal = io.StringIO(f"{typed}\n")
+        monkeypatch.setattr(terminal, "isatty", lambda: True)
+        monkeypatch.setattr(sys, "stdin", terminal)
+        found, _, err = run("repair-clock", str(folder))
+        assert found == code
+        assert "This cannot be undone.\nType yes to go on: " in err
+        assert (f"expected yes, got {typed!r}: nothing was changed" in err) == (code == 2)
+        kinds = [entry["kind"] for entry in run("history", str(folder))[1]["entries"]]
+        assert ("clock" in kinds) == (code == 0)
 
     def test_it_is_recorded_in_the_chain(
         self, folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch

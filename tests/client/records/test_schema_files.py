@@ -46,7 +46,7 @@ def test_every_type_can_be_written(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("x =", "expected TOML"),
-        ("colour = 1", "found 'colour'"),
+        ("colour = 1", "got 'colour'"),
         ("name = 'a'", "table of fields"),
         ("[fields]\nage = 3", "fields.age: expected a type among"),
         ("[fields]\nage = { type = 'number' }", "fields.age: expected a type among"),

@@ -124,12 +124,12 @@ BAD_CSV: dict[str, tuple[str | bytes, str]] = {
     "a header without an end": ('"a,b\nsecret,2\n', "expected a CSV file"),
 }
 BAD_JSON: dict[str, tuple[str | bytes, str]] = {
-    "empty": ("", "expected JSON, found something else at line 1"),
+    "empty": ("", "expected JSON, got other text at line 1"),
     "cut off": ('[{"a": 1},\n {"secret"', "at line 2"),
     "nobody": ("[]", "expected at least one row"),
     "values alone": ('["secret"]', "expected objects with keys, got none"),
     "an object without a key": ("{}", "expected objects with keys, got none"),
-    "a stray comma": ('[{"a": "secret"}, {"a": 2,}]', "found something else at line 1"),
+    "a stray comma": ('[{"a": "secret"}, {"a": 2,}]', "got other text at line 1"),
     "one field twice": ('{"a-b": 1, "a b": 2}', "expected distinct column names"),
     "not text": (b"\xff", "expected JSON in UTF-8"),
     "too deep": ("[" * 100_000, "expected JSON"),
@@ -159,7 +159,7 @@ def test_a_file_that_is_not_there(tmp_path: Path, name: str) -> None:
 
 def test_a_field_without_a_column_is_named(tmp_path: Path) -> None:
     table = read_csv(written(tmp_path / "p.csv", "age,work\n1,x\n"))
-    with pytest.raises(InvalidRecord, match="expected a column 'height', found age, work"):
+    with pytest.raises(InvalidRecord, match="expected a column 'height', got age, work"):
         table.encoder(SCHEMA)
 
 

@@ -99,7 +99,7 @@ def test_a_file_s_schema_may_be_given(data: Path, tmp_path: Path) -> None:
     [
         ({"learner": "oracle"}, "'oracle'"),
         ({"population": "martians"}, "'martians'"),
-        ({"users": None}, "expected a number of users, found none"),
+        ({"users": None}, "expected a number of users, got none"),
         ({"users": 0}, "found 0"),
         ({"settings": {"d": "eight"}}, "d: expected a whole number, found 'eight'"),
         ({"settings": {"d": "7"}}, "power of two"),

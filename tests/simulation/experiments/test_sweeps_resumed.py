@@ -170,7 +170,9 @@ class TestOtherFiles:
     )
     def test_somebody_s_own(self, out: Path, text: str) -> None:
         out.write_text(text)
-        with pytest.raises(InvalidParameter, match="expected a sweep's row, found none on line 1"):
+        with pytest.raises(
+            InvalidParameter, match="expected a sweep's row, got another text on line 1"
+        ):
             run(out)
         assert out.read_text() == text
 
@@ -179,7 +181,7 @@ class TestOtherFiles:
         lines = out.read_bytes().splitlines(keepends=True)
         lines[4] = lines[4][:50] + b"\n"
         out.write_bytes(b"".join(lines))
-        with pytest.raises(InvalidParameter, match="found none on line 5"):
+        with pytest.raises(InvalidParameter, match="got another text on line 5"):
             run(out)
         assert out.read_bytes() == b"".join(lines)
 
@@ -241,7 +243,7 @@ class TestOtherFiles:
         )
 
     def test_none_at_all(self, out: Path) -> None:
-        with pytest.raises(InvalidParameter, match="expected a file of rows, found none"):
+        with pytest.raises(InvalidParameter, match="expected a file of rows, got none"):
             Sweep.read(out)
 
 

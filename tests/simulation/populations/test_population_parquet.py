@@ -201,7 +201,7 @@ class TestDefects:
             Population.from_parquet(path)
 
     def test_nobody(self, tmp_path: Path) -> None:
-        with pytest.raises(InvalidRecord, match="expected at least one row, found none"):
+        with pytest.raises(InvalidRecord, match="expected at least one row, got none"):
             Population.from_parquet(written(tmp_path, {"a": pa.array([], pa.int64())}))
 
     def test_two_columns_of_one_name(self, tmp_path: Path) -> None:

@@ -202,16 +202,16 @@ class TestSizes:
 
 
 DEFECTS: dict[str, tuple[str | bytes, str]] = {
-    "an empty file": ("", "expected a header line, found none"),
-    "no header": ("\n1,2\n", "expected a header line, found none"),
-    "a header and nobody": ("a,b\n", "expected at least one row, found none"),
+    "an empty file": ("", "expected a header line, got none"),
+    "no header": ("\n1,2\n", "expected a header line, got none"),
+    "a header and nobody": ("a,b\n", "expected at least one row, got none"),
     "a short row": ("a,b\n1,2\n3\n", "line 3: expected 2 cells, got 1"),
     "a long row": ("a,b\n1,2,3\n", "line 2: expected 2 cells, got 3"),
     "a column twice": ("a,a\n1,2\n", "expected distinct column names"),
     "other bytes than UTF-8": (b"a,b\n1,\xff\n", "line 2: expected UTF-8"),
     "nothing that varies": (
         "a\n1\n1\n",
-        "expected a column of numbers, or of 2 to 1024 labels, found none",
+        "expected a column of numbers, or of 2 to 1024 labels, got none",
     ),
     "a value of a million characters": (
         "a\n" + "1" * 1_000_000,

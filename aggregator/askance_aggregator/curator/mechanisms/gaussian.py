@@ -25,6 +25,7 @@ from askance_aggregator.numbers import Rational
 from askance_aggregator.sampling import Words, discrete_gaussian
 from askance_aggregator.sampling.discrete_gaussian import MAX_VARIANCE
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 
 _OUTWARD = 1e-9  # relative: more than the errors of the floats in a quantile
 
@@ -131,5 +132,5 @@ def read_rho(value: Rational) -> Fraction:
     """
     rho = read_number(value, "rho")
     if rho <= 0:
-        raise InvalidParameter("rho: expected a number above 0, found another")
+        raise InvalidParameter(f"rho: expected a number above 0, got {value_text(value)}")
     return rho

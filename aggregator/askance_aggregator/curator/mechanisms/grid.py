@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from askance_aggregator.curator.budgets import read_number
 from askance_aggregator.numbers import Rational
 from askance_client.errors import InvalidParameter, InvalidRecord
+from askance_client.printable import value_text
 
 _MAX_STEPS = 1 << 60
 _ROOT_BITS = 32
@@ -40,14 +41,16 @@ def read_step(value: Rational) -> Fraction:
     """
     step = read_number(value, "step")
     if step <= 0:
-        raise InvalidParameter("step: expected a number above 0, found another")
+        raise InvalidParameter(f"step: expected a number above 0, got {value_text(value)}")
     return step
 
 
 def fine_step(sensitivity: Fraction, fineness: int = 1 << 16) -> Fraction:
     """The largest power of two that goes at least `fineness` times into a stated sensitivity."""
     if sensitivity <= 0:
-        raise InvalidParameter("sensitivity: expected a number above 0, found another")
+        raise InvalidParameter(
+            f"sensitivity: expected a number above 0, got {value_text(sensitivity)}"
+        )
     wanted = sensitivity / fineness
     power = wanted.numerator.bit_length() - wanted.denominator.bit_length() + 1
     step = Fraction(2) ** power
@@ -119,9 +122,13 @@ def l2_squared_in_steps(squared: Fraction, step: Fraction, rounded: int) -> int:
 
 def _check(sensitivity: Fraction, rounded: int) -> None:
     if sensitivity <= 0:
-        raise InvalidParameter("sensitivity: expected a number above 0, found another")
+        raise InvalidParameter(
+            f"sensitivity: expected a number above 0, got {value_text(sensitivity)}"
+        )
     if isinstance(rounded, bool) or not isinstance(rounded, int) or rounded < 0:
-        raise InvalidParameter("rounded: expected a whole number of 0 or more, found another")
+        raise InvalidParameter(
+            f"rounded: expected a whole number of 0 or more, got {value_text(rounded)}"
+        )
 
 
 def _at_least_a_step(found: int) -> int:

@@ -97,7 +97,7 @@ class Listed(Weighs):
         self._all = tuple(hypotheses)
         self.labels = labels
         if not self._all:
-            raise InvalidParameter("class: expected one hypothesis or more, found none")
+            raise InvalidParameter("class: expected one hypothesis or more, got none")
 
     @property
     def size(self) -> int:
@@ -157,7 +157,7 @@ class ScoredAtOnce:
         labels: tuple[int, int],
     ) -> None:
         if size < 1:
-            raise InvalidParameter("class: expected one hypothesis or more, found none")
+            raise InvalidParameter("class: expected one hypothesis or more, got none")
         self.size = size
         self._scorer, self._named, self.labels = scorer, named, labels
 
@@ -193,4 +193,4 @@ def check_weights(weights: NDArray[Any], rows: int) -> None:
     if weights.shape != (rows,) or weights.dtype.kind not in "iu":
         raise InvalidRecord(f"weights: expected {rows} whole numbers, found {weights.dtype}")
     if int(weights.min()) < 0 or int(weights.max()) * rows >= _MAX_WEIGHT:
-        raise InvalidRecord("weights: expected 0 or more, and a sum below 2^52, found others")
+        raise InvalidRecord("weights: expected 0 or more, and a sum below 2^52, got others")

@@ -20,6 +20,7 @@ from askance_aggregator.curator.mechanisms.release import Additive, Calibration,
 from askance_aggregator.numbers import Rational
 from askance_aggregator.sampling import Words
 from askance_client.errors import InvalidParameter, InvalidRecord
+from askance_client.printable import value_text
 
 Records = TypeVar("Records")
 """What the functions of queries take: an array, a table, whatever the curator holds."""
@@ -54,7 +55,8 @@ class Query(Generic[Records]):
         low, high = self.bounds
         if not -_MAX_BOUND <= low < high <= _MAX_BOUND:
             raise InvalidParameter(
-                f"query {self.name!r}: expected low < high, both within 2^52, found others"
+                f"query {self.name!r}: expected low < high, both within 2^52,"
+                f" got {low:g} and {high:g}"
             )
 
     @property
@@ -72,13 +74,13 @@ class Query(Generic[Records]):
         """
         if max(map(abs, self.bounds)) / step >= _MAX_SUM:
             raise InvalidParameter(
-                f"query {self.name!r}: expected a step of which 2^60 go beyond the bounds, found a"
-                " finer one"
+                f"query {self.name!r}: expected a step of which 2^60 go beyond the bounds,"
+                f" got {value_text(step)}"
             )
         low, high = (int(steps(bound, step)) for bound in self.bounds)
         if low == high:
             raise InvalidParameter(
-                f"query {self.name!r}: expected a step below high - low, found a coarser one"
+                f"query {self.name!r}: expected a step below high - low, got {value_text(step)}"
             )
         return high - low
 
@@ -122,7 +124,9 @@ def clipped(
 ) -> Callable[[Records], NDArray[np.generic]]:
     """The function, its values outside the bounds moved to the nearer bound; NaN stays NaN."""
     if not low < high:
-        raise InvalidParameter("clipping: expected low < high, found others")
+        raise InvalidParameter(
+            f"clipping: expected low < high, got {value_text(low)} and {value_text(high)}"
+        )
 
     def inside(records: Records) -> NDArray[np.generic]:
         return np.clip(np.asarray(of(records)), low, high)
@@ -197,7 +201,9 @@ def histogram(codes: ArrayLike, cells: int, calibration: Calibration, words: Wor
       InvalidParameter, InvalidRecord: no cells, no records, or a code that is none.
     """
     if isinstance(cells, bool) or not isinstance(cells, int) or not 2 <= cells <= _MAX_CELLS:
-        raise InvalidParameter(f"cells: expected a whole number 2 .. {_MAX_CELLS}, found another")
+        raise InvalidParameter(
+            f"cells: expected a whole number 2 .. {_MAX_CELLS}, got {value_text(cells)}"
+        )
     found = np.asarray(codes)
     if found.ndim != 1 or not found.size or found.dtype.kind not in "bui":
         raise InvalidRecord(
@@ -218,7 +224,7 @@ def _ready(
 ) -> list[tuple[Additive, int, Fraction, int, Fraction]]:
     """Everything that can fail, before anything is drawn."""
     if not queries:
-        raise InvalidParameter("queries: expected one or more, found none")
+        raise InvalidParameter("queries: expected one or more, got none")
     grain = read_step(step)
     spans = [query.span(grain) for query in queries]
     mechanisms = [calibration(span, span * span) for span in spans]

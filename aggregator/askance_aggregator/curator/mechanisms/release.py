@@ -14,6 +14,7 @@ from askance_aggregator.curator.mechanisms.grid import lies_on, steps
 from askance_aggregator.numbers import Rational
 from askance_aggregator.sampling import Words
 from askance_client.errors import InvalidParameter, InvalidRecord
+from askance_client.printable import value_text
 
 
 class Additive(Protocol):
@@ -91,7 +92,9 @@ def check_answers(answers: int) -> None:
       InvalidParameter: it is not a whole number of 1 or more.
     """
     if isinstance(answers, bool) or not isinstance(answers, int) or answers < 1:
-        raise InvalidParameter("answers: expected a whole number of 1 or more, found another")
+        raise InvalidParameter(
+            f"answers: expected a whole number of 1 or more, got {value_text(answers)}"
+        )
 
 
 def add(

@@ -31,6 +31,7 @@ from askance_aggregator.curator.budgets import read_epsilon, read_number
 from askance_aggregator.numbers import Rational
 from askance_aggregator.sampling import Words, happens_exp_minus, integers_below
 from askance_client.errors import InvalidParameter, InvalidRecord
+from askance_client.printable import value_text
 
 _CHUNK = 1 << 16  # candidates that are scored at once
 _FIRST_DRAWS = 16
@@ -205,7 +206,7 @@ class PermuteAndFlip:
 def _check(epsilon: Fraction, sensitivity: Fraction) -> None:
     for name, value in (("epsilon", epsilon), ("sensitivity", sensitivity)):
         if read_number(value, name) <= 0:
-            raise InvalidParameter(f"{name}: expected a number above 0, found another")
+            raise InvalidParameter(f"{name}: expected a number above 0, got {value_text(value)}")
 
 
 def _first_accepted(
@@ -240,7 +241,7 @@ def _accepted(behind: NDArray[np.int64], rate: Fraction, words: Words) -> NDArra
 def _best(candidates: Candidates) -> int:
     """The highest score, a chunk of candidates at a time; every score is checked."""
     if candidates.size < 1:
-        raise InvalidParameter("candidates: expected 1 or more, found none")
+        raise InvalidParameter(f"candidates: expected 1 or more, got {candidates.size}")
     found = []
     for start in range(0, candidates.size, _CHUNK):
         chosen = np.arange(start, min(start + _CHUNK, candidates.size), dtype=np.int64)

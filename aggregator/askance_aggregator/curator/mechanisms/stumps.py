@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from askance_aggregator.curator.mechanisms.examples import SIGNS, check_features, check_labels
 from askance_aggregator.curator.mechanisms.hypotheses import Mistakes, Weighs, check_weights, lookup
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,9 @@ class Stumps(Weighs):
     def __init__(self, cuts: Sequence[Sequence[float]]) -> None:
         self.cuts = tuple(tuple(sorted(map(float, of_one))) for of_one in cuts)
         if not any(self.cuts):
-            raise InvalidParameter("class: expected one hypothesis or more, found no cuts")
+            raise InvalidParameter("class: expected one hypothesis or more, got no cuts")
         if not all(np.isfinite(cut) for of_one in self.cuts for cut in of_one):
-            raise InvalidParameter("cuts: expected finite numbers, found another")
+            raise InvalidParameter(f"cuts: expected finite numbers, got {value_text(self.cuts)}")
         self._all = tuple(
             Stump(feature, cut, sign)
             for feature, of_one in enumerate(self.cuts)
@@ -111,5 +112,8 @@ def even_cuts(low: float, high: float, count: int) -> tuple[float, ...]:
     """
     whole = isinstance(count, int) and not isinstance(count, bool)
     if not -inf < low < high < inf or not whole or count < 1:
-        raise InvalidParameter("cuts: expected low < high and one cut or more, found others")
+        raise InvalidParameter(
+            "cuts: expected low < high and one cut or more,"
+            f" got {value_text(low)}, {value_text(high)} and {value_text(count)}"
+        )
     return tuple(np.linspace(low, high, count + 2)[1:-1].tolist())

@@ -90,7 +90,7 @@ def _check_shape(table: NDArray[Any], expected: str) -> None:
     if table.ndim != 2:
         raise InvalidParameter(f"examples: expected {expected}, found {table.ndim} dimensions")
     if 0 in table.shape:
-        raise InvalidParameter(f"examples: expected {expected}, found none in {table.shape}")
+        raise InvalidParameter(f"examples: expected {expected}, got the shape {table.shape}")
 
 
 def _labels(y: ArrayLike, count: int) -> NDArray[np.uint64]:

@@ -23,6 +23,7 @@ from askance_aggregator.curator.mechanisms import (
 from askance_aggregator.numbers import Rational
 from askance_aggregator.sampling import Words
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 
 _GRID = 1 << 16  # weights are whole numbers of 1 / (65,536 n)
 _MAX_ROUNDS = 10_000
@@ -100,12 +101,16 @@ class Boosting:
         for name, value, most in numbers:
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
                 raise InvalidParameter(
-                    f"{name}: expected a whole number 1 .. {most}, found another"
+                    f"{name}: expected a whole number 1 .. {most}, got {value_text(value)}"
                 )
         if not 0 < self.edge < Fraction(1, 2):
-            raise InvalidParameter("edge: expected a number between 0 and 1/2, found another")
+            raise InvalidParameter(
+                f"edge: expected a number between 0 and 1/2, got {value_text(self.edge)}"
+            )
         if self.epsilon <= 0:
-            raise InvalidParameter("epsilon: expected a number above 0, found another")
+            raise InvalidParameter(
+                f"epsilon: expected a number above 0, got {value_text(self.epsilon)}"
+            )
 
     @classmethod
     def of(

@@ -28,6 +28,7 @@ from askance_aggregator.curator.budgets import read_epsilon, read_probability
 from askance_aggregator.curator.synopsis.queries import QueryFamily
 from askance_aggregator.numbers import Rational
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 
 TWO_ALPHA = Fraction(16_094_379_124_341, 10**13)
 """2 alpha = ln((1 + 2 eta) / (1 - 2 eta)) = ln 5 at eta = 1/3, rounded down at the 13th decimal."""
@@ -244,7 +245,7 @@ def _check_samples(samples: int) -> None:
     whole = isinstance(samples, int) and not isinstance(samples, bool)
     if not whole or not 1 <= samples <= _MAX_SAMPLES:
         raise InvalidParameter(
-            f"samples: expected a whole number 1 .. {_MAX_SAMPLES}, found another"
+            f"samples: expected a whole number 1 .. {_MAX_SAMPLES}, got {value_text(samples)}"
         )
 
 

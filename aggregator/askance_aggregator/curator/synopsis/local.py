@@ -22,6 +22,7 @@ from askance_aggregator.learners import Adaptive, Batch, Learning, Question, Rat
 from askance_aggregator.oracles import Oracle
 from askance_aggregator.sampling import Words
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 from askance_client.queries import Expression, Query, Schema, predicate
 
 Asked = Callable[[int], Query]
@@ -89,7 +90,9 @@ def boosted_locally(
     """
     accurate, slack = (read_number(one, "accuracy") for one in accuracy)
     if not 0 < accurate < 1 or not 0 < slack < 1:
-        raise InvalidParameter("accuracy: expected lambda and mu between 0 and 1, found others")
+        raise InvalidParameter(
+            f"accuracy: expected lambda and mu between 0 and 1, got {value_text(accuracy)}"
+        )
     if samples < 1:
         raise InvalidParameter(f"samples: expected 1 or more, found {samples}")
     if family.scale != 1:

@@ -16,6 +16,7 @@ from askance_aggregator.numbers import Rational
 from askance_aggregator.sampling import Words, discrete_laplace
 from askance_aggregator.sampling.discrete_laplace import MAX_SCALE
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 
 _ROUNDS = 30
 _MAX_ROUNDS = 1000
@@ -47,7 +48,9 @@ def mwem(
       and the last distribution is released instead of the mean of all.
     """
     if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= _MAX_ROUNDS:
-        raise InvalidParameter(f"rounds: expected a whole number 1 .. {_MAX_ROUNDS}, found another")
+        raise InvalidParameter(
+            f"rounds: expected a whole number 1 .. {_MAX_ROUNDS}, got {value_text(rounds)}"
+        )
     part = read_epsilon(epsilon) / (2 * rounds)
     if family.scale / part > MAX_SCALE:  # the first round's choice is drawn before any Laplace
         raise InvalidParameter("epsilon: expected more for so many rounds, found too little")

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from askance_aggregator.curator.synopsis.universe import Histogram, Universe
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 
 MAX_QUERIES = 1 << 18
 _BLOCK = 1 << 22  # entries of the matrix at a time: 32 MiB as float64
@@ -150,7 +151,7 @@ class MatrixQueries(QueryFamily):
             query, cell = (int(place) for place in np.argwhere(wrong)[0])
             raise InvalidParameter(
                 f"query {query}, cell {cell}: expected a value in [0, 1], so that the sensitivity "
-                "is 1/n, found another"
+                f"is 1/n, got {value_text(given[query, cell])}"
             )
         predicates = bool(((given == 0) | (given == 1)).all())
         super().__init__(universe, len(given), 1 if predicates else _RESOLUTION)
@@ -223,7 +224,8 @@ def ranges(universe: Universe, lows: ArrayLike, highs: ArrayLike) -> PredicateQu
     if wrong.any():
         query, column = (int(place) for place in np.argwhere(wrong)[0])
         raise InvalidParameter(
-            f"range {query}, column {column}: expected codes low <= high of it, found others"
+            f"range {query}, column {column}: expected codes low <= high of it,"
+            f" got {low[query, column]} and {high[query, column]}"
         )
 
     def rule(chosen: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -32,7 +32,7 @@ class Universe:
 
     def __post_init__(self) -> None:
         if not self.sizes:
-            raise InvalidParameter("universe: expected at least one column, found none")
+            raise InvalidParameter("universe: expected at least one column, got none")
         if len(self.sizes) > _MAX_COLUMNS:
             raise InvalidParameter(
                 f"universe: expected at most {_MAX_COLUMNS} columns, found {len(self.sizes)}"

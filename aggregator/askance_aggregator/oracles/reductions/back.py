@@ -24,6 +24,7 @@ from askance_aggregator.oracles.reductions.local_algorithms import (
 from askance_aggregator.oracles.reductions.products import Factor, Product, product_of
 from askance_aggregator.sampling import Words, happens
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 from askance_client.queries import Query
 from askance_client.randomizers import Randomizer
 
@@ -196,5 +197,5 @@ def _from_zero(call: LocalCall, words: Words) -> bytes:
 def _each(algorithm: LocalAlgorithm[T], beta: Rational) -> Fraction:
     allowed = rational(beta, "beta")
     if not 0 < allowed < 1:
-        raise InvalidParameter("beta expects a distance in (0, 1), found another number")
+        raise InvalidParameter(f"beta expects a distance in (0, 1), got {value_text(beta)}")
     return allowed / algorithm.calls_at_most

@@ -123,7 +123,7 @@ class NonInteractive(LocalAlgorithm[T_co]):
 
     def __post_init__(self) -> None:
         if not self.calls:
-            raise InvalidParameter(f"{self.name} expects at least one call, found none")
+            raise InvalidParameter(f"{self.name} expects at least one call, got none")
         if len({call.user for call in self.calls}) < len(self.calls):
             raise InvalidParameter(f"{self.name} expects each user in one call, found one in two")
 

@@ -113,7 +113,7 @@ def _groups(batch: Batch, nano: int, share: Fraction) -> list[tuple[Question, Gr
 
 def _schema(learner: Learner[T]) -> Schema:
     if learner.schema is None:
-        raise InvalidParameter(f"{learner.name} expects a schema, found none")
+        raise InvalidParameter(f"{learner.name} expects a schema, got none")
     return learner.schema
 
 

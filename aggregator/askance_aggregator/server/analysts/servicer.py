@@ -33,11 +33,13 @@ from askance_aggregator.server.studies import Desk, StudyStatus
 from askance_aggregator.store import StudyState
 from askance_client.codec import digest_of
 from askance_client.errors import AskanceError
+from askance_client.messages import SignedStudy
 
 _LOGGER = logging.getLogger(__name__)
 _LOOK_EVERY_S = 0.2
 _CANCEL_S = 30.0  # an analyst waits at most so long for a study that is ending
 MAX_WATCHERS = 256
+MAX_SUBMISSIONS = 64  # being planned or waiting for it; an analyst may try again
 _MESSAGE_S = 5.0  # how long a submission may take to arrive, after its metadata
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -49,8 +51,11 @@ class AnalystsServicer:
     Args:
       desk: has the studies; it may wait for the disk.
       executor: where it waits, so that the event loop does not.
+      planner: where studies are planned, which takes seconds of a processor: other calls do not
+        wait for it. None: in `executor`.
       now_s: the time, in whole seconds since 1970, UTC.
       max_watchers: how many may watch studies at one time.
+      max_submissions: how many may be submitted at one time.
     """
 
     def __init__(
@@ -58,14 +63,19 @@ class AnalystsServicer:
         desk: Desk,
         *,
         executor: Executor,
+        planner: Executor | None = None,
         now_s: Callable[[], int] = system_now_s,
         max_watchers: int = MAX_WATCHERS,
+        max_submissions: int = MAX_SUBMISSIONS,
     ) -> None:
         self._desk = desk
         self._executor = executor
+        self._planner = planner or executor
         self._now_s = now_s
         self._max_watchers = max_watchers
+        self._max_submissions = max_submissions
         self._watchers = 0
+        self._submissions = 0
 
     def handler(self) -> grpc.GenericRpcHandler:
         """What a server routes calls by. Without serializers: messages are passed as bytes."""
@@ -89,7 +99,7 @@ class AnalystsServicer:
             raise CallRefused(
                 "bad-signature", "Submit: expected the study that the call was signed for"
             )
-        await context.write(encode_submitted(await self._at_desk(self._desk.submit, signed)))
+        await context.write(encode_submitted(await self._planned(signed)))
 
     async def _list(self, context: Context) -> None:
         subject, key = self._called(Call.LIST, context)
@@ -149,8 +159,22 @@ class AnalystsServicer:
         signed = read_call(context.invocation_metadata())
         return signed.subject, check_call(call, signed, self._desk.analysts, self._now_s())
 
+    async def _planned(self, signed: SignedStudy) -> bytes:
+        """Submit a study; its digest."""
+        if self._submissions >= self._max_submissions:
+            raise CallRefused(
+                "too-many-calls",
+                f"expected at most {self._max_submissions} submissions at one time",
+            )
+        self._submissions += 1
+        try:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._planner, self._desk.submit, signed)
+        finally:
+            self._submissions -= 1
+
     async def _at_desk(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """What the desk says, without holding up the event loop."""
+        """Call the desk in the executor, so that the event loop does not wait."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._executor, lambda: work(*args, **kwargs))
 

@@ -84,17 +84,17 @@ class ServiceFleet:
             running = asyncio.run_coroutine_threadsafe(work, self._loop)
         except RuntimeError:
             work.close()
-            raise ServiceStopped("fleet: expected a running service, found none") from None
+            raise ServiceStopped("fleet: expected a running service, got none") from None
         try:
             return running.result()
         except CancelledError:
             raise ServiceStopped(
-                "fleet: expected a running service, found one that was stopped"
+                "fleet: expected a running service, got one that was stopped"
             ) from None
         except RuntimeError:
             # What a loop on its way out answers to work that it had begun: the executor is gone.
             if self._hub.stopped:
-                raise ServiceStopped("fleet: expected a running service, found none") from None
+                raise ServiceStopped("fleet: expected a running service, got none") from None
             raise
         except BaseException:
             running.cancel()

@@ -19,6 +19,7 @@ from askance_aggregator.server.devices.commits import GroupCommit, Statuses
 from askance_aggregator.server.devices.connections import Connection
 from askance_aggregator.server.devices.observer import SILENT, Observer
 from askance_aggregator.server.devices.open_round import OpenRound
+from askance_aggregator.server.devices.states import StudyEvent, StudyPhase, StudyPhases
 from askance_aggregator.store import Deadline, RoundNote, Store, StoredReport
 from askance_aggregator.studies.accounts import Accounts
 from askance_aggregator.studies.intake import Arrival
@@ -39,6 +40,7 @@ _LONGEST_WAIT_MS = 60_000
 
 P = ParamSpec("P")
 T = TypeVar("T")
+_REFUSED = (StudyPhase.SUSPENDED, StudyPhase.CANCELLED)  # reports of these studies are late
 _SHORT = 128  # bytes of a report that others are likely to send as well
 
 # Symbols are few: most reports of a round are, byte for byte, those of somebody else.
@@ -97,8 +99,7 @@ class Hub:
         self._rounds: dict[bytes, OpenRound] = {}  # by study: one round of a study at a time
         self._requests: dict[bytes, OpenRound] = {}
         self._opened_ms: dict[bytes, int] = {}  # by study, on the steady clock
-        self._cancelled: set[bytes] = set()  # studies that ask nobody any more
-        self._waiting: set[bytes] = set()  # open studies that only an operator can let go on
+        self._phases = StudyPhases()
         self._acknowledging: list[Connection] = []
         self._sequences: OrderedDict[int, int] = OrderedDict()
         self._ending: set[asyncio.Future[None]] = set()
@@ -188,12 +189,13 @@ class Hub:
         """
         opened = OpenRound(round_, accounts)
         self._check_may_open(opened)
-        self._waiting.discard(opened.study_digest)
-        note = await self._note(opened, round_)  # durable before anybody is asked
+        self._phases.on(opened.study_digest, StudyEvent.PREPARE)
+        note = await self._note(opened, round_)  # durable before any user is asked
         self._check_may_open(opened)  # much may have happened meanwhile
         if note.closed or (note.deadline is not None and self._left_ms(note.deadline) <= 0):
-            opened.close()  # nobody is to be charged for an answer that comes too late
+            opened.close()  # no user is to be charged for an answer that comes too late
         self._opened_ms[opened.study_digest] = self._clock.now_ms()
+        self._phases.on(opened.study_digest, StudyEvent.OPEN)
         self._rounds[opened.study_digest] = opened
         self._requests.update((digest, opened) for digest in opened.requests)
         self._observer.round_opened()
@@ -220,10 +222,11 @@ class Hub:
     def _check_may_open(self, opened: OpenRound) -> None:
         if self._stopped:
             raise _stopped()
-        if opened.study_digest in self._cancelled:
-            raise StudyCancelled("round: expected a study that goes on, found a cancelled one")
-        if opened.study_digest in self._rounds:
-            raise LocalProtocolError("round: expected no open round of its study, found one")
+        phase = self._phases.of(opened.study_digest)
+        if phase is StudyPhase.CANCELLED:
+            raise StudyCancelled("round: expected a study that goes on, got a cancelled one")
+        if phase is StudyPhase.OPEN:
+            raise LocalProtocolError("round: expected no open round of its study, got one")
 
     async def _note(self, opened: OpenRound, round_: Round) -> RoundNote:
         """Make durable that the round is about to be asked.
@@ -303,8 +306,8 @@ class Hub:
             connection.flush()
 
     def cancel(self, study_digest: bytes) -> None:
-        """Asks nobody for this study any more; who waits for its round gets `StudyCancelled`."""
-        self._cancelled.add(study_digest)
+        """Ask no user for this study any more; `open` raises `StudyCancelled` for its round."""
+        self._phases.on(study_digest, StudyEvent.CANCEL)
         opened = self._rounds.get(study_digest)
         if opened is not None:
             opened.abandon(StudyCancelled("study: cancelled by its analyst"))
@@ -314,12 +317,11 @@ class Hub:
 
         The devices are asked again, and answer with the same bytes, if it goes on after all.
         """
-        self._waiting.add(study_digest)
+        self._phases.on(study_digest, StudyEvent.SUSPEND)
 
     def forget(self, study_digest: bytes) -> None:
         """Drop what is kept of a study whose end is durable."""
-        self._cancelled.discard(study_digest)
-        self._waiting.discard(study_digest)
+        self._phases.on(study_digest, StudyEvent.FORGET)
 
     async def deliver(
         self, ordinal: int, reports: Sequence[bytes]
@@ -438,7 +440,7 @@ class Hub:
             return AckStatus.UNKNOWN
         opened = self._requests.get(digest)
         closing = opened is not None and opened.closing
-        if asked.over or closing or asked.study_digest in self._cancelled | self._waiting:
+        if asked.over or closing or self._phases.of(asked.study_digest) in _REFUSED:
             return AckStatus.LATE
         raise RoundNotOpen("reports: expected an open round, found one that is not asked yet")
 
@@ -469,6 +471,7 @@ class Hub:
         ending.add_done_callback(self._ending.discard)
 
     def _retire(self, opened: OpenRound) -> None:
+        self._phases.on(opened.study_digest, StudyEvent.RETIRE)
         del self._rounds[opened.study_digest]
         self._opened_ms.pop(opened.study_digest, None)
         for digest in opened.requests:

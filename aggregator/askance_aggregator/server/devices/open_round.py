@@ -8,17 +8,25 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from askance_aggregator.server.devices.commits import Statuses
+from askance_aggregator.server.devices.states import (
+    BEGUN,
+    OVER,
+    ROUND,
+    RoundEvent,
+    RoundState,
+)
 from askance_aggregator.studies.accounts import Accounts
 from askance_aggregator.studies.intake import Arrival, Intake
 from askance_aggregator.studies.rounds import Round
 from askance_aggregator.studies.tallies import Tally
+from askance_aggregator.transitions import next_state
 from askance_client.errors import AskanceError
 from askance_client.messages import AckStatus, Report
 from askance_client.service import Response, encode_response
 
 
 class OpenRound:
-    """One study's round: its intake, and its requests serialised once for everybody."""
+    """One study's round: its state, its intake, and its requests, serialised once for all users."""
 
     def __init__(self, round_: Round, accounts: Accounts) -> None:
         self.study_digest = round_.study_digest
@@ -31,9 +39,9 @@ class OpenRound:
         }
         self._closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._arriving: set[asyncio.Future[Statuses]] = set()
-        self._doubtful = False
-        self._asking = False
-        self._close_if_complete()
+        self._failed_commits = 0
+        self._state = RoundState.RESUMING
+        self._end_if_complete()
 
     @property
     def requests(self) -> Iterable[bytes]:
@@ -64,46 +72,52 @@ class OpenRound:
         return self._intake.check(ordinal, report, data)
 
     def enter(self, arrival: Arrival) -> None:
-        """Counts a durable report; entering it again changes nothing."""
+        """Count a durable report; entering it again changes nothing."""
         self._intake.enter(arrival)
-        self._close_if_complete()
+        self._end_if_complete()
 
     def expect(self, committed: asyncio.Future[Statuses]) -> None:
-        """Does not end before this commit has: what is acknowledged as accepted is counted."""
+        """Let `closed` wait for this commit: what is acknowledged as accepted is counted."""
         self._arriving.add(committed)
         committed.add_done_callback(self._arrived)
 
     def begin(self) -> None:
-        """Asks from now on: what was stored of it before has been entered."""
-        self._asking = True
+        """Ask from now on: the reports that were stored before have been entered.
+
+        Raises:
+          LocalProtocolError: it has begun before.
+        """
+        self._on(RoundEvent.BEGIN)
 
     @property
     def asking(self) -> bool:
-        """Whether it has begun; may be read from any thread."""
-        return self._asking
+        """True once it has begun, also when it is over; may be read from any thread."""
+        return self._state in BEGUN
 
     @property
     def doubtful(self) -> bool:
-        """Whether a commit has failed: what it brought may be durable all the same."""
-        return self._doubtful
+        """True if a commit has failed: its reports may be durable all the same."""
+        return self._failed_commits > 0
 
     @property
     def closing(self) -> bool:
-        """Whether it takes no more reports."""
-        return self._closing.done()
+        """True if it takes no more reports."""
+        return self._state in OVER
 
     def close(self) -> None:
-        """Waits for nobody any more."""
-        if not self._closing.done():
-            self._closing.set_result(None)
+        """Take no more reports and wait for no more users; a round that is over stays as it is."""
+        self._on(RoundEvent.CLOSE)
 
     def abandon(self, error: AskanceError) -> None:
-        """Ends it without a tally: whoever waits for it gets this error."""
-        if not self._closing.done():
-            self._closing.set_exception(error)
+        """End it without a tally; a round that is over stays as it is.
+
+        Args:
+          error: raised by `closed`.
+        """
+        self._on(RoundEvent.ABANDON, error)
 
     async def closed(self) -> None:
-        """Waits until everybody has answered or refused, or nobody is waited for any more.
+        """Wait until all users have answered or refused, or no more users are waited for.
 
         Raises:
           AskanceError: it was abandoned.
@@ -118,8 +132,8 @@ class OpenRound:
 
     def owed(self, ordinal: int, known_studies: set[bytes]) -> list[bytes]:
         """The parts of responses that ask this user what it still owes, the study first."""
-        if not self._asking or self.closing:
-            return []  # nobody is to be charged for an answer that comes too late
+        if self._state is not RoundState.ASKING:
+            return []  # no user is to be charged for an answer that comes too late
         parts = [self._parts[group.digest] for group in self._intake.owes(ordinal)]
         if parts and self.study_digest not in known_studies:
             parts.insert(0, self._study_part)
@@ -136,8 +150,18 @@ class OpenRound:
     def _arrived(self, committed: asyncio.Future[Statuses]) -> None:
         self._arriving.discard(committed)
         if committed.cancelled() or committed.exception() is not None:
-            self._doubtful = True
+            self._failed_commits += 1
 
-    def _close_if_complete(self) -> None:
+    def _end_if_complete(self) -> None:
         if self._intake.complete:
-            self.close()
+            self._on(RoundEvent.COMPLETE)
+
+    def _on(self, event: RoundEvent, error: AskanceError | None = None) -> None:
+        """Change the state; wake those that wait in `closed` when the round ends."""
+        ended = self._state in OVER
+        self._state = next_state("round", ROUND, self._state, event)
+        if not ended and self._state in OVER:
+            if error is None:
+                self._closing.set_result(None)
+            else:
+                self._closing.set_exception(error)

@@ -75,11 +75,11 @@ def first_name(certificate: bytes) -> str:
         found = x509.load_pem_x509_certificate(certificate)
         names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (ValueError, x509.ExtensionNotFound):
-        raise InvalidParameter("expected a certificate with a host's name, found none") from None
+        raise InvalidParameter("expected a certificate with a host's name, got none") from None
     hosts = names.get_values_for_type(x509.DNSName)
     hosts += [str(address) for address in names.get_values_for_type(x509.IPAddress)]
     if not hosts:
-        raise InvalidParameter("expected a certificate with a host's name, found none")
+        raise InvalidParameter("expected a certificate with a host's name, got none")
     return hosts[0]
 
 

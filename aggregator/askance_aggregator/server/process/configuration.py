@@ -14,6 +14,7 @@ from askance_aggregator.server.devices import Network
 from askance_client.accounting import parse_epsilon
 from askance_client.addresses import Address
 from askance_client.errors import InvalidParameter
+from askance_client.printable import unknown_text, value_text
 from askance_client.toml_tables import (
     TomlTable,
     a_text,
@@ -111,10 +112,10 @@ class Configuration:
 
     def __post_init__(self) -> None:
         if self.tls is not None and self.plaintext:
-            raise InvalidParameter("plaintext: expected no such key beside [tls], found true")
+            raise InvalidParameter("plaintext: expected no such key beside [tls], got true")
         if self.tls is None and not self.plaintext and not self.listen.is_loopback:
             raise InvalidParameter(
-                f"listen: expected a loopback address for plain text, found {str(self.listen)!r}"
+                f"listen: expected a loopback address for plain text, got {str(self.listen)!r}"
                 " (set [tls], or plaintext = true)"
             )
 
@@ -132,7 +133,7 @@ def read_configuration(
     """
     if not path.is_file():
         raise InvalidParameter(
-            f"{path}: expected a configuration, found no file (askance aggregator init makes one)"
+            f"{path}: expected a configuration, got no file (askance aggregator init makes one)"
         )
     given, folder = TomlTable.of_file(path), path.parent
     listen_there, store_there = given.need("listen", address), given.need("store", store_file)
@@ -173,8 +174,16 @@ def store_file(value: object) -> Path:
     text = a_text(value)
     name = text.removeprefix(_STORE_PREFIX)
     if name == text or not name:
-        raise InvalidParameter(f"expected {_STORE_PREFIX}FILE, found another kind of address")
+        raise InvalidParameter(
+            f"expected {_STORE_PREFIX}FILE, got {value_text(_without_password(text))}"
+        )
     return Path(name)
+
+
+def _without_password(store: str) -> str:
+    """Return a store's address without the user and password that it may hold."""
+    scheme, mark, rest = store.partition("://")
+    return f"{scheme}://...@{rest.rpartition('@')[2]}" if mark and "@" in rest else store
 
 
 def public_keys(value: object) -> frozenset[bytes]:
@@ -190,7 +199,7 @@ def _public_key(place: int, text: str) -> bytes:
         key = b""
     if len(key) != _PUBLIC_KEY_BYTES or len(text) != digits:
         raise InvalidParameter(
-            f"expected {digits} hexadecimal digits a key, found others at {place}"
+            f"expected {digits} hexadecimal digits per key, got {len(text)} characters at {place}"
         )
     return key
 
@@ -218,7 +227,7 @@ def _network(text: str) -> Network:
     try:
         return ip_network(text)
     except ValueError:
-        raise InvalidParameter(f"expected addresses or networks, got {text!r}") from None
+        raise InvalidParameter(f"expected addresses or networks, got {value_text(text)}") from None
 
 
 def _epsilon(value: object) -> int:
@@ -230,5 +239,5 @@ def _epsilon(value: object) -> int:
 def _log_level(value: object) -> str:
     level = a_text(value)
     if level not in LOG_LEVELS:
-        raise InvalidParameter(f"expected one of {', '.join(LOG_LEVELS)}, found another")
+        raise InvalidParameter(unknown_text(level, LOG_LEVELS))
     return level

@@ -22,11 +22,15 @@ def server_credentials(files: TlsFiles) -> grpc.ServerCredentials:
     try:
         certificate = x509.load_pem_x509_certificate(chain)
     except ValueError:
-        raise NotOperable(f"certificate {files.certificate}: expected PEM, found none") from None
+        raise NotOperable(
+            f"certificate {files.certificate}: expected PEM, got other bytes"
+        ) from None
     try:
         private = load_pem_private_key(key, None)
     except (ValueError, TypeError):
-        raise NotOperable(f"key {files.key}: expected an open PEM key, found none") from None
+        raise NotOperable(
+            f"key {files.key}: expected an open PEM key, got other bytes or a passphrase"
+        ) from None
     if private.public_key() != certificate.public_key():
-        raise NotOperable(f"key {files.key}: expected the certificate's key, found another")
+        raise NotOperable(f"key {files.key}: expected the certificate's key, got another")
     return grpc.ssl_server_credentials([(key, chain)])

@@ -46,6 +46,7 @@ _OTHER_DESCRIPTORS = 256  # files, pages of metrics, check-ins' connections
 _LOOK_EVERY_S = 1.0
 _CERTIFICATE_DAYS = 30  # before its end an operator is warned
 _ANALYSTS_THREADS = 4  # analysts' calls that wait for the disk at one time
+_PLANNING_THREADS = 2  # studies that are planned at one time; each keeps a processor busy
 
 _LOG = logger(__name__)
 
@@ -116,7 +117,8 @@ def serve(
             page = MetricsPage.start(configuration.metrics, registry)
             held.callback(page.stop)
         executor = held.enter_context(ThreadPoolExecutor(_ANALYSTS_THREADS, "askance-analysts"))
-        beside = _Beside(configuration, store, observer, executor, health, now_s)
+        planner = held.enter_context(ThreadPoolExecutor(_PLANNING_THREADS, "askance-planning"))
+        beside = _Beside(configuration, store, observer, executor, planner, health, now_s)
         server = AggregatorServer.start(
             store,
             host=configuration.listen.bare_host,
@@ -175,6 +177,7 @@ class _Beside:
         store: Store,
         observer: Observer,
         executor: Executor,
+        planner: Executor,
         health: Health,
         now_s: Callable[[], int],
     ) -> None:
@@ -183,10 +186,11 @@ class _Beside:
         self._store = store
         self._observer = observer
         self._executor = executor
+        self._planner = planner
         self._now_s = now_s
 
     def add_to(self, server: aio.Server, fleet: ServiceFleet) -> None:
-        """Adds the analysts' calls and the health service."""
+        """Add the analysts' calls and the health service."""
         limits = self._configuration.limits
         self.desk = Desk(
             self._store,
@@ -196,7 +200,9 @@ class _Beside:
             now_s=self._now_s,
             observer=self._observer,
         )
-        analysts = AnalystsServicer(self.desk, now_s=self._now_s, executor=self._executor)
+        analysts = AnalystsServicer(
+            self.desk, now_s=self._now_s, executor=self._executor, planner=self._planner
+        )
         server.add_generic_rpc_handlers((analysts.handler(),))
         self.health.add_to(server)
 

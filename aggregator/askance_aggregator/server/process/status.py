@@ -107,7 +107,7 @@ def _asked(address: Address, tls: TlsFiles | None) -> bool:
             if code is grpc.StatusCode.UNAVAILABLE:
                 raise ConnectionError from None
             raise NotOperable(
-                f"{address}: expected an aggregator, found something that answers"
+                f"{address}: expected an aggregator, got a service that answers"
                 f" {word(code)} when asked for its health"
             ) from None
     return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)

@@ -99,7 +99,7 @@ class Desk:
         as it is, and says so in the log.
 
         Returns:
-          How many go on.
+          How many studies run now, those included that were submitted since the service listens.
 
         Raises:
           StoreError: the store cannot be read.

@@ -97,7 +97,7 @@ def check_timely(submission: Submission, limits: DeskLimits, now_s: int) -> None
 def check_workable(submission: Submission, population: int) -> None:
     """Raises SubmissionRefused for a study that cannot work with so many users."""
     if population < 1:
-        raise SubmissionRefused("plan-refused", "study: expected enrolled devices, found none")
+        raise SubmissionRefused("plan-refused", "study: expected enrolled devices, got none")
     terms = submission.terms
     try:
         planned = plan(

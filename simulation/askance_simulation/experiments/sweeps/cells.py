@@ -142,7 +142,7 @@ def cells_of(learners: Iterable[str], grid: Grid, people: People) -> tuple[Cell,
       InvalidParameter: no epsilon, a name with no value, or a value that is none.
     """
     if "epsilon" not in grid:
-        raise InvalidParameter("grid: expected values of epsilon, found none")
+        raise InvalidParameter("grid: expected values of epsilon, got none")
     axes = {name: _values(name, values) for name, values in grid.items()}
     cells: dict[Cell, None] = {}
     for learner in learners:
@@ -150,7 +150,7 @@ def cells_of(learners: Iterable[str], grid: Grid, people: People) -> tuple[Cell,
             at = dict(zip(axes, point, strict=True))
             cells[_cell(learner, at, people)] = None
     if not cells:
-        raise InvalidParameter("learner: expected one or more, found none")
+        raise InvalidParameter("learner: expected one or more, got none")
     return tuple(cells)
 
 
@@ -159,7 +159,7 @@ def _values(name: str, values: Value | Iterable[Value]) -> list[Value]:
         return [values]
     found = list(values)
     if not found:
-        raise InvalidParameter(f"grid: expected values of {name}, found none")
+        raise InvalidParameter(f"grid: expected values of {name}, got none")
     return found
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from askance_aggregator.names import unknown_name
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 from askance_simulation.experiments import frames
 from askance_simulation.experiments.sweeps.bands import CellSummary, summarise
 from askance_simulation.experiments.sweeps.row_file import Row, read_rows
@@ -122,7 +123,7 @@ class Sweep:
             if all(self._point(row)[place] == value for place, value in wanted.items())
         ]
         if not found:
-            raise InvalidParameter(f"sweep: expected a trial with {at}, found none")
+            raise InvalidParameter(f"sweep: expected a trial with {at}, got none")
         return Sweep(tuple(found))
 
     def summary(self, confidence: float = 0.95) -> Summary:
@@ -170,7 +171,9 @@ class Sweep:
             and all(isinstance(self._at(row, name), int | float) for row in self._rows)
         ]
         if not numbers:
-            raise InvalidParameter("plot: expected an axis with two numbers or more, found none")
+            raise InvalidParameter(
+                f"plot: expected an axis with two numbers or more, got {value_text(self.axes)}"
+            )
         return next((name for name in wanted if name in numbers), numbers[0])
 
     def flat(self) -> list[Row]:

@@ -99,7 +99,7 @@ def read_rows(path: Path) -> list[Row]:
       InvalidParameter: no such file, or one of something else.
     """
     if not path.is_file():
-        raise InvalidParameter(f"{path}: expected a file of rows, found none")
+        raise InvalidParameter(f"{path}: expected a file of rows, got none")
     return _parsed(path)[0]
 
 
@@ -121,7 +121,9 @@ def _parsed(path: Path) -> tuple[list[Row], int]:
             rest = data[whole:]
             if b"\n" not in rest and _torn(rest):
                 break
-            raise InvalidParameter(f"{path}: expected a sweep's row, found none on line {number}")
+            raise InvalidParameter(
+                f"{path}: expected a sweep's row, got another text on line {number}"
+            )
         rows.append(row)
         whole += len(line)
     return rows, whole

@@ -10,6 +10,7 @@ from pathlib import Path
 from askance_aggregator.names import unknown_name
 from askance_client import __version__
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 from askance_simulation.experiments.records import write_rows
 from askance_simulation.experiments.sweeps.cells import (
     Cell,
@@ -123,7 +124,7 @@ def _rows_path(out: Path) -> Path:
     if out.suffix not in (".jsonl", ".parquet"):
         raise InvalidParameter(f"expected a file named *.jsonl or *.parquet, found {out}")
     if not out.parent.is_dir():
-        raise InvalidParameter(f"expected a folder for {out}, found none")
+        raise InvalidParameter(f"expected a folder for {out}, got none at {value_text(out.parent)}")
     return out.with_suffix(".jsonl")
 
 

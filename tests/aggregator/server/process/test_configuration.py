@@ -72,14 +72,14 @@ def test_the_command_line_wins(path: Path) -> None:
 
 
 def test_no_file_says_how_to_make_one(path: Path) -> None:
-    with pytest.raises(InvalidParameter, match=r"found no file \(askance aggregator init"):
+    with pytest.raises(InvalidParameter, match=r"got no file \(askance aggregator init"):
         read_configuration(path)
 
 
 BAD = {
-    "": "listen: expected a value, found none",
-    'listen = "127.0.0.1:1"': "store: expected a value, found none",
-    "listen = [": "expected TOML, found something else",
+    "": "listen: expected a value, got none",
+    'listen = "127.0.0.1:1"': "store: expected a value, got none",
+    "listen = [": "expected TOML, got other text",
     LEAST + 'colour = "red"': "colour: expected one of analysts, enrolment, limits, listen",
     LEAST + "[limits]\nrounds = 7": "limits.rounds: expected one of age_s, check_ins, connections",
     LEAST + '[limits]\ntrusted_proxies = ["proxy"]': "limits.trusted_proxies: expected addresses",
@@ -88,26 +88,27 @@ BAD = {
     LEAST + "[limits]\nopen_studies = true": "limits.open_studies: expected a whole number",
     LEAST + "[limits]\nepsilon_per_user = 0.5": "limits.epsilon_per_user: expected a text",
     LEAST + '[limits]\nepsilon_per_user = "-1"': "limits.epsilon_per_user: epsilon must be",
-    LEAST + "limits = 3": "limits: expected a table, found a number",
-    LEAST + "[tls]\ncertificate = 'server.pem'": "tls.key: expected a value, found none",
+    LEAST + "limits = 3": "limits: expected a table, got 3",
+    LEAST + "[tls]\ncertificate = 'server.pem'": "tls.key: expected a value, got none",
     LEAST + "plaintext = true\n[tls]\ncertificate='a'\nkey='b'": "plaintext: expected no such key",
-    LEAST + "plaintext = 1": "plaintext: expected true or false, found a number",
-    LEAST + "[enrolment]": "enrolment.key: expected a value, found none",
-    LEAST + "[enrolment]\nkey = ''": "enrolment.key: expected a text, found an empty one",
-    LEAST + "[analysts]\nkeys = 'ab'": "analysts.keys: expected an array of texts, found a text",
+    LEAST + "plaintext = 1": "plaintext: expected true or false, got 1",
+    LEAST + "[enrolment]": "enrolment.key: expected a value, got none",
+    LEAST + "[enrolment]\nkey = ''": "enrolment.key: expected a text, got ''",
+    LEAST + "[analysts]\nkeys = 'ab'": "analysts.keys: expected an array of texts, got 'ab'",
     LEAST + f"[analysts]\nkeys = ['{KEY}', '{KEY[2:]}']": "analysts.keys: expected 64 hexadecimal"
-    " digits a key, found others at 1",
-    LEAST + "[analysts]\nkeys = [7]": "analysts.keys: expected a text, found a number",
-    LEAST + "[metrics]": "metrics.listen: expected a value, found none",
-    LEAST + "[logs]\nlevel = 'loud'": "logs.level: expected one of debug, info, warning, error",
-    LEAST.replace("127.0.0.1:7443", "127.0.0.1"): "listen: expected HOST:PORT, found '127.0.0.1'",
+    " digits per key, got 62 characters at 1",
+    LEAST + "[analysts]\nkeys = [7]": "analysts.keys: expected a text, got 7",
+    LEAST + "[metrics]": "metrics.listen: expected a value, got none",
+    LEAST + "[logs]\nlevel = 'loud'": "logs.level: expected one of debug, info, warning, error, got"
+    " 'loud'",
+    LEAST.replace("127.0.0.1:7443", "127.0.0.1"): "listen: expected HOST:PORT, got '127.0.0.1'",
     LEAST.replace("127.0.0.1:7443", "::1:7443"): "listen: expected HOST:PORT",
     LEAST.replace("127.0.0.1:7443", "a:65536"): "listen: expected HOST:PORT",
     LEAST.replace("127.0.0.1:7443", "a:-1"): "listen: expected HOST:PORT",
     LEAST.replace("127.0.0.1", "0.0.0.0"): "listen: expected a loopback address for plain text",
     LEAST.replace("127.0.0.1", "example.org"): "listen: expected a loopback address for plain text",
     LEAST.replace("sqlite:///store.sqlite", "postgresql://x:secret@y"): "store: expected"
-    " sqlite:///FILE, found another kind of address",
+    " sqlite:///FILE, got 'postgresql://...@y'",
     LEAST.replace("sqlite:///store.sqlite", "sqlite:///"): "store: expected sqlite:///FILE",
 }
 

@@ -168,7 +168,7 @@ def test_what_it_needs_and_does_not_find_is_one_clear_line(fresh: AggregatorHome
         _one_line(taken, 1, "cannot listen on")
     key = other.folder / "server.key"
     key.write_bytes((fresh.folder / "server.key").read_bytes())
-    _one_line(ran("aggregator", "serve", "--config", other.configuration), 1, "found another")
+    _one_line(ran("aggregator", "serve", "--config", other.configuration), 1, "got another")
     key.unlink()
     _one_line(ran("aggregator", "serve", "--config", other.configuration), 1, "cannot be read")
     _one_line(ran("aggregator", "serve"), 2, "aggregator.toml: expected a configuration")

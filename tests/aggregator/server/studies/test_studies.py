@@ -259,7 +259,7 @@ class TestBounds:
             assert result(deployment)["state"] == "done"
             assert deployment.cancelled == {deployment.digest(2)}
             hub = deployment.hub
-            assert (deployment.desk._runs, hub._cancelled, hub._rounds) == ({}, set(), {})
+            assert (deployment.desk._runs, len(hub._phases), hub._rounds) == ({}, 0, {})
 
         run_in(scenario)
 

@@ -114,7 +114,7 @@ def test_with_nobody_enrolled_nothing_can_work(run_in: RunIn) -> None:
         word, message = refusal(deployment.desk, study())
         assert (word, message) == (
             "plan-refused",
-            "study: expected enrolled devices, found none",
+            "study: expected enrolled devices, got none",
         )
 
     run_in(scenario, replace(PEOPLE, users=0))

@@ -1,0 +1,152 @@
+"""States of a round that devices are asked, and of a study in the hub.
+
+A round: its stored reports are entered first, while no device is asked; then devices are asked,
+until it closes (all members have answered, the deadline has passed, or the operator closes it) or
+is abandoned (its study is cancelled). It may end before it has been asked.
+
+A study, as the hub sees it: rounds open and end, one at a time; between them it may be suspended,
+and at any time cancelled. What is legal in a state, and what follows, stands in the tables.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from askance_aggregator.transitions import Transitions, next_state
+
+
+class RoundState(Enum):
+    """State of an open round."""
+
+    RESUMING = auto()  # its stored reports are being entered; no device is asked
+    RESUMING_CLOSED = auto()  # it closed meanwhile: no device will be asked
+    RESUMING_ABANDONED = auto()
+    ASKING = auto()
+    CLOSED = auto()  # no more reports are taken; there is a tally
+    ABANDONED = auto()  # no more reports are taken; there is no tally
+
+
+class RoundEvent(Enum):
+    """Event in the life of a round."""
+
+    BEGIN = auto()  # all stored reports have been entered
+    COMPLETE = auto()  # every member has answered or refused
+    CLOSE = auto()  # the deadline has passed, the operator closed it, or the hub stops
+    ABANDON = auto()  # its study was cancelled
+
+
+ROUND: Transitions[RoundState, RoundEvent] = {
+    RoundState.RESUMING: {
+        RoundEvent.BEGIN: RoundState.ASKING,
+        RoundEvent.COMPLETE: RoundState.RESUMING_CLOSED,
+        RoundEvent.CLOSE: RoundState.RESUMING_CLOSED,
+        RoundEvent.ABANDON: RoundState.RESUMING_ABANDONED,
+    },
+    RoundState.RESUMING_CLOSED: {
+        RoundEvent.BEGIN: RoundState.CLOSED,
+        RoundEvent.COMPLETE: RoundState.RESUMING_CLOSED,
+        RoundEvent.CLOSE: RoundState.RESUMING_CLOSED,
+        RoundEvent.ABANDON: RoundState.RESUMING_CLOSED,
+    },
+    RoundState.RESUMING_ABANDONED: {
+        RoundEvent.BEGIN: RoundState.ABANDONED,
+        RoundEvent.COMPLETE: RoundState.RESUMING_ABANDONED,
+        RoundEvent.CLOSE: RoundState.RESUMING_ABANDONED,
+        RoundEvent.ABANDON: RoundState.RESUMING_ABANDONED,
+    },
+    RoundState.ASKING: {
+        RoundEvent.COMPLETE: RoundState.CLOSED,
+        RoundEvent.CLOSE: RoundState.CLOSED,
+        RoundEvent.ABANDON: RoundState.ABANDONED,
+    },
+    # A round ends once: what comes later changes nothing. A commit that was under way may still
+    # complete it, and its timer or the operator may be late.
+    RoundState.CLOSED: {
+        RoundEvent.COMPLETE: RoundState.CLOSED,
+        RoundEvent.CLOSE: RoundState.CLOSED,
+        RoundEvent.ABANDON: RoundState.CLOSED,
+    },
+    RoundState.ABANDONED: {
+        RoundEvent.COMPLETE: RoundState.ABANDONED,
+        RoundEvent.CLOSE: RoundState.ABANDONED,
+        RoundEvent.ABANDON: RoundState.ABANDONED,
+    },
+}
+BEGUN = frozenset({RoundState.ASKING, RoundState.CLOSED, RoundState.ABANDONED})
+OVER = frozenset(RoundState) - {RoundState.RESUMING, RoundState.ASKING}
+
+
+class StudyPhase(Enum):
+    """State of a study in the hub."""
+
+    IDLE = auto()  # no round is open; one may be opened
+    OPEN = auto()  # one round is open
+    SUSPENDED = auto()  # no round is open, and only an operator can let the study go on
+    CANCELLED = auto()  # no round is opened any more; the last may still be on its way out
+
+
+class StudyEvent(Enum):
+    """Event in the life of a study, for the hub."""
+
+    PREPARE = auto()  # a round is to be opened, and is noted in the store first
+    OPEN = auto()  # the round is noted, and open
+    RETIRE = auto()  # the open round has ended
+    SUSPEND = auto()  # the study cannot go on
+    CANCEL = auto()
+    FORGET = auto()  # the study's end is durable
+
+
+STUDY: Transitions[StudyPhase, StudyEvent] = {
+    StudyPhase.IDLE: {
+        StudyEvent.PREPARE: StudyPhase.IDLE,
+        StudyEvent.OPEN: StudyPhase.OPEN,
+        StudyEvent.SUSPEND: StudyPhase.SUSPENDED,
+        StudyEvent.CANCEL: StudyPhase.CANCELLED,
+        StudyEvent.FORGET: StudyPhase.IDLE,
+    },
+    StudyPhase.OPEN: {
+        StudyEvent.RETIRE: StudyPhase.IDLE,
+        StudyEvent.SUSPEND: StudyPhase.OPEN,  # submitted again before it was: it goes on after all
+        StudyEvent.CANCEL: StudyPhase.CANCELLED,
+        StudyEvent.FORGET: StudyPhase.OPEN,
+    },
+    StudyPhase.SUSPENDED: {
+        StudyEvent.PREPARE: StudyPhase.IDLE,
+        StudyEvent.OPEN: StudyPhase.OPEN,  # suspended while its round was noted
+        StudyEvent.SUSPEND: StudyPhase.SUSPENDED,
+        StudyEvent.CANCEL: StudyPhase.CANCELLED,
+        StudyEvent.FORGET: StudyPhase.IDLE,
+    },
+    StudyPhase.CANCELLED: {
+        StudyEvent.RETIRE: StudyPhase.CANCELLED,
+        StudyEvent.SUSPEND: StudyPhase.CANCELLED,
+        StudyEvent.CANCEL: StudyPhase.CANCELLED,
+        StudyEvent.FORGET: StudyPhase.IDLE,
+    },
+}
+
+
+class StudyPhases:
+    """Phases of the hub's studies, by digest; only those that are not idle take memory."""
+
+    def __init__(self) -> None:
+        self._phases: dict[bytes, StudyPhase] = {}
+
+    def __len__(self) -> int:
+        return len(self._phases)
+
+    def of(self, study_digest: bytes) -> StudyPhase:
+        """Return a study's phase."""
+        return self._phases.get(study_digest, StudyPhase.IDLE)
+
+    def on(self, study_digest: bytes, event: StudyEvent) -> None:
+        """Change a study's phase.
+
+        Raises:
+          LocalProtocolError: the event is illegal in its phase, which stays.
+        """
+        phase = next_state("study", STUDY, self.of(study_digest), event)
+        if phase is StudyPhase.IDLE:
+            self._phases.pop(study_digest, None)
+        else:
+            self._phases[study_digest] = phase

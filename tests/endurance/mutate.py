@@ -61,7 +61,7 @@ _LEAST_LIMIT_S = 5  # seconds of processor time, beside three times what the tes
 _TEST_LIMIT_S = 1  # of one test, beside three times what it takes
 _MEMORY_BYTES = 6 << 30
 _LRU = type(lru_cache(lambda: None))
-_ARGUMENTS = ["-q", "-x", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--no-header"]
+_ARGUMENTS = ["-q", "-x", "-n", "0", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--no-header"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ _QUICK_S = 0.5  # of processor time, with coverage: the most that a test takes w
 _TEST_LIMIT_S = 1  # of one test, beside three times what it takes
 _MEMORY_BYTES = 6 << 30
 _LRU = type(lru_cache(lambda: None))
-_ARGUMENTS = ["-q", "-x", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--no-header"]
+_ARGUMENTS = ["-q", "-x", "-n", "0", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--no-header"]
 
 
 @dataclass(frozen=True, slots=True)

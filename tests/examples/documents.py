@@ -34,7 +34,15 @@ _STUDY = re.compile(r"\bstudy ([0-9a-f]{64})\b")
 
 # Commands that make the environment in which a document is run, and the suite itself: `.ci/run` is
 # the reader of these, in environments of its own.
-BY_CI = ("pip install", "pip wheel", "python3 -m venv", ". .venv", "pytest", "bash .ci/run")
+BY_CI = (
+    "pip install",
+    "pip wheel",
+    "python3 -m venv",
+    ". .venv",
+    "pytest",
+    "make ",
+    "bash .ci/run",
+)
 # Commands that are too long for a test, with the words by which the document says so.
 LONG = {
     "python benchmarks/learners.py --write docs/learners.md": "which takes some minutes",

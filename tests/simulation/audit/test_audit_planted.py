@@ -39,6 +39,7 @@ from askance_simulation.randomness.seeds import Seed
 
 NAT = 10**9
 WARNER = of_cells("response", randomized_response(NAT))
+SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))]
 
 
 def found(subject: Subject, make: Maker, n: int = 1000, seed: int = 1) -> Audit:
@@ -59,7 +60,7 @@ class TrueItemFirst(Device):
         return bytes(sorted(cells, key=lambda cell: cell != level))
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_true_item_that_comes_first_is_found(seed: int) -> None:
     """At n = 1000 the set itself is sound; its order reveals more than e^eps in the first byte."""
     subject = of_cells("sets", subset_selection(10, NAT))
@@ -79,7 +80,7 @@ class NeverTheLast(Device):
         return symbol if symbol[0] < last else bytes([last - 1])
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_an_item_that_is_never_emitted_is_found(seed: int) -> None:
     """At n = 1000: at eps = 1 the last of 17 cells is reported with probability 0.053 by others."""
     audit = found(of_cells("k-ary", k_ary_response(17, NAT)), NeverTheLast, seed=seed)
@@ -99,12 +100,14 @@ def another(randomizer: Randomizer) -> type[Device]:
     return Other
 
 
-def test_a_coin_that_flips_too_seldom_departs_from_what_is_stated() -> None:
-    """At n = 15,000: eps' = 1.1 eps keeps the truth in 0.900 of reports, not 0.881 (eps = 2)."""
+@pytest.mark.parametrize(
+    ("tenths", "n"), [(30, 2_000), pytest.param(22, 15_000, marks=pytest.mark.slow)]
+)
+def test_a_coin_that_flips_too_seldom_departs_from_what_is_stated(tenths: int, n: int) -> None:
+    """For eps = 2 the truth is kept in 0.881 of reports; eps' = 3 and 2.2 keep 0.953 and 0.900."""
     subject = of_cells("response", randomized_response(2 * NAT))
-    assert found(
-        subject, another(randomized_response(22 * NAT // 10)), n=15_000
-    ).goodness.departures
+    device = another(randomized_response(tenths * NAT // 10))
+    assert found(subject, device, n=n).goodness.departures
 
 
 @pytest.mark.slow
@@ -226,7 +229,7 @@ class OneCoinForAll(Device):
         return request.randomizer.randomize(level, [coins[0]] * len(coins))
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(
     "randomizer", [linear_hashing(1024, NAT), hadamard_sign(1024, NAT)], ids=lambda r: r.name
 )
@@ -245,7 +248,7 @@ class DefaultByRecord(Device):
         return super()._value(request) if record.present["answer"] else record.values["other"]
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_default_that_depends_on_the_record_is_found(seed: int) -> None:
     """At n = 1000: within eps, but records without an answer must not differ at all."""
     ends, alike, _ = found(WARNER, DefaultByRecord, seed=seed).exposures

@@ -28,6 +28,7 @@ BEHAVIOURS = {
     "all of it": Misbehaviour(absent=".1", dropout=".2", offline=".1", liars=".3"),
 } | {attack: Misbehaviour(liars=".2", attack=attack) for attack in ATTACKS}
 FLEETS = ["grpc", "columns"]
+SLOW_GRPC = [pytest.param("grpc", marks=pytest.mark.slow), "columns"]
 
 
 @cache
@@ -43,22 +44,36 @@ def trial(learner: str, fleet: str, name: str, seed: int = 0) -> Trial:
     return run_trial(study, population, fleet=fleet, seed=root, behaviour=behaviour)
 
 
-@pytest.mark.parametrize("fleet", FLEETS)
-@pytest.mark.parametrize("name", BEHAVIOURS)
-@pytest.mark.parametrize("learner", ["masked-parity", "mean"])
-def test_each_behaviour_is_the_same_on_every_fleet(learner: str, name: str, fleet: str) -> None:
-    one, other = trial(learner, fleet, name), trial(learner, "objects", name)
+def assert_same(learner: str, fleet: str, name: str, seed: int = 0) -> None:
+    """Compare a fleet's trial with that of device objects."""
+    one, other = trial(learner, fleet, name, seed), trial(learner, "objects", name, seed)
     assert one.outcome == other.outcome
     assert one.transcript.recorded == other.transcript.recorded
     assert one.notes == other.notes
 
 
 @pytest.mark.parametrize("fleet", FLEETS)
-@pytest.mark.parametrize("seed", [1, 2**70])
+@pytest.mark.parametrize("name", BEHAVIOURS)
+def test_each_behaviour_is_the_same_on_every_fleet(name: str, fleet: str) -> None:
+    assert_same("masked-parity", fleet, name)
+
+
+@pytest.mark.parametrize("fleet", SLOW_GRPC)
+@pytest.mark.parametrize("name", BEHAVIOURS)
+def test_each_behaviour_is_the_same_for_a_learner_of_one_round(name: str, fleet: str) -> None:
+    assert_same("mean", fleet, name)
+
+
+@pytest.mark.parametrize("fleet", FLEETS)
 @pytest.mark.parametrize("learner", SMALL)
-def test_all_of_it_on_every_fleet(learner: str, seed: int, fleet: str) -> None:
-    one, other = (trial(learner, place, "all of it", seed) for place in (fleet, "objects"))
-    assert one.outcome == other.outcome
+def test_all_of_it_on_every_fleet(learner: str, fleet: str) -> None:
+    assert_same(learner, fleet, "all of it", 1)
+
+
+@pytest.mark.parametrize("fleet", SLOW_GRPC)
+@pytest.mark.parametrize("learner", SMALL)
+def test_all_of_it_on_every_fleet_at_another_seed(learner: str, fleet: str) -> None:
+    assert_same(learner, fleet, "all of it", 2**70)
 
 
 def test_each_behaviour_does_something() -> None:

@@ -59,6 +59,13 @@ SMALL = {
 OPEN = {"perceptron": 600}  # its tolerances are open here: it takes as many users as there are
 LEARNERS = [entry.name for entry in learners()]
 HERE = FLEETS.keys() - {"ray"}  # which is optional: see tests/cluster
+# Over gRPC every learner is tried once by default, and these in all ways; the others too if slow.
+SAMPLE = ("k-means", "masked-parity", "mean")
+
+
+def sampled(learner: str, *values: object) -> object:
+    """Return a test's parameters, marked slow for a learner that is not of the sample."""
+    return pytest.param(learner, *values, marks=[] if learner in SAMPLE else [pytest.mark.slow])
 
 
 def trial(
@@ -110,10 +117,21 @@ def assert_same(one: Trial, other: Trial) -> None:
 
 
 @pytest.mark.parametrize("fleet", sorted(HERE - {"objects"}))
-@pytest.mark.parametrize("seed", [0, 2**70])
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_every_fleet_is_the_devices_in_process(learner: str, seed: int, fleet: str) -> None:
-    assert_same(trial(learner, fleet, seed), by_objects(learner, seed))
+def test_every_fleet_is_the_devices_in_process(learner: str, fleet: str) -> None:
+    assert_same(trial(learner, fleet, 0), by_objects(learner, 0))
+
+
+@pytest.mark.parametrize(
+    ("learner", "fleet"),
+    [
+        sampled(learner, fleet) if fleet == "grpc" else (learner, fleet)
+        for learner in LEARNERS
+        for fleet in sorted(HERE - {"objects"})
+    ],
+)
+def test_every_fleet_is_the_devices_in_process_at_another_seed(learner: str, fleet: str) -> None:
+    assert_same(trial(learner, fleet, 2**70), by_objects(learner, 2**70))
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
@@ -126,7 +144,7 @@ def test_whose_questions_depend_on_answers_asks_such_a_question(learner: str) ->
 
 
 @pytest.mark.parametrize("connections", [1, 3])
-@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("learner", [sampled(learner) for learner in LEARNERS])
 def test_how_many_connections_they_share_changes_nothing(learner: str, connections: int) -> None:
     assert_same(trial(learner, over_grpc(connections)), by_objects(learner, 0))
 
@@ -141,8 +159,8 @@ def test_the_order_of_dialling_in_changes_nothing(order: Callable[[int], Sequenc
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_a_trial_is_a_function_of_its_seed(learner: str) -> None:
     assert_same(trial(learner, "objects", 0), by_objects(learner, 0))
-    digests = {by_objects(learner, seed).outcome.transcript for seed in (0, 1, 2**70)}
-    assert len(digests) == 3
+    digests = {by_objects(learner, seed).outcome.transcript for seed in (0, 2**70)}
+    assert len(digests) == 2
 
 
 @pytest.mark.parametrize("learner", LEARNERS)

@@ -1,0 +1,63 @@
+"""The contributor's map names files that exist, and its commands are those that CI runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+_PATH = re.compile(r"`((?:\.?[\w-]+/)+[\w.-]*)`")
+_LINK = re.compile(r"\]\((?!https?:)([\w./-]+)(?:#[\w-]*)?\)")
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def named_paths(document: str) -> list[str]:
+    text = text_of(document)
+    return [*_PATH.findall(text), *_LINK.findall(text)]
+
+
+def recipes() -> dict[str, list[str]]:
+    """Return the Makefile's commands by target."""
+    found: dict[str, list[str]] = {}
+    for line in text_of("Makefile").splitlines():
+        if target := re.match(r"([a-z]+):", line):
+            found[target.group(1)] = []
+        elif line.startswith("\t"):
+            found[list(found)[-1]].append(line.strip())
+    return found
+
+
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "SECURITY.md"])
+def test_every_path_that_is_named_exists(document: str) -> None:
+    paths = named_paths(document)
+    assert len(paths) > 3
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_a_query_travels_in_ten_steps_that_name_their_files() -> None:
+    section = text_of("CONTRIBUTING.md").partition("## Path of a query")[2].partition("\n## ")[0]
+    steps = re.split(r"^(\d+)\. ", section, flags=re.MULTILINE)[1:]
+    assert steps[::2] == [str(number) for number in range(1, 11)]
+    assert all(_PATH.search(step) for step in steps[1::2])
+
+
+def test_every_package_is_on_the_map() -> None:
+    text = text_of("CONTRIBUTING.md").partition("## Path of a query")[0]
+    for package in ("protos", "client", "aggregator", "simulation"):
+        assert f"`askance_{package}`" in text
+
+
+def test_contributors_have_five_commands_which_ci_runs_too() -> None:
+    commands = recipes()
+    assert set(commands) == {"help", "setup", "test", "check", "generate", "ci"}
+    script = text_of(".ci/run")
+    assert commands["ci"] == ["bash .ci/run"]
+    for command in [*commands["test"], *commands["check"], commands["generate"][0]]:
+        assert f"\n{command}\n" in script
+    for name in commands.keys() - {"help"}:
+        assert f"make {name} " in text_of("CONTRIBUTING.md")

@@ -162,7 +162,7 @@ def _token(arguments: argparse.Namespace) -> int:
     else:
         print(token.text)
         what = f"{counted(token.devices, 'device')}, for {counted(arguments.days, 'day')}"
-        print(f"enrols {what}", file=sys.stderr)
+        print(f"enrolls {what}", file=sys.stderr)
     return 0
 
 

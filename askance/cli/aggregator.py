@@ -162,7 +162,7 @@ def _token(arguments: argparse.Namespace) -> int:
     else:
         print(token.text)
         what = f"{counted(token.devices, 'device')}, for {counted(arguments.days, 'day')}"
-        print(f"enrols {what}", file=sys.stderr)
+        print(f"enrolls {what}", file=sys.stderr)
     return 0
 
 
@@ -178,9 +178,25 @@ def _status(arguments: argparse.Namespace) -> int:
     print(f"{found.address}: {'serving' if found.serving else 'not serving'}{_why(found)}")
     for name, value in found.to_json().items():
         if name not in ("serving", "address") and value is not None:
-            shown = f"{value:,}" if isinstance(value, int) else _counts(value)
-            print(f"  {name.replace('_', ' ')}: {shown}")
+            print(f"  {status_line(name, value)}")
     return 0
+
+
+def status_line(name: str, value: int | Mapping[str, int]) -> str:
+    """Format an entry of a status: a date in UTC, a number with its unit last, or counts.
+
+    Args:
+        name: the entry's key; the ending `_unix_s` means Unix seconds, `_s` seconds.
+        value: a whole number, or numbers by name.
+    """
+    from askance_client.service.clock import utc_text
+
+    if not isinstance(value, int):
+        return f"{name.replace('_', ' ')}: {_counts(value)}"
+    if name.endswith("_unix_s"):
+        return f"{name.removesuffix('_unix_s').replace('_', ' ')}: {utc_text(value)}"
+    shown = f"{value:,} s" if name.endswith("_s") else f"{value:,}"
+    return f"{name.removesuffix('_s').replace('_', ' ')}: {shown}"
 
 
 def _why(found: Status) -> str:

@@ -55,9 +55,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Learn and print."""
     if arguments.list:
         return _list(as_json=arguments.json)
-    required(arguments, "learner", "data", "epsilon")
     import askance as ask
     from askance.operations import check_output
+    from askance_simulation.curate.registry import find
+
+    required(arguments, "learner")
+    find(arguments.learner)
+    required(arguments, "data", "epsilon")
 
     check_output(arguments.out, (".json",))
     told = ask.curate(

@@ -60,10 +60,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the simulation and print the result."""
     import askance as ask
+    from askance_aggregator.learners.registry import find
 
     if arguments.list:
         return _list(as_json=arguments.json)
-    required(arguments, "learner", "epsilon")
+    required(arguments, "learner")
+    find(arguments.learner)
+    required(arguments, "epsilon")
     if arguments.data is None:
         required(arguments, "users")
     _check_outputs(arguments)

@@ -113,8 +113,9 @@ class SqliteFile:
         except sqlite3.Error as error:
             connection.close()
             busy = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
-            found = "it in use by another process" if busy else f"a damaged one: {error}"
-            raise StoreError(f"{name} {path}: expected a sound {name}, found {found}") from None
+            expected = "one that no other process uses" if busy else f"a sound {name}"
+            found = "it in use: stop that process first" if busy else f"a damaged one: {error}"
+            raise StoreError(f"{name} {path}: expected {expected}, found {found}") from None
         except StoreError:
             connection.close()
             raise

@@ -27,8 +27,8 @@ PRINTED = {
     "README.md": {
         "askance study submit examples/schooling.toml": "500 answers",
         "askance aggregator status": "500",
-        "askance device status gateway": "2 studies",
-        "askance device verify gateway": "1000 answers checked, 0 violations",
+        "askance device status gateway": "500 answers to 1 study",
+        "askance device verify gateway": "500 answers checked, 0 violations",
         "askance study submit examples/masked_parity.toml": "2 rounds",
     },
     "docs/curator.md": {"askance curate --list": "parity"},

@@ -75,8 +75,9 @@ class LearnerEntry:
         known = [parameter.name for parameter in self.parameters]
         for name in given:
             if name not in known:
+                hint = nearest_text(name, known)
                 raise InvalidParameter(
-                    f"{self.name} has no parameter {name!r}; it has {', '.join(known)}"
+                    f"{self.name} has no parameter {name!r}{hint}; it has {', '.join(known)}"
                 )
         defaults = {p.name: p.default for p in self.parameters if p.default is not None}
         return self.make(schema, {**defaults, **given})

@@ -93,5 +93,5 @@ KIND = FileKind(
     application=0x61736B73,  # "asks"
     steps=(_FIRST, _LIFE_OF_STUDIES, _ACKNOWLEDGED, _STEADY_ROUNDS),
     undone="nothing was stored",
-    make="make one: create",
+    make="make one with `aggregator init`",
 )

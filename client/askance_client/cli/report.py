@@ -43,14 +43,19 @@ def status(home: DeviceHome, _: Path) -> dict[str, Any]:
 
 
 def tell_status(result: dict[str, Any]) -> str:
-    """The sums in a line."""
+    """Return the sums in a line."""
     spent = f"{format_nats(result['spent_nano_nats'])} nats spent"
     if result["members"] > 1:
         spent = f"at most {spent} by one of {result['members']} members"
     return (
-        f"device {result['device_id']}: {spent} on {result['answers']} answers to"
-        f" {result['studies']} studies"
+        f"device {result['device_id']}: {spent} on"
+        f" {result['answers']} {_plural(result['answers'], 'answer', 'answers')} to"
+        f" {result['studies']} {_plural(result['studies'], 'study', 'studies')}"
     )
+
+
+def _plural(number: int, singular: str, plural: str) -> str:
+    return singular if number == 1 else plural
 
 
 def history(home: DeviceHome, _: Path) -> dict[str, Any]:

@@ -177,7 +177,7 @@ KIND = FileKind(
     application=0x61736B6C,  # "askl"
     steps=(_FIRST, _MEMBERS, _CHAIN),
     undone="nothing was spent",
-    make="make one: init",
+    make="make one with `device init`",
 )
 
 _COLUMNS = (

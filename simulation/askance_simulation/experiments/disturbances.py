@@ -56,7 +56,7 @@ def disturbed(
 def stayed_away(outcome: Outcome[object]) -> tuple[str, ...]:
     """List, per round, the users that were absent."""
     notes = []
-    for number, tallies in enumerate(outcome.tallies):
+    for number, tallies in enumerate(outcome.tallies, start=1):
         asked = sum(tally.asked for tally in tallies)
         came = sum(tally.answered + sum(n for _, n in tally.refusals) for tally in tallies)
         if came < asked:

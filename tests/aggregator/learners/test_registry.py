@@ -104,7 +104,11 @@ def test_a_mean_is_of_the_only_number() -> None:
 @pytest.mark.parametrize(
     ("name", "parameters", "message"),
     [
-        ("masked-parity", {"dd": "8"}, "has no parameter 'dd'; it has d, variant"),
+        (
+            "masked-parity",
+            {"dd": "8"},
+            r"no parameter 'dd' \(did you mean d\?\); it has d, variant",
+        ),
         ("masked-parity", {"d": "x"}, "d expects a whole number"),
         ("masked-parity", {"d": "7"}, "power of two"),
         ("frequency", {"cells": "1"}, "cells expects 2..65535"),

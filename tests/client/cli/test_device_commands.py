@@ -8,6 +8,7 @@ import pytest
 
 from askance_client.cli.device import main
 from askance_client.cli.home import DeviceHome
+from askance_client.cli.report import tell_status
 from askance_client.errors import StoreError
 from askance_client.ledger import Charge, Limits
 
@@ -34,6 +35,15 @@ def test_a_new_device_has_an_identity_of_its_own_and_an_empty_ledger(
         "answers": 0,
         "studies": 0,
     }
+
+
+@pytest.mark.parametrize(
+    ("answers", "studies", "told"),
+    [(1, 1, "1 answer to 1 study"), (500, 1, "500 answers to 1 study"), (0, 0, "0 studies")],
+)
+def test_a_status_counts_in_plain_words(answers: int, studies: int, told: str) -> None:
+    result = {"device_id": "ab", "members": 1, "spent_nano_nats": 0}
+    assert tell_status(result | {"answers": answers, "studies": studies}).endswith(told)
 
 
 def test_only_the_owner_can_read_what_was_made(tmp_path: Path) -> None:

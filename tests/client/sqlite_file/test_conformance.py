@@ -119,7 +119,7 @@ def test_it_is_private_to_its_owner(keeper: Keeper, path: Path, kept: Any) -> No
 
 
 def test_one_process_at_a_time(keeper: Keeper, path: Path, kept: Any) -> None:
-    with pytest.raises(StoreError, match="found it in use by another process"):
+    with pytest.raises(StoreError, match="no other process uses, found it in use"):
         keeper.type.open(path)
     keeper.fill(kept)
 

@@ -123,7 +123,7 @@ def test_a_result_says_who_stayed_away_and_who_lied() -> None:
     first = found.trials[0].outcome.tallies[0][0]
     assert f"{liars} of 300 users lie (ria): intervals and error bounds hold for honest" in notes[2]
     assert notes[0] == (
-        f"round 0: of {first.asked} requests {first.asked - first.answered} found no device"
+        f"round 1: of {first.asked} requests {first.asked - first.answered} found no device"
     )
     assert simulate(made.study, made.people, fleet="columns").to_json()["notes"] == []
 

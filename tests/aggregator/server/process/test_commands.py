@@ -38,7 +38,7 @@ def test_a_token_stands_alone_on_stdout(
     said = capsys.readouterr()
     tokens = read_tokens(home.folder / "enrolment.key", system_now_s)
     assert tokens.verify(said.out.encode())[1] == 3
-    assert said.err == "enrols 3 devices, for 2 days\n"
+    assert said.err == "enrolls 3 devices, for 2 days\n"
     assert main([*words, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["devices"] == 1

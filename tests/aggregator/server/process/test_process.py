@@ -160,7 +160,7 @@ def test_a_device_that_is_connected_is_told_and_keeps_nobody(fresh: AggregatorHo
 def test_what_it_needs_and_does_not_find_is_one_clear_line(fresh: AggregatorHome) -> None:
     with serving(fresh) as served:
         again = ran("aggregator", "serve", "--config", fresh.configuration)
-        _one_line(again, 1, "found it in use by another process")
+        _one_line(again, 1, "expected one that no other process uses, found it in use")
         other = made(fresh.folder.parent / "other")
         taken = ran(
             "aggregator", "serve", "--config", other.configuration, "--listen", served.address

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from askance_aggregator.learners import find
+from askance_aggregator.learners import LearnerEntry, find
 from askance_aggregator.studies.study import Epsilon, Study
 from askance_client.errors import InvalidParameter
 from askance_client.records import schema_from_toml
@@ -17,31 +17,6 @@ from askance_simulation.populations.registry import build, entry
 from askance_simulation.randomness.seeds import Seed
 
 _HELD_OUT = Fraction(1, 5)  # of a file's rows, for learners that are judged by such rows
-
-# The population of a learner by default.
-_HOME = {
-    "masked-parity": "masked-parity",
-    "conjunctions": "conjunctions",
-    "frequency": "categories",
-    "mean": "numbers",
-    "mean-vector": "unit-vectors",
-    "literal-conjunctions": "literal-conjunctions",
-    "disjunctions": "disjunctions",
-    "decision-lists": "decision-lists",
-    "naive-bayes": "traits",
-    "linear-regression": "plane",
-    "ridge-regression": "plane",
-    "pca": "plane",
-    "marginals": "traits",
-    "quantiles": "numbers",
-    "ranges": "numbers",
-    "decision-tree": "traits",
-    "logistic-regression": "traits",
-    "perceptron": "halfspaces",
-    "k-means": "clusters",
-    "gaussian-mixture": "clusters",
-    "heavy-hitters": "words",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +82,7 @@ def named(
             return changed(found, changes, seed, None)
 
     else:
-        home = _generated(learner, population, users, given)
+        home = _generated(chosen, population, users, given)
 
         def people(seed: Seed) -> Population:
             return changed(home(seed), changes, seed, home)
@@ -128,12 +103,14 @@ def named(
 
 
 def _generated(
-    learner: str, population: str | None, users: int | None, given: dict[str, str]
+    learner: LearnerEntry, population: str | None, users: int | None, given: dict[str, str]
 ) -> Callable[[Seed], Population]:
     """Return the maker of a generated population; takes its own settings out of `given`."""
-    name = population or _HOME.get(learner)
+    name = population or learner.population
     if name is None:
-        raise InvalidParameter(f"{learner}: expected a population or a data file, found neither")
+        raise InvalidParameter(
+            f"{learner.name}: expected a population or a data file, found neither"
+        )
     if users is None:
         raise InvalidParameter("expected a number of users, found none")
     size, home = users, name

@@ -39,7 +39,7 @@ from askance_simulation.populations import Population
 from askance_simulation.randomness.coins import SeededCoins
 from askance_simulation.randomness.seeds import Seed
 
-SOURCE = Path(__file__).parents[2] / "distributions" / "askance-median"
+SOURCE = Path(__file__).parents[3] / "examples" / "askance-median"
 DISTRIBUTION = "askance-median==0.3.1"
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 SCHEMA = Schema("ages", 1, age=Integer(0, 15))

@@ -66,26 +66,14 @@ def named(
     chosen, designed = find(learner), design(randomizer)
     given = dict(settings or {})
     changes = {one.name: given.pop(one.name) for one in CHANGES if one.name in given}
-    people: Callable[[Seed], Population]
     if data is None and (schema is not None or label is not None):
         raise InvalidParameter("expected a data file with a schema or a label, found none")
+    if data is not None and population is not None:
+        raise InvalidParameter("expected a population or a data file, found both")
     if data is not None:
-        if population is not None:
-            raise InvalidParameter("expected a population or a data file, found both")
-        path = data
-        known = None if schema is None else schema_from_toml(schema)
-        aside = _HELD_OUT if chosen.held_out else Fraction(0)
-
-        def people(seed: Seed) -> Population:
-            table = read_file(path)
-            found = people_of(table, seed, schema=known, label=label, size=users, held_out=aside)
-            return changed(found, changes, seed, None)
-
+        people = _of_file(chosen, data, schema, label, users, changes)
     else:
-        home = _generated(chosen, population, users, given)
-
-        def people(seed: Seed) -> Population:
-            return changed(home(seed), changes, seed, home)
+        people = _changing(_generated(chosen, population, users, given), changes)
 
     def study(population: Population) -> Study:
         made = chosen.build(population.schema, given)
@@ -100,6 +88,33 @@ def named(
         )
 
     return Named(study, people)
+
+
+def _of_file(
+    learner: LearnerEntry,
+    path: Path,
+    schema: Path | None,
+    label: str | None,
+    users: int | None,
+    changes: Mapping[str, str],
+) -> Callable[[Seed], Population]:
+    """Return the maker of the users in a data file."""
+    known = None if schema is None else schema_from_toml(schema)
+    aside = _HELD_OUT if learner.held_out else Fraction(0)
+
+    def people(seed: Seed) -> Population:
+        table = read_file(path)
+        found = people_of(table, seed, schema=known, label=label, size=users, held_out=aside)
+        return changed(found, changes, seed, None)
+
+    return people
+
+
+def _changing(
+    home: Callable[[Seed], Population], changes: Mapping[str, str]
+) -> Callable[[Seed], Population]:
+    """Return the maker of the same users with changes."""
+    return lambda seed: changed(home(seed), changes, seed, home)
 
 
 def _generated(

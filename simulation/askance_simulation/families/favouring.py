@@ -152,6 +152,7 @@ def others(items: range, weights: Weights) -> list[int]:
 
 
 def bitmap(items: Sequence[int], width: int) -> bytes:
+    """Encode a set of items as `width` bytes, the greatest bit of a byte first."""
     bitmap = bytearray(width)
     for item in items:
         bitmap[item >> 3] |= 128 >> (item & 7)

@@ -67,7 +67,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("hatchling builds the distribution")
     folder = tmp_path_factory.mktemp("site")
     offline = ("--quiet", "--no-deps", "--no-build-isolation", "--no-index")
-    command = [sys.executable, "-m", "pip", "install", *offline, "--target", folder, SOURCE]
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        *offline,
+        "--target",
+        folder,
+        SOURCE,
+    ]
     subprocess.run(command, check=True, timeout=300)
     return folder
 

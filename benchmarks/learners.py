@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from askance_aggregator.learners import Answers, Batch, learners
+from askance_aggregator.learners.verdicts import judge
 from askance_aggregator.oracles import Oracle, learn
-from askance_simulation.experiments.judging import judge
 from askance_simulation.experiments.worlds import ORACLES, World, world
 
 QUICK = ("exact", "wrong side")

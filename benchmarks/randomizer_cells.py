@@ -3,7 +3,7 @@
 Variances are exact, of the integers that a device is sent, and of the raw estimates: about the
 people at hand, averaged over cells (or signed values), where they are the same for every truth.
 Measured figures are n x the squared error of the same, from every user's own report
-(`column_draws`), counted and decoded as an aggregator does.
+(`families.draw`), counted and decoded as an aggregator does.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from askance_aggregator.learners.shares import nearest_distribution
 from askance_aggregator.planning import n_variance, plan_batch, randomizer_text
 from askance_client.queries import Integer, Schema, signed
 from askance_client.randomizers import Randomizer
-from askance_simulation.fleets.column_draws import draw
+from askance_simulation.families import draw
 
 NAT = 10**9
 USERS = 10_000

@@ -6,7 +6,7 @@ second moment whatever the population, "conditional" the least error about the p
 "prior" the least second moment for people who are as a stated prior says. Figures are exact, of the
 integers that a device is sent. What is measured is n x the squared error about the mean of the very
 people who answered: each is rounded onto a level and randomized from coins of its own, as on a
-device (`column_draws`), and the reports are counted and decoded.
+device (`families.draw`), and the reports are counted and decoded.
 
 People: the numbers that peers are asked of (`peers.measuring`), with the density that they are
 drawn from as prior; and of the Adult data, where it is given, age and hours a week. There every
@@ -36,7 +36,7 @@ from askance_aggregator.table_design import (
     prior_of,
 )
 from askance_client.randomizers import round_to_levels
-from askance_simulation.fleets.column_draws import draw
+from askance_simulation.families import draw
 
 NAT = 10**9
 LEVELS = 33

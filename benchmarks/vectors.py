@@ -40,7 +40,7 @@ from askance_client.ledger import MemoryLedger
 from askance_client.messages import Conduct, Request, StudyTerms
 from askance_client.queries import Op, block_of
 from askance_client.randomizers import SystemCoins, round_to_levels
-from askance_simulation.fleets.column_draws import draw
+from askance_simulation.families import draw
 from askance_simulation.populations import unit_vectors
 from askance_simulation.randomness.seeds import Seed
 

@@ -111,6 +111,8 @@ class StudyTerms:
     Args:
       fields: names of the schema's fields that the study's queries may use; sorted, none twice.
         A request that uses any other field is refused.
+      distribution: "name==version" of the installed distribution that has the learner; empty for
+        a built-in learner.
     """
 
     nonce: bytes
@@ -123,6 +125,7 @@ class StudyTerms:
     purpose: str
     conduct: Conduct = field(default_factory=Conduct)
     fields: tuple[str, ...] = field(kw_only=True)
+    distribution: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

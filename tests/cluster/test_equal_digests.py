@@ -6,11 +6,10 @@ from functools import cache
 
 import pytest
 
-from askance_aggregator.learners import learners
+from askance_aggregator.learners import find, learners
 from askance_aggregator.studies.tallies import CHUNK
 from askance_simulation.disturbances import Misbehaviour
 from askance_simulation.experiments import Trial, named, run_trial
-from askance_simulation.experiments.worlds import SETTINGS
 from askance_simulation.fleets import FLEETS, fleet_by
 from askance_simulation.randomness.seeds import Seed
 
@@ -19,7 +18,6 @@ pytestmark = pytest.mark.usefixtures("ray_of_three")
 LEARNERS = [entry.name for entry in learners()]
 MANY = 2 * CHUNK + 300
 """Users in three chunks, each a shard."""
-OPEN = {"perceptron": 600}  # its tolerances are open here: it takes as many users as there are
 OFTEN = Misbehaviour(absent=".1", dropout=".2", offline=".1", liars=".001")
 
 
@@ -27,7 +25,7 @@ OFTEN = Misbehaviour(absent=".1", dropout=".2", offline=".1", liars=".001")
 def trial(learner: str, users: int, seed: int, troubled: bool, fleet: str, workers: int) -> Trial:
     """Run a trial; if troubled, devices are absent or lie, and records change between rounds."""
     root = Seed.of(seed)
-    made = named(learner, epsilon="8", users=users, settings=SETTINGS.get(learner, {}))
+    made = named(learner, epsilon="8", users=users, settings=find(learner).small.oracles)
     people = made.people(root / "population")
     if troubled:
         people = people.moving_to(made.people(root / "others"), "1/2", seed=3)
@@ -39,9 +37,9 @@ def trial(learner: str, users: int, seed: int, troubled: bool, fleet: str, worke
 
 def enough(learner: str) -> int:
     """Return as few users as the learner needs: device objects are slow."""
-    made = named(learner, epsilon="8", users=1, settings=SETTINGS.get(learner, {}))
+    made = named(learner, epsilon="8", users=1, settings=find(learner).small.oracles)
     needed = made.study(made.people(Seed.of(0))).plan().users_needed
-    return OPEN.get(learner, needed)
+    return find(learner).small.fleet_users or needed
 
 
 def assert_same(one: Trial, other: Trial) -> None:

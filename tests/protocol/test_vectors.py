@@ -192,17 +192,22 @@ def describe_study(value: StudyTerms) -> dict[str, Any]:
         "least_answers": told.least_answers,
         "waves": told.waves,
     }
-    return ({} if told == Conduct() else {"conduct": conduct}) | {
-        "nonce": value.nonce.hex(),
-        "learner": value.learner,
-        "learner_version": value.learner_version,
-        "parameters": [list(parameter) for parameter in value.parameters],
-        "schema": value.schema.digest.hex(),
-        "budget_nano_nats": str(value.budget_nano_nats),
-        "expires_unix_s": str(value.expires_unix_s),
-        "purpose": value.purpose,
-        "fields": list(value.fields),
-    }
+    said = {"distribution": value.distribution} if value.distribution else {}
+    return (
+        said
+        | ({} if told == Conduct() else {"conduct": conduct})
+        | {
+            "nonce": value.nonce.hex(),
+            "learner": value.learner,
+            "learner_version": value.learner_version,
+            "parameters": [list(parameter) for parameter in value.parameters],
+            "schema": value.schema.digest.hex(),
+            "budget_nano_nats": str(value.budget_nano_nats),
+            "expires_unix_s": str(value.expires_unix_s),
+            "purpose": value.purpose,
+            "fields": list(value.fields),
+        }
+    )
 
 
 def describe_signed(value: SignedStudy) -> dict[str, Any]:

@@ -94,6 +94,12 @@ def studies() -> Cases:
             "waves: expected 1 to 16, found 17",
         ),
         case("no schema", altered(lambda m: m.ClearField("schema")), PARAMETER, "a printable name"),
+        case(
+            "a distribution without a version",
+            altered(lambda m: setattr(m, "distribution", "askance-median")),
+            REMOTE,
+            "study: expected a distribution as name==version, found none",
+        ),
     ]
 
 

@@ -330,6 +330,11 @@ def studies() -> Cases:
         ("a study that says how it is run", conducted, fields | {"conduct": told}),
         ("a study that may use two fields", narrow, fields | {"fields": ["age", "height"]}),
         ("a study that may use no field", fieldless, fields | {"fields": []}),
+        (
+            "a study whose learner is of a distribution of its own",
+            encode_study(replace(terms(), distribution="askance-median==0.3.1")),
+            fields | {"distribution": "askance-median==0.3.1"},
+        ),
     ]
     return [
         {"name": name, "hex": data.hex(), "digest": digest_of(data).hex(), "fields": said}

@@ -47,5 +47,7 @@ def sign_submission(
             " aggregator does not have"
         )
     terms = study.terms(nonce=nonce(_NONCE_BYTES), expires_unix_s=now_s() + days * _DAY_S)
-    text = find(study.learner.name).spell(study.learner, study.schema)
-    return sign_study(replace(terms, parameters=tuple(sorted(text.items()))), key)
+    entry = find(study.learner.name)
+    parameters = tuple(sorted(entry.spell(study.learner, study.schema).items()))
+    signed = replace(terms, parameters=parameters, distribution=entry.distribution)
+    return sign_study(signed, key)

@@ -5,8 +5,8 @@ Rules of the package:
 - A family holds facts of one randomizer; it reveals nothing of a user and needs no trust. The
   device computes the loss of each randomizer that it is sent (`askance_client.randomizers`).
 - Facts are exact: probabilities and estimates are fractions, tallies are integers.
-- A new family is one module here: a class decorated by `describes`, and a function that makes the
-  randomizer for a budget in nano-nats.
+- A new family is one module here, found by itself: a class decorated by `describes`, and a function
+  that makes the randomizer for a budget in nano-nats.
 
 Theory of operation: `best_for` chooses a randomizer for a budget, `family_of` gives its facts. An
 aggregator drops reports that are not `valid`, calls `tally`, and then `frequencies` (shares of
@@ -14,6 +14,9 @@ levels), `signed_values` (a `SignedFamily`), or decodes symbols by values of its
 (`TableFamily`).
 Source: KLNRS08 section 4.
 """
+
+import pkgutil
+from importlib import import_module
 
 from askance_aggregator.families.channel import TableFamily, randomized_response
 from askance_aggregator.families.choice import best_for, signed_for
@@ -36,6 +39,9 @@ from askance_aggregator.families.signed_subset_selection import (
     signed_subset_selection,
 )
 from askance_aggregator.families.subset_selection import SubsetFamily, subset_selection
+
+for _module in pkgutil.iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")
 
 __all__ = [
     "Counts",

@@ -21,8 +21,6 @@ A learner, whole::
         return MaskedParity(r, int(answer.value > 1 / 4))
 """
 
-from askance_aggregator.learners import adaptive_entries as _adaptive  # noqa: F401  # registers
-from askance_aggregator.learners import entries as _entries  # noqa: F401  # registers them
 from askance_aggregator.learners.aims import (
     Aim,
     PopulationMean,
@@ -95,6 +93,7 @@ from askance_aggregator.learners.masked_parity import (
 from askance_aggregator.learners.mean import MeanEstimate, mean
 from askance_aggregator.learners.mean_vector import MeanVector, mean_vector
 from askance_aggregator.learners.naive_bayes import NaiveBayes, naive_bayes
+from askance_aggregator.learners.parameters import ParameterEntry
 from askance_aggregator.learners.pca import PrincipalComponents, principal_components
 from askance_aggregator.learners.perceptron import perceptron, perceptron_rounds
 from askance_aggregator.learners.prefixes import bits_of_text, text_of_bits
@@ -102,7 +101,8 @@ from askance_aggregator.learners.quantiles import Quantile, Quantiles, quantiles
 from askance_aggregator.learners.ranges import Ranges, ranges
 from askance_aggregator.learners.registry import (
     LearnerEntry,
-    ParameterEntry,
+    SmallSettings,
+    catalogued,
     find,
     learners,
     register,
@@ -115,6 +115,7 @@ from askance_aggregator.learners.schemas import (
     words_schema,
 )
 from askance_aggregator.learners.trees import DecisionTree
+from askance_aggregator.learners.verdicts import Users, Verdict, judge
 from askance_aggregator.numbers import Rational, rational
 
 __all__ = [
@@ -166,9 +167,13 @@ __all__ = [
     "Rows",
     "Rule",
     "SampleMean",
+    "SmallSettings",
+    "Users",
+    "Verdict",
     "adaptive",
     "bits_of_text",
     "canonical_text",
+    "catalogued",
     "check_answers",
     "check_batch",
     "clusters_schema",
@@ -185,6 +190,7 @@ __all__ = [
     "hypothesis_from_json",
     "hypothesis_json",
     "hypothesis_of",
+    "judge",
     "k_means",
     "labelled_bits_schema",
     "learners",

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.learners.encodings import SCALE_BITS, Number, numbers
 from askance_aggregator.learners.rows import Rows, encoded, some_fields
+from askance_aggregator.learners.verdicts import UNSEEN_ROWS, Users, Verdict
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Expression, Integer, Real, Schema, round_to
@@ -21,6 +22,8 @@ _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53)
 
 Points = NDArray[np.float64]
 """Points of the box [-1, 1]^d, shape (k, d), on the grid of scaled numbers."""
+
+WITHIN = "the part of the variance that stays within clusters, on rows of which nobody was asked"
 
 
 def number_schema(learner: str, schema: Schema, columns: Sequence[str] | None) -> Schema:
@@ -132,3 +135,19 @@ def _reversed(place: int, base: int) -> float:
         place //= base
         part /= base
     return value
+
+
+def within_clusters(hypothesis: Any, users: Users) -> Verdict:
+    """Compute the mean squared distance of rows to their centres, over that to the mean row.
+
+    Args:
+        hypothesis: with `points`, `predict` and `centres`.
+        users: users that it is about.
+    """
+    if users.unseen is None:
+        return Verdict(None, None)
+    rows = users.unseen(UNSEEN_ROWS)
+    points = hypothesis.points(rows)
+    within = np.square(points - np.array(hypothesis.centres)[hypothesis.predict(rows)]).mean()
+    variance = np.square(points - points.mean(axis=0)).mean()
+    return Verdict(None, float(within / variance) if variance > 0 else None)

@@ -10,8 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
-from askance_aggregator.learners.learner import non_adaptive
+from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
+from askance_aggregator.learners.parameters import ParameterEntry, Text, whole
+from askance_aggregator.learners.registry import SmallSettings, catalogued
+from askance_aggregator.learners.verdicts import Users, Verdict, judge
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -120,3 +123,38 @@ def _width(schema: Schema) -> int:
         "conjunctions expects the fields x=Bits(d) and y=Label([0, 1]),"
         f" got {value_text(dict(schema.fields))}"
     )
+
+
+@judge.register
+def _(hypothesis: Conjunction, learner: Learner[Any], users: Users) -> Verdict:
+    """Return the share of uniform rows on which two conjunctions differ, exactly."""
+    target = users.target
+    if not isinstance(target, Conjunction):
+        return Verdict(None, None)
+    one, other = set(hypothesis.variables), set(target.variables)
+    both = 0.5 ** len(one | other)
+    return Verdict(hypothesis == target, 0.5 ** len(one) + 0.5 ** len(other) - 2 * both)
+
+
+@catalogued(
+    "conjunctions",
+    version=1,
+    summary="monotone conjunctions over d bits, asked all at once",
+    error="share of labels that the hypothesis gets wrong, under the population's distribution",
+    parameters=(
+        ParameterEntry("d", "variables (8 without data)"),
+        ParameterEntry("accuracy", "the allowed error", "1/10"),
+    ),
+    population="conjunctions",
+    small=SmallSettings(
+        oracles={"d": "3", "accuracy": "1/2"}, fleets={"d": "2", "relevant": "1", "accuracy": "1/2"}
+    ),
+)
+def listed_conjunctions(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    """Build the learner from text."""
+    own = conjunctions_schema(whole("d", parameters["d"])) if "d" in parameters else None
+    if schema is None:
+        schema = own or conjunctions_schema(8)
+    elif own is not None and schema.fields.get("x") != own.fields["x"]:
+        raise InvalidParameter("conjunctions: d and the schema expect different records")
+    return conjunctions(schema, parameters["accuracy"])

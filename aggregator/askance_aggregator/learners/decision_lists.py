@@ -11,10 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
-from askance_aggregator.learners.learner import Adaptive, adaptive
+from askance_aggregator.learners.learner import Adaptive, Learner, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
-from askance_aggregator.learners.literals import allowed_error, bits_width
+from askance_aggregator.learners.literals import D, allowed_error, bits_or_default, bits_width
+from askance_aggregator.learners.parameters import ACCURACY, ParameterEntry, Text, whole
+from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, bits_of
+from askance_aggregator.learners.verdicts import HELD_OUT
 from askance_aggregator.numbers import Rational
 from askance_client.errors import InvalidAnswer, InvalidParameter
 from askance_client.printable import value_text
@@ -226,3 +229,21 @@ class _Rehearsal:
         first = (0.5, 0.0, 0.0, 0.5, 0.0) if last else one
         rows = [first, *([mixed] * (open_ - 1))]
         return tuple(Answer(row, row, row) for row in rows)
+
+
+@catalogued(
+    "decision-lists",
+    version=1,
+    summary="lists of rules on single bits, every rule that is sure in one round",
+    error=HELD_OUT,
+    parameters=(D, ACCURACY, ParameterEntry("length", "how many rules the target may have", "2")),
+    population="decision-lists",
+    small=SmallSettings(
+        oracles={"d": "3", "relevant": "2", "accuracy": "4/5", "length": "2"},
+        fleets={"d": "2", "relevant": "2", "accuracy": "4/5", "length": "2"},
+    ),
+)
+def listed_decision_lists(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    """Build the learner from text."""
+    on_bits = bits_or_default("decision-lists", schema, parameters)
+    return decision_lists(on_bits, parameters["accuracy"], whole("length", parameters["length"]))

@@ -7,16 +7,29 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
 from askance_aggregator.learners.encodings import Cells, cells
-from askance_aggregator.learners.learner import Adaptive, adaptive
+from askance_aggregator.learners.learner import Adaptive, Learner, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
+from askance_aggregator.learners.parameters import (
+    COLUMNS,
+    LABEL,
+    TAU,
+    ParameterEntry,
+    Text,
+    columns_in,
+    whole,
+)
 from askance_aggregator.learners.reach import half_width
+from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import features_of, label_of
+from askance_aggregator.learners.schemas import traits_schema
 from askance_aggregator.learners.splits import Split, SplitRule, Table, best_split
 from askance_aggregator.learners.trees import MAX_DEPTH, DecisionTree, Node, parts_of
+from askance_aggregator.learners.verdicts import HELD_OUT
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -266,3 +279,33 @@ def _rehearsed(task: _Task, batch: Batch) -> Answers:
         kept = tuple(values.tolist())
         answers.append(Answer(kept, kept, kept))
     return tuple(answers)
+
+
+@catalogued(
+    "decision-tree",
+    version=1,
+    summary="a category from all other fields by a tree (ID3), a level a round",
+    error=HELD_OUT,
+    parameters=(
+        LABEL,
+        COLUMNS,
+        ParameterEntry("depth", "of the tree at most", "3"),
+        ParameterEntry("bins", "into how many bins a number falls", "8"),
+        ParameterEntry("min_share", "of users on either side of a split at least", "1/50"),
+        TAU,
+    ),
+    population="traits",
+    small=SmallSettings(oracles={"columns": "height", "bins": "2", "depth": "1", "tau": "1/8"}),
+    held_out=True,
+)
+def listed_decision_tree(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    """Build the learner from text."""
+    return decision_tree(
+        traits_schema() if schema is None else schema,
+        parameters.get("label"),
+        columns_in(parameters),
+        whole("depth", parameters["depth"]),
+        whole("bins", parameters["bins"]),
+        parameters["min_share"],
+        parameters.get("tau"),
+    )

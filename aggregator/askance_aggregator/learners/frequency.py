@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
-from askance_aggregator.learners.learner import non_adaptive
+from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
+from askance_aggregator.learners.parameters import ParameterEntry, Text, field_named, whole
+from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.shares import nearest_distribution
+from askance_aggregator.learners.verdicts import (
+    Users,
+    Verdict,
+    covers,
+    judge,
+    only_query,
+    shares_of,
+)
 from askance_aggregator.numbers import Rational, rational
-from askance_client.errors import InvalidQuery
-from askance_client.queries import Expression, Query, QueryKind, as_query
+from askance_client.errors import InvalidParameter, InvalidQuery
+from askance_client.queries import Category, Expression, Query, QueryKind, Schema, as_query
 
+MAX_CELLS = 65535  # as many as a randomizer can tell apart
 _ESTIMATE = ("estimate", "low", "high")
 
 
@@ -98,3 +109,38 @@ def frequency(
         return FrequencyEstimate(tuple(asked.cell_names), answers[0])
 
     return Batch([question]), conclude
+
+
+@judge.register
+def _(hypothesis: FrequencyEstimate, learner: Learner[Any], users: Users) -> Verdict:
+    query = only_query(learner, QueryKind.CATEGORY)
+    if query is None:
+        return Verdict(None, None)
+    answer = hypothesis.answer
+    return covers(answer.values, answer.lows, answer.highs, shares_of(query, users))
+
+
+@catalogued(
+    "frequency",
+    version=1,
+    summary="the share of users in each cell of a category",
+    error="greatest distance of an estimated share from the population's, over cells",
+    parameters=(
+        ParameterEntry("column", "the category (default: the label, or the only one)"),
+        ParameterEntry("cells", "how many cells, to plan without data (16)"),
+        ParameterEntry("tau", "how exactly each share is wanted (default: as users allow)"),
+    ),
+    population="categories",
+    small=SmallSettings(oracles={"tau": "1/10"}, fleets={"tau": "1/5"}),
+)
+def listed_frequency(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    """Build the learner from text."""
+    if schema is None:
+        cells = whole("cells", parameters.get("cells", "16"))
+        if not 2 <= cells <= MAX_CELLS:
+            raise InvalidParameter(f"cells expects 2..{MAX_CELLS}, found {cells}")
+        schema = Schema("frequency", 1, cell=Category(range(cells)))
+    elif "cells" in parameters:
+        raise InvalidParameter("frequency: cells is for planning without data; found a schema")
+    field = field_named("frequency", schema, (Category,), parameters.get("column"))
+    return replace(frequency(schema[field], parameters.get("tau")), schema=schema)

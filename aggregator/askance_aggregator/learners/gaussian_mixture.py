@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.centres import (
+    WITHIN,
     balanced,
     check_count,
+    clusters_schema,
     in_units,
     number_schema,
     on_grid,
@@ -23,14 +25,25 @@ from askance_aggregator.learners.centres import (
     shown,
     spread_points,
     squared_length,
+    within_clusters,
 )
 from askance_aggregator.learners.encodings import SCALE_BITS, Number
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
-from askance_aggregator.learners.learner import adaptive
+from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Learning, Question
 from askance_aggregator.learners.logistic_regression import check_rounds
+from askance_aggregator.learners.parameters import (
+    COLUMNS,
+    TAU,
+    ParameterEntry,
+    Text,
+    columns_in,
+    whole,
+)
 from askance_aggregator.learners.reach import reach_of
+from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, schema_in, schema_to_json
+from askance_aggregator.learners.verdicts import Users, Verdict, judge
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.queries import (
@@ -310,3 +323,37 @@ def _variances(
     found = trust * left / shares + (1 - trust) * common
     kept = np.where(known, np.clip(found, before / 4, 1.0), before)
     return np.asarray(np.maximum(kept, LEAST_VARIANCE))
+
+
+@judge.register
+def _(hypothesis: GaussianMixture, learner: Learner[Any], users: Users) -> Verdict:
+    return within_clusters(hypothesis, users)
+
+
+@catalogued(
+    "gaussian-mixture",
+    version=1,
+    summary="a sum of round bells by expectation-maximisation",
+    error=WITHIN,
+    parameters=(
+        ParameterEntry("k", "how many components", "2"),
+        COLUMNS,
+        ParameterEntry("rounds", "how many steps at most", "8"),
+        TAU,
+    ),
+    population="clusters",
+    small=SmallSettings(
+        oracles={"clumps": "2", "d": "1", "rounds": "2", "tau": "1/4"},
+        fleets={"clumps": "2", "d": "1", "rounds": "2", "tau": "1/2"},
+    ),
+    held_out=True,
+)
+def listed_gaussian_mixture(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    """Build the learner from text."""
+    return gaussian_mixture(
+        clusters_schema(2) if schema is None else schema,
+        whole("k", parameters["k"]),
+        columns_in(parameters),
+        whole("rounds", parameters["rounds"]),
+        parameters.get("tau"),
+    )

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
 from typing import Any
 
+import numpy as np
+
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
-from askance_aggregator.learners.learner import Adaptive, adaptive
+from askance_aggregator.learners.learner import Adaptive, Learner, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
+from askance_aggregator.learners.parameters import ParameterEntry, Text, field_named, whole
 from askance_aggregator.learners.prefixes import MAX_PREFIXES, Domain, Value
+from askance_aggregator.learners.registry import SmallSettings, catalogued
+from askance_aggregator.learners.schemas import words_schema
+from askance_aggregator.learners.verdicts import Users, Verdict, chunks, judge
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_client.queries import Schema
+from askance_client.queries import Bits, Category, Integer, Schema
 
 MAX_CELLS = 65534  # and one for all others: as many as a randomizer can tell apart
 
@@ -208,3 +215,58 @@ def _lengths(width: int, bits: int, most: int) -> tuple[int, ...]:
     """Choose the prefix lengths of the rounds; the first has as many cells as the others."""
     start = min(width, bits + most.bit_length() - 1)
     return (start, *range(start + bits, width, bits), *([width] if start < width else []))
+
+
+@judge.register
+def _(hypothesis: HeavyHitters, learner: Learner[Any], users: Users) -> Verdict:
+    """Judge shares by their distance on the wrong side of the threshold; right if below tau."""
+    shares = census(hypothesis.column, users)
+    found = {item.value for item in hypothesis.found}
+    threshold = hypothesis.threshold
+    missed = [share - threshold for value, share in shares.items() if value not in found]
+    wrong = [threshold - shares.get(value, Fraction(0)) for value in found]
+    error = max([Fraction(0), *missed, *wrong])
+    return Verdict(error < Fraction(learner.parameters["tau"]), float(error))
+
+
+def census(column: str, users: Users) -> dict[str | int, Fraction]:
+    """Compute the share of every value that occurs, under `heavy_hitters`'s names."""
+    domain = Domain(users.schema, column)
+    counts: Counter[str | int] = Counter()
+    for columns in chunks(users):
+        values, present = columns.values[column], columns.present[column]
+        grid = np.stack(values if isinstance(values, tuple) else [values])[:, present]
+        distinct, times = np.unique(grid, axis=1, return_counts=True)
+        named = [domain.named(tuple(row)) for row in distinct.T.tolist()]
+        counts.update(dict(zip(named, times.tolist(), strict=True)))
+    return {value: Fraction(count, users.size) for value, count in counts.items()}
+
+
+@catalogued(
+    "heavy-hitters",
+    version=1,
+    summary="the most frequent values of a large domain, prefix by prefix",
+    error="the most by which a share misses the threshold whose value is wrongly found or missing",
+    parameters=(
+        ParameterEntry("column", "bits, a whole number or a category (default: the only one)"),
+        ParameterEntry("threshold", "the share from which on a value is frequent", "1/10"),
+        ParameterEntry("bits", "by how many a prefix is extended in a round", "4"),
+        ParameterEntry("tau", "how exactly each share is wanted", "1/20"),
+    ),
+    population="words",
+    small=SmallSettings(
+        oracles={"width": "8", "words": "8", "threshold": "1/4", "bits": "2", "tau": "1/10"},
+        fleets={"width": "4", "words": "3", "threshold": "2/5", "bits": "1", "tau": "1/5"},
+    ),
+)
+def listed_heavy_hitters(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    """Build the learner from text."""
+    if schema is None:
+        schema = words_schema(16)
+    return heavy_hitters(
+        schema,
+        field_named("heavy-hitters", schema, (Bits, Integer, Category), parameters.get("column")),
+        parameters["threshold"],
+        whole("bits", parameters["bits"]),
+        parameters["tau"],
+    )

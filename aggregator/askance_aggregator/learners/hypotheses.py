@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
@@ -122,9 +123,19 @@ def hypothesis_from_json(learner: str, data: Any) -> Any:
             not of its form; the part is named.
     """
     if learner not in _KINDS:
+        with suppress(InvalidParameter):
+            _import_learner(learner)
+    if learner not in _KINDS:
         known = ", ".join(sorted(_KINDS))
         raise InvalidParameter(f"expected the hypothesis of one of {known}, found {learner!r}")
     return _KINDS[learner].from_json(data)
+
+
+def _import_learner(name: str) -> None:
+    """Import the module of a learner that an installed distribution lists."""
+    from askance_aggregator.learners.registry import find
+
+    find(name)
 
 
 @dataclass(frozen=True, slots=True)

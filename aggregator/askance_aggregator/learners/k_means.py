@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.centres import (
+    WITHIN,
     Points,
     balanced,
     check_count,
+    clusters_schema,
     in_units,
     number_schema,
     on_grid,
@@ -21,14 +23,25 @@ from askance_aggregator.learners.centres import (
     scaled_rows,
     shown,
     spread_points,
+    within_clusters,
 )
 from askance_aggregator.learners.encodings import SCALE_BITS, Number
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
-from askance_aggregator.learners.learner import adaptive
+from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Answer, Batch, Learning, Question
 from askance_aggregator.learners.logistic_regression import check_rounds
+from askance_aggregator.learners.parameters import (
+    COLUMNS,
+    TAU,
+    ParameterEntry,
+    Text,
+    columns_in,
+    whole,
+)
 from askance_aggregator.learners.reach import reach_of
+from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, schema_in, schema_to_json
+from askance_aggregator.learners.verdicts import Users, Verdict, judge
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Expression, Schema, category, dot, first, index_of, maximum, real
@@ -201,3 +214,37 @@ def _moved(
     means = totals / np.where(known, shares, 1.0)[:, None]
     nearer = (centres + centres[shares.argmax()]) / 2
     return on_grid(np.where(known[:, None], means, nearer))
+
+
+@judge.register
+def _(hypothesis: Clusters, learner: Learner[Any], users: Users) -> Verdict:
+    return within_clusters(hypothesis, users)
+
+
+@catalogued(
+    "k-means",
+    version=1,
+    summary="centres of clusters of numbers (Lloyd)",
+    error=WITHIN,
+    parameters=(
+        ParameterEntry("k", "how many centres", "3"),
+        COLUMNS,
+        ParameterEntry("rounds", "how many steps at most", "5"),
+        TAU,
+    ),
+    population="clusters",
+    small=SmallSettings(
+        oracles={"clumps": "2", "d": "1", "k": "2", "rounds": "2", "tau": "1/4"},
+        fleets={"clumps": "2", "d": "1", "k": "2", "rounds": "2", "tau": "1/2"},
+    ),
+    held_out=True,
+)
+def listed_k_means(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    """Build the learner from text."""
+    return k_means(
+        clusters_schema(2) if schema is None else schema,
+        whole("k", parameters["k"]),
+        columns_in(parameters),
+        whole("rounds", parameters["rounds"]),
+        parameters.get("tau"),
+    )

@@ -50,6 +50,8 @@ class Learner(ABC, Generic[T_co]):
         rehearsal: answers for the planner's dry run; None: the neutral ones. The dry run must be
             the longest one: a run that asks for more values than it ends as `PlanExceeded`.
         argument_fields: fields that the expressions among its arguments use.
+        distribution: "name==version" of the installed distribution that it was built from, as the
+            catalogue lists it; empty for a built-in one and for a function that was called.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Learner(ABC, Generic[T_co]):
     schema: Schema | None = None
     rehearsal: Rehearsal | None = None
     argument_fields: frozenset[str] = frozenset()
+    distribution: str = ""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from askance_aggregator.learners.encodings import Number, numbers_of
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
-from askance_aggregator.learners.learner import non_adaptive
+from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch
+from askance_aggregator.learners.parameters import COLUMNS, TAU, ParameterEntry, Text, columns_in
+from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import (
     Rows,
     encoded,
@@ -23,7 +25,9 @@ from askance_aggregator.learners.rows import (
     schema_to_json,
     some_fields,
 )
+from askance_aggregator.learners.schemas import plane_schema
 from askance_aggregator.learners.second_moments import nearest_semidefinite, second_moments
+from askance_aggregator.learners.verdicts import UNSEEN_ROWS, Users, Verdict, judge
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Bit, Category, Integer, Label, Real, Schema
@@ -268,3 +272,72 @@ def _per_unit(number: Number) -> float:
 def _centre(number: Number) -> float:
     """Return the value, in the field's units, that 0 stands for."""
     return float(number.low if number.is_truth else (number.low + number.high) / 2)
+
+
+@judge.register
+def _(hypothesis: LinearModel, learner: Learner[Any], users: Users) -> Verdict:
+    """Return the mean squared error, as a part of the outcome's variance: 1 - R^2."""
+    if users.unseen is None:
+        return Verdict(None, None)
+    rows = users.unseen(UNSEEN_ROWS)
+    present = rows.present[hypothesis.target]
+    if not present.any():
+        return Verdict(None, None)
+    truth = hypothesis.scaled.in_units(hypothesis.scaled.of(rows))[present]
+    missed = np.square(hypothesis.predict(rows)[present] - truth).mean()
+    variance = truth.var()
+    return Verdict(None, float(missed / variance) if variance > 0 else None)
+
+
+TARGET = ParameterEntry("target", "what to predict (default: the label, or the last number)")
+SQUARED = (
+    "mean squared error on rows of which nobody was asked, over that of the mean outcome: 1 - R^2"
+)
+
+
+@catalogued(
+    "linear-regression",
+    version=1,
+    summary="a number as a weighted sum of others, by least squares on second moments",
+    error=SQUARED,
+    parameters=(TARGET, COLUMNS, TAU),
+    population="plane",
+    small=SmallSettings(oracles={"d": "1", "tau": "1/4"}, fleets={"d": "1", "tau": "1/2"}),
+    held_out=True,
+)
+def listed_linear_regression(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    """Build the learner from text."""
+    return linear_regression(
+        plane_schema(3) if schema is None else schema,
+        parameters.get("target"),
+        columns_in(parameters),
+        parameters.get("tau"),
+    )
+
+
+@catalogued(
+    "ridge-regression",
+    version=1,
+    summary="least squares with a penalty on large weights",
+    error=SQUARED,
+    parameters=(
+        TARGET,
+        COLUMNS,
+        ParameterEntry(
+            "penalty", "on squared weights of scaled features (default: as answers are unsure)"
+        ),
+        TAU,
+    ),
+    population="plane",
+    small=SmallSettings(oracles={"d": "1", "tau": "1/4"}, fleets={"d": "1", "tau": "1/2"}),
+    held_out=True,
+)
+def listed_ridge_regression(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    """Build the learner from text."""
+    return ridge_regression(
+        plane_schema(3) if schema is None else schema,
+        parameters.get("target"),
+        columns_in(parameters),
+        parameters.get("penalty"),
+        parameters.get("tau"),
+    )

@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
-from askance_aggregator.learners.learner import non_adaptive
+from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
+from askance_aggregator.learners.parameters import ACCURACY, ParameterEntry, Text, whole
+from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, bits_of
+from askance_aggregator.learners.verdicts import HELD_OUT
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -216,3 +219,56 @@ def _violations(schema: Schema, d: int, accuracy: Rational, label: str) -> tuple
 def _kept(answers: Answers, value: int, tau: float) -> tuple[int, ...]:
     """The variables that have this value at hardly any such example."""
     return tuple(j for j, answer in enumerate(answers) if answer.values[value] <= tau)
+
+
+D = ParameterEntry("d", "variables (8 without data)")
+
+
+def bits_or_default(name: str, schema: Schema | None, parameters: Text) -> Schema:
+    """Return the schema of a learner over x=Bits(d), y=Label([0, 1]).
+
+    The parameter d is for planning without data.
+
+    Raises:
+        InvalidParameter: d and the schema differ.
+    """
+    own = labelled_bits_schema(whole("d", parameters["d"])) if "d" in parameters else None
+    if schema is None:
+        return own or labelled_bits_schema(8)
+    if own is not None and schema.fields.get("x") != own.fields["x"]:
+        raise InvalidParameter(f"{name}: d and the schema expect different records")
+    return schema
+
+
+@catalogued(
+    "literal-conjunctions",
+    version=1,
+    summary="conjunctions of variables and negated variables, asked all at once",
+    error=HELD_OUT,
+    parameters=(D, ACCURACY),
+    population="literal-conjunctions",
+    small=SmallSettings(
+        oracles={"d": "3", "accuracy": "4/5"}, fleets={"d": "2", "relevant": "1", "accuracy": "4/5"}
+    ),
+)
+def listed_literal_conjunctions(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    """Build the learner from text."""
+    on_bits = bits_or_default("literal-conjunctions", schema, parameters)
+    return literal_conjunctions(on_bits, parameters["accuracy"])
+
+
+@catalogued(
+    "disjunctions",
+    version=1,
+    summary="disjunctions of variables and negated variables, asked all at once",
+    error=HELD_OUT,
+    parameters=(D, ACCURACY),
+    population="disjunctions",
+    small=SmallSettings(
+        oracles={"d": "3", "accuracy": "4/5"}, fleets={"d": "2", "relevant": "1", "accuracy": "4/5"}
+    ),
+)
+def listed_disjunctions(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    """Build the learner from text."""
+    on_bits = bits_or_default("disjunctions", schema, parameters)
+    return disjunctions(on_bits, parameters["accuracy"])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from askance_aggregator.learners.encodings import cells
-from askance_aggregator.learners.learner import adaptive
+from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Batch, Learning
 from askance_aggregator.learners.linear_classifiers import (
     LogisticModel,
@@ -16,6 +17,16 @@ from askance_aggregator.learners.linear_classifiers import (
     on_weight_grid,
     score,
 )
+from askance_aggregator.learners.parameters import (
+    COLUMNS,
+    LABEL,
+    TAU,
+    ParameterEntry,
+    Text,
+    columns_in,
+    whole,
+)
+from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.residuals import (
     Residual,
     gradient,
@@ -23,6 +34,8 @@ from askance_aggregator.learners.residuals import (
     residual_questions,
 )
 from askance_aggregator.learners.rows import features_of, label_of
+from askance_aggregator.learners.schemas import traits_schema
+from askance_aggregator.learners.verdicts import HELD_OUT
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -144,3 +157,36 @@ def _wrong(positive: Expression, likely: Expression, levels: int) -> tuple[Expre
     """|y - P| > 1/(2 levels), 3/(2 levels), ...: their number over `levels` is |y - P|, rounded."""
     steps = [Fraction(2 * place + 1, 2 * levels) for place in range(levels)]
     return tuple(where(positive, likely < 1 - step, likely > step) for step in steps)
+
+
+@catalogued(
+    "logistic-regression",
+    version=1,
+    summary="one of two classes by a weighted sum, by gradients of fresh users",
+    error=HELD_OUT,
+    parameters=(
+        LABEL,
+        COLUMNS,
+        ParameterEntry("rounds", "how many steps at most", "8"),
+        ParameterEntry("rate", "what the gradient is multiplied by", "2"),
+        ParameterEntry("levels", "how finely a residual is told: 2, 4 or 8", "4"),
+        TAU,
+    ),
+    population="traits",
+    small=SmallSettings(
+        oracles={"columns": "height", "rounds": "4", "rate": "6", "levels": "2", "tau": "1/10"},
+        fleets={"columns": "member", "rounds": "2", "tau": "1/6"},
+    ),
+    held_out=True,
+)
+def listed_logistic_regression(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    """Build the learner from text."""
+    return logistic_regression(
+        traits_schema() if schema is None else schema,
+        parameters.get("label"),
+        columns_in(parameters),
+        whole("rounds", parameters["rounds"]),
+        parameters["rate"],
+        whole("levels", parameters["levels"]),
+        parameters.get("tau"),
+    )

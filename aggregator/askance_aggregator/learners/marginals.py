@@ -13,10 +13,21 @@ from numpy.typing import NDArray
 
 from askance_aggregator.learners.encodings import columns_of, joint
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
-from askance_aggregator.learners.learner import non_adaptive
+from askance_aggregator.learners.learner import Learner, NonAdaptive, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
+from askance_aggregator.learners.parameters import (
+    COLUMNS,
+    TAU,
+    ParameterEntry,
+    Text,
+    columns_in,
+    whole,
+)
+from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import some_fields
+from askance_aggregator.learners.schemas import traits_schema
 from askance_aggregator.learners.shares import nearest_distribution
+from askance_aggregator.learners.verdicts import Users, Verdict, covers, judge, shares_of
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -196,3 +207,47 @@ def marginals(
         )
 
     return batch, conclude
+
+
+@judge.register
+def _(hypothesis: Marginals, learner: Learner[Any], users: Users) -> Verdict:
+    if not isinstance(learner, NonAdaptive):
+        return Verdict(None, None)
+    truth: list[float] = []
+    for question in learner.batch.questions:
+        truth += shares_of(question.query, users)
+    answers = [table.answer for table in hypothesis.tables]
+    return covers(
+        tuple(value for answer in answers for value in answer.values),
+        tuple(low for answer in answers for low in answer.lows),
+        tuple(high for answer in answers for high in answer.highs),
+        tuple(truth),
+    )
+
+
+@catalogued(
+    "marginals",
+    version=1,
+    summary="the joint shares of every few of some fields",
+    error="greatest distance of an estimated share from the population's, over all cells",
+    parameters=(
+        COLUMNS,
+        ParameterEntry("way", "how many fields at a time", "2"),
+        ParameterEntry("bins", "into how many bins a number falls", "4"),
+        TAU,
+    ),
+    population="traits",
+    small=SmallSettings(
+        oracles={"columns": "member,colour,age", "bins": "2", "tau": "1/5"},
+        fleets={"columns": "member,colour,y", "tau": "1/4"},
+    ),
+)
+def listed_marginals(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    """Build the learner from text."""
+    return marginals(
+        traits_schema() if schema is None else schema,
+        columns_in(parameters),
+        whole("way", parameters["way"]),
+        whole("bins", parameters["bins"]),
+        parameters.get("tau"),
+    )

@@ -20,8 +20,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
-from askance_aggregator.learners.learner import adaptive
+from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Allocation, Answer, Batch, Learning, Question
+from askance_aggregator.learners.parameters import ParameterEntry, Text, whole
+from askance_aggregator.learners.registry import SmallSettings, catalogued
+from askance_aggregator.learners.verdicts import Users, Verdict, judge
 from askance_client.errors import InvalidParameter
 from askance_client.printable import unknown_text, value_text
 from askance_client.queries import (
@@ -196,3 +199,39 @@ def _width(schema: Schema) -> int:
         "masked parity expects the fields x=Bits(d), i=Integer(0, d-1), b=Bit(), "
         f"y=Label([1, -1]), got {value_text(dict(schema.fields))}"
     )
+
+
+@judge.register
+def _(hypothesis: MaskedParity, learner: Learner[Any], users: Users) -> Verdict:
+    """Return the share of the uniform domain that is labelled wrongly, exactly."""
+    target = users.target
+    if not isinstance(target, MaskedParity):
+        return Verdict(None, None)
+    wrong = sum(one != other for one, other in zip(hypothesis.r, target.r, strict=True))
+    shown = wrong / len(target.r)  # the half with b = 1
+    hidden = 0.5 if wrong else float(hypothesis.a != target.a)  # two different parities: half
+    return Verdict(hypothesis == target, (shown + hidden) / 2)
+
+
+@catalogued(
+    "masked-parity",
+    version=1,
+    summary="the class that two rounds learn and one round cannot (KLNRS08 section 5)",
+    error="share of the domain's labels that the hypothesis gets wrong",
+    parameters=(
+        ParameterEntry("d", "bits of the mask, a power of two in 2..1024 (8 without data)"),
+        ParameterEntry(
+            "variant", "signed: one question reads the mask; printed: d questions", "signed"
+        ),
+    ),
+    population="masked-parity",
+    small=SmallSettings(oracles={"d": "2"}),
+)
+def listed_masked_parity(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    """Build the learner from text."""
+    own = masked_parity_schema(whole("d", parameters["d"])) if "d" in parameters else None
+    if schema is None:
+        schema = own or masked_parity_schema(8)
+    elif own is not None and dict(own.fields) != dict(schema.fields):
+        raise InvalidParameter("masked-parity: d and the schema expect different records")
+    return masked_parity(schema, parameters["variant"])

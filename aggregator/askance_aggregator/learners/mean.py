@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from askance_aggregator.learners.aims import Aim, PopulationMean, SampleMean, prior_in
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
-from askance_aggregator.learners.learner import non_adaptive
+from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
+from askance_aggregator.learners.parameters import ParameterEntry, Text, field_named
+from askance_aggregator.learners.registry import SmallSettings, catalogued
+from askance_aggregator.learners.verdicts import (
+    Users,
+    Verdict,
+    covers,
+    judge,
+    only_query,
+    values_of,
+)
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter, InvalidQuery
-from askance_client.queries import Expression, Query, QueryKind, as_query
+from askance_client.queries import (
+    Bit,
+    Expression,
+    Integer,
+    Query,
+    QueryKind,
+    Real,
+    Schema,
+    as_query,
+)
 
 POPULATION = "population"
 SAMPLE = "sample"
@@ -115,3 +134,47 @@ def _aim(query: Query, objective: str, prior: str | None) -> Aim:
         raise InvalidQuery("mean: a prior is of a number, found a predicate")
     scale = 1 << query.frac
     return prior_in(prior, Fraction(query.low, scale), Fraction(query.high, scale))
+
+
+@judge.register
+def _(hypothesis: MeanEstimate, learner: Learner[Any], users: Users) -> Verdict:
+    query = only_query(learner, QueryKind.PREDICATE, QueryKind.REAL)
+    if query is None:
+        return Verdict(None, None)
+    total = sum(sum(values.tolist()) for values in values_of(query, users))  # of any size
+    scale = 1 if query.kind is QueryKind.PREDICATE else 1 << query.frac
+    truth = (float(Fraction(total, scale * users.size)),)
+    return covers((hypothesis.estimate,), (hypothesis.low,), (hypothesis.high,), truth)
+
+
+@catalogued(
+    "mean",
+    version=1,
+    summary="the mean of a number over users",
+    error="distance of the estimated mean from the population's, in real units",
+    parameters=(
+        ParameterEntry("column", "the number (default: the only one)"),
+        ParameterEntry("tau", "how exactly the mean is wanted (default: as users allow)"),
+        ParameterEntry(
+            "objective",
+            "the least variance for: minimax, the worst population (default); conditional, the"
+            " mean of those who answer; prior, a population like the prior",
+        ),
+        ParameterEntry(
+            "prior",
+            "of objective=prior, public, never made from the data: POINT:WEIGHT with commas, or"
+            " small, middle (halves with each tenth of the range)",
+        ),
+    ),
+    population="numbers",
+    small=SmallSettings(oracles={"tau": "1/10"}, fleets={"tau": "1/5"}),
+)
+def listed_mean(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    """Build the learner from text."""
+    if schema is None:
+        schema = Schema("mean", 1, value=Real(-1, 1))
+    field = field_named("mean", schema, (Integer, Real, Bit), parameters.get("column"))
+    made = mean(
+        schema[field], parameters.get("tau"), parameters.get("objective"), parameters.get("prior")
+    )
+    return replace(made, schema=schema)

@@ -11,10 +11,14 @@ from typing import Any
 import numpy as np
 
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
-from askance_aggregator.learners.learner import non_adaptive
+from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
+from askance_aggregator.learners.parameters import COLUMNS, ParameterEntry, Text, columns_in, whole
+from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rotation import Rotation, clipping_bias, clipping_for
 from askance_aggregator.learners.rows import some_fields
+from askance_aggregator.learners.schemas import vectors_schema
+from askance_aggregator.learners.verdicts import Users, Verdict, chunks, covers, judge
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import unknown_text
@@ -213,3 +217,55 @@ def _number_fields(schema: Schema, columns: Sequence[str] | None) -> tuple[str, 
             f"mean-vector expects 1..{MAX_COMPONENTS} fields, found {len(named.fields)}"
         )
     return tuple(named.fields)
+
+
+@judge.register
+def _(hypothesis: MeanVector, learner: Learner[Any], users: Users) -> Verdict:
+    """Judge an l2 mean by the length of its error, right if within the radius.
+
+    Else by the greatest.
+    """
+    query = vector([users.schema[name] for name in hypothesis.fields])
+    total = sum(query.evaluate_vector(columns).sum(axis=0) for columns in chunks(users))
+    truth = tuple((np.ldexp(total, -query.frac) / users.size).tolist())
+    covered = covers(hypothesis.estimates, hypothesis.lows, hypothesis.highs, truth)
+    if hypothesis.radius is None:
+        return covered
+    error = float(np.linalg.norm(np.array(hypothesis.estimates) - np.array(truth)))
+    return Verdict(error <= hypothesis.radius, error, truth)
+
+
+@catalogued(
+    "mean-vector",
+    version=1,
+    summary="the means of many numbers at once, bounded one by one or in length",
+    error="greatest distance of a mean from the population's (l2: length of the error), real units",
+    parameters=(
+        COLUMNS,
+        ParameterEntry("d", "how many numbers, to plan without data (8)"),
+        ParameterEntry("norm", "linf: each number is bounded; l2: and so is their length", "linf"),
+        ParameterEntry(
+            "bound", "of each number, or of the length (default: the fields' bounds; l2: 1)"
+        ),
+        ParameterEntry("tau", "how exact (l2: the error's length; default: as users allow)"),
+        ParameterEntry("bias", "of l2: what clipping may add, as a part of the bound", "1/20"),
+        ParameterEntry("seed", "of l2: public text that the rotation follows from", "0"),
+    ),
+    population="unit-vectors",
+    small=SmallSettings(oracles={"d": "3", "tau": "1/5"}, fleets={"d": "5", "tau": "1/2"}),
+)
+def listed_mean_vector(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    """Build the learner from text."""
+    if schema is None:
+        schema = vectors_schema(whole("d", parameters.get("d", "8")))
+    elif "d" in parameters:
+        raise InvalidParameter("mean-vector: d is for planning without data; found a schema")
+    return mean_vector(
+        schema,
+        columns_in(parameters),
+        parameters["norm"],
+        parameters.get("bound"),
+        parameters.get("tau"),
+        parameters["bias"],
+        parameters["seed"],
+    )

@@ -11,8 +11,18 @@ from numpy.typing import NDArray
 
 from askance_aggregator.learners.encodings import Cells, cells, columns_of, joint
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
-from askance_aggregator.learners.learner import non_adaptive
+from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
+from askance_aggregator.learners.parameters import (
+    COLUMNS,
+    LABEL,
+    TAU,
+    ParameterEntry,
+    Text,
+    columns_in,
+    whole,
+)
+from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import (
     Rows,
     encoded,
@@ -21,7 +31,9 @@ from askance_aggregator.learners.rows import (
     schema_in,
     schema_to_json,
 )
+from askance_aggregator.learners.schemas import traits_schema
 from askance_aggregator.learners.shares import nearest_distribution
+from askance_aggregator.learners.verdicts import HELD_OUT
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -252,3 +264,36 @@ def _priors(shares: list[NDArray[np.float64]], extra: float) -> tuple[float, ...
 
 def _rows(table: NDArray[np.float64]) -> Table:
     return tuple(tuple(row) for row in table.tolist())
+
+
+@catalogued(
+    "naive-bayes",
+    version=1,
+    summary="a category from all other fields, by the joint shares of each with it",
+    error=HELD_OUT,
+    parameters=(
+        LABEL,
+        COLUMNS,
+        ParameterEntry("bins", "into how many bins a number falls", "8"),
+        ParameterEntry(
+            "smoothing", "the share each joint cell gets more (default: as answers are unsure)"
+        ),
+        TAU,
+    ),
+    population="traits",
+    small=SmallSettings(
+        oracles={"columns": "member,age,answers", "bins": "2", "tau": "1/5"},
+        fleets={"columns": "member,age", "bins": "2", "tau": "1/4"},
+    ),
+    held_out=True,
+)
+def listed_naive_bayes(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    """Build the learner from text."""
+    return naive_bayes(
+        traits_schema() if schema is None else schema,
+        parameters.get("label"),
+        columns_in(parameters),
+        whole("bins", parameters["bins"]),
+        parameters.get("smoothing"),
+        parameters.get("tau"),
+    )

@@ -11,8 +11,17 @@ from numpy.typing import NDArray
 
 from askance_aggregator.learners.encodings import Number, numbers_of
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
-from askance_aggregator.learners.learner import non_adaptive
+from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch
+from askance_aggregator.learners.parameters import (
+    COLUMNS,
+    TAU,
+    ParameterEntry,
+    Text,
+    columns_in,
+    whole,
+)
+from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import (
     Rows,
     encoded,
@@ -20,7 +29,9 @@ from askance_aggregator.learners.rows import (
     schema_to_json,
     some_fields,
 )
+from askance_aggregator.learners.schemas import plane_schema
 from askance_aggregator.learners.second_moments import nearest_semidefinite, second_moments
+from askance_aggregator.learners.verdicts import Users, Verdict, chunks, judge
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Category, Schema
@@ -189,3 +200,41 @@ def principal_components(
 def _upright(vector: NDArray[np.float64]) -> NDArray[np.float64]:
     """The direction with its entry of greatest magnitude positive: eigenvectors have no sign."""
     return vector if vector[np.abs(vector).argmax()] >= 0 else -vector
+
+
+@judge.register
+def _(hypothesis: PrincipalComponents, learner: Learner[Any], users: Users) -> Verdict:
+    """Return the variance that as many best directions hold beyond these, as a part of all."""
+    count = len(hypothesis.columns)
+    sums, products = np.zeros(count), np.zeros((count, count))
+    for columns in chunks(users):
+        scaled = np.stack([number.of(columns) for number in hypothesis.columns], axis=1)
+        sums, products = sums + scaled.sum(axis=0), products + scaled.T @ scaled
+    mean = sums / users.size
+    covariance = products / users.size - np.outer(mean, mean)
+    axes = hypothesis.components_
+    best = np.linalg.eigvalsh(covariance)[-len(axes) :].sum()
+    total = float(np.trace(covariance))
+    held = float(np.trace(axes @ covariance @ axes.T))
+    return Verdict(None, max(float(best) - held, 0.0) / total if total > 0 else 0.0)
+
+
+@catalogued(
+    "pca",
+    version=1,
+    summary="the directions in which numbers vary most",
+    error="the part of the population's variance that the best directions hold beyond those found",
+    parameters=(COLUMNS, ParameterEntry("components", "how many directions", "2"), TAU),
+    population="plane",
+    small=SmallSettings(
+        oracles={"d": "2", "components": "1", "tau": "1/4"}, fleets={"d": "1", "tau": "1/2"}
+    ),
+)
+def listed_principal_components(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    """Build the learner from text."""
+    return principal_components(
+        plane_schema(3) if schema is None else schema,
+        columns_in(parameters),
+        whole("components", parameters["components"]),
+        parameters.get("tau"),
+    )

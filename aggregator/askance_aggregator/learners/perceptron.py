@@ -6,20 +6,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, sqrt
+from typing import Any
 
 import numpy as np
 
 from askance_aggregator.learners.encodings import cells
-from askance_aggregator.learners.learner import adaptive
+from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Batch, Learning, Question
 from askance_aggregator.learners.linear_classifiers import (
     Coordinates,
     Halfspace,
     coordinates_of,
+    halfspaces_schema,
     on_weight_grid,
     score,
 )
 from askance_aggregator.learners.logistic_regression import check_rounds, positive_class
+from askance_aggregator.learners.parameters import (
+    COLUMNS,
+    LABEL,
+    ParameterEntry,
+    Text,
+    columns_in,
+    whole,
+)
+from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.residuals import (
     Residual,
     gradient,
@@ -27,6 +38,7 @@ from askance_aggregator.learners.residuals import (
     residual_questions,
 )
 from askance_aggregator.learners.rows import features_of, label_of
+from askance_aggregator.learners.verdicts import HELD_OUT
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -149,3 +161,35 @@ def _correct(
         weights = on_weight_grid(weights + found.values / share.value)
     (classes,) = cells(schema, label)
     return Halfspace(features, label, classes.labels, tuple(best.tolist()))
+
+
+@catalogued(
+    "perceptron",
+    version=1,
+    summary="a halfspace, by the mean of the examples on its wrong side",
+    error=HELD_OUT,
+    parameters=(
+        LABEL,
+        COLUMNS,
+        ParameterEntry("accuracy", "the allowed error", "1/10"),
+        ParameterEntry("margin", "of the examples (default: not known, nothing promised)"),
+        ParameterEntry("rounds", "how many corrections at most", "8"),
+    ),
+    population="halfspaces",
+    small=SmallSettings(
+        oracles={"d": "1", "gap": "20", "rounds": "4"},
+        fleets={"d": "1", "gap": "20", "rounds": "2", "accuracy": "1/2"},
+        fleet_users=600,  # its tolerances are open: as many as there are
+    ),
+    held_out=True,
+)
+def listed_perceptron(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    """Build the learner from text."""
+    return perceptron(
+        halfspaces_schema(3) if schema is None else schema,
+        parameters.get("label"),
+        columns_in(parameters),
+        parameters["accuracy"],
+        parameters.get("margin"),
+        whole("rounds", parameters["rounds"]),
+    )

@@ -7,11 +7,16 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from askance_aggregator.learners.encodings import MAX_BINS, Cells, cells
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
-from askance_aggregator.learners.learner import Adaptive, adaptive
+from askance_aggregator.learners.learner import Adaptive, Learner, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
+from askance_aggregator.learners.parameters import ParameterEntry, Text, field_named, whole
+from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import field_of
+from askance_aggregator.learners.verdicts import Users, Verdict, chunks, judge
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -195,3 +200,56 @@ def _ends(schema: Schema, parts: Cells, cell: int) -> tuple[float, float]:
     edges = [Fraction(kind.low), *parts.edges, Fraction(kind.high)]
     last = isinstance(kind, Integer) and cell + 1 < len(parts)
     return float(edges[cell]), float(edges[cell + 1] - (1 if last else 0))
+
+
+@judge.register
+def _(hypothesis: Quantiles, learner: Learner[Any], users: Users) -> Verdict:
+    """Judge each level by its distance to the ranks of its cell's ends; right if within tau."""
+    found = hypothesis.quantiles
+    below, up_to = np.zeros(len(found)), np.zeros(len(found))
+    kind = users.schema.fields[hypothesis.column]
+    if not isinstance(kind, Integer | Real):
+        return Verdict(None, None)
+    ends = [float(item.high) for item in found]
+    for columns in chunks(users):
+        present = columns.present[hypothesis.column]
+        grid = np.asarray(columns.values[hypothesis.column], dtype=np.float64)
+        values = np.ldexp(grid, -kind.type.frac)[present]
+        below += [(values < item.low).sum() for item in found]
+        closed = [isinstance(kind, Integer) or end >= Fraction(kind.high) for end in ends]
+        pairs = zip(ends, closed, strict=True)
+        up_to += [((values <= end) if last else (values < end)).sum() for end, last in pairs]
+    levels = np.array([float(item.level) for item in found])
+    missed = np.maximum(levels - up_to / users.size, below / users.size - levels)
+    error = float(max(missed.max(), 0.0))
+    return Verdict(error < float(Fraction(learner.parameters["tau"])), error)
+
+
+@catalogued(
+    "quantiles",
+    version=1,
+    summary="the values below which given shares of people lie, by binary search",
+    error="greatest distance of a found cell's ranks from its level, 0 if the level is in the cell",
+    parameters=(
+        ParameterEntry("column", "the number (default: the only one)"),
+        ParameterEntry("levels", "shares in (0, 1), with commas", "1/2"),
+        ParameterEntry("steps", "into how many cells the bounds are cut", "64"),
+        ParameterEntry("tau", "how exactly each rank is wanted", "1/20"),
+    ),
+    population="numbers",
+    small=SmallSettings(
+        oracles={"levels": "1/4,3/4", "steps": "16", "tau": "1/10"},
+        fleets={"levels": "1/4,3/4", "steps": "8", "tau": "1/4"},
+    ),
+)
+def listed_quantiles(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    """Build the learner from text."""
+    if schema is None:
+        schema = Schema("quantiles", 1, number=Real(0, 1))
+    return quantiles(
+        schema,
+        field_named("quantiles", schema, (Integer, Real), parameters.get("column")),
+        parameters["levels"].split(","),
+        whole("steps", parameters["steps"]),
+        parameters["tau"],
+    )

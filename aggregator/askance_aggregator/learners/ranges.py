@@ -12,10 +12,13 @@ import numpy as np
 from askance_aggregator.learners.encodings import binned, cells, joint
 from askance_aggregator.learners.hierarchies import Hierarchy
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
-from askance_aggregator.learners.learner import non_adaptive
+from askance_aggregator.learners.learner import Learner, NonAdaptive, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
+from askance_aggregator.learners.parameters import TAU, ParameterEntry, Text, field_named, whole
 from askance_aggregator.learners.quantiles import Quantile
+from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import field_of
+from askance_aggregator.learners.verdicts import Users, Verdict, counts_of, covers, judge
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -210,3 +213,47 @@ def ranges(
         return Ranges(column, ends, whole, arity, tuple(answers))
 
     return batch, conclude
+
+
+@judge.register
+def _(hypothesis: Ranges, learner: Learner[Any], users: Users) -> Verdict:
+    """Judge shares from the first cell up to another's end: of whole numbers, so that all is 1."""
+    if not isinstance(learner, NonAdaptive):
+        return Verdict(None, None)
+    cells = counts_of(learner.batch.questions[-1].query, users)[:-1]
+    told = [hypothesis.share(hypothesis.ends[0], end) for end in hypothesis.ends[1:]]
+    return covers(
+        tuple(answer.value for answer in told),
+        tuple(answer.low for answer in told),
+        tuple(answer.high for answer in told),
+        tuple((np.cumsum(cells) / users.size).tolist()),
+    )
+
+
+@catalogued(
+    "ranges",
+    version=1,
+    summary="the shares of all ranges of a number, and its quantiles, asked all at once",
+    error="greatest distance of a share up to a cell's end from the population's",
+    parameters=(
+        ParameterEntry("column", "the number (default: the only one)"),
+        ParameterEntry("steps", "into how many cells the bounds are cut", "64"),
+        ParameterEntry("arity", "how many ranges of a level make one of the next", "4"),
+        TAU,
+    ),
+    population="numbers",
+    small=SmallSettings(
+        oracles={"steps": "16", "tau": "1/10"}, fleets={"steps": "4", "arity": "2", "tau": "1/4"}
+    ),
+)
+def listed_ranges(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    """Build the learner from text."""
+    if schema is None:
+        schema = Schema("ranges", 1, number=Real(0, 1))
+    return ranges(
+        schema,
+        field_named("ranges", schema, (Integer, Real), parameters.get("column")),
+        whole("steps", parameters["steps"]),
+        whole("arity", parameters["arity"]),
+        parameters.get("tau"),
+    )

@@ -1,39 +1,51 @@
-"""The catalogue: learners by name, built from text, for the command line and for signed studies."""
+"""Catalogue of learners: found by name, built from text, for the command line and signed studies.
+
+A learner is listed by the decorator `catalogued`, in its own module. The modules of this package
+are found by themselves. A distribution of its own lists a learner under the entry-point group
+`askance.learners`, by the learner's name; it is imported when that name is asked for.
+"""
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from askance_aggregator.learners.conjunctions import conjunctions, conjunctions_schema
-from askance_aggregator.learners.frequency import frequency
 from askance_aggregator.learners.learner import Learner
-from askance_aggregator.learners.masked_parity import masked_parity, masked_parity_schema
-from askance_aggregator.learners.mean import mean
-from askance_aggregator.numbers import Rational
+from askance_aggregator.learners.parameters import Build, ParameterEntry
 from askance_client.errors import InvalidParameter, InvalidQuery
 from askance_client.printable import nearest_text, value_text
-from askance_client.queries import Bit, Category, Integer, Label, Real, Schema
+from askance_client.queries import Schema
 
-MAX_CELLS = 65535  # as many as a randomizer can tell apart
-Build = Callable[[Schema | None, Mapping[str, str]], Learner[Any]]
+GROUP = "askance.learners"
+"""Entry-point group under which distributions list learners."""
+
+_PACKAGE = __name__.rpartition(".")[0]
 
 
 @dataclass(frozen=True, slots=True)
-class ParameterEntry:
-    """A parameter that can be set by text.
+class SmallSettings:
+    """Settings for the conformance tests: few values and users, so that a run takes a second.
 
     Args:
-        name: what it is called.
-        summary: what it does, in a line.
-        default: its text where it is not set; None: it may stay unset.
+        oracles: of the learner and its population, on a small table where tolerances are met.
+        fleets: of both, such that a plan at epsilon 8 needs few users; None: the same.
+        fleet_users: users at those settings; None: as many as the plan needs.
     """
 
-    name: str
-    summary: str
-    default: str | None = None
+    oracles: Mapping[str, str] = field(default_factory=dict)
+    fleets: Mapping[str, str] | None = None
+    fleet_users: int | None = None
+
+    @property
+    def on_fleets(self) -> dict[str, str]:
+        """Return the settings for fleets."""
+        return dict(self.oracles if self.fleets is None else self.fleets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,34 +54,42 @@ class LearnerEntry:
 
     Args:
         name: the learner's name.
-        summary: what it learns, in a line.
-        error: what `error` measures for it, in a line.
-        parameters: what can be set.
-        make: builds it from a schema (None: one of its own) and the text of every parameter that
-            is set or has a default.
+        version: of the learners that `make` returns, 1 or more.
+        summary: the hypothesis, in a line.
+        error: the meaning of the error of its verdicts (`verdicts.judge`), in a line.
+        parameters: parameters that can be set by text.
+        make: maker of the learner.
+        population: name of the generated population that it runs on by default; None: it needs one
+            to be named, or a data file.
+        small: settings for tests.
         held_out: whether the error is measured on rows of users who were not asked; of a data file
             some are then put aside.
+        distribution: "name==version" of the distribution that has it; empty: this one.
     """
 
     name: str
+    version: int
     summary: str
     error: str
     parameters: tuple[ParameterEntry, ...]
     make: Build
+    population: str | None = None
+    small: SmallSettings = field(default_factory=SmallSettings)
     held_out: bool = False
+    distribution: str = ""
 
     def build(
         self, schema: Schema | None = None, parameters: Mapping[str, str] | None = None
     ) -> Learner[Any]:
-        """The learner, with its schema set.
+        """Build the learner, with its schema set.
 
         Args:
             schema: of the records; None: the learner's own for its parameters (enough to plan).
             parameters: text by name.
 
         Raises:
-            InvalidParameter: a parameter has no such name or a wrong value, or the schema does
-                not suit the learner.
+            InvalidParameter: a parameter has no such name or a wrong value, the schema does not
+                suit the learner, or the entry makes a learner of another name or version.
         """
         given = dict(parameters or {})
         known = [parameter.name for parameter in self.parameters]
@@ -80,10 +100,16 @@ class LearnerEntry:
                     f"{self.name} has no parameter {name!r}{hint}; it has {', '.join(known)}"
                 )
         defaults = {p.name: p.default for p in self.parameters if p.default is not None}
-        return self.make(schema, {**defaults, **given})
+        made = self.make(schema, {**defaults, **given})
+        if (made.name, made.version) != (self.name, self.version):
+            raise InvalidParameter(
+                f"{self.name}: expected an entry that makes version {self.version},"
+                f" got {made.name} version {made.version}"
+            )
+        return replace(made, distribution=self.distribution) if self.distribution else made
 
     def spell(self, learner: Learner[Any], schema: Schema) -> dict[str, str]:
-        """The text from which `build` makes this learner again, on this schema: what is signed.
+        """Find the text from which `build` makes this learner again on this schema, to be signed.
 
         A learner records the digest of its query; a column is found by trying each.
 
@@ -109,7 +135,7 @@ _CATALOGUE: dict[str, LearnerEntry] = {}
 
 
 def register(entry: LearnerEntry) -> LearnerEntry:
-    """Adds a learner to the catalogue.
+    """Add a learner to the catalogue.
 
     Raises:
         InvalidParameter: its name is taken.
@@ -120,162 +146,109 @@ def register(entry: LearnerEntry) -> LearnerEntry:
     return entry
 
 
+def catalogued(
+    name: str,
+    *,
+    version: int = 1,
+    summary: str,
+    error: str,
+    parameters: tuple[ParameterEntry, ...] = (),
+    population: str | None = None,
+    small: SmallSettings | None = None,
+    held_out: bool = False,
+) -> Callable[[Build], LearnerEntry]:
+    """List a learner in the catalogue; decorates the function that builds it from text.
+
+    For the arguments see `LearnerEntry`. The decorated name is the entry: an entry point of a
+    distribution of its own refers to it.
+
+    Raises:
+        InvalidParameter: the name is taken.
+    """
+
+    def decorate(make: Build) -> LearnerEntry:
+        chosen = SmallSettings() if small is None else small
+        return register(
+            LearnerEntry(
+                name, version, summary, error, parameters, make, population, chosen, held_out
+            )
+        )
+
+    return decorate
+
+
 def learners() -> tuple[LearnerEntry, ...]:
-    """The catalogue, by name."""
+    """Return the catalogue, sorted by name; learners of installed distributions are in it.
+
+    Raises:
+        InvalidParameter: an installed distribution lists a learner that cannot be had.
+    """
+    _import_modules()
+    for point in entry_points(group=GROUP):
+        _listed(point.name)
     return tuple(_CATALOGUE[name] for name in sorted(_CATALOGUE))
 
 
 def find(name: str) -> LearnerEntry:
-    """The learner of that name.
+    """Return the learner of that name, of this distribution or of an installed one.
 
     Raises:
-        InvalidParameter: there is none.
+        InvalidParameter: there is none, or its distribution lists it and it cannot be had.
     """
+    _import_modules()
+    _listed(name)
     if name not in _CATALOGUE:
-        hint = nearest_text(name, _CATALOGUE)
+        names = {*_CATALOGUE, *(point.name for point in entry_points(group=GROUP))}
+        hint = nearest_text(name, names)
         raise InvalidParameter(
-            f"no learner {value_text(name)}{hint}; there are {', '.join(sorted(_CATALOGUE))}"
+            f"no learner {value_text(name)}{hint}; there are {', '.join(sorted(names))}"
         )
     return _CATALOGUE[name]
 
 
-def _masked_parity(schema: Schema | None, parameters: Mapping[str, str]) -> Learner[Any]:
-    own = masked_parity_schema(whole("d", parameters["d"])) if "d" in parameters else None
-    if schema is None:
-        schema = own or masked_parity_schema(8)
-    elif own is not None and dict(own.fields) != dict(schema.fields):
-        raise InvalidParameter("masked-parity: d and the schema expect different records")
-    return masked_parity(schema, parameters["variant"])
+@cache
+def _import_modules() -> None:
+    """Import the modules of this package, so that their learners are listed."""
+    for module in pkgutil.iter_modules(import_module(_PACKAGE).__path__):
+        import_module(f"{_PACKAGE}.{module.name}")
 
 
-def _conjunctions(schema: Schema | None, parameters: Mapping[str, str]) -> Learner[Any]:
-    own = conjunctions_schema(whole("d", parameters["d"])) if "d" in parameters else None
-    if schema is None:
-        schema = own or conjunctions_schema(8)
-    elif own is not None and schema.fields.get("x") != own.fields["x"]:
-        raise InvalidParameter("conjunctions: d and the schema expect different records")
-    return conjunctions(schema, parameters["accuracy"])
+def _listed(name: str) -> None:
+    """Take a learner over from the installed distribution that lists it, if one does."""
+    entry = _CATALOGUE.get(name)
+    if entry is not None and (entry.distribution or _is_built_in(entry)):
+        return
+    points = {_distribution(point): point for point in entry_points(group=GROUP, name=name)}
+    if len(points) > 1:
+        raise InvalidParameter(
+            f"learner {name!r}: expected one distribution that lists it,"
+            f" got {', '.join(sorted(points))}"
+        )
+    for distribution, point in points.items():
+        _CATALOGUE[name] = replace(_loaded(point, distribution), distribution=distribution)
 
 
-def _frequency(schema: Schema | None, parameters: Mapping[str, str]) -> Learner[Any]:
-    if schema is None:
-        cells = whole("cells", parameters.get("cells", "16"))
-        if not 2 <= cells <= MAX_CELLS:
-            raise InvalidParameter(f"cells expects 2..{MAX_CELLS}, found {cells}")
-        schema = Schema("frequency", 1, cell=Category(range(cells)))
-    elif "cells" in parameters:
-        raise InvalidParameter("frequency: cells is for planning without data; found a schema")
-    field = field_named("frequency", schema, (Category,), parameters.get("column"))
-    return replace(frequency(schema[field], _tau(parameters)), schema=schema)
-
-
-def _mean(schema: Schema | None, parameters: Mapping[str, str]) -> Learner[Any]:
-    if schema is None:
-        schema = Schema("mean", 1, value=Real(-1, 1))
-    field = field_named("mean", schema, (Integer, Real, Bit), parameters.get("column"))
-    made = mean(
-        schema[field], _tau(parameters), parameters.get("objective"), parameters.get("prior")
-    )
-    return replace(made, schema=schema)
-
-
-def _tau(parameters: Mapping[str, str]) -> Rational | None:
-    return parameters.get("tau")
-
-
-def field_named(learner: str, schema: Schema, types: tuple[type, ...], asked: str | None) -> str:
-    """The field to ask about: the one named, else a Label, else the only one that fits.
-
-    Raises:
-        InvalidParameter: the one named does not fit, or there is no only one.
-    """
-    fits = [name for name, kind in schema.fields.items() if isinstance(kind, types)]
-    if asked is not None:
-        if asked not in fits:
-            known = ", ".join(fits) or "none here"
-            raise InvalidParameter(
-                f"{learner}: column expects one of {known}, got {value_text(asked)}"
-            )
-        return asked
-    labels = [name for name in fits if isinstance(schema.fields[name], Label)]
-    for candidates in (labels, fits):
-        if len(candidates) == 1:
-            return candidates[0]
-    raise InvalidParameter(
-        f"{learner}: set column to one of {', '.join(fits) or 'none (no field of a fitting type)'}"
-    )
-
-
-def whole(name: str, text: str) -> int:
-    """A parameter that is a whole number.
-
-    Raises:
-        InvalidParameter: it is none.
-    """
+def _loaded(point: EntryPoint, distribution: str) -> LearnerEntry:
+    """Import the entry that an entry point refers to; code of any distribution may fail."""
+    place = f"learner {point.name!r} of {distribution}"
     try:
-        return int(text)
-    except ValueError:
-        raise InvalidParameter(f"{name} expects a whole number, got {value_text(text)}") from None
+        entry = point.load()
+    except Exception as error:
+        raise InvalidParameter(
+            f"{place}: expected {point.value} to be imported, got {type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(entry, LearnerEntry) or entry.name != point.name:
+        raise InvalidParameter(
+            f"{place}: expected {point.value} to be the catalogue entry of that name,"
+            f" got {getattr(entry, 'name', type(entry).__name__)!r}"
+        )
+    return entry
 
 
-register(
-    LearnerEntry(
-        "masked-parity",
-        "the class that two rounds learn and one round cannot (KLNRS08 section 5)",
-        "share of the domain's labels that the hypothesis gets wrong",
-        (
-            ParameterEntry("d", "bits of the mask, a power of two in 2..1024 (8 without data)"),
-            ParameterEntry(
-                "variant", "signed: one question reads the mask; printed: d questions", "signed"
-            ),
-        ),
-        _masked_parity,
-    )
-)
-register(
-    LearnerEntry(
-        "conjunctions",
-        "monotone conjunctions over d bits, asked all at once",
-        "share of labels that the hypothesis gets wrong, under the population's distribution",
-        (
-            ParameterEntry("d", "variables (8 without data)"),
-            ParameterEntry("accuracy", "the allowed error", "1/10"),
-        ),
-        _conjunctions,
-    )
-)
-register(
-    LearnerEntry(
-        "frequency",
-        "the share of users in each cell of a category",
-        "greatest distance of an estimated share from the population's, over cells",
-        (
-            ParameterEntry("column", "the category (default: the label, or the only one)"),
-            ParameterEntry("cells", "how many cells, to plan without data (16)"),
-            ParameterEntry("tau", "how exactly each share is wanted (default: as users allow)"),
-        ),
-        _frequency,
-    )
-)
-register(
-    LearnerEntry(
-        "mean",
-        "the mean of a number over users",
-        "distance of the estimated mean from the population's, in real units",
-        (
-            ParameterEntry("column", "the number (default: the only one)"),
-            ParameterEntry("tau", "how exactly the mean is wanted (default: as users allow)"),
-            ParameterEntry(
-                "objective",
-                "the least variance for: minimax, the worst population (default); conditional, the"
-                " mean of those who answer; prior, a population like the prior",
-            ),
-            ParameterEntry(
-                "prior",
-                "of objective=prior, public, never made from the data: POINT:WEIGHT with commas, or"
-                " small, middle (halves with each tenth of the range)",
-            ),
-        ),
-        _mean,
-    )
-)
+def _distribution(point: EntryPoint) -> str:
+    """Format the distribution of an entry point as "name==version"."""
+    return "" if point.dist is None else f"{point.dist.name}=={point.dist.version}"
+
+
+def _is_built_in(entry: LearnerEntry) -> bool:
+    return str(getattr(entry.make, "__module__", "")).startswith(f"{_PACKAGE}.")

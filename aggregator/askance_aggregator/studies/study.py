@@ -177,6 +177,7 @@ class Study:
             purpose=self.purpose,
             conduct=self.conduct,
             fields=self.fields,
+            distribution=self.learner.distribution,
         )
 
     def sign(self, key: Ed25519PrivateKey, *, nonce: bytes, expires_unix_s: int) -> SignedStudy:

@@ -26,16 +26,30 @@ def learner_of(terms: StudyTerms) -> Learner[Any]:
     """The learner that a study's terms name.
 
     Raises:
-      SubmissionRefused: the catalogue has none of that name and version, or its parameters make
-        none.
+      SubmissionRefused: the catalogue has none of that name and version, or has it from another
+        distribution, or its parameters make none.
     """
     try:
-        learner = find(terms.learner).build(terms.schema, dict(terms.parameters))
+        entry = find(terms.learner)
     except AskanceError as error:
-        raise SubmissionRefused("unknown-learner", str(error)) from None
-    if learner.version != terms.learner_version:
+        asked = f"{terms.learner} version {terms.learner_version}{_source(terms.distribution)}"
+        raise SubmissionRefused("unknown-learner", f"{error}; the study asks for {asked}") from None
+    if entry.version != terms.learner_version:
         raise SubmissionRefused(
             "unknown-learner",
-            f"{terms.learner}: expected version {learner.version}, found {terms.learner_version}",
+            f"{terms.learner}: expected version {entry.version}, found {terms.learner_version}",
         )
-    return learner
+    if entry.distribution != terms.distribution:
+        raise SubmissionRefused(
+            "unknown-learner",
+            f"{terms.learner}: expected version {entry.version}{_source(entry.distribution)},"
+            f" got version {terms.learner_version}{_source(terms.distribution)}",
+        )
+    try:
+        return entry.build(terms.schema, dict(terms.parameters))
+    except AskanceError as error:
+        raise SubmissionRefused("unknown-learner", str(error)) from None
+
+
+def _source(distribution: str) -> str:
+    return f" of {distribution or 'askance'}"

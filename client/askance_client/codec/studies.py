@@ -18,6 +18,7 @@ from askance_protos.v1 import study_pb2 as pb
 _CONTEXT = b"askance study v1\0"  # a signature made for anything else is not one for a study
 _NONCE_BYTES = 16
 _MAX_FRACTION = 64
+_DISTRIBUTION = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,127})==[A-Za-z0-9.!+_-]{1,128}", re.ASCII)
 _FRACTION = re.compile(r"[0-9]+/[1-9][0-9]*", re.ASCII)
 
 
@@ -38,6 +39,7 @@ def encode_study(terms: StudyTerms) -> bytes:
         purpose=terms.purpose,
         conduct=_encode_conduct(terms.conduct),
         fields=sorted(terms.fields),
+        distribution=terms.distribution,
     ).SerializeToString(deterministic=True)
     if len(data) > MAX_MESSAGE_BYTES:
         raise LocalProtocolError(
@@ -50,8 +52,8 @@ def decode_study(data: bytes) -> StudyTerms:
     """The terms in a study's bytes (its signature is `verify_study`'s business).
 
     Raises:
-      RemoteProtocolError: not a study, one without a nonce, a budget or an expiry, or fields that
-        are not its schema's, sorted, none twice.
+      RemoteProtocolError: not a study, one without a nonce, a budget or an expiry, fields that
+        are not its schema's, sorted, none twice, or a distribution that is not name==version.
       InvalidParameter: its schema or its conduct is none.
     """
     message = parse(pb.Study, data)
@@ -78,6 +80,7 @@ def decode_study(data: bytes) -> StudyTerms:
         purpose=message.purpose,
         conduct=_decode_conduct(message),
         fields=_decode_fields(message, schema),
+        distribution=_decode_distribution(message.distribution),
     )
 
 
@@ -88,6 +91,12 @@ def _decode_fields(message: pb.Study, schema: Schema) -> tuple[str, ...]:
     if not schema.fields.keys() >= set(fields):
         raise RemoteProtocolError("study: expected fields of its schema, got another name")
     return fields
+
+
+def _decode_distribution(text: str) -> str:
+    if text and not _DISTRIBUTION.fullmatch(text):
+        raise RemoteProtocolError("study: expected a distribution as name==version, found none")
+    return text
 
 
 def _encode_conduct(conduct: Conduct) -> pb.Conduct | None:

@@ -35,6 +35,7 @@ class Study(_message.Message):
     PURPOSE_FIELD_NUMBER: _builtins.int
     CONDUCT_FIELD_NUMBER: _builtins.int
     FIELDS_FIELD_NUMBER: _builtins.int
+    DISTRIBUTION_FIELD_NUMBER: _builtins.int
     nonce: _builtins.bytes
     """16 bytes; two studies that agree in all else are still two"""
     learner: _builtins.str
@@ -44,6 +45,8 @@ class Study(_message.Message):
     expires_unix_s: _builtins.int
     purpose: _builtins.str
     """for people"""
+    distribution: _builtins.str
+    """"name==version" of the installed distribution that has the learner; empty: a built-in one."""
     @_builtins.property
     def parameters(self) -> _containers.RepeatedCompositeFieldContainer[Global___Parameter]:
         """sorted by name, none twice"""
@@ -71,10 +74,11 @@ class Study(_message.Message):
         purpose: _builtins.str = ...,
         conduct: Global___Conduct | None = ...,
         fields: _abc.Iterable[_builtins.str] | None = ...,
+        distribution: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["conduct", b"conduct", "schema", b"schema"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget_nano_nats", b"budget_nano_nats", "conduct", b"conduct", "expires_unix_s", b"expires_unix_s", "fields", b"fields", "learner", b"learner", "learner_version", b"learner_version", "nonce", b"nonce", "parameters", b"parameters", "purpose", b"purpose", "schema", b"schema"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget_nano_nats", b"budget_nano_nats", "conduct", b"conduct", "distribution", b"distribution", "expires_unix_s", b"expires_unix_s", "fields", b"fields", "learner", b"learner", "learner_version", b"learner_version", "nonce", b"nonce", "parameters", b"parameters", "purpose", b"purpose", "schema", b"schema"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -62,8 +62,8 @@ from askance_simulation.audit.ledgers import FileLedgers, Ledgers, MemoryLedgers
 from askance_simulation.audit.losses import Exposure, Pair, exposures
 from askance_simulation.audit.messages import Message, messages
 from askance_simulation.audit.promises import Broken, certainties, repeats
-from askance_simulation.audit.sights import Statements, of_many
 from askance_simulation.audit.statements import Departure, Goodness, compare, stated
+from askance_simulation.families import Statements, of_many
 
 __all__ = [
     "DEFAULT_ALPHA",

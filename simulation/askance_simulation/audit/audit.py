@@ -22,10 +22,10 @@ from askance_simulation.audit.ledgers import FileLedgers, Ledgers, MemoryLedgers
 from askance_simulation.audit.losses import Exposure, Pair, exposures
 from askance_simulation.audit.messages import messages
 from askance_simulation.audit.promises import Broken, certainties, repeats, uneven_frames
-from askance_simulation.audit.sights import Statements
 from askance_simulation.audit.statements import Goodness, compare, stated
 from askance_simulation.audit.tables import telling
 from askance_simulation.experiments.verification import FAMILIES
+from askance_simulation.families import Statements
 
 DEFAULT_EPSILONS = ("1", "4")
 DEFAULT_REPORTS = 2_500

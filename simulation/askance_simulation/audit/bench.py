@@ -27,9 +27,9 @@ from askance_client.queries import (
     real,
     vector,
 )
-from askance_client.randomizers import Coins, HypercubeResponse, Randomizer
+from askance_client.randomizers import Coins, Randomizer
 from askance_simulation.audit.losses import Pair
-from askance_simulation.audit.sights import Law
+from askance_simulation.families import Law
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
 
@@ -128,10 +128,10 @@ def of_cells(name: str, randomizer: Randomizer) -> Subject:
     return Subject(name, schema, query, randomizer, cases)
 
 
-def of_signs(name: str, randomizer: HypercubeResponse) -> Subject:
+def of_signs(name: str, randomizer: Randomizer) -> Subject:
     """Return a question about a number in [-1, 1] as often as there are components; default 1."""
     schema = Schema("audited", 1, answer=Integer(-1, 1), other=Bit())
-    query = vector([schema.answer] * randomizer.components, default=1)
+    query = vector([schema.answer] * randomizer.pattern_components, default=1)
     least: Law = {0: Fraction(1)}
     greatest: Law = {randomizer.levels - 1: Fraction(1)}
     cases = (
@@ -145,7 +145,7 @@ def of_signs(name: str, randomizer: HypercubeResponse) -> Subject:
 
 def subject_of(name: str, randomizer: Randomizer) -> Subject:
     """Return the question that a randomizer is made for: about sign patterns, or about cells."""
-    if isinstance(randomizer, HypercubeResponse):
+    if randomizer.pattern_components:
         return of_signs(name, randomizer)
     return of_cells(name, randomizer)
 

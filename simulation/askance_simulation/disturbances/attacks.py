@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from askance_client.queries import Query, QueryKind
 from askance_client.randomizers import Randomizer
-from askance_simulation.disturbances.favouring import (
+from askance_simulation.families.favouring import (
     Weights,
     favour,
     index,

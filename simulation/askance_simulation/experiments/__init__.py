@@ -1,8 +1,8 @@
 """Experiments: a study run on populations by a seed, once or many times, and judged."""
 
+from askance_aggregator.learners.verdicts import Verdict, judge
 from askance_simulation.experiments.catalogue import Named, named
 from askance_simulation.experiments.designs import DESIGNS, design
-from askance_simulation.experiments.judging import Verdict, judge
 from askance_simulation.experiments.sweeps import Sweep, sweep
 from askance_simulation.experiments.trials import (
     Simulation,

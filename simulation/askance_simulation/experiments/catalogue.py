@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from askance_aggregator.learners import find
+from askance_aggregator.learners import LearnerEntry, find
 from askance_aggregator.studies.study import Epsilon, Study
 from askance_client.errors import InvalidParameter
 from askance_client.records import schema_from_toml
@@ -17,31 +17,6 @@ from askance_simulation.populations.registry import build, entry
 from askance_simulation.randomness.seeds import Seed
 
 _HELD_OUT = Fraction(1, 5)  # of a file's rows, for learners that are judged by such rows
-
-# The population of a learner by default.
-_HOME = {
-    "masked-parity": "masked-parity",
-    "conjunctions": "conjunctions",
-    "frequency": "categories",
-    "mean": "numbers",
-    "mean-vector": "unit-vectors",
-    "literal-conjunctions": "literal-conjunctions",
-    "disjunctions": "disjunctions",
-    "decision-lists": "decision-lists",
-    "naive-bayes": "traits",
-    "linear-regression": "plane",
-    "ridge-regression": "plane",
-    "pca": "plane",
-    "marginals": "traits",
-    "quantiles": "numbers",
-    "ranges": "numbers",
-    "decision-tree": "traits",
-    "logistic-regression": "traits",
-    "perceptron": "halfspaces",
-    "k-means": "clusters",
-    "gaussian-mixture": "clusters",
-    "heavy-hitters": "words",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,26 +66,14 @@ def named(
     chosen, designed = find(learner), design(randomizer)
     given = dict(settings or {})
     changes = {one.name: given.pop(one.name) for one in CHANGES if one.name in given}
-    people: Callable[[Seed], Population]
     if data is None and (schema is not None or label is not None):
         raise InvalidParameter("expected a data file with a schema or a label, got none")
+    if data is not None and population is not None:
+        raise InvalidParameter("expected a population or a data file, got both")
     if data is not None:
-        if population is not None:
-            raise InvalidParameter("expected a population or a data file, got both")
-        path = data
-        known = None if schema is None else schema_from_toml(schema)
-        aside = _HELD_OUT if chosen.held_out else Fraction(0)
-
-        def people(seed: Seed) -> Population:
-            table = read_file(path)
-            found = people_of(table, seed, schema=known, label=label, size=users, held_out=aside)
-            return changed(found, changes, seed, None)
-
+        people = _of_file(chosen, data, schema, label, users, changes)
     else:
-        home = _generated(learner, population, users, given)
-
-        def people(seed: Seed) -> Population:
-            return changed(home(seed), changes, seed, home)
+        people = _changing(_generated(chosen, population, users, given), changes)
 
     def study(population: Population) -> Study:
         made = chosen.build(population.schema, given)
@@ -127,13 +90,40 @@ def named(
     return Named(study, people)
 
 
+def _of_file(
+    learner: LearnerEntry,
+    path: Path,
+    schema: Path | None,
+    label: str | None,
+    users: int | None,
+    changes: Mapping[str, str],
+) -> Callable[[Seed], Population]:
+    """Return the maker of the users in a data file."""
+    known = None if schema is None else schema_from_toml(schema)
+    aside = _HELD_OUT if learner.held_out else Fraction(0)
+
+    def people(seed: Seed) -> Population:
+        table = read_file(path)
+        found = people_of(table, seed, schema=known, label=label, size=users, held_out=aside)
+        return changed(found, changes, seed, None)
+
+    return people
+
+
+def _changing(
+    home: Callable[[Seed], Population], changes: Mapping[str, str]
+) -> Callable[[Seed], Population]:
+    """Return the maker of the same users with changes."""
+    return lambda seed: changed(home(seed), changes, seed, home)
+
+
 def _generated(
-    learner: str, population: str | None, users: int | None, given: dict[str, str]
+    learner: LearnerEntry, population: str | None, users: int | None, given: dict[str, str]
 ) -> Callable[[Seed], Population]:
     """Return the maker of a generated population; takes its own settings out of `given`."""
-    name = population or _HOME.get(learner)
+    name = population or learner.population
     if name is None:
-        raise InvalidParameter(f"{learner}: expected a population or a data file, got neither")
+        raise InvalidParameter(f"{learner.name}: expected a population or a data file, got neither")
     if users is None:
         raise InvalidParameter("expected a number of users, got none")
     size, home = users, name

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from askance_aggregator.composition import ZeroConcentrated
 from askance_aggregator.learners import MeanEstimate, hypothesis_json
 from askance_aggregator.learners.mean import SAMPLE
+from askance_aggregator.learners.verdicts import Verdict, judge
 from askance_aggregator.planning import RoundPlan
 from askance_aggregator.studies import (
     Cohort,
@@ -46,7 +47,7 @@ from askance_simulation.experiments.disturbances import (
     went_wrong,
 )
 from askance_simulation.experiments.frames import to_arrow, to_pandas
-from askance_simulation.experiments.judging import Verdict, judge, judge_sample
+from askance_simulation.experiments.judging import judge_sample
 from askance_simulation.experiments.records import RoundTaken, rounds_taken, rows_of, write_rows
 from askance_simulation.fleets import FLEETS, Devices, FleetMaker, Progress, fleet_by, kept_ready
 from askance_simulation.populations import Population

@@ -7,47 +7,32 @@ be listed, and compared as fractions. No float takes part in a verdict.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import partial
 from itertools import islice
 from typing import Any
 
-from askance_aggregator.families import (
-    family_of,
-    hadamard_sign,
-    hypercube_response,
-    k_ary_response,
-    linear_hashing,
-    randomized_response,
-    signed_subset_selection,
-    subset_selection,
-)
+from askance_aggregator.families import family_of
 from askance_aggregator.studies.study import Epsilon
 from askance_client.accounting import parse_epsilon, ratio_within
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import Randomizer
+from askance_protos.v1 import randomizer_pb2
+from askance_simulation.families import verified_makers
+from askance_simulation.families.dispatch import Maker
 
 DEFAULT_EPSILONS = ("0.01", "0.1", "0.5", "1", "2", "4", "8", "16", "20")
 _LISTED = 2048  # alphabets up to this size are gone through report by report
 _DIGITS = 60  # two integers below 2^64 may differ by one
 
-Maker = Callable[[int], Randomizer]
+_WIRE = randomizer_pb2.Randomizer.DESCRIPTOR.oneofs_by_name["family"]
 
-FAMILIES: dict[str, Maker] = {
-    "randomized-response": randomized_response,
-    **{f"k-ary-response({k})": partial(k_ary_response, k) for k in (3, 17, 64, 1024)},
-    **{f"subset-selection({k})": partial(subset_selection, k) for k in (4, 10, 17, 64, 1024)},
-    **{f"linear-hashing({k})": partial(linear_hashing, k) for k in (4, 17, 64, 1024, 65536)},
-    **{f"hadamard-sign({d})": partial(hadamard_sign, d) for d in (1, 8, 64, 1024)},
-    **{
-        f"signed-subset-selection({d})": partial(signed_subset_selection, d)
-        for d in (1, 4, 8, 64, 1024)
-    },
-    **{f"hypercube({s})": partial(hypercube_response, s) for s in (1, 2, 4, 16, 64, 1024)},
+FAMILIES = {
+    name: maker for field in _WIRE.fields for name, maker in verified_makers(field.name).items()
 }
+"""Randomizers that are checked, by the name that is printed: the wire's families in its order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +79,7 @@ def _check(name: str, make: Maker, nano: int) -> Check:
         return Check(name, nano, None, None, holds=True, tight=False, refused=str(error))
     loss = randomizer.loss
     ratio = Fraction(loss.numerator, loss.denominator)
-    recounted = _recount(randomizer)
+    recounted = recount(randomizer)
     holds = (
         ratio_within(loss.numerator, loss.denominator, nano)
         and loss.nano_nats <= nano
@@ -105,7 +90,7 @@ def _check(name: str, make: Maker, nano: int) -> Check:
     return Check(name, nano, _log(ratio), loss.nano_nats, holds=holds, tight=tight)
 
 
-def _recount(randomizer: Randomizer) -> Fraction | None:
+def recount(randomizer: Randomizer) -> Fraction | None:
     """Compute the loss's ratio from all reports' probabilities; None if they are too many.
 
     Raises:

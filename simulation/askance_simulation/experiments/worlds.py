@@ -1,8 +1,8 @@
 """Small worlds to learn about, one a learner, and every oracle over each of them.
 
 The distribution is uniform on the rows of a world, so that what is promised can be held against
-the truth exactly. Adversaries are off by almost tau wherever that hurts. A new learner needs only
-its settings here, small enough for devices.
+the truth exactly. Adversaries are off by almost tau wherever that hurts. A learner's settings are
+those of its catalogue entry.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from askance_aggregator.curator.oracle import CentralOracle
-from askance_aggregator.learners import Learner
+from askance_aggregator.learners import Learner, find
 from askance_aggregator.oracles import (
     CentreOracle,
     CheckedOracle,
@@ -47,45 +47,6 @@ ETA = Fraction(1, 10)
 
 Opened = Callable[["World"], AbstractContextManager[Oracle]]
 """Opens an oracle over a world's distribution."""
-
-SETTINGS: Mapping[str, Mapping[str, str]] = MappingProxyType(
-    {
-        "conjunctions": {"d": "3", "accuracy": "1/2"},
-        "decision-tree": {"columns": "height", "bins": "2", "depth": "1", "tau": "1/8"},
-        "decision-lists": {"d": "3", "relevant": "2", "accuracy": "4/5", "length": "2"},
-        "disjunctions": {"d": "3", "accuracy": "4/5"},
-        "frequency": {"tau": "1/10"},
-        "gaussian-mixture": {"clumps": "2", "d": "1", "rounds": "2", "tau": "1/4"},
-        "heavy-hitters": {
-            "width": "8",
-            "words": "8",
-            "threshold": "1/4",
-            "bits": "2",
-            "tau": "1/10",
-        },
-        "k-means": {"clumps": "2", "d": "1", "k": "2", "rounds": "2", "tau": "1/4"},
-        "linear-regression": {"d": "1", "tau": "1/4"},
-        "literal-conjunctions": {"d": "3", "accuracy": "4/5"},
-        "logistic-regression": {
-            "columns": "height",
-            "rounds": "4",
-            "rate": "6",
-            "levels": "2",
-            "tau": "1/10",
-        },
-        "marginals": {"columns": "member,colour,age", "bins": "2", "tau": "1/5"},
-        "masked-parity": {"d": "2"},
-        "mean": {"tau": "1/10"},
-        "mean-vector": {"d": "3", "tau": "1/5"},
-        "naive-bayes": {"columns": "member,age,answers", "bins": "2", "tau": "1/5"},
-        "pca": {"d": "2", "components": "1", "tau": "1/4"},
-        "perceptron": {"d": "1", "gap": "20", "rounds": "4"},
-        "quantiles": {"levels": "1/4,3/4", "steps": "16", "tau": "1/10"},
-        "ranges": {"steps": "16", "tau": "1/10"},
-        "ridge-regression": {"d": "1", "tau": "1/4"},
-    }
-)
-"""Settings of learners and their populations; others have their defaults."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,7 +77,7 @@ class World:
 @cache
 def world(name: str) -> World:
     """Return the world of the learner of that name."""
-    made = named(name, epsilon=1, users=ROWS, settings=SETTINGS.get(name, {}))
+    made = named(name, epsilon=1, users=ROWS, settings=find(name).small.oracles)
     people = made.people(Seed.of(3))
     rows = people.columns(0, ROWS)
     if name == "masked-parity":  # its tolerance is for the uniform distribution: each point once

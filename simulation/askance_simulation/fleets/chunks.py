@@ -24,8 +24,8 @@ from askance_client.queries import EncodedColumns, QueryKind
 from askance_client.randomizers import Randomizer
 from askance_client.randomizers.rounding import round_to_levels, sign_pattern
 from askance_simulation.disturbances import Behaviour
+from askance_simulation.families import draw
 from askance_simulation.fleets.classes import Classes, Said, UserClass
-from askance_simulation.fleets.column_draws import draw
 from askance_simulation.fleets.histories import Answered, Ask, Outcome
 from askance_simulation.populations import Population
 from askance_simulation.randomness.coins import Keystream, keystream, keystream_at

@@ -1,7 +1,7 @@
 """The population as columns: the same answers as from device objects, many times as fast.
 
 A chunk of 2^16 ordinals at a time, the queries are evaluated by the expressions' own code, the
-reports are drawn by `column_draws` from the coins that each device would draw, and folded into
+reports are drawn by `families.draw` from the coins that each device would draw, and folded into
 counts and a leaf of the Merkle tree; no report outlives its chunk. What a device checks before it
 answers is checked once for all, since all have one policy. What each has spent, and what is frozen,
 follows from what it was asked (`histories`), so nothing is kept a user.

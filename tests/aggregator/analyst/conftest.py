@@ -60,13 +60,18 @@ class House:
 
 @contextmanager
 def serving(
-    *, devices: bool, limits: DeskLimits | None = None, store: MemoryStore | None = None
+    *,
+    devices: bool,
+    limits: DeskLimits | None = None,
+    store: MemoryStore | None = None,
+    population: Population | None = None,
 ) -> Iterator[House]:
     """A served desk; with `devices`, everybody answers, else nobody does."""
-    population = masked_parity(USERS, Seed.of(5), 4)
+    population = population or masked_parity(USERS, Seed.of(5), 4)
     store = store or MemoryStore()
     identities = [
-        Identity(b"device %d" % n, hashlib.sha256(b"token %d" % n).digest()) for n in range(USERS)
+        Identity(b"device %d" % n, hashlib.sha256(b"token %d" % n).digest())
+        for n in range(population.size)
     ]
     if not store.population():
         store.enrol((one.device_id, token_digest(one.token)) for one in identities)

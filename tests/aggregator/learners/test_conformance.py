@@ -1,8 +1,8 @@
 """Every learner of the catalogue under every oracle, on its own people.
 
 The distribution is uniform on the rows of a small world, so that what is promised can be held
-against the truth exactly. Adversaries are off by almost tau wherever that hurts. A new learner
-needs only its settings here, small enough for devices, and a promise if it makes one.
+against the truth exactly. Adversaries are off by almost tau wherever that hurts. A new learner is
+found by its catalogue entry, which has its settings; here it has a promise if it makes one.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ import pytest
 from askance_aggregator.learners import (
     Classifier,
     Regressor,
+    find,
     hypothesis_from_json,
     hypothesis_json,
     learners,
 )
 from askance_aggregator.learners.encodings import numbers_of
+from askance_aggregator.learners.heavy_hitters import census
 from askance_aggregator.oracles import (
     expectations,
     learn,
 )
 from askance_aggregator.studies.study import Study
 from askance_client.queries import Category, EncodedColumns
-from askance_simulation.experiments.judging import census
-from askance_simulation.experiments.worlds import ORACLES, ROWS, SETTINGS, World, world
+from askance_simulation.experiments.worlds import ORACLES, ROWS, World, world
 
 NAMES = [entry.name for entry in learners()]
 
@@ -55,7 +56,7 @@ def decoded(of: World) -> dict[str, Any]:
 
 
 def below_the_accuracy(of: World, hypothesis: Any) -> None:
-    assert wrong_share(of, hypothesis) < Fraction(SETTINGS[of.learner.name]["accuracy"])
+    assert wrong_share(of, hypothesis) < Fraction(find(of.learner.name).small.oracles["accuracy"])
 
 
 def is_the_target(of: World, hypothesis: Any) -> None:
@@ -63,7 +64,7 @@ def is_the_target(of: World, hypothesis: Any) -> None:
 
 
 def tau_of(of: World) -> float:
-    return float(Fraction(SETTINGS[of.learner.name]["tau"]))
+    return float(Fraction(find(of.learner.name).small.oracles["tau"]))
 
 
 def shares_within_tau(of: World, hypothesis: Any) -> None:
@@ -152,7 +153,7 @@ def little_error_in_all(of: World, hypothesis: Any) -> None:
 
 def frequent_within_tau(of: World, hypothesis: Any) -> None:
     shares, threshold = census("word", of.people), hypothesis.threshold
-    tau = Fraction(SETTINGS[of.learner.name]["tau"])
+    tau = Fraction(find(of.learner.name).small.oracles["tau"])
     found = {item.value: item.estimate for item in hypothesis.found}
     assert {value for value, share in shares.items() if share >= threshold + tau} <= set(found)
     for value, estimate in found.items():

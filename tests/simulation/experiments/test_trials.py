@@ -20,12 +20,12 @@ from askance_aggregator.learners import (
     mean,
     non_adaptive,
 )
+from askance_aggregator.learners.verdicts import Verdict
 from askance_aggregator.studies import MemoryLog
 from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter, PlanRefused
 from askance_client.queries import Integer, Schema, predicate
 from askance_simulation.experiments import Simulation, named, run_trial, simulate
-from askance_simulation.experiments.judging import Verdict
 from askance_simulation.fleets import Devices, ObjectFleet, OpenedFleet, Progress
 from askance_simulation.populations import Population, masked_parity
 from askance_simulation.randomness.seeds import Seed

@@ -16,7 +16,7 @@ from askance_aggregator.families import (
     subset_selection,
 )
 from askance_client.randomizers import Channel, HypercubeResponse, LinearHashing, Randomizer
-from askance_simulation.fleets.column_draws import draw
+from askance_simulation.families import draw
 
 ONE = 1 << 64
 HALF = ONE // 2

@@ -14,7 +14,7 @@ from functools import cache
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from askance_aggregator.learners import NonAdaptive, learners
+from askance_aggregator.learners import NonAdaptive, find, learners
 from askance_client.device import Device, Examiner, Policy
 from askance_client.errors import LocalProtocolError, StoreError
 from askance_client.ledger import MemoryLedger
@@ -27,36 +27,6 @@ from askance_simulation.randomness.coins import SeededCoins
 from askance_simulation.randomness.seeds import Seed
 
 EPSILON = "8"
-SMALL = {
-    "conjunctions": {"d": "2", "relevant": "1", "accuracy": "1/2"},
-    "frequency": {"tau": "1/5"},
-    "masked-parity": {"d": "2"},
-    "mean": {"tau": "1/5"},
-    "mean-vector": {"d": "5", "tau": "1/2"},
-    "literal-conjunctions": {"d": "2", "relevant": "1", "accuracy": "4/5"},
-    "disjunctions": {"d": "2", "relevant": "1", "accuracy": "4/5"},
-    "decision-lists": {"d": "2", "relevant": "2", "accuracy": "4/5", "length": "2"},
-    "naive-bayes": {"columns": "member,age", "bins": "2", "tau": "1/4"},
-    "linear-regression": {"d": "1", "tau": "1/2"},
-    "ridge-regression": {"d": "1", "tau": "1/2"},
-    "pca": {"d": "1", "tau": "1/2"},
-    "marginals": {"columns": "member,colour,y", "tau": "1/4"},
-    "quantiles": {"levels": "1/4,3/4", "steps": "8", "tau": "1/4"},
-    "ranges": {"steps": "4", "arity": "2", "tau": "1/4"},
-    "decision-tree": {"columns": "height", "bins": "2", "depth": "1", "tau": "1/8"},
-    "gaussian-mixture": {"clumps": "2", "d": "1", "rounds": "2", "tau": "1/2"},
-    "heavy-hitters": {
-        "width": "4",
-        "words": "3",
-        "threshold": "2/5",
-        "bits": "1",
-        "tau": "1/5",
-    },
-    "k-means": {"clumps": "2", "d": "1", "k": "2", "rounds": "2", "tau": "1/2"},
-    "logistic-regression": {"columns": "member", "rounds": "2", "tau": "1/6"},
-    "perceptron": {"d": "1", "gap": "20", "rounds": "2", "accuracy": "1/2"},
-}
-OPEN = {"perceptron": 600}  # its tolerances are open here: it takes as many users as there are
 LEARNERS = [entry.name for entry in learners()]
 HERE = FLEETS.keys() - {"ray"}  # which is optional: see tests/cluster
 # Over gRPC every learner is tried once by default, and these in all ways; the others too if slow.
@@ -76,14 +46,15 @@ def trial(
     progress: Progress | None = None,
 ) -> Trial:
     """Return a trial with as few users as its plan allows."""
-    chosen = SMALL[learner] if settings is None else settings
+    small = find(learner).small
+    chosen = small.on_fleets if settings is None else settings
     root = Seed.of(seed)
     users = 1
     for _ in range(2):
         made = named(learner, epsilon=EPSILON, users=users, settings=chosen)
         population = made.people(root / "population")
         study = made.study(population)
-        users = OPEN.get(learner) or study.plan().users_needed
+        users = small.fleet_users or study.plan().users_needed
     return run_trial(study, population, fleet=fleet, seed=root, progress=progress)
 
 
@@ -137,7 +108,7 @@ def test_every_fleet_is_the_devices_in_process_at_another_seed(learner: str, fle
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_whose_questions_depend_on_answers_asks_such_a_question(learner: str) -> None:
     """Else the tests above would say nothing of it but that its first round is the same."""
-    made = named(learner, epsilon=EPSILON, users=1, settings=SMALL[learner])
+    made = named(learner, epsilon=EPSILON, users=1, settings=find(learner).small.on_fleets)
     kind = made.study(made.people(Seed.of(0))).learner
     rounds = max(by_objects(learner, seed).outcome.rounds for seed in (0, 2**70))
     assert (rounds == 1) if isinstance(kind, NonAdaptive) else (rounds > 1)

@@ -19,15 +19,7 @@ from itertools import islice
 import numpy as np
 
 from askance_aggregator.families import family_of
-from askance_client.randomizers import (
-    COIN_BITS,
-    HypercubeResponse,
-    KaryResponse,
-    LinearHashing,
-    Randomizer,
-    SignedSubsetSelection,
-    SubsetSelection,
-)
+from askance_client.randomizers import COIN_BITS, Randomizer
 
 Weights = tuple[tuple[int, int], ...]
 """(level, weight) in the order of levels; other levels weigh 0."""
@@ -36,7 +28,7 @@ Draw = Callable[[int], Sequence[int]]
 """Source of uniform words: `draw(count)`."""
 
 _FEW = 4096  # reports of an alphabet that is searched
-_TRIES = 64  # honest reports of which the best is taken, where the alphabet is larger
+TRIES = 64  # honest reports of which the best is taken, where the alphabet is larger
 
 
 @singledispatch
@@ -57,73 +49,12 @@ def favour(randomizer: Randomizer, weights: Weights, draw: Draw) -> bytes:
         return best[index(draw(words_below(len(best))), len(best))]
     heaviest, _ = max(weights, key=lambda pair: pair[1])
     size = randomizer.coins
-    words = draw(_TRIES * size)
+    words = draw(TRIES * size)
     tries = [
         randomizer.randomize(heaviest, words[start : start + size])
-        for start in range(0, _TRIES * size, size)
+        for start in range(0, TRIES * size, size)
     ]
     return max(tries, key=lambda report: _likelihood(randomizer, weights, report))
-
-
-@favour.register
-def _(randomizer: KaryResponse, weights: Weights, draw: Draw) -> bytes:
-    most = max(weight for _, weight in weights)
-    cells = [level for level, weight in weights if weight == most]
-    if most <= 0 and len(weights) < randomizer.cells:  # a cell that weighs nothing is better
-        cells = _others(range(randomizer.cells), weights)
-    return cells[index(draw(1), len(cells))].to_bytes(randomizer.width, "big")
-
-
-@favour.register
-def _(randomizer: SubsetSelection, weights: Weights, draw: Draw) -> bytes:
-    """Return the heaviest cells that fit; among equals, and to fill up, by a shuffle."""
-    everything = range(randomizer.cells)
-    members = _heaviest(everything, weights, randomizer.size, draw(randomizer.size))
-    return _bitmap(members, randomizer.width)
-
-
-@favour.register
-def _(randomizer: SignedSubsetSelection, weights: Weights, draw: Draw) -> bytes:
-    """Return the same with the better sign of each value, either where both are alike."""
-    given, size = dict(weights), randomizer.size
-    signs = {
-        level // 2: (given.get(level, 0), given.get(level ^ 1, 0), level)
-        for level, _ in weights
-        if level < 2 * randomizer.values
-    }
-    best = tuple(sorted((value, max(one, two)) for value, (one, two, _) in signs.items()))
-    words = draw(2 * size)
-    members = []
-    for value, word in zip(
-        _heaviest(range(randomizer.values), best, size, words), words[size:], strict=True
-    ):
-        one, two, level = signs.get(value, (0, 0, 2 * value))
-        other = (word >> (COIN_BITS - 1)) if one == two else one < two
-        members.append(level ^ int(other))
-    return _bitmap(members, randomizer.width)
-
-
-@favour.register
-def _(randomizer: LinearHashing, weights: Weights, draw: Draw) -> bytes:
-    """Choose, out of 64 hashes, the one that puts the most weight on one value, and that value."""
-    q, best = randomizer.modulus, (-1, b"")
-    for word in draw(_TRIES):
-        hashing = 1 + index([word], randomizer.vectors - 1)
-        sums = [0] * q
-        for cell, weight in weights:
-            sums[randomizer.hash_value(hashing, cell)] += weight
-        value = max(range(q), key=sums.__getitem__)
-        if not best[1] or sums[value] > best[0]:
-            best = (sums[value], (hashing * q + value).to_bytes(randomizer.width, "big"))
-    return best[1]
-
-
-@favour.register
-def _(randomizer: HypercubeResponse, weights: Weights, draw: Draw) -> bytes:
-    """Return the heaviest pattern itself."""
-    most = max(weight for _, weight in weights)
-    patterns = [level for level, weight in weights if weight == most]
-    return patterns[index(draw(1), len(patterns))].to_bytes(randomizer.width, "big")
 
 
 def uniform(randomizer: Randomizer, words: Sequence[int]) -> bytes:
@@ -202,25 +133,26 @@ def _some(items: Sequence[int], size: int, words: Sequence[int]) -> list[int]:
     return mixed[:size]
 
 
-def _heaviest(items: range, weights: Weights, size: int, words: Sequence[int]) -> list[int]:
+def heaviest(items: range, weights: Weights, size: int, words: Sequence[int]) -> list[int]:
     """Choose `size` of the items, the heaviest first; among equals all choices are alike."""
     found: list[int] = []
     for weight in sorted({0, *(weight for _, weight in weights)}, reverse=True):
         if len(found) == size:
             break
         equals = [level for level, its in weights if its == weight] if weight else None
-        equals = _others(items, weights) if equals is None else equals
+        equals = others(items, weights) if equals is None else equals
         found += _some(equals, min(len(equals), size - len(found)), words[len(found) :])
     return found
 
 
-def _others(items: range, weights: Weights) -> list[int]:
+def others(items: range, weights: Weights) -> list[int]:
     """Return the items that weigh nothing."""
     heavy = {level for level, weight in weights if weight}
     return [item for item in items if item not in heavy]
 
 
-def _bitmap(items: Sequence[int], width: int) -> bytes:
+def bitmap(items: Sequence[int], width: int) -> bytes:
+    """Encode a set of items as `width` bytes, the greatest bit of a byte first."""
     bitmap = bytearray(width)
     for item in items:
         bitmap[item >> 3] |= 128 >> (item & 7)

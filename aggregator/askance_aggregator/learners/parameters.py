@@ -1,0 +1,80 @@
+"""Parameters of catalogue entries: their descriptions, and readers of their text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from askance_aggregator.learners.learner import Learner
+from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
+from askance_client.queries import Label, Schema
+
+Text = Mapping[str, str]
+"""Text of every parameter that is set or has a default, by name."""
+
+Build = Callable[[Schema | None, Text], Learner[Any]]
+"""Maker of a learner from a schema (None: one of its own) and the text of its parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterEntry:
+    """Parameter that can be set by text.
+
+    Args:
+        name: name, unique within its learner.
+        summary: one line for readers of the catalogue.
+        default: text that is used if the parameter is not set; None: it may stay unset.
+    """
+
+    name: str
+    summary: str
+    default: str | None = None
+
+
+ACCURACY = ParameterEntry("accuracy", "the allowed error", "1/10")
+COLUMNS = ParameterEntry("columns", "fields by name, with commas (default: all that suit)")
+TAU = ParameterEntry("tau", "how exactly each answer is wanted (default: as users allow)")
+LABEL = ParameterEntry("label", "the category to predict (default: the only label)")
+
+
+def columns_in(parameters: Text) -> tuple[str, ...] | None:
+    """Return the fields that `columns` names; None if it is not set."""
+    named = parameters.get("columns")
+    return None if named is None else tuple(name.strip() for name in named.split(","))
+
+
+def field_named(learner: str, schema: Schema, types: tuple[type, ...], asked: str | None) -> str:
+    """Return the field to ask about: the one asked for, else a label, else the only one that fits.
+
+    Raises:
+        InvalidParameter: the field asked for does not fit, or several fit and none was asked for.
+    """
+    fits = [name for name, kind in schema.fields.items() if isinstance(kind, types)]
+    if asked is not None:
+        if asked not in fits:
+            known = ", ".join(fits) or "none here"
+            raise InvalidParameter(
+                f"{learner}: column expects one of {known}, got {value_text(asked)}"
+            )
+        return asked
+    labels = [name for name in fits if isinstance(schema.fields[name], Label)]
+    for candidates in (labels, fits):
+        if len(candidates) == 1:
+            return candidates[0]
+    raise InvalidParameter(
+        f"{learner}: set column to one of {', '.join(fits) or 'none (no field of a fitting type)'}"
+    )
+
+
+def whole(name: str, text: str) -> int:
+    """Parse a parameter that is a whole number.
+
+    Raises:
+        InvalidParameter: the text is no whole number.
+    """
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidParameter(f"{name} expects a whole number, got {value_text(text)}") from None

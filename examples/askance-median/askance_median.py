@@ -1,0 +1,93 @@
+"""Median of whole numbers by binary search: a learner in a distribution of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import askance as ask
+from askance.learners import (
+    ParameterEntry,
+    SmallSettings,
+    Users,
+    Verdict,
+    catalogued,
+    hypothesis_of,
+    judge,
+)
+
+
+@hypothesis_of("median")
+@dataclass(frozen=True)
+class Median:
+    """Cell of a grid of whole numbers that holds the median of a column."""
+
+    column: str
+    value: int
+
+    def __str__(self) -> str:
+        return f"median of {self.column}: {self.value}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the median as JSON."""
+        return {"column": self.column, "value": self.value}
+
+    @classmethod
+    def from_json(cls, document: Any) -> Median:
+        """Read what `to_json` wrote."""
+        return cls(document["column"], document["value"])
+
+
+@ask.adaptive("median", version=2)
+def median(schema: ask.Schema, column: str, tau: str = "1/10") -> ask.Learning[Median]:
+    """Find a value whose rank is within tau of one half, among the whole numbers of a column."""
+    kind = schema.fields[column]
+    if not isinstance(kind, ask.Integer):
+        raise ask.InvalidParameter(f"column: expected a whole number, got {column!r}")
+    low, high = kind.low, kind.high
+    while low < high:
+        middle = (low + high) // 2
+        asked = ask.predicate(schema[column] <= middle)
+        (share,) = yield ask.Batch([ask.Question(asked, tau=tau)])
+        if share.value >= 0.5:
+            high = middle
+        else:
+            low = middle + 1
+    return Median(column, low)
+
+
+@judge.register
+def _(hypothesis: Median, learner: ask.Learner[Any], users: Users) -> Verdict:
+    """Judge by the distance of the value's rank from one half; right if within tau."""
+    values = np.concatenate(
+        [users.columns(*part).values[hypothesis.column] for part in parts(users)]
+    )
+    below, up_to = (values < hypothesis.value).mean(), (values <= hypothesis.value).mean()
+    error = float(max(0.5 - up_to, below - 0.5, 0.0))
+    return Verdict(error < 0.1, error)
+
+
+def parts(users: Users) -> list[tuple[int, int]]:
+    """List the stretches of users."""
+    return list(users.stretches())
+
+
+@catalogued(
+    "median",
+    version=2,
+    summary="the median of a whole number, by binary search",
+    error="distance of the value's rank from one half",
+    parameters=(
+        ParameterEntry("column", "the whole number", "age"),
+        ParameterEntry("tau", "how exactly each rank is wanted", "1/10"),
+    ),
+    population="traits",
+    small=SmallSettings(oracles={"tau": "1/10"}, fleets={"tau": "1/4"}),
+)
+def listed_median(schema: ask.Schema | None, parameters: Mapping[str, str]) -> ask.Learner[Any]:
+    """Build the learner from text."""
+    chosen = ask.Schema("ages", 1, age=ask.Integer(0, 127)) if schema is None else schema
+    return median(chosen, parameters["column"], parameters["tau"])

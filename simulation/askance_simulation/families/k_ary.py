@@ -1,0 +1,49 @@
+"""k-ary response: draws for columns, the tally's law, the best lie, and entries of `verify`."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from askance_aggregator.families import KaryFamily, k_ary_response
+from askance_client.randomizers import KaryResponse
+from askance_simulation.families.dispatch import (
+    Coins,
+    Levels,
+    Reports,
+    TallyCounts,
+    draw,
+    draw_tally,
+    verified,
+)
+from askance_simulation.families.drawing import big_endian, responses
+from askance_simulation.families.favouring import Draw, Weights, favour, index, others
+from askance_simulation.families.tallies import sets_tally
+
+
+@draw.register
+def _(randomizer: KaryResponse, levels: Levels, coins: Coins) -> Reports:
+    cells = responses(randomizer, levels, coins[:, 0])
+    return big_endian(cells, randomizer.width)
+
+
+@draw_tally.register
+def _(randomizer: KaryResponse, counts: TallyCounts, rng: np.random.Generator) -> TallyCounts:
+    return sets_tally(randomizer.cells, 1, KaryFamily(randomizer).rates.own, counts, rng)
+
+
+@favour.register
+def _(randomizer: KaryResponse, weights: Weights, draw: Draw) -> bytes:
+    most = max(weight for _, weight in weights)
+    cells = [level for level, weight in weights if weight == most]
+    if most <= 0 and len(weights) < randomizer.cells:  # a cell that weighs nothing is better
+        cells = others(range(randomizer.cells), weights)
+    return cells[index(draw(1), len(cells))].to_bytes(randomizer.width, "big")
+
+
+verified(
+    KaryResponse,
+    "k_ary_response",
+    {f"k-ary-response({k})": partial(k_ary_response, k) for k in (3, 17, 64, 1024)},
+)

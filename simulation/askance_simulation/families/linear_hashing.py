@@ -1,0 +1,89 @@
+"""Linear hashing: draws for columns, the tally, statements, the best lie, and `verify`.
+
+There is no cheap law for what linear hashing counts: q^(t + 1) reports for each of k levels would
+have to be drawn. Its users are drawn one by one, in columns, as devices draw them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance_aggregator.families import HashingFamily, linear_hashing
+from askance_client.randomizers import LinearHashing
+from askance_simulation.families.dispatch import (
+    Coins,
+    Law,
+    Levels,
+    Reports,
+    Statements,
+    TallyCounts,
+    draw,
+    draw_tally,
+    of_many,
+    verified,
+)
+from askance_simulation.families.drawing import big_endian, responses, scaled
+from askance_simulation.families.favouring import TRIES, Draw, Weights, favour, index
+from askance_simulation.families.linear_hashes import hash_values
+from askance_simulation.families.tallies import tally_by_users
+
+
+@draw.register
+def _(randomizer: LinearHashing, levels: Levels, coins: Coins) -> Reports:
+    vectors = randomizer.vectors
+    hashes = scaled(coins[:, 0], vectors - 1) + 1
+    own = hash_values(randomizer.modulus, vectors, hashes, levels)
+    codes = hashes * randomizer.modulus + responses(randomizer, own, coins[:, 1])
+    return big_endian(codes, randomizer.width)
+
+
+@draw_tally.register
+def _(randomizer: LinearHashing, counts: TallyCounts, rng: np.random.Generator) -> TallyCounts:
+    return np.array([tally_by_users(randomizer, row, rng) for row in counts])
+
+
+@of_many.register
+def _(randomizer: LinearHashing, law: Law) -> Statements:
+    cells = sorted({0, randomizer.cells - 1, *law})
+    rates = HashingFamily(randomizer).rates
+    shares = [float(rates.other + law.get(c, 0) * (rates.own - rates.other)) for c in cells]
+
+    def count(symbols: Sequence[bytes]) -> NDArray[np.int64]:
+        counts = np.zeros(len(cells) + 1, dtype=np.int64)
+        for symbol, times in Counter(symbols).items():
+            code = int.from_bytes(symbol, "big")
+            hashing, value = divmod(code, randomizer.modulus)
+            agree = [randomizer.hash_value(hashing, cell) == value for cell in cells]
+            whole = len(symbol) == randomizer.width and 0 < hashing < randomizer.vectors
+            counts += times * np.array([*agree, whole], dtype=np.int64)
+        return counts
+
+    names = [*(f"a hash that agrees with cell {cell}" for cell in cells), "a hash and its value"]
+    return Statements(np.array([*shares, 1.0]), count, names.__getitem__)
+
+
+@favour.register
+def _(randomizer: LinearHashing, weights: Weights, draw: Draw) -> bytes:
+    """Choose, out of 64 hashes, the one that puts the most weight on one value, and that value."""
+    q, best = randomizer.modulus, (-1, b"")
+    for word in draw(TRIES):
+        hashing = 1 + index([word], randomizer.vectors - 1)
+        sums = [0] * q
+        for cell, weight in weights:
+            sums[randomizer.hash_value(hashing, cell)] += weight
+        value = max(range(q), key=sums.__getitem__)
+        if not best[1] or sums[value] > best[0]:
+            best = (sums[value], (hashing * q + value).to_bytes(randomizer.width, "big"))
+    return best[1]
+
+
+verified(
+    LinearHashing,
+    "linear_hashing",
+    {f"linear-hashing({k})": partial(linear_hashing, k) for k in (4, 17, 64, 1024, 65536)},
+)

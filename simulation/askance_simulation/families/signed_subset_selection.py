@@ -1,0 +1,141 @@
+"""Signed subset selection: draws for columns, the tally's law, statements, the best lie, `verify`.
+
+With x = size / (2 d) a report is free with probability (1 - p) / (1 - x), a uniform signed set, and
+else bound: the own value with its sign, and a uniform rest. Its values without their signs are
+swept as sets are (`tallies`), and the signs of all but the own are fair coins. Users whose sets
+avoid their own sign are drawn one by one, in columns, as devices draw them.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance_aggregator.families import signed_subset_selection
+from askance_client.randomizers import COIN_BITS, COIN_SPACE, SignedSubsetSelection, SubsetSelection
+from askance_simulation.families.dispatch import (
+    Coins,
+    Law,
+    Levels,
+    Reports,
+    Statements,
+    TallyCounts,
+    draw,
+    draw_tally,
+    of_many,
+    verified,
+)
+from askance_simulation.families.favouring import Draw, Weights, bitmap, favour, heaviest
+from askance_simulation.families.sets import bitmap_statements
+from askance_simulation.families.tallies import swept, tally_by_users
+
+
+@draw.register
+def _(randomizer: SignedSubsetSelection, levels: Levels, coins: Coins) -> Reports:
+    width = 2 * randomizer.values
+    items = np.zeros((len(levels), randomizer.width * 8), np.bool_)
+    neutral = levels == width
+    for rows, level in ((np.flatnonzero(neutral), width), (np.flatnonzero(~neutral), 0)):
+        if not len(rows):
+            continue
+        _, plus, either = randomizer.own_coins(level)
+        own, drawn = np.where(neutral, 0, levels >> 1)[rows], coins[rows]
+        members = _values_in(randomizer, either, own, drawn[:, : 1 + randomizer.size])
+        words = drawn[:, 1 + randomizer.size :].astype(">u8").view(np.uint8)
+        signs = np.unpackbits(words.reshape(len(rows), -1), axis=1)[:, : randomizer.values] == 1
+        # own_coins' last may be 2^64, one more than a coin can be compared to
+        own_in = np.flatnonzero(drawn[:, 0] <= np.uint64(either - 1))
+        kept = drawn[own_in, 0] < np.uint64(plus)
+        signs[own_in, own[own_in]] = kept != (levels[rows[own_in]] & 1 == 1)
+        items[rows, 0:width:2] = members & signs
+        items[rows, 1:width:2] = members & ~signs
+    return np.packbits(items, axis=1)
+
+
+def _values_in(
+    randomizer: SignedSubsetSelection, either: int, own: Levels, coins: Coins
+) -> NDArray[np.bool_]:
+    """Return which values are in each user's set: those of a subset selection, signs aside."""
+    values, size = randomizer.values, randomizer.size
+    if size == values:
+        return np.ones((len(own), values), np.bool_)
+    sets = draw(SubsetSelection(values, size, either), own, coins)
+    members: NDArray[np.bool_] = np.unpackbits(sets, axis=1)[:, :values] == 1
+    return members
+
+
+@draw_tally.register
+def _(
+    randomizer: SignedSubsetSelection, counts: TallyCounts, rng: np.random.Generator
+) -> TallyCounts:
+    """Return a fair coin for each sign that is not the own."""
+    if randomizer.threshold < randomizer.even:
+        return np.array([tally_by_users(randomizer, row, rng) for row in counts])
+    bound, strays = bound_and_strays(randomizer, counts, rng)
+    plus = rng.binomial(strays, 0.5)
+    signed: TallyCounts = np.stack((plus, strays - plus), axis=2).reshape(len(counts), -1)
+    return bound + signed
+
+
+def bound_and_strays(
+    randomizer: SignedSubsetSelection, counts: TallyCounts, rng: np.random.Generator
+) -> tuple[TallyCounts, TallyCounts]:
+    """Draw the bound reports by item, and the strays by value, by a sweep over the values."""
+    values, size = randomizer.values, randomizer.size
+    own, even = Fraction(randomizer.threshold, COIN_SPACE), Fraction(size, 2 * values)
+    bound = counts[:, :-1] - rng.binomial(counts[:, :-1], float((1 - own) / (1 - even)))
+    both = bound.reshape(-1, values, 2).sum(axis=2)
+    free = counts.sum(axis=1) - both.sum(axis=1)
+    return bound, swept(values, size, free, both, favoured=True, rng=rng) - both
+
+
+@of_many.register
+def _(randomizer: SignedSubsetSelection, law: Law) -> Statements:
+    """Return the statements: bit 2j is + at value j, bit 2j + 1 is -.
+
+    All but the own value are even.
+    """
+    items = 2 * randomizer.values
+    exact = [Fraction()] * items
+    for level, chance in law.items():
+        own, plus, either = randomizer.own_coins(level)
+        beside = (randomizer.size - Fraction(either, COIN_SPACE)) / max(1, items - 2)
+        shares = [beside] * items
+        shares[2 * own + level % 2] = Fraction(plus, COIN_SPACE)
+        shares[2 * own + 1 - level % 2] = Fraction(either - plus, COIN_SPACE)
+        exact = [total + chance * share for total, share in zip(exact, shares, strict=True)]
+    return bitmap_statements(exact, randomizer.size, randomizer.width, "item")
+
+
+@favour.register
+def _(randomizer: SignedSubsetSelection, weights: Weights, draw: Draw) -> bytes:
+    """Return the same with the better sign of each value, either where both are alike."""
+    given, size = dict(weights), randomizer.size
+    signs = {
+        level // 2: (given.get(level, 0), given.get(level ^ 1, 0), level)
+        for level, _ in weights
+        if level < 2 * randomizer.values
+    }
+    best = tuple(sorted((value, max(one, two)) for value, (one, two, _) in signs.items()))
+    words = draw(2 * size)
+    members = []
+    for value, word in zip(
+        heaviest(range(randomizer.values), best, size, words), words[size:], strict=True
+    ):
+        one, two, level = signs.get(value, (0, 0, 2 * value))
+        other = (word >> (COIN_BITS - 1)) if one == two else one < two
+        members.append(level ^ int(other))
+    return bitmap(members, randomizer.width)
+
+
+verified(
+    SignedSubsetSelection,
+    "signed_subset_selection",
+    {
+        f"signed-subset-selection({d})": partial(signed_subset_selection, d)
+        for d in (1, 4, 8, 64, 1024)
+    },
+)

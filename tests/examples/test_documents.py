@@ -20,8 +20,10 @@ from tests.examples.documents import (
     steps,
 )
 
-# Ten thousand devices, a deployment, the papers; medians over gRPC; sweeps.
-MINUTES = {"README.md", "CONTRIBUTING.md", "docs/simulation.md"}
+# Ten thousand devices, a deployment, the papers; medians over gRPC; sweeps; faults; boosting.
+LONG_DOCUMENTS = {
+    "README.md", "CONTRIBUTING.md", "docs/simulation.md", "docs/faults.md", "docs/curator.md",
+}  # fmt: skip
 # Parts of what some commands print, so that a command that does nothing is noticed.
 PRINTED = {
     "README.md": {
@@ -38,7 +40,7 @@ PRINTED = {
 @pytest.mark.parametrize(
     "document",
     [
-        pytest.param(name, marks=[pytest.mark.slow] if name in MINUTES else [])
+        pytest.param(name, marks=[pytest.mark.slow] if name in LONG_DOCUMENTS else [])
         for name in documents()
     ],
 )

@@ -1,6 +1,7 @@
 """The examples run, each in a process of its own, and both fleets agree."""
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,15 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("own_*.py"))  # people.py: tests/deployment
 
 
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_is_importable_and_runs_nothing_then(
+    example: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "main" in runpy.run_path(str(example), run_name="imported")
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.slow  # thousands of devices over gRPC
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_runs_and_its_fleets_agree(example: Path) -> None:
     roots = [str(ROOT / folder) for folder in ("", "protos", "client", "aggregator", "simulation")]

@@ -85,8 +85,8 @@ class Environment:
     def uninstall(self, name: str) -> None:
         self.pip("uninstall", "--yes", name)
 
-    def works(self, name: str) -> None:
-        run(self.python, "-c", USES[name], cwd=self.packages)
+    def works(self, *names: str) -> None:
+        run(self.python, "-c", "\n".join(USES[name] for name in names), cwd=self.packages)
 
     def ours(self) -> set[str]:
         return {path.name for path in self.packages.iterdir() if path.name in FRONT | DEVICE}
@@ -120,12 +120,10 @@ def test_every_order_of_install_upgrade_and_uninstall(
     second = WHOLE if first == CLIENT else CLIENT
     for name in (first, second):
         environment.install(wheels["0.1.0"][name])
-    for name in (CLIENT, WHOLE):
-        environment.works(name)
+    environment.works(CLIENT, WHOLE)
     for name in upgrade:
         environment.install(wheels["0.1.1"][name])
-    for name in (CLIENT, WHOLE):
-        environment.works(name)
+    environment.works(CLIENT, WHOLE)
     other = WHOLE if last == CLIENT else CLIENT
     environment.uninstall(other)
     if last == CLIENT:  # the device's distribution stands alone

@@ -28,7 +28,7 @@ from askance_client.randomizers import COIN_SPACE, Channel
 ADULT = Path(__file__).parents[4] / "shared" / "data" / "adult.csv"
 NEAR_ZERO = Prior(prior_of(np.linspace(-0.2, 0.2, 101), 9))
 LOPSIDED = Prior(tuple(map(Fraction, (0, 0, 1, 3, 5, 1, 0, 0, 1))))
-EPSILONS = (".25", ".5", "1", "2", "3", "4")
+EPSILONS = [".25", "4", *(pytest.param(e, marks=pytest.mark.slow) for e in (".5", "1", "2", "3"))]
 OBJECTIVES: tuple[Objective, ...] = (Minimax(), Conditional(), NEAR_ZERO, LOPSIDED)
 
 
@@ -59,7 +59,7 @@ def conditional_variance(table: DesignedTable, number: Fraction) -> Fraction:
     return square - mean * mean
 
 
-@pytest.mark.parametrize("epsilon", [".01", "1", "8"])
+@pytest.mark.parametrize("epsilon", [".01", pytest.param("1", marks=pytest.mark.slow), "8"])
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_a_table_is_a_channel_that_spends_its_budget_and_is_centred(
     epsilon: str, objective: Objective
@@ -139,7 +139,9 @@ def check_prior(table: DesignedTable, epsilon: str) -> None:
     assert float(table.worst_second_moment) <= worst * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("epsilon", ["1", "2", "4"])
+@pytest.mark.parametrize(
+    "epsilon", ["1", *(pytest.param(e, marks=pytest.mark.slow) for e in ("2", "4"))]
+)
 @pytest.mark.parametrize("prior", [NEAR_ZERO, LOPSIDED])
 def test_a_prior_is_below_duchi_by_the_duals_gap(epsilon: str, prior: Prior) -> None:
     check_prior(design(9, epsilon, prior), epsilon)

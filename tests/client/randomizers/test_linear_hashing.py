@@ -27,13 +27,11 @@ def test_two_cells_collide_as_often_as_stated(cells: int, modulus: int) -> None:
     randomizer = LinearHashing(cells, modulus, 1)
     hashes = range(1, randomizer.vectors)
     some = sorted({0, 1, modulus - 1, modulus, cells // 2, cells - 1})
+    values = [[randomizer.hash_value(a, cell) for a in hashes] for cell in range(cells)]
     for one in some:
-        values = [randomizer.hash_value(a, one) for a in hashes]
         for two in range(cells):
             if one != two:
-                same = sum(
-                    randomizer.hash_value(a, two) == v for a, v in zip(hashes, values, strict=True)
-                )
+                same = sum(v == w for v, w in zip(values[one], values[two], strict=True))
                 assert Fraction(same, len(hashes)) == HashingFamily(randomizer).collisions
 
 

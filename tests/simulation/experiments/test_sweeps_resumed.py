@@ -84,7 +84,7 @@ class TestGoingOn:
         out.write_bytes(b"".join(reversed(lines)))
         assert run(out).rows == first.rows
 
-    @pytest.mark.parametrize("workers", [1, 2])
+    @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
     def test_killed_at_any_moment_it_loses_the_trials_under_way(
         self, out: Path, workers: int
     ) -> None:

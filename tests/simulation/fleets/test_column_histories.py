@@ -149,8 +149,15 @@ def asked_by(fleet: ObjectFleet | ColumnFleet, round_: Round) -> tuple[object, .
     return tallies, accounts.spending(), accounts.reconciled(), recalled.spending()
 
 
-@pytest.mark.parametrize("behaviour", [PRESENT_AND_HONEST, Fickle()], ids=["honest", "fickle"])
-@pytest.mark.parametrize("drifts", [False, True], ids=["steady", "drifting"])
+@pytest.mark.parametrize(
+    ("behaviour", "drifts"),
+    [
+        pytest.param(PRESENT_AND_HONEST, False, id="honest-steady"),
+        pytest.param(PRESENT_AND_HONEST, True, id="honest-drifting", marks=pytest.mark.slow),
+        pytest.param(Fickle(), False, id="fickle-steady", marks=pytest.mark.slow),
+        pytest.param(Fickle(), True, id="fickle-drifting"),
+    ],
+)
 @settings(max_examples=25, deadline=None)
 @given(
     rounds=st.lists(ROUNDS, min_size=1, max_size=6),

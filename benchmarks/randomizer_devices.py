@@ -37,6 +37,12 @@ from askance_aggregator.learners import (
     vectors_schema,
 )
 from askance_aggregator.learners.prefixes import MAX_PREFIXES, Domain
+from askance_aggregator.queries import (
+    category,
+    predicate,
+    real,
+    signed,
+)
 from askance_client.codec import decode_study, digest_of, encode_request, sign_study
 from askance_client.device import Device, Examiner, Policy
 from askance_client.ledger import MemoryLedger
@@ -48,10 +54,6 @@ from askance_client.queries import (
     Query,
     Real,
     Schema,
-    category,
-    predicate,
-    real,
-    signed,
 )
 from askance_client.randomizers import Channel, Randomizer, SystemCoins
 

@@ -14,6 +14,13 @@ import askance_client.device.core
 import askance_client.ledger.memory
 import askance_client.ledger.sqlite
 from askance_aggregator.families import k_ary_response, randomized_response
+from askance_aggregator.queries import (
+    category,
+    clip,
+    dot,
+    predicate,
+    where,
+)
 from askance_client.codec import (
     decode_report,
     digest_of,
@@ -33,11 +40,6 @@ from askance_client.queries import (
     Integer,
     Query,
     Schema,
-    category,
-    clip,
-    dot,
-    predicate,
-    where,
 )
 from askance_client.queries.evaluate import Compiled
 from askance_client.randomizers import SystemCoins

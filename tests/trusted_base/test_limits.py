@@ -19,6 +19,13 @@ import pytest
 
 from askance_aggregator.families import linear_hashing
 from askance_aggregator.families.hash_supports import sums_taken
+from askance_aggregator.queries import (
+    category,
+    dot,
+    first,
+    real,
+    vector,
+)
 from askance_client import codec
 from askance_client.accounting import check_nano_nats, parse_epsilon
 from askance_client.addresses import Address
@@ -36,12 +43,7 @@ from askance_client.queries import (
     Integer,
     Real,
     Schema,
-    category,
     constant,
-    dot,
-    first,
-    real,
-    vector,
 )
 from askance_client.queries.exact import exact_ratio
 from askance_client.randomizers import (

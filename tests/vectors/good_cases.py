@@ -15,6 +15,22 @@ from askance_aggregator.families import (
     randomized_response,
     subset_selection,
 )
+from askance_aggregator.queries import (
+    bucketize,
+    category,
+    clip,
+    dot,
+    first,
+    hadamard,
+    parity,
+    predicate,
+    real,
+    round_to,
+    sigmoid,
+    signed,
+    vector,
+    where,
+)
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import (
     decode_request,
@@ -47,20 +63,6 @@ from askance_client.queries import (
     QueryKind,
     Real,
     Schema,
-    bucketize,
-    category,
-    clip,
-    dot,
-    first,
-    hadamard,
-    parity,
-    predicate,
-    real,
-    round_to,
-    sigmoid,
-    signed,
-    vector,
-    where,
 )
 from askance_client.randomizers import (
     Channel,

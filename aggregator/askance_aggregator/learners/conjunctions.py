@@ -13,8 +13,9 @@ from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
 from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.queries import predicate
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Bits, Label, Schema, predicate
+from askance_client.queries import Bits, Label, Schema
 
 
 @hypothesis_of("conjunctions")

@@ -16,8 +16,9 @@ from askance_aggregator.learners.learning import Answer, Answers, Batch, Learnin
 from askance_aggregator.learners.literals import allowed_error, bits_width
 from askance_aggregator.learners.rows import Rows, bits_of
 from askance_aggregator.numbers import Rational
+from askance_aggregator.queries import category, dot, where
 from askance_client.errors import InvalidAnswer, InvalidParameter
-from askance_client.queries import Query, Schema, category, dot, where
+from askance_client.queries import Query, Schema
 
 _CELLS = 4  # (x_j, y) in binary: 00, 01, 10, 11
 

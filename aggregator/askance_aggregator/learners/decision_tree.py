@@ -18,17 +18,19 @@ from askance_aggregator.learners.rows import features_of, label_of
 from askance_aggregator.learners.splits import Split, SplitRule, Table, best_split
 from askance_aggregator.learners.trees import MAX_DEPTH, DecisionTree, Node, parts_of
 from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.queries import (
+    category,
+    first,
+    index_of,
+    minimum,
+)
 from askance_client.errors import InvalidParameter
 from askance_client.queries import (
     Expression,
     Kind,
     Query,
     Schema,
-    category,
     constant,
-    first,
-    index_of,
-    minimum,
 )
 
 

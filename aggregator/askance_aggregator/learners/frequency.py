@@ -11,8 +11,9 @@ from askance_aggregator.learners.learner import non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
 from askance_aggregator.learners.shares import nearest_distribution
 from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.queries import as_query
 from askance_client.errors import InvalidQuery
-from askance_client.queries import Expression, Query, QueryKind, as_query
+from askance_client.queries import Expression, Query, QueryKind
 
 _ESTIMATE = ("estimate", "low", "high")
 

@@ -32,18 +32,16 @@ from askance_aggregator.learners.logistic_regression import check_rounds
 from askance_aggregator.learners.reach import reach_of
 from askance_aggregator.learners.rows import Rows, schema_in, schema_to_json
 from askance_aggregator.numbers import Rational, rational
-from askance_client.errors import InvalidParameter
-from askance_client.queries import (
-    Expression,
-    Schema,
+from askance_aggregator.queries import (
     absolute,
-    constant,
     dot,
     maximum,
     real,
     round_to,
     sigmoid,
 )
+from askance_client.errors import InvalidParameter
+from askance_client.queries import Expression, Schema, constant
 
 COEFFICIENT_BITS = 8
 LEAST_VARIANCE = 2.0**-9  # of the box; narrower bells need finer numbers than it has

@@ -15,8 +15,9 @@ from askance_aggregator.learners.learner import non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
 from askance_aggregator.learners.rows import Rows, bits_of
 from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.queries import merge_disjoint
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Bits, Label, Schema, merge_disjoint
+from askance_client.queries import Bits, Label, Schema
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,12 @@ from numpy.typing import ArrayLike, NDArray
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import adaptive
 from askance_aggregator.learners.learning import Allocation, Answer, Batch, Learning, Question
+from askance_aggregator.queries import (
+    parity,
+    predicate,
+    signed,
+    where,
+)
 from askance_client.errors import InvalidParameter
 from askance_client.queries import (
     Bit,
@@ -30,10 +36,6 @@ from askance_client.queries import (
     Label,
     Query,
     Schema,
-    parity,
-    predicate,
-    signed,
-    where,
 )
 
 MAX_D = 1024

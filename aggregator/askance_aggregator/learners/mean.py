@@ -12,8 +12,9 @@ from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
 from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.queries import as_query
 from askance_client.errors import InvalidParameter, InvalidQuery
-from askance_client.queries import Expression, Query, QueryKind, as_query
+from askance_client.queries import Expression, Query, QueryKind
 
 POPULATION = "population"
 SAMPLE = "sample"

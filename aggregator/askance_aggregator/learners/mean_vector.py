@@ -16,8 +16,16 @@ from askance_aggregator.learners.learning import Answers, Batch, Question
 from askance_aggregator.learners.rotation import Rotation, clipping_bias, clipping_for
 from askance_aggregator.learners.rows import some_fields
 from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.queries import vector
 from askance_client.errors import InvalidParameter
-from askance_client.queries import MAX_COMPONENTS, Bit, Expression, Integer, Real, Schema, vector
+from askance_client.queries import (
+    MAX_COMPONENTS,
+    Bit,
+    Expression,
+    Integer,
+    Real,
+    Schema,
+)
 
 NORMS = ("linf", "l2")
 

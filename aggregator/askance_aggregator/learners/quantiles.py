@@ -13,8 +13,14 @@ from askance_aggregator.learners.learner import Adaptive, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
 from askance_aggregator.learners.rows import field_of
 from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.queries import predicate
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Integer, Query, Real, Schema, predicate
+from askance_client.queries import (
+    Integer,
+    Query,
+    Real,
+    Schema,
+)
 
 
 @dataclass(frozen=True, slots=True)

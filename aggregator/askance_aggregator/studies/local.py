@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from askance_aggregator.learners import Answers, Batch, Question
 from askance_aggregator.planning import Design, RoundPlan, StudyPlan, plan_batch
+from askance_aggregator.queries import within_a_step
 from askance_aggregator.studies.accounts import Accounts
 from askance_aggregator.studies.bounds import AnswerBounds, Sure
 from askance_aggregator.studies.cohorts import Cohort, Permutation
@@ -46,7 +47,7 @@ from askance_client.errors import (
     TooFewRespondents,
 )
 from askance_client.messages import Request, SignedStudy
-from askance_client.queries import Schema, within_a_step
+from askance_client.queries import Schema
 
 Watch = Callable[[int, RoundPlan], None]
 

@@ -10,6 +10,12 @@ from typing import Any, Protocol
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance_aggregator.queries import (
+    category,
+    predicate,
+    real,
+    vector,
+)
 from askance_client.codec import digest_of, encode_request, sign_study
 from askance_client.device import Device, Examiner, Policy
 from askance_client.errors import InvalidParameter
@@ -22,10 +28,6 @@ from askance_client.queries import (
     Query,
     Real,
     Schema,
-    category,
-    predicate,
-    real,
-    vector,
 )
 from askance_client.randomizers import Coins, HypercubeResponse, Randomizer
 from askance_simulation.audit.losses import Pair

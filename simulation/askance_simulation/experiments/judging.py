@@ -34,15 +34,14 @@ from askance_aggregator.learners import (
     Ranges,
 )
 from askance_aggregator.learners.prefixes import Domain
+from askance_aggregator.queries import EncodedColumns, evaluate_columns, evaluate_vectors, vector
 from askance_aggregator.studies import Cohort
 from askance_client.queries import (
     Category,
-    EncodedColumns,
     Integer,
     Query,
     QueryKind,
     Real,
-    vector,
 )
 from askance_simulation.populations import Population
 
@@ -130,7 +129,7 @@ def _(hypothesis: MeanVector, learner: Learner[Any], population: Population) -> 
     Else by the greatest.
     """
     query = vector([population.schema[name] for name in hypothesis.fields])
-    total = sum(query.evaluate_vector(columns).sum(axis=0) for columns in _chunks(population))
+    total = sum(evaluate_vectors(query, columns).sum(axis=0) for columns in _chunks(population))
     truth = tuple((np.ldexp(total, -query.frac) / population.size).tolist())
     covered = _covers(hypothesis.estimates, hypothesis.lows, hypothesis.highs, truth)
     if hypothesis.radius is None:
@@ -268,7 +267,7 @@ def judge_sample(
         return Verdict(None, None)
     total = 0
     for start, stop in population.stretches():
-        values = np.asarray(query.evaluate(population.columns(start, stop)))
+        values = np.asarray(evaluate_columns(query, population.columns(start, stop)))
         total += sum(values[cohort.within(start, stop) - start].tolist())
     truth = (float(Fraction(total, (1 << query.frac) * cohort.size)),)
     return _covers((hypothesis.estimate,), (hypothesis.low,), (hypothesis.high,), truth)
@@ -335,7 +334,7 @@ def _query(learner: Learner[Any], *kinds: QueryKind) -> Query | None:
 def _values(query: Query, population: Population) -> Iterator[NDArray[np.int64]]:
     """Generate every user's exact answer, chunk by chunk."""
     for columns in _chunks(population):
-        yield np.asarray(query.evaluate(columns))
+        yield np.asarray(evaluate_columns(query, columns))
 
 
 def _chunks(population: Population) -> Iterator[EncodedColumns]:

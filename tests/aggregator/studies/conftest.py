@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance_aggregator.families import randomized_response
 from askance_aggregator.learners import masked_parity
+from askance_aggregator.queries import predicate
 from askance_aggregator.studies import (
     Accounts,
     Cohort,
@@ -29,7 +30,7 @@ from askance_client.codec import digest_of, encode_request, sign_study
 from askance_client.device import Device, Examiner, Policy
 from askance_client.ledger import Entry, MemoryLedger
 from askance_client.messages import Conduct, Request, SignedStudy, StudyTerms
-from askance_client.queries import Query, predicate
+from askance_client.queries import Query
 from askance_client.randomizers import Randomizer
 from askance_simulation.fleets import Devices, ObjectFleet
 from askance_simulation.populations import Population

@@ -10,12 +10,19 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance_aggregator.families import randomized_response
+from askance_aggregator.queries import predicate
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import decode_report, digest_of, encode_request, sign_study
 from askance_client.device import Device, Examiner, Policy
 from askance_client.ledger import Ledger, MemoryLedger
 from askance_client.messages import Refusal, Report, Request, SignedStudy, StudyTerms
-from askance_client.queries import Bit, Category, Query, Real, Schema, predicate
+from askance_client.queries import (
+    Bit,
+    Category,
+    Query,
+    Real,
+    Schema,
+)
 from askance_client.randomizers import Randomizer
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))

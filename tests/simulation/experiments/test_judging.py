@@ -35,7 +35,14 @@ from askance_aggregator.learners import (
     non_adaptive,
     ranges,
 )
-from askance_client.queries import Bit, Bits, Category, Integer, Schema, category, predicate, real
+from askance_aggregator.queries import category, predicate, real
+from askance_client.queries import (
+    Bit,
+    Bits,
+    Category,
+    Integer,
+    Schema,
+)
 from askance_simulation.experiments.judging import Verdict, census, judge
 from askance_simulation.populations import Population
 from askance_simulation.populations import conjunctions as conjunctions_world

@@ -18,6 +18,12 @@ from askance_aggregator.families import (
     subset_selection,
 )
 from askance_aggregator.learners import mean
+from askance_aggregator.queries import (
+    category,
+    predicate,
+    real,
+    signed,
+)
 from askance_aggregator.studies import Accounts, Group, Round
 from askance_aggregator.studies.study import Study
 from askance_client.codec import digest_of, encode_request
@@ -28,10 +34,6 @@ from askance_client.queries import (
     Integer,
     Query,
     Schema,
-    category,
-    predicate,
-    real,
-    signed,
 )
 from askance_simulation.experiments import simulate
 from askance_simulation.fleets import ColumnFleet, Devices, ObjectFleet

@@ -20,9 +20,10 @@ from askance_aggregator.curator.synopsis.queries import QueryFamily
 from askance_aggregator.curator.synopsis.synopses import MedianSynopsis
 from askance_aggregator.learners import Batch, Question, Rational
 from askance_aggregator.oracles import Oracle
+from askance_aggregator.queries import predicate
 from askance_aggregator.sampling import Words
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Expression, Query, predicate
+from askance_client.queries import Expression, Query
 
 Asked = Callable[[int], Query]
 """The predicate that asks a device about a query of the family."""

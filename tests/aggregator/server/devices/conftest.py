@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from grpc import aio
 
 from askance_aggregator.families import k_ary_response, randomized_response
+from askance_aggregator.queries import category, predicate
 from askance_aggregator.server.devices import AggregatorServer, Settings
 from askance_aggregator.store import MemoryStore, Store
 from askance_aggregator.studies import Accounts, Group, Intake, Round, Tally
@@ -22,7 +23,12 @@ from askance_client.codec import digest_of, encode_request, sign_study
 from askance_client.device import Device, Examiner, Policy
 from askance_client.ledger import Ledger, MemoryLedger
 from askance_client.messages import Conduct, Request, SignedStudy, StudyTerms
-from askance_client.queries import Bit, Category, Query, Schema, category, predicate
+from askance_client.queries import (
+    Bit,
+    Category,
+    Query,
+    Schema,
+)
 from askance_client.randomizers import Randomizer
 from askance_client.service import (
     DeviceRunner,

@@ -45,7 +45,6 @@ from askance_aggregator.queries import (
 )
 from askance_client.codec import decode_study, digest_of, encode_request, sign_study
 from askance_client.device import Device, Examiner, Policy
-from askance_client.ledger import MemoryLedger
 from askance_client.messages import Conduct, Request, SignedStudy, StudyTerms
 from askance_client.queries import (
     Bit,
@@ -56,6 +55,7 @@ from askance_client.queries import (
     Schema,
 )
 from askance_client.randomizers import Channel, Randomizer, SystemCoins
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 
 NAT = 10**9
 MOST_MS, MOST_BYTES = 5.0, 40_000

@@ -37,11 +37,11 @@ from askance_aggregator.planning.blocks import block_size, block_variance, laid_
 from askance_aggregator.queries import block_of, evaluate_vectors
 from askance_client.codec import digest_of, encode_request, sign_study
 from askance_client.device import Device, Examiner, Policy
-from askance_client.ledger import MemoryLedger
 from askance_client.messages import Conduct, Request, StudyTerms
 from askance_client.queries import Op
 from askance_client.randomizers import SystemCoins, round_to_levels
 from askance_simulation.fleets.column_draws import draw
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.populations import unit_vectors
 from askance_simulation.randomness.seeds import Seed
 

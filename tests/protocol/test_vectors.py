@@ -34,7 +34,6 @@ from askance_client.codec import (
 )
 from askance_client.codec.exchange import study_of
 from askance_client.device import Device, Examiner, Policy
-from askance_client.ledger import MemoryLedger
 from askance_client.messages import (
     Conduct,
     Reason,
@@ -75,6 +74,7 @@ from askance_client.service import (
     encode_response,
 )
 from askance_protos.v1 import query_pb2, randomizer_pb2, schema_pb2, study_pb2
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 
 ROOT = Path(__file__).parents[2]
 VECTORS = ROOT / "tests" / "vectors" / "v1"

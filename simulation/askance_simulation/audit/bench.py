@@ -19,7 +19,7 @@ from askance_aggregator.queries import (
 from askance_client.codec import digest_of, encode_request, sign_study
 from askance_client.device import Device, Examiner, Policy
 from askance_client.errors import InvalidParameter
-from askance_client.ledger import Ledger, MemoryLedger
+from askance_client.ledger import Ledger
 from askance_client.messages import Refusal, Request, SignedStudy, StudyTerms
 from askance_client.queries import (
     Bit,
@@ -32,6 +32,7 @@ from askance_client.queries import (
 from askance_client.randomizers import Coins, HypercubeResponse, Randomizer
 from askance_simulation.audit.losses import Pair
 from askance_simulation.audit.sights import Law
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
 

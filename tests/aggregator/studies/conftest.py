@@ -28,11 +28,12 @@ from askance_aggregator.studies import (
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import digest_of, encode_request, sign_study
 from askance_client.device import Device, Examiner, Policy
-from askance_client.ledger import Entry, MemoryLedger
+from askance_client.ledger import Entry
 from askance_client.messages import Conduct, Request, SignedStudy, StudyTerms
 from askance_client.queries import Query
 from askance_client.randomizers import Randomizer
 from askance_simulation.fleets import Devices, ObjectFleet
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.populations import Population
 from askance_simulation.populations import masked_parity as masked_parity_world
 from askance_simulation.randomness.coins import SeededCoins

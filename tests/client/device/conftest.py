@@ -14,7 +14,7 @@ from askance_aggregator.queries import predicate
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import decode_report, digest_of, encode_request, sign_study
 from askance_client.device import Device, Examiner, Policy
-from askance_client.ledger import Ledger, MemoryLedger
+from askance_client.ledger import Ledger
 from askance_client.messages import Refusal, Report, Request, SignedStudy, StudyTerms
 from askance_client.queries import (
     Bit,
@@ -24,6 +24,7 @@ from askance_client.queries import (
     Schema,
 )
 from askance_client.randomizers import Randomizer
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 STRANGER = Ed25519PrivateKey.from_private_bytes(bytes(range(1, 33)))

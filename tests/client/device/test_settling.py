@@ -20,10 +20,11 @@ from askance_aggregator.queries import (
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import decode_report, digest_of
 from askance_client.device import MAX_REFUSALS, Device, TooManyRefusals
-from askance_client.ledger import MemoryLedger, Overrun
+from askance_client.ledger import Overrun
 from askance_client.messages import Reason, Refusal, SignedStudy
 from askance_client.queries import EncodedRecord
 from askance_protos.v1 import exchange_pb2 as pb
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 
 if TYPE_CHECKING:
     from tests.client.device.conftest import Bench, ChosenCoins

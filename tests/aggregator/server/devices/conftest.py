@@ -21,7 +21,7 @@ from askance_aggregator.studies.intake import Arrival
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import digest_of, encode_request, sign_study
 from askance_client.device import Device, Examiner, Policy
-from askance_client.ledger import Ledger, MemoryLedger
+from askance_client.ledger import Ledger
 from askance_client.messages import Conduct, Request, SignedStudy, StudyTerms
 from askance_client.queries import (
     Bit,
@@ -38,6 +38,7 @@ from askance_client.service import (
     device_metadata,
     token_digest,
 )
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 from tests.conftest import cohort_of
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))

@@ -27,12 +27,13 @@ from typing import Any
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance_aggregator.encoding import encode_request
 from askance_aggregator.families import randomized_response
 from askance_aggregator.learners import mean
 from askance_aggregator.queries import EncodedColumns, encode_columns, predicate
 from askance_aggregator.studies import Accounts, Cohort, Group, Permutation, Round
 from askance_aggregator.studies.study import Study
-from askance_client.codec import digest_of, encode_request
+from askance_client.codec import digest_of
 from askance_client.device import Policy
 from askance_client.messages import Request
 from askance_client.queries import Integer, Schema

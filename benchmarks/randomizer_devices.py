@@ -21,6 +21,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance_aggregator.encoding import encode_request, sign_study
 from askance_aggregator.families import (
     hadamard_sign,
     hypercube_response,
@@ -43,7 +44,7 @@ from askance_aggregator.queries import (
     real,
     signed,
 )
-from askance_client.codec import decode_study, digest_of, encode_request, sign_study
+from askance_client.codec import decode_study, digest_of
 from askance_client.device import Device, Examiner, Policy
 from askance_client.messages import Conduct, Request, SignedStudy, StudyTerms
 from askance_client.queries import (

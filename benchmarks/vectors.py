@@ -23,6 +23,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from numpy.typing import NDArray
 
+from askance_aggregator.encoding import encode_request, sign_study
 from askance_aggregator.families import HypercubeFamily, family_of, hypercube_response
 from askance_aggregator.learners import (
     Answer,
@@ -35,7 +36,7 @@ from askance_aggregator.learners import (
 from askance_aggregator.oracles import expectations
 from askance_aggregator.planning.blocks import block_size, block_variance, laid_out
 from askance_aggregator.queries import block_of, evaluate_vectors
-from askance_client.codec import digest_of, encode_request, sign_study
+from askance_client.codec import digest_of
 from askance_client.device import Device, Examiner, Policy
 from askance_client.messages import Conduct, Request, StudyTerms
 from askance_client.queries import Op

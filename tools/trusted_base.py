@@ -70,7 +70,9 @@ def count(source: str) -> Lines:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             if ast.get_docstring(node, clean=False) is not None:
                 code -= _span(node.body[0])
-        elif isinstance(node, ast.Import | ast.ImportFrom) or _is_all(node):
+        elif isinstance(node, ast.Import | ast.ImportFrom) or (
+            isinstance(node, ast.Assign) and _names_all(node)
+        ):
             imports |= _span(node)
     return Lines(len(source.splitlines()), len(code), len(code - imports))
 
@@ -134,10 +136,8 @@ def _span(node: ast.stmt) -> set[int]:
     return set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
 
 
-def _is_all(node: ast.AST) -> bool:
-    return isinstance(node, ast.Assign) and any(
-        isinstance(target, ast.Name) and target.id == "__all__" for target in node.targets
-    )
+def _names_all(node: ast.Assign) -> bool:
+    return any(isinstance(target, ast.Name) and target.id == "__all__" for target in node.targets)
 
 
 def main() -> int:

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 import askance_client.device.core
 import askance_client.ledger.sqlite
 import askance_simulation.fleets.memory_ledger
+from askance_aggregator.encoding import encode_query, encode_randomizer, sign_study
 from askance_aggregator.families import k_ary_response, randomized_response
 from askance_aggregator.queries import (
     category,
@@ -21,14 +22,7 @@ from askance_aggregator.queries import (
     predicate,
     where,
 )
-from askance_client.codec import (
-    decode_report,
-    digest_of,
-    encode_query,
-    encode_randomizer,
-    parse,
-    sign_study,
-)
+from askance_client.codec import decode_report, digest_of, parse
 from askance_client.device import Device, Examiner, Policy
 from askance_client.errors import RemoteProtocolError
 from askance_client.ledger import Ledger, SqliteLedger

@@ -15,6 +15,13 @@ import pytest
 
 import askance_client.errors
 import askance_client.service
+from askance_aggregator.encoding import (
+    encode_query,
+    encode_randomizer,
+    encode_request,
+    encode_schema,
+    encode_study,
+)
 from askance_client.codec import (
     decode_query,
     decode_randomizer,
@@ -23,12 +30,7 @@ from askance_client.codec import (
     decode_schema,
     decode_study,
     digest_of,
-    encode_query,
-    encode_randomizer,
     encode_report,
-    encode_request,
-    encode_schema,
-    encode_study,
     parse,
     verify_study,
 )

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from askance_aggregator import encoding
 from askance_aggregator.families import linear_hashing
 from askance_aggregator.families.hash_supports import sums_taken
 from askance_aggregator.queries import (
@@ -104,7 +105,7 @@ def nested(depth: int) -> Expression:
 def program(nodes: int) -> object:
     """A query of so many distinct nodes, on the wire and back: a choice among a vector's bits."""
     message = query_pb2.Query()
-    message.CopyFrom(codec.encode_query(category(first(list(WIDE.v)[: nodes - 2]))))
+    message.CopyFrom(encoding.encode_query(category(first(list(WIDE.v)[: nodes - 2]))))
     assert len(message.nodes) == nodes
     return decode_query(message, WIDE)
 

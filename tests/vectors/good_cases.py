@@ -9,6 +9,14 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance_aggregator.encoding import (
+    encode_query,
+    encode_randomizer,
+    encode_request,
+    encode_schema,
+    encode_study,
+    sign_study,
+)
 from askance_aggregator.families import (
     hypercube_response,
     k_ary_response,
@@ -32,17 +40,7 @@ from askance_aggregator.queries import (
     where,
 )
 from askance_client.accounting import parse_epsilon
-from askance_client.codec import (
-    decode_request,
-    digest_of,
-    encode_query,
-    encode_randomizer,
-    encode_report,
-    encode_request,
-    encode_schema,
-    encode_study,
-    sign_study,
-)
+from askance_client.codec import decode_request, digest_of, encode_report
 from askance_client.messages import (
     AckStatus,
     Conduct,

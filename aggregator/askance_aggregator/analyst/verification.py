@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from askance_aggregator.analyst.export import StudyExport
+from askance_aggregator.encoding import query_from_bytes
 from askance_aggregator.estimation import check_decode
 from askance_aggregator.learners import Question, hypothesis_json
 from askance_aggregator.queries import block_of
@@ -29,7 +30,7 @@ from askance_aggregator.studies.results import (
 )
 from askance_aggregator.studies.submitted import learner_of
 from askance_aggregator.studies.transcript import Asked, Closed, Header, Stopped
-from askance_client.codec import decode_request, decode_study, query_from_bytes, verify_study
+from askance_client.codec import decode_request, decode_study, verify_study
 from askance_client.errors import (
     AskanceError,
     InvalidAnswer,

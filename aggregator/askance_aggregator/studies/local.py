@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
+from askance_aggregator.encoding import encode_request, query_from_bytes, query_to_bytes
 from askance_aggregator.learners import Answers, Batch, Question
 from askance_aggregator.planning import Design, RoundPlan, StudyPlan, plan_batch
 from askance_aggregator.queries import within_a_step
@@ -31,14 +32,7 @@ from askance_aggregator.studies.transcript import (
 )
 from askance_aggregator.studies.waves import Waves
 from askance_client.accounting import NANO_NATS_PER_NAT
-from askance_client.codec import (
-    decode_request,
-    decode_study,
-    digest_of,
-    encode_request,
-    query_from_bytes,
-    query_to_bytes,
-)
+from askance_client.codec import decode_request, decode_study, digest_of
 from askance_client.errors import (
     InvalidParameter,
     NondeterminismError,

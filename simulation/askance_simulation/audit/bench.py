@@ -10,13 +10,14 @@ from typing import Any, Protocol
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance_aggregator.encoding import encode_request, sign_study
 from askance_aggregator.queries import (
     category,
     predicate,
     real,
     vector,
 )
-from askance_client.codec import digest_of, encode_request, sign_study
+from askance_client.codec import digest_of
 from askance_client.device import Device, Examiner, Policy
 from askance_client.errors import InvalidParameter
 from askance_client.ledger import Ledger

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from askance_aggregator.encoding import encode_query
 from askance_aggregator.queries import (
     as_query,
     block_of,
@@ -25,7 +26,7 @@ from askance_aggregator.queries import (
     within_a_step,
 )
 from askance_aggregator.queries.functions import vector as vector_of
-from askance_client.codec import decode_query, encode_query
+from askance_client.codec import decode_query
 from askance_client.errors import InvalidQuery, InvalidRecord
 from askance_client.queries import (
     MAX_COMPONENTS,

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance_aggregator.encoding import encode_request, sign_study
 from askance_aggregator.families import randomized_response
 from askance_aggregator.learners import masked_parity
 from askance_aggregator.queries import predicate
@@ -26,7 +27,7 @@ from askance_aggregator.studies import (
     TranscriptLog,
 )
 from askance_client.accounting import parse_epsilon
-from askance_client.codec import digest_of, encode_request, sign_study
+from askance_client.codec import digest_of
 from askance_client.device import Device, Examiner, Policy
 from askance_client.ledger import Entry
 from askance_client.messages import Conduct, Request, SignedStudy, StudyTerms

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from askance_aggregator.encoding import query_from_bytes
 from askance_aggregator.families import family_of
 from askance_aggregator.learners import (
     Adaptive,
@@ -29,7 +30,7 @@ from askance_aggregator.queries import (
 )
 from askance_aggregator.studies import MemoryLog, Transcript
 from askance_aggregator.studies.transcript import Asked, Closed
-from askance_client.codec import decode_request, query_from_bytes
+from askance_client.codec import decode_request
 from askance_client.errors import NondeterminismError
 from askance_client.queries import Query, constant
 from askance_simulation.fleets import ObjectFleet

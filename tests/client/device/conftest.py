@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance_aggregator.encoding import encode_request, sign_study
 from askance_aggregator.families import randomized_response
 from askance_aggregator.queries import predicate
 from askance_client.accounting import parse_epsilon
-from askance_client.codec import decode_report, digest_of, encode_request, sign_study
+from askance_client.codec import decode_report, digest_of
 from askance_client.device import Device, Examiner, Policy
 from askance_client.ledger import Ledger
 from askance_client.messages import Refusal, Report, Request, SignedStudy, StudyTerms

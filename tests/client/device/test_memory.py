@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from askance_aggregator.encoding import encode_query, encode_randomizer
 from askance_aggregator.families import randomized_response
 from askance_aggregator.queries import (
     clip,
@@ -17,7 +18,7 @@ from askance_aggregator.queries import (
     vector,
     where,
 )
-from askance_client.codec import MAX_MESSAGE_BYTES, digest_of, encode_query, encode_randomizer
+from askance_client.codec import MAX_MESSAGE_BYTES, digest_of
 from askance_client.device import ExaminedStudy, Examiner
 from askance_client.device.examination import KEPT_PER_BYTE, MEMORY_PER_BYTE
 from askance_client.messages import Refusal, StudyTerms

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from askance_aggregator.queries import (
+    EncodedColumns,
     category,
     cross,
     dot,
@@ -81,3 +82,18 @@ def test_many_rows_are_answered_as_few_are() -> None:
     ]
     assert answers.tolist() == np.concatenate(pieces).tolist()
     assert query.evaluate(columns.record(rows - 1)) == answers[-1]
+
+
+def test_narrow_columns_of_two_grids_are_compared_as_wide_ones() -> None:
+    """A comparison on one grid needs no wider integers; on two grids a value is shifted."""
+    wide = encode_columns(S, {"i": [-3, 0, 1, 4], "n": [0, 3, 1, 6], "r": [-1, 0.5, 1, 2]})
+    kept = {name: column for name, column in wide.values.items() if not isinstance(column, tuple)}
+    narrow = EncodedColumns(
+        kept | {"i": kept["i"].astype(np.int8), "r": kept["r"].astype(np.int16)},
+        wide.present,
+        wide.rows,
+    )
+    for query in (predicate(S.i < S.r), predicate(S.r <= S.i), predicate(S.i < S.n)):
+        expected = [query.evaluate(wide.record(row)) for row in range(4)]
+        assert evaluate_columns(query, wide).tolist() == expected
+        assert evaluate_columns(query, narrow).tolist() == expected

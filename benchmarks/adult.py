@@ -48,7 +48,13 @@ from askance_aggregator.learners.linear_classifiers import coordinates_of
 from askance_aggregator.learners.rows import features_of
 from askance_aggregator.oracles import ExactOracle, Oracle, learn
 from askance_aggregator.planning import rehearse
-from askance_client.queries import Category, EncodedColumns, Integer, Label, Schema
+from askance_aggregator.queries import EncodedColumns
+from askance_client.queries import (
+    Category,
+    Integer,
+    Label,
+    Schema,
+)
 from askance_simulation.populations import Population, people_of, read_file
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords

@@ -27,14 +27,16 @@ from typing import Any
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance_aggregator.encoding import encode_request
 from askance_aggregator.families import randomized_response
 from askance_aggregator.learners import mean
+from askance_aggregator.queries import EncodedColumns, encode_columns, predicate
 from askance_aggregator.studies import Accounts, Cohort, Group, Permutation, Round
 from askance_aggregator.studies.study import Study
-from askance_client.codec import digest_of, encode_request
+from askance_client.codec import digest_of
 from askance_client.device import Policy
 from askance_client.messages import Request
-from askance_client.queries import EncodedColumns, Integer, Schema, predicate
+from askance_client.queries import Integer, Schema
 from askance_simulation.experiments import named, simulate
 from askance_simulation.experiments.trials import peak_memory_mb
 from askance_simulation.fleets import ColumnFleet, Devices, Threads
@@ -61,7 +63,7 @@ def given(users: int) -> Population:
 def repeating(users: int) -> Population:
     """Return users whose ages repeat themselves every 2^16."""
     together = 16  # chunks, more than are ever looked at at once
-    people = SCHEMA.encode_columns({"age": np.arange(together * CHUNK) % CHUNK % 101})
+    people = encode_columns(SCHEMA, {"age": np.arange(together * CHUNK) % CHUNK % 101})
 
     def columns(start: int, stop: int) -> EncodedColumns:
         first = start % CHUNK

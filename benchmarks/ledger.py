@@ -25,15 +25,17 @@ from unittest import mock
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance_aggregator.encoding import encode_request, sign_study
 from askance_aggregator.families import randomized_response
+from askance_aggregator.queries import predicate
 from askance_client import durable_files
-from askance_client.codec import digest_of, encode_request, sign_study
+from askance_client.codec import digest_of
 from askance_client.device import Device, Examiner, Policy
 from askance_client.ledger import LedgerFile
 from askance_client.ledger import mark as mark_module
 from askance_client.ledger.marked import MarkedFile
 from askance_client.messages import Request, SignedStudy, StudyTerms
-from askance_client.queries import Integer, Schema, predicate
+from askance_client.queries import Integer, Schema
 from askance_client.randomizers import SystemCoins
 
 THREADS = 32

@@ -30,6 +30,7 @@ from askance_aggregator.families import HadamardFamily
 from askance_aggregator.learners import Batch, masked_parity, masked_parity_schema
 from askance_aggregator.planning import RoundPlan, plan_batch
 from askance_aggregator.planning.precision import randomizer_text
+from askance_aggregator.queries import encode_columns, evaluate_columns
 from askance_client.accounting import parse_epsilon
 from askance_client.randomizers import (
     Channel,
@@ -205,16 +206,17 @@ def record_weights(masks: Masks) -> Floats:
 def _levels_of_records(batch: Batch, d: int) -> NDArray[np.int64]:
     """Return the level of every record (i, b, y); x is not asked for in round 1."""
     place = np.arange(4 * d)
-    columns = masked_parity_schema(d).encode_columns(
+    columns = encode_columns(
+        masked_parity_schema(d),
         {
             "x": np.zeros((len(place), d), dtype=np.int64),
             "i": place // 4,
             "b": place // 2 % 2,
             "y": 1 - 2 * (place % 2),
-        }
+        },
     )
     (question,) = batch.questions
-    levels: NDArray[np.int64] = question.query.evaluate(columns)
+    levels: NDArray[np.int64] = evaluate_columns(question.query, columns)
     return levels
 
 

@@ -22,7 +22,8 @@ from askance_aggregator.families import best_for, family_of, signed_for
 from askance_aggregator.learners import Batch, Question
 from askance_aggregator.learners.shares import nearest_distribution
 from askance_aggregator.planning import n_variance, plan_batch, randomizer_text
-from askance_client.queries import Integer, Schema, signed
+from askance_aggregator.queries import signed
+from askance_client.queries import Integer, Schema
 from askance_client.randomizers import Randomizer
 from askance_simulation.families import draw
 

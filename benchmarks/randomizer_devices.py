@@ -21,6 +21,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance_aggregator.encoding import encode_request, sign_study
 from askance_aggregator.families import (
     hadamard_sign,
     hypercube_response,
@@ -37,9 +38,14 @@ from askance_aggregator.learners import (
     vectors_schema,
 )
 from askance_aggregator.learners.prefixes import MAX_PREFIXES, Domain
-from askance_client.codec import decode_study, digest_of, encode_request, sign_study
+from askance_aggregator.queries import (
+    category,
+    predicate,
+    real,
+    signed,
+)
+from askance_client.codec import decode_study, digest_of
 from askance_client.device import Device, Examiner, Policy
-from askance_client.ledger import MemoryLedger
 from askance_client.messages import Conduct, Request, SignedStudy, StudyTerms
 from askance_client.queries import (
     Bit,
@@ -48,12 +54,9 @@ from askance_client.queries import (
     Query,
     Real,
     Schema,
-    category,
-    predicate,
-    real,
-    signed,
 )
 from askance_client.randomizers import Channel, Randomizer, SystemCoins
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 
 NAT = 10**9
 MOST_MS, MOST_BYTES = 5.0, 40_000

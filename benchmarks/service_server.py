@@ -32,13 +32,15 @@ from grpc import aio
 from numpy.typing import NDArray
 from service_load import token
 
+from askance_aggregator.encoding import encode_request, sign_study
 from askance_aggregator.families import randomized_response
+from askance_aggregator.queries import parity, predicate
 from askance_aggregator.server.devices import AggregatorServer, PeerLimits, Settings
 from askance_aggregator.store import SqliteStore
 from askance_aggregator.studies import Accounts, Cohort, Group, Permutation, Round
-from askance_client.codec import digest_of, encode_request, sign_study
+from askance_client.codec import digest_of
 from askance_client.messages import AckStatus, Request, SignedStudy, StudyTerms
-from askance_client.queries import Bits, Schema, parity, predicate
+from askance_client.queries import Bits, Schema
 from askance_client.service import (
     SERVICE,
     Response,

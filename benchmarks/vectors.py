@@ -23,6 +23,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from numpy.typing import NDArray
 
+from askance_aggregator.encoding import encode_request, sign_study
 from askance_aggregator.families import HypercubeFamily, family_of, hypercube_response
 from askance_aggregator.learners import (
     Answer,
@@ -34,13 +35,14 @@ from askance_aggregator.learners import (
 )
 from askance_aggregator.oracles import expectations
 from askance_aggregator.planning.blocks import block_size, block_variance, laid_out
-from askance_client.codec import digest_of, encode_request, sign_study
+from askance_aggregator.queries import block_of, evaluate_vectors
+from askance_client.codec import digest_of
 from askance_client.device import Device, Examiner, Policy
-from askance_client.ledger import MemoryLedger
 from askance_client.messages import Conduct, Request, StudyTerms
-from askance_client.queries import Op, block_of
+from askance_client.queries import Op
 from askance_client.randomizers import SystemCoins, round_to_levels
 from askance_simulation.families import draw
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.populations import unit_vectors
 from askance_simulation.randomness.seeds import Seed
 
@@ -104,7 +106,7 @@ def compared(norm: str, d: int, eps: float, trials: int) -> list[Row]:
     half = float(question.spread) / 2
     turned = question.query.expression.op is Op.HADAMARD
     scale = d / t**2 if turned else 1.0  # what d numbers have of the errors of t turned ones
-    values = question.query.evaluate_vector(pool)
+    values = evaluate_vectors(question.query, pool)
     means = np.array([float(value) for value in expectations(question, pool)])
     centre = concluded(learner, means)
     truth = np.array([np.asarray(pool.values[f"x{j}"]).mean() for j in range(d)]) / (1 << 16)

@@ -27,11 +27,12 @@ from scipy.stats import binom
 
 from askance_aggregator.learners import Batch, Question
 from askance_aggregator.planning import RoundPlan, plan_batch, prefixes
+from askance_aggregator.queries import category, predicate
 from askance_aggregator.studies import Tally
 from askance_aggregator.studies.waves import Waves
 from askance_client.accounting import parse_epsilon
 from askance_client.messages import Request
-from askance_client.queries import Integer, Schema, category, predicate
+from askance_client.queries import Integer, Schema
 from askance_simulation.counts import sample_levels, sample_tally
 from askance_simulation.randomness.seeds import Seed
 

@@ -12,6 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import askance as ask
+from askance_aggregator.encoding import encode_request
 from askance_aggregator.server.devices import Admission, Hub, Peers, Settings
 from askance_aggregator.server.devices.servicer import DevicesServicer
 from askance_aggregator.store import MemoryStore, StoredReport
@@ -26,7 +27,7 @@ from askance_aggregator.studies import (
     Session,
     Tally,
 )
-from askance_client.codec import digest_of, encode_request
+from askance_client.codec import digest_of
 from askance_client.device import Policy
 from askance_client.errors import NondeterminismError
 from askance_client.messages import AckStatus, Request, SignedStudy

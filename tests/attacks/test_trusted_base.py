@@ -11,20 +11,21 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import askance_client.device.core
-import askance_client.ledger.memory
 import askance_client.ledger.sqlite
+import askance_simulation.fleets.memory_ledger
+from askance_aggregator.encoding import encode_query, encode_randomizer, sign_study
 from askance_aggregator.families import k_ary_response, randomized_response
-from askance_client.codec import (
-    decode_report,
-    digest_of,
-    encode_query,
-    encode_randomizer,
-    parse,
-    sign_study,
+from askance_aggregator.queries import (
+    category,
+    clip,
+    dot,
+    predicate,
+    where,
 )
+from askance_client.codec import decode_report, digest_of, parse
 from askance_client.device import Device, Examiner, Policy
 from askance_client.errors import RemoteProtocolError
-from askance_client.ledger import Ledger, MemoryLedger, SqliteLedger
+from askance_client.ledger import Ledger, SqliteLedger
 from askance_client.messages import Reason, Refusal, Report, StudyTerms
 from askance_client.queries import (
     Bit,
@@ -33,15 +34,11 @@ from askance_client.queries import (
     Integer,
     Query,
     Schema,
-    category,
-    clip,
-    dot,
-    predicate,
-    where,
 )
 from askance_client.queries.evaluate import Compiled
 from askance_client.randomizers import SystemCoins
 from askance_protos.v1 import exchange_pb2, query_pb2, randomizer_pb2, schema_pb2, study_pb2
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 LABELS = tuple(str(number) for number in range(12_000))
@@ -221,7 +218,7 @@ def test_replays_of_one_question_do_not_end_a_device_for_life(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """65,535 replays of one question under new rounds cost nothing and used up all answers."""
-    for room in (askance_client.ledger.memory, askance_client.ledger.sqlite):
+    for room in (askance_simulation.fleets.memory_ledger, askance_client.ledger.sqlite):
         monkeypatch.setattr(room, "MAX_ANSWERS", 2)
     bench = Bench(ledger)
     reports = [bench.ask(round_=round_) for round_ in range(5)]

@@ -24,6 +24,7 @@ from askance_aggregator.learners import (
     neutral_answer,
 )
 from askance_aggregator.planning.precision import candidates
+from askance_aggregator.queries import encode_columns, evaluate_columns
 from askance_client.accounting import parse_epsilon
 from askance_client.randomizers import (
     HadamardSign,
@@ -83,8 +84,8 @@ def test_levels_are_those_of_the_class(laws: ModuleType, d: int) -> None:
         assert law.sum() == pytest.approx(1, abs=1e-12)
         for a in (0, 1):
             labels = MaskedParity(r, a).predict(columns)
-            encoded = schema.encode_columns(columns | {"y": labels})
-            seen = Counter(question.query.evaluate(encoded).tolist())
+            encoded = encode_columns(schema, columns | {"y": labels})
+            seen = Counter(evaluate_columns(question.query, encoded).tolist())
             for level, chance in enumerate(law.tolist()):
                 assert chance == pytest.approx(seen[level] / len(plain), abs=1e-12)
 
@@ -97,18 +98,19 @@ def test_the_printed_predicates_are_true_as_often_as_its_law_says(laws: ModuleTy
     for r in product((0, 1), repeat=d):
         (weights,) = laws.record_weights(np.array([r]))
         place = np.arange(4 * d)
-        encoded = masked_parity_schema(d).encode_columns(
+        encoded = encode_columns(
+            masked_parity_schema(d),
             {
                 "x": np.zeros((4 * d, d), dtype=np.int64),
                 "i": place // 4,
                 "b": place // 2 % 2,
                 "y": 1 - 2 * (place % 2),
-            }
+            },
         )
         for bit, question in zip(r, printed.batch.questions, strict=True):
             yes = defaultdict[int, float](float)
             for level, weight in zip(
-                question.query.evaluate(encoded).tolist(), weights.tolist(), strict=True
+                evaluate_columns(question.query, encoded).tolist(), weights.tolist(), strict=True
             ):
                 yes[level] += weight
             chance = sum(yes[level] * float(channel.probability(level, b"\1")) for level in yes)

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 import askance as ask
+from askance_aggregator.queries import EncodedColumns
 from askance_aggregator.studies.tallies import CHUNK
 from askance_client.errors import AskanceError, InvalidParameter
-from askance_client.queries import EncodedColumns
 from askance_simulation.experiments import run_trial
 from askance_simulation.fleets import fleet_by
 from askance_simulation.fleets.cluster import NoCluster, joined

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from askance_aggregator.analyst.calls import CALL_KEY, Call, SignedCall, call_metadata, sign_call
 from askance_aggregator.analyst.wire import SERVICE as ANALYSTS
 from askance_aggregator.analyst.wire import encode_submission
+from askance_aggregator.encoding import sign_study
 from askance_aggregator.server.process.tokens import EnrolmentTokens
-from askance_client.codec import decode_study, digest_of, encode_report, sign_study
+from askance_client.codec import decode_study, digest_of, encode_report
 from askance_client.messages import Reason, Refusal, Report, SignedStudy
 from askance_client.service import (
     PROTOCOL,

@@ -20,9 +20,10 @@ from askance_aggregator.server.studies import Desk, DeskLimits, SubmissionRefuse
 from askance_aggregator.store import MemoryStore, SqliteStore, Store, StudyState
 from askance_client.codec import digest_of
 from askance_client.errors import StoreError
-from askance_client.ledger import Ledger, LedgerFile, MemoryLedger
+from askance_client.ledger import Ledger, LedgerFile
 from askance_client.service import DeviceRunner, Identity, token_digest
 from askance_simulation.disturbances.mortality import Life, mortal
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 from tests.faults.network import Link, Witness
 from tests.faults.people import NOW_S, PUBLIC, Setup
 

@@ -10,16 +10,18 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance_aggregator.encoding import sign_study
 from askance_aggregator.learners import Learner, find
 from askance_aggregator.studies import Accounts, Intake, MemoryLog, Outcome, Round, Session, Tally
 from askance_aggregator.studies.intake import Arrival
 from askance_aggregator.studies.results import cohort_seed
 from askance_aggregator.studies.study import Study
-from askance_client.codec import decode_request, digest_of, sign_study
+from askance_client.codec import decode_request, digest_of
 from askance_client.device import Device, Examiner, Policy
-from askance_client.ledger import Ledger, MemoryLedger
+from askance_client.ledger import Ledger
 from askance_client.messages import Request, SignedStudy
 from askance_client.queries import Bit, Category, EncodedRecord, Schema
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.populations import masked_parity
 from askance_simulation.randomness.seeds import Seed
 

@@ -30,9 +30,6 @@ MAKERS = {"arange", "array", "asarray", "empty", "frombuffer", "fromiter", "full
 DTYPE_PLACES = {"arange": 4, "fromiter": 2, "frombuffer": 2, "full": 3}  # 2 for all others
 # What may stand where, and why. Everything else is a finding.
 ALLOWED: dict[str, tuple[str, ...]] = {
-    # a column of floats on its way to the grid, by exact steps only: scaling by a power of two,
-    # rounding to integers, clipping at a power of two
-    "queries/columns.py": ("the type float", "ldexp ", "the text 'f'", "an array of any type"),
     # a number as a person wrote it, read exactly and kept as a ratio of integers
     "queries/exact.py": ("the type float", "the module decimal", "a power"),
     "accounting/nano_nats.py": ("the module decimal",),

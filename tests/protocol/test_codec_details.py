@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from askance_client.codec import (
-    decode_randomizer,
-    decode_report,
-    encode_randomizer,
-    study_of,
-)
-from askance_client.codec.studies import decode_study, encode_study
+from askance_aggregator.encoding import encode_randomizer, encode_study
+from askance_client.codec import decode_randomizer, decode_report, study_of
+from askance_client.codec.studies import decode_study
 from askance_client.errors import InvalidParameter, RemoteProtocolError
 from askance_client.messages import Conduct, StudyTerms
 from askance_client.queries import Bit, Schema

@@ -15,6 +15,13 @@ import pytest
 
 import askance_client.errors
 import askance_client.service
+from askance_aggregator.encoding import (
+    encode_query,
+    encode_randomizer,
+    encode_request,
+    encode_schema,
+    encode_study,
+)
 from askance_client.codec import (
     decode_query,
     decode_randomizer,
@@ -23,18 +30,12 @@ from askance_client.codec import (
     decode_schema,
     decode_study,
     digest_of,
-    encode_query,
-    encode_randomizer,
     encode_report,
-    encode_request,
-    encode_schema,
-    encode_study,
     parse,
     verify_study,
 )
 from askance_client.codec.exchange import study_of
 from askance_client.device import Device, Examiner, Policy
-from askance_client.ledger import MemoryLedger
 from askance_client.messages import (
     Conduct,
     Reason,
@@ -75,6 +76,7 @@ from askance_client.service import (
     encode_response,
 )
 from askance_protos.v1 import query_pb2, randomizer_pb2, schema_pb2, study_pb2
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 
 ROOT = Path(__file__).parents[2]
 VECTORS = ROOT / "tests" / "vectors" / "v1"

@@ -19,8 +19,16 @@ from typing import Any, cast
 import pytest
 from grpc import aio
 
+from askance_aggregator import encoding
 from askance_aggregator.families import linear_hashing
 from askance_aggregator.families.hash_supports import sums_taken
+from askance_aggregator.queries import (
+    category,
+    dot,
+    first,
+    real,
+    vector,
+)
 from askance_client import codec
 from askance_client.accounting import check_nano_nats, parse_epsilon
 from askance_client.addresses import Address
@@ -39,12 +47,7 @@ from askance_client.queries import (
     Integer,
     Real,
     Schema,
-    category,
     constant,
-    dot,
-    first,
-    real,
-    vector,
 )
 from askance_client.queries.exact import exact_ratio
 from askance_client.randomizers import (
@@ -56,7 +59,7 @@ from askance_client.randomizers import (
     SubsetSelection,
     round_to_levels,
 )
-from askance_client.service import runtime
+from askance_client.service import observable
 from askance_client.service.credentials import (
     RETRY_KEY,
     enrolment_metadata,
@@ -115,7 +118,7 @@ def nested(depth: int) -> Expression:
 def program(nodes: int) -> object:
     """A query of so many distinct nodes, on the wire and back: a choice among a vector's bits."""
     message = query_pb2.Query()
-    message.CopyFrom(codec.encode_query(category(first(list(WIDE.v)[: nodes - 2]))))
+    message.CopyFrom(encoding.encode_query(category(first(list(WIDE.v)[: nodes - 2]))))
     assert len(message.nodes) == nodes
     return decode_query(message, WIDE)
 
@@ -242,7 +245,7 @@ ELSEWHERE: dict[str, tuple[int, str]] = {
         2 << 20,
         "tests/client/device/test_policy_and_examiner.py",
     ),
-    "service/runtime.py _MAX_EXCHANGES": (64, HERE),
+    "service/observable.py MAX_EXCHANGES": (64, HERE),
     "service/exchange.py MAX_REPORTS": (64, f"{DEVICES}/test_overload_and_loss.py"),
     "service/exchange.py MAX_REQUESTS": (64, f"{DEVICES}/test_hostile_aggregator.py"),
     "service/exchange.py MAX_STUDIES": (64, f"{DEVICES}/test_hostile_aggregator.py"),
@@ -327,4 +330,8 @@ def test_a_check_in_has_so_many_exchanges_and_the_next_one_goes_on() -> None:
             wait_ms = await runner.check_in_once()
             return runner.exchanges, wait_ms, runner.unacknowledged
 
-    assert asyncio.run(check_in()) == (runtime._MAX_EXCHANGES + 1, runtime._MAX_EXCHANGES + 1, 1)
+    assert asyncio.run(check_in()) == (
+        observable.MAX_EXCHANGES + 1,
+        observable.MAX_EXCHANGES + 1,
+        1,
+    )

@@ -6,7 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from askance_client.codec.studies import decode_study, encode_study
+from askance_aggregator.encoding import encode_study
+from askance_client.codec.studies import decode_study
 from askance_client.errors import RemoteProtocolError
 from askance_client.messages import Conduct, StudyTerms
 from askance_client.queries import Bit, Schema

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from askance_client.codec import encode_study, sign_study
+from askance_aggregator.encoding import encode_study, sign_study
 from askance_client.service import MAX_REQUESTS
 from askance_protos.v1 import exchange_pb2, study_pb2
 from tests.vectors.good_cases import KEY, requests, signed_bytes, terms

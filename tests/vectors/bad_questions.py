@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from askance_aggregator.encoding import encode_query, encode_randomizer
 from askance_aggregator.families import randomized_response
-from askance_client.codec import encode_query, encode_randomizer
-from askance_client.queries import Op, predicate
+from askance_aggregator.queries import predicate
+from askance_client.queries import Op
 from askance_protos.v1 import query_pb2, randomizer_pb2, schema_pb2
 from tests.vectors.good_cases import ONE, SCHEMA
 from tests.vectors.refusals import (

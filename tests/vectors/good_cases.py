@@ -9,24 +9,38 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance_aggregator.encoding import (
+    encode_query,
+    encode_randomizer,
+    encode_request,
+    encode_schema,
+    encode_study,
+    sign_study,
+)
 from askance_aggregator.families import (
     hypercube_response,
     k_ary_response,
     randomized_response,
     subset_selection,
 )
-from askance_client.accounting import parse_epsilon
-from askance_client.codec import (
-    decode_request,
-    digest_of,
-    encode_query,
-    encode_randomizer,
-    encode_report,
-    encode_request,
-    encode_schema,
-    encode_study,
-    sign_study,
+from askance_aggregator.queries import (
+    bucketize,
+    category,
+    clip,
+    dot,
+    first,
+    hadamard,
+    parity,
+    predicate,
+    real,
+    round_to,
+    sigmoid,
+    signed,
+    vector,
+    where,
 )
+from askance_client.accounting import parse_epsilon
+from askance_client.codec import decode_request, digest_of, encode_report
 from askance_client.messages import (
     AckStatus,
     Conduct,
@@ -47,20 +61,6 @@ from askance_client.queries import (
     QueryKind,
     Real,
     Schema,
-    bucketize,
-    category,
-    clip,
-    dot,
-    first,
-    hadamard,
-    parity,
-    predicate,
-    real,
-    round_to,
-    sigmoid,
-    signed,
-    vector,
-    where,
 )
 from askance_client.randomizers import (
     Channel,

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from askance_client.device import Device, Examiner, Policy
-from askance_client.ledger import MemoryLedger
 from askance_client.messages import SignedStudy
 from askance_client.queries import Schema
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 
 LIFE = 10**12
 NOW_S = 1_700_000_000

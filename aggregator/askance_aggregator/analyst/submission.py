@@ -9,10 +9,10 @@ from dataclasses import replace
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance_aggregator.clock import system_now_s
+from askance_aggregator.encoding import sign_study
 from askance_aggregator.families import best_for
 from askance_aggregator.learners import find
 from askance_aggregator.studies.study import Study
-from askance_client.codec import sign_study
 from askance_client.errors import InvalidParameter
 from askance_client.messages import SignedStudy
 

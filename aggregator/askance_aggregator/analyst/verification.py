@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from askance_aggregator.analyst.export import StudyExport
+from askance_aggregator.encoding import query_from_bytes
 from askance_aggregator.estimation import check_decode
 from askance_aggregator.learners import Question, hypothesis_json
+from askance_aggregator.queries import block_of
 from askance_aggregator.store import StudyState
 from askance_aggregator.studies import Accounts, Outcome, Round, Session, Tally, Transcript
 from askance_aggregator.studies.results import (
@@ -28,7 +30,7 @@ from askance_aggregator.studies.results import (
 )
 from askance_aggregator.studies.submitted import learner_of
 from askance_aggregator.studies.transcript import Asked, Closed, Header, Stopped
-from askance_client.codec import decode_request, decode_study, query_from_bytes, verify_study
+from askance_client.codec import decode_request, decode_study, verify_study
 from askance_client.errors import (
     AskanceError,
     InvalidAnswer,
@@ -37,7 +39,7 @@ from askance_client.errors import (
     TooFewRespondents,
 )
 from askance_client.messages import StudyTerms
-from askance_client.queries import Query, QueryKind, block_of
+from askance_client.queries import Query, QueryKind
 
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-12  # interval ends come out of a numerical library
 _NANO = 10**9

@@ -15,10 +15,11 @@ from askance_aggregator.curator.mechanisms import Laplace
 from askance_aggregator.learners import Answer, Answers, Batch, Question
 from askance_aggregator.numbers import Rational
 from askance_aggregator.oracles.shares import Shares
+from askance_aggregator.queries import EncodedColumns, evaluate_columns, evaluate_vectors
 from askance_aggregator.sampling import Words
 from askance_client.errors import InvalidParameter, PlanExceeded, PlanRefused
 from askance_client.printable import value_text
-from askance_client.queries import EncodedColumns, QueryKind
+from askance_client.queries import QueryKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +128,8 @@ class CentralOracle:
 def totals(question: Question, rows: EncodedColumns) -> NDArray[np.int64]:
     """Compute a part's totals before noise: whole numbers, one per value of the answer."""
     if question.query.kind is QueryKind.VECTOR:
-        return np.asarray(question.query.evaluate_vector(rows).sum(axis=0), dtype=np.int64)
-    levels = question.query.evaluate(rows)
+        return np.asarray(evaluate_vectors(question.query, rows).sum(axis=0), dtype=np.int64)
+    levels = evaluate_columns(question.query, rows)
     if question.query.kind is QueryKind.CATEGORY:
         return np.bincount(levels, minlength=question.values).astype(np.int64)
     if question.query.kind is QueryKind.SIGNED:

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from askance_aggregator.learners.encodings import SCALE_BITS, Number, numbers
 from askance_aggregator.learners.rows import Rows, encoded, some_fields
 from askance_aggregator.learners.verdicts import UNSEEN_ROWS, Users, Verdict
+from askance_aggregator.queries import round_to
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_client.queries import Expression, Integer, Real, Schema, round_to
+from askance_client.queries import Expression, Integer, Real, Schema
 
 MAX_CENTRES = 64
 MAX_NUMBERS = 16

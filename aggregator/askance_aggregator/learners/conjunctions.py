@@ -16,9 +16,10 @@ from askance_aggregator.learners.parameters import ParameterEntry, Text, whole
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.verdicts import Users, Verdict, judge
 from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.queries import predicate
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_client.queries import Bits, Label, Schema, predicate
+from askance_client.queries import Bits, Label, Schema
 
 
 @hypothesis_of("conjunctions")

@@ -19,9 +19,10 @@ from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, bits_of
 from askance_aggregator.learners.verdicts import HELD_OUT
 from askance_aggregator.numbers import Rational
+from askance_aggregator.queries import category, dot, where
 from askance_client.errors import InvalidAnswer, InvalidParameter
 from askance_client.printable import value_text
-from askance_client.queries import Query, Schema, category, dot, where
+from askance_client.queries import Query, Schema
 
 _CELLS = 4  # (x_j, y) in binary: 00, 01, 10, 11
 

@@ -31,6 +31,12 @@ from askance_aggregator.learners.splits import Split, SplitRule, Table, best_spl
 from askance_aggregator.learners.trees import MAX_DEPTH, DecisionTree, Node, parts_of
 from askance_aggregator.learners.verdicts import HELD_OUT
 from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.queries import (
+    category,
+    first,
+    index_of,
+    minimum,
+)
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import (
@@ -38,11 +44,7 @@ from askance_client.queries import (
     Kind,
     Query,
     Schema,
-    category,
     constant,
-    first,
-    index_of,
-    minimum,
 )
 
 

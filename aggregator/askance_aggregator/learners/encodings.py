@@ -26,28 +26,31 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from askance_aggregator.learners.rows import field_of
+from askance_aggregator.queries import (
+    EncodedColumns,
+    bucketize,
+    category,
+    clip,
+    dot,
+    evaluate_columns,
+    index_of,
+    real,
+    round_to,
+    where,
+)
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import (
     Bit,
     Bits,
     Category,
-    EncodedColumns,
     Expression,
     Integer,
     Kind,
     Query,
     Real,
     Schema,
-    bucketize,
-    category,
-    clip,
     constant,
-    dot,
-    index_of,
-    real,
-    round_to,
-    where,
 )
 
 SCALE_BITS = 10  # numbers lie on multiples of 2^-10: rounding is far below what noise leaves
@@ -128,7 +131,7 @@ class Number:
     def of(self, columns: EncodedColumns) -> NDArray[np.float64]:
         """The number of each row, shape (n,); 0 where the field is not present."""
         query = real(self.expression, default=0)
-        values = np.asarray(query.evaluate(columns), dtype=np.float64)
+        values = np.asarray(evaluate_columns(query, columns), dtype=np.float64)
         return np.asarray(np.ldexp(values, -query.frac))
 
     def in_units(self, scaled: ArrayLike) -> NDArray[np.float64]:
@@ -295,7 +298,7 @@ def joint(*parts: Cells) -> tuple[Query, tuple[int, ...]]:
 
 
 def _evaluated(query: Query, columns: EncodedColumns, absent: int) -> NDArray[np.int64]:
-    values = np.array(query.evaluate(columns), dtype=np.int64)
+    values = np.array(evaluate_columns(query, columns), dtype=np.int64)
     for name in query.fields_used:
         values[~columns.present[name]] = absent
     return values

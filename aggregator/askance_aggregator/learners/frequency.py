@@ -21,8 +21,9 @@ from askance_aggregator.learners.verdicts import (
     shares_of,
 )
 from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.queries import as_query
 from askance_client.errors import InvalidParameter, InvalidQuery
-from askance_client.queries import Category, Expression, Query, QueryKind, Schema, as_query
+from askance_client.queries import Category, Expression, Query, QueryKind, Schema
 
 MAX_CELLS = 65535  # as many as a randomizer can tell apart
 _ESTIMATE = ("estimate", "low", "high")

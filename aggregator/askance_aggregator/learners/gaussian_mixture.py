@@ -45,18 +45,16 @@ from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, schema_in, schema_to_json
 from askance_aggregator.learners.verdicts import Users, Verdict, judge
 from askance_aggregator.numbers import Rational, rational
-from askance_client.errors import InvalidParameter
-from askance_client.queries import (
-    Expression,
-    Schema,
+from askance_aggregator.queries import (
     absolute,
-    constant,
     dot,
     maximum,
     real,
     round_to,
     sigmoid,
 )
+from askance_client.errors import InvalidParameter
+from askance_client.queries import Expression, Schema, constant
 
 COEFFICIENT_BITS = 8
 LEAST_VARIANCE = 2.0**-9  # of the box; narrower bells need finer numbers than it has

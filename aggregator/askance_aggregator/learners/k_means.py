@@ -43,9 +43,17 @@ from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, schema_in, schema_to_json
 from askance_aggregator.learners.verdicts import Users, Verdict, judge
 from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.queries import (
+    category,
+    dot,
+    first,
+    index_of,
+    maximum,
+    real,
+)
+from askance_aggregator.queries import where as either
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Expression, Schema, category, dot, first, index_of, maximum, real
-from askance_client.queries import where as either
+from askance_client.queries import Expression, Schema
 
 
 @hypothesis_of("k-means")

@@ -24,9 +24,10 @@ from typing import Generic, ParamSpec, TypeVar
 
 from askance_aggregator.learners.learning import Answers, Batch, Learning
 from askance_aggregator.numbers import rational
+from askance_aggregator.queries import as_query
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_client.queries import Expression, Query, Schema, as_query
+from askance_client.queries import Expression, Query, Schema
 
 P = ParamSpec("P")
 T = TypeVar("T")

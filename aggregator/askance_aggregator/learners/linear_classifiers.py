@@ -12,16 +12,15 @@ from numpy.typing import NDArray
 from askance_aggregator.learners.encodings import Cells, Number, cells, numbers
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.rows import Rows, encoded, schema_in, schema_to_json
+from askance_aggregator.queries import EncodedColumns, dot
 from askance_client.errors import InvalidParameter
 from askance_client.queries import (
     Category,
-    EncodedColumns,
     Expression,
     Label,
     Real,
     Schema,
     constant,
-    dot,
 )
 
 WEIGHT_BITS = 12  # weights lie on multiples of 2^-12, as they stand in a question

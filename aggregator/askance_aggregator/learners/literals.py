@@ -18,9 +18,10 @@ from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, bits_of
 from askance_aggregator.learners.verdicts import HELD_OUT
 from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.queries import merge_disjoint
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_client.queries import Bits, Label, Schema, merge_disjoint
+from askance_client.queries import Bits, Label, Schema
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,9 +37,10 @@ from askance_aggregator.learners.rows import features_of, label_of
 from askance_aggregator.learners.schemas import traits_schema
 from askance_aggregator.learners.verdicts import HELD_OUT
 from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.queries import sigmoid, where
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_client.queries import Expression, Schema, sigmoid, where
+from askance_client.queries import Expression, Schema
 
 MAX_ROUNDS = 10_000
 LEVELS = (2, 4, 8)  # of one, no record would be wrong at zero weights

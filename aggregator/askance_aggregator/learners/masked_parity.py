@@ -25,6 +25,7 @@ from askance_aggregator.learners.learning import Allocation, Answer, Batch, Lear
 from askance_aggregator.learners.parameters import ParameterEntry, Text, whole
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.verdicts import Users, Verdict, judge
+from askance_aggregator.queries import parity, predicate, signed, where
 from askance_client.errors import InvalidParameter
 from askance_client.printable import unknown_text, value_text
 from askance_client.queries import (
@@ -34,10 +35,6 @@ from askance_client.queries import (
     Label,
     Query,
     Schema,
-    parity,
-    predicate,
-    signed,
-    where,
 )
 
 MAX_D = 1024

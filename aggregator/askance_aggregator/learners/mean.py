@@ -22,17 +22,9 @@ from askance_aggregator.learners.verdicts import (
     values_of,
 )
 from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.queries import as_query
 from askance_client.errors import InvalidParameter, InvalidQuery
-from askance_client.queries import (
-    Bit,
-    Expression,
-    Integer,
-    Query,
-    QueryKind,
-    Real,
-    Schema,
-    as_query,
-)
+from askance_client.queries import Bit, Expression, Integer, Query, QueryKind, Real, Schema
 
 POPULATION = "population"
 SAMPLE = "sample"

@@ -20,9 +20,10 @@ from askance_aggregator.learners.rows import some_fields
 from askance_aggregator.learners.schemas import vectors_schema
 from askance_aggregator.learners.verdicts import Users, Verdict, chunks, covers, judge
 from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.queries import evaluate_vectors, vector
 from askance_client.errors import InvalidParameter
 from askance_client.printable import unknown_text
-from askance_client.queries import MAX_COMPONENTS, Bit, Expression, Integer, Real, Schema, vector
+from askance_client.queries import MAX_COMPONENTS, Bit, Expression, Integer, Real, Schema
 
 NORMS = ("linf", "l2")
 
@@ -226,7 +227,7 @@ def _(hypothesis: MeanVector, learner: Learner[Any], users: Users) -> Verdict:
     Else by the greatest.
     """
     query = vector([users.schema[name] for name in hypothesis.fields])
-    total = sum(query.evaluate_vector(columns).sum(axis=0) for columns in chunks(users))
+    total = sum(evaluate_vectors(query, columns).sum(axis=0) for columns in chunks(users))
     truth = tuple((np.ldexp(total, -query.frac) / users.size).tolist())
     covered = covers(hypothesis.estimates, hypothesis.lows, hypothesis.highs, truth)
     if hypothesis.radius is None:

@@ -40,9 +40,10 @@ from askance_aggregator.learners.residuals import (
 from askance_aggregator.learners.rows import features_of, label_of
 from askance_aggregator.learners.verdicts import HELD_OUT
 from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.queries import predicate, where
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_client.queries import Schema, predicate, where
+from askance_client.queries import Schema
 
 _GRID = 1 << 30
 

@@ -18,6 +18,14 @@ from fractions import Fraction
 
 from askance_aggregator.learners.rows import field_of
 from askance_aggregator.learners.schemas import MAX_WIDTH
+from askance_aggregator.queries import (
+    bucketize,
+    category,
+    clip,
+    dot,
+    index_of,
+    round_to,
+)
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import (
@@ -27,13 +35,7 @@ from askance_client.queries import (
     Integer,
     Query,
     Schema,
-    bucketize,
-    category,
-    clip,
     constant,
-    dot,
-    index_of,
-    round_to,
 )
 from askance_client.queries.limits import WORD
 

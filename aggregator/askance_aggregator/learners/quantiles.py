@@ -18,9 +18,10 @@ from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import field_of
 from askance_aggregator.learners.verdicts import Users, Verdict, chunks, judge
 from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.queries import predicate
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_client.queries import Integer, Query, Real, Schema, predicate
+from askance_client.queries import Integer, Query, Real, Schema
 
 
 @dataclass(frozen=True, slots=True)

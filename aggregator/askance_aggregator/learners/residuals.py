@@ -26,7 +26,8 @@ from askance_aggregator.learners.encodings import Cells, Number
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
 from askance_aggregator.learners.linear_classifiers import Coordinates
 from askance_aggregator.learners.reach import reach_of
-from askance_client.queries import Expression, constant, real, signed, where
+from askance_aggregator.queries import real, signed, where
+from askance_client.queries import Expression, constant
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,10 @@ from math import erfc, exp, pi, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.queries import hadamard
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_client.queries import Expression, hadamard
+from askance_client.queries import Expression
 
 _STEP = Fraction(1, 16)  # the grid of t
 _MOST = 12  # at which the bias is below 2^-96

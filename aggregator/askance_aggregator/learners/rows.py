@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.hypotheses import Document
+from askance_aggregator.queries import EncodedColumns, encode_columns
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.printable import value_text
-from askance_client.queries import Bits, Category, EncodedColumns, Field, Label, Schema
+from askance_client.queries import Bits, Category, Field, Label, Schema
 from askance_client.queries.limits import WORD
 from askance_client.records import schema_from_table, table_from_schema
 
@@ -127,7 +128,7 @@ def encoded(schema: Schema, rows: Rows) -> EncodedColumns:
     if not kept:
         known = ", ".join(list(schema.fields)[:20])
         raise InvalidParameter(f"expected columns among {known}, got {value_text(list(columns))}")
-    return schema.encode_columns(kept)
+    return encode_columns(schema, kept)
 
 
 def _table(schema: Schema, rows: NDArray[Any]) -> Iterator[tuple[str, NDArray[Any]]]:

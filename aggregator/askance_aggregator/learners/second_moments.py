@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from askance_aggregator.learners.encodings import Number
 from askance_aggregator.learners.learning import Answers, Batch, Question
-from askance_client.queries import Query, predicate, real, where
+from askance_aggregator.queries import predicate, real, where
+from askance_client.queries import Query
 
 Place = tuple[int, int]
 

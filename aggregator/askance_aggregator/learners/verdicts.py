@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from askance_aggregator.learners.hypotheses import Classifier
 from askance_aggregator.learners.learner import Learner, NonAdaptive
-from askance_client.queries import Category, EncodedColumns, Query, QueryKind, Schema
+from askance_aggregator.queries import EncodedColumns, evaluate_columns
+from askance_client.queries import Category, Query, QueryKind, Schema
 
 UNSEEN_ROWS = 1 << 16  # a share of them is off by 0.002 at most, one standard error
 HELD_OUT = "share of labels that the hypothesis gets wrong, on rows of which nobody was asked"
@@ -114,7 +115,7 @@ def chunks(users: Users) -> Iterator[EncodedColumns]:
 def values_of(query: Query, users: Users) -> Iterator[NDArray[np.int64]]:
     """Generate every user's exact answer, chunk by chunk."""
     for columns in chunks(users):
-        yield np.asarray(query.evaluate(columns))
+        yield np.asarray(evaluate_columns(query, columns))
 
 
 def counts_of(query: Query, users: Users) -> NDArray[np.int64]:

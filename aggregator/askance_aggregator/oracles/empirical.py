@@ -9,7 +9,7 @@ from math import ceil, log
 from askance_aggregator.learners import Answer, Answers, Batch, Question
 from askance_aggregator.oracles.expectations import expectations
 from askance_aggregator.oracles.shares import Shares
-from askance_client.queries import EncodedColumns
+from askance_aggregator.queries import EncodedColumns
 
 Sampler = Callable[[int], EncodedColumns]
 """So many fresh, independent rows of a distribution."""

@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike
 
 from askance_aggregator.learners import Answer, Answers, Batch
 from askance_aggregator.oracles.expectations import Weights, expectations
-from askance_client.queries import EncodedColumns, Schema
+from askance_aggregator.queries import EncodedColumns, encode_columns
+from askance_client.queries import Schema
 
 
 class ExactOracle:
@@ -28,7 +29,9 @@ class ExactOracle:
         columns: EncodedColumns | Mapping[str, ArrayLike],
         weights: Weights | None = None,
     ) -> None:
-        encoded = columns if isinstance(columns, EncodedColumns) else schema.encode_columns(columns)
+        encoded = (
+            columns if isinstance(columns, EncodedColumns) else encode_columns(schema, columns)
+        )
         self._columns = encoded
         self._weights = weights
 

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners import Question
+from askance_aggregator.queries import EncodedColumns, evaluate_columns, evaluate_vectors
 from askance_client.errors import InvalidParameter
-from askance_client.queries import EncodedColumns, Query, QueryKind
+from askance_client.queries import Query, QueryKind
 
 Weights = Sequence[int] | NDArray[np.int64]
 
@@ -56,7 +57,7 @@ def expectations(
 
 def _means(query: Query, columns: EncodedColumns, weights: Weights | None) -> tuple[Fraction, ...]:
     """Compute each component's mean."""
-    found = query.evaluate_vector(columns)
+    found = evaluate_vectors(query, columns)
     above = found - query.low  # below 2^31, so that 2^32 rows add up in int64
     if weights is None:
         sums, total = above.sum(axis=0), len(found)
@@ -70,7 +71,7 @@ def _means(query: Query, columns: EncodedColumns, weights: Weights | None) -> tu
 
 def _levels(query: Query, columns: EncodedColumns) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The values that the query may have, and for each row which of them it has."""
-    found = query.evaluate(columns)
+    found = evaluate_columns(query, columns)
     if query.kind is QueryKind.REAL:  # too many to list: those that occur
         levels, rows = np.unique(found, return_inverse=True)
         return levels, rows

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.oracles.expectations import Weights
+from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Category, EncodedColumns, Schema
+from askance_client.queries import Category, Schema
 
 Rows = NDArray[np.bool_]
 

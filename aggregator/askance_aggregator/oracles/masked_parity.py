@@ -24,8 +24,14 @@ from askance_aggregator.learners import (
 from askance_aggregator.oracles.adversarial import LazyOracle
 from askance_aggregator.oracles.expectations import expectations
 from askance_aggregator.oracles.labels import with_free_labels
+from askance_aggregator.queries import EncodedColumns, encode_columns
 from askance_client.errors import InvalidQuery
-from askance_client.queries import EncodedColumns, Kind, Op, Program, Query
+from askance_client.queries import (
+    Kind,
+    Op,
+    Program,
+    Query,
+)
 
 MAX_RANK = 16
 _WORD = 32
@@ -65,7 +71,7 @@ class MaskedParityOracle:
             x[:, pivot] = rows // (2 * d) >> place & 1
         columns = {"x": x, "i": rows // 2 % d, "b": rows % 2}
         labels = self.concept.predict(columns)
-        return self.schema.encode_columns({**columns, "y": labels}), np.ones(len(rows), np.int64)
+        return encode_columns(self.schema, {**columns, "y": labels}), np.ones(len(rows), np.int64)
 
 
 class FairHalfOracle(MaskedParityOracle):

@@ -19,9 +19,10 @@ from askance_aggregator.oracles.expectations import expectations
 from askance_aggregator.oracles.labels import label_count, relabelled
 from askance_aggregator.oracles.oracle import learn
 from askance_aggregator.oracles.shares import Shares
+from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidAnswer, InvalidParameter
 from askance_client.printable import value_text
-from askance_client.queries import EncodedColumns, Schema
+from askance_client.queries import Schema
 
 T = TypeVar("T")
 Disagrees = Callable[[T, EncodedColumns], NDArray[np.bool_]]

@@ -22,7 +22,8 @@ from functools import lru_cache
 
 from askance_aggregator.families import HypercubeFamily, hypercube_response
 from askance_aggregator.learners import Question
-from askance_client.queries import MAX_COMPONENTS, QueryKind, block_of
+from askance_aggregator.queries import block_of
+from askance_client.queries import MAX_COMPONENTS, QueryKind
 
 WORTH = Fraction(1, 100)  # what less variance is worth a larger block
 ALL_SIZES = 16  # up to it every block size is considered, beyond it powers of two

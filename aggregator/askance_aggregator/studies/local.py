@@ -12,8 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
+from askance_aggregator.encoding import encode_request, query_from_bytes, query_to_bytes
 from askance_aggregator.learners import Answers, Batch, Question
 from askance_aggregator.planning import Design, RoundPlan, StudyPlan, plan_batch
+from askance_aggregator.queries import within_a_step
 from askance_aggregator.studies.accounts import Accounts
 from askance_aggregator.studies.bounds import AnswerBounds, Sure
 from askance_aggregator.studies.cohorts import Cohort, Permutation
@@ -30,14 +32,7 @@ from askance_aggregator.studies.transcript import (
 )
 from askance_aggregator.studies.waves import Waves
 from askance_client.accounting import NANO_NATS_PER_NAT
-from askance_client.codec import (
-    decode_request,
-    decode_study,
-    digest_of,
-    encode_request,
-    query_from_bytes,
-    query_to_bytes,
-)
+from askance_client.codec import decode_request, decode_study, digest_of
 from askance_client.errors import (
     InvalidParameter,
     NondeterminismError,
@@ -46,7 +41,7 @@ from askance_client.errors import (
     TooFewRespondents,
 )
 from askance_client.messages import Request, SignedStudy
-from askance_client.queries import Schema, within_a_step
+from askance_client.queries import Schema
 
 Watch = Callable[[int, RoundPlan], None]
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance_aggregator.encoding import sign_study
 from askance_aggregator.families import best_for
 from askance_aggregator.learners import Learner
 from askance_aggregator.numbers import rational
 from askance_aggregator.planning import Design, StudyPlan, fields_needed, plan
 from askance_client.accounting import parse_epsilon
-from askance_client.codec import sign_study
 from askance_client.errors import InvalidParameter
 from askance_client.messages import Conduct, SignedStudy, StudyTerms
 from askance_client.printable import value_text

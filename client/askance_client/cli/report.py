@@ -11,9 +11,9 @@ from askance_client.accounting import format_nats
 from askance_client.cli.configuration import read_configuration
 from askance_client.cli.explaining import explain
 from askance_client.cli.home import DeviceHome, mismatches
+from askance_client.cli.ledger_audit import Audit
 from askance_client.cli.members import read_schema
 from askance_client.cli.naming import binding
-from askance_client.device import Audit
 from askance_client.ledger import Kind
 from askance_client.printable import printable
 

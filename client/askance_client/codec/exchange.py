@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from askance_client.codec.parsing import parse
-from askance_client.codec.queries import decode_query, encode_query
-from askance_client.codec.randomizers import decode_randomizer, encode_randomizer
+from askance_client.codec.queries import decode_query
+from askance_client.codec.randomizers import decode_randomizer
 from askance_client.errors import RemoteProtocolError
 from askance_client.messages import Reason, Refusal, Report, Request
 from askance_client.queries import Schema
@@ -12,17 +12,6 @@ from askance_protos.v1 import exchange_pb2 as pb
 
 DIGEST_BYTES = 32
 MAX_REPORT_BYTES = 16 * 1024  # a bitmap of 65,536 cells takes 8 kB
-
-
-def encode_request(request: Request) -> bytes:
-    """The payload that is sent, hashed and stored for `request`."""
-    return pb.Request(
-        study_digest=request.study_digest,
-        round=request.round,
-        group=request.group,
-        query=encode_query(request.query),
-        randomizer=encode_randomizer(request.randomizer),
-    ).SerializeToString(deterministic=True)
 
 
 def study_of(payload: bytes) -> bytes:

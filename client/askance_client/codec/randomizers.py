@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from askance_client.errors import InvalidParameter, LocalProtocolError, RemoteProtocolError
+from askance_client.errors import InvalidParameter, RemoteProtocolError
 from askance_client.randomizers import (
     MAX_LEVELS,
     Channel,
@@ -15,40 +15,6 @@ from askance_client.randomizers import (
     SubsetSelection,
 )
 from askance_protos.v1 import randomizer_pb2 as pb
-
-
-def encode_randomizer(randomizer: Randomizer) -> pb.Randomizer:
-    """The message for `randomizer`.
-
-    Raises:
-      LocalProtocolError: a randomizer that is neither a table nor a family of the wire.
-    """
-    match randomizer:
-        case Channel(table):
-            entries = [entry for row in table for entry in row]
-            return pb.Randomizer(
-                table=pb.Table(levels=len(table), symbols=len(table[0]), entries=entries)
-            )
-        case KaryResponse(cells, other):
-            return pb.Randomizer(k_ary_response=pb.KaryResponse(cells=cells, other=other))
-        case SubsetSelection(cells, size, threshold):
-            family = pb.SubsetSelection(cells=cells, size=size, threshold=threshold)
-            return pb.Randomizer(subset_selection=family)
-        case LinearHashing(cells, modulus, other):
-            hashing = pb.LinearHashing(cells=cells, modulus=modulus, other=other)
-            return pb.Randomizer(linear_hashing=hashing)
-        case HadamardSign(values, threshold):
-            sign = pb.HadamardSign(values=values, threshold=threshold)
-            return pb.Randomizer(hadamard_sign=sign)
-        case SignedSubsetSelection(values, size, threshold):
-            signed = pb.SignedSubsetSelection(values=values, size=size, threshold=threshold)
-            return pb.Randomizer(signed_subset_selection=signed)
-        case HypercubeResponse(components, radius, threshold):
-            cube = pb.HypercubeResponse(components=components, radius=radius, threshold=threshold)
-            return pb.Randomizer(hypercube_response=cube)
-    raise LocalProtocolError(
-        f"randomizer: expected a table or a family of the wire, found {type(randomizer).__name__}"
-    )
 
 
 def decode_randomizer(message: pb.Randomizer) -> Randomizer:

@@ -9,35 +9,6 @@ from askance_protos.v1 import schema_pb2 as pb
 _NAME_SHOWN = 64
 
 
-def encode_schema(schema: Schema) -> pb.Schema:
-    """The message for `schema`."""
-    return pb.Schema(
-        name=schema.name,
-        version=schema.version,
-        fields=[_encode_field(name, field) for name, field in schema.fields.items()],
-    )
-
-
-def _encode_field(name: str, field: Field) -> pb.Field:
-    match field:
-        case Bit():
-            return pb.Field(name=name, bit=pb.Bit())
-        case Bits(length):
-            return pb.Field(name=name, bits=pb.Bits(length=length))
-        case Label(labels):  # before Category, of which it is a special case
-            return pb.Field(name=name, label=pb.Category(labels=labels))
-        case Category(labels):
-            return pb.Field(name=name, category=pb.Category(labels=labels))
-        case Integer(low, high):
-            return pb.Field(name=name, integer=pb.Integer(low=low, high=high))
-        case Real():
-            real = pb.Real(
-                low=field.low_mantissa, high=field.high_mantissa, frac_bits=field.frac_bits
-            )
-            return pb.Field(name=name, real=real)
-    raise AssertionError(f"a field type without an encoding: {type(field).__name__}")
-
-
 def decode_schema(message: pb.Schema) -> Schema:
     """The schema in `message`.
 

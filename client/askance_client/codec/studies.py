@@ -6,46 +6,20 @@ import re
 from fractions import Fraction
 
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from askance_client.codec.parsing import MAX_MESSAGE_BYTES, parse
-from askance_client.codec.schemas import decode_schema, encode_schema
-from askance_client.errors import LocalProtocolError, RemoteProtocolError
+from askance_client.codec.parsing import parse
+from askance_client.codec.schemas import decode_schema
+from askance_client.errors import RemoteProtocolError
 from askance_client.messages import Conduct, SignedStudy, StudyTerms
 from askance_client.queries import Schema
 from askance_protos.v1 import study_pb2 as pb
 
-_CONTEXT = b"askance study v1\0"  # a signature made for anything else is not one for a study
+STUDY_CONTEXT = b"askance study v1\0"  # a signature made for anything else is not one for a study
 _NONCE_BYTES = 16
 _MAX_FRACTION = 64
 _DISTRIBUTION = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,127})==[A-Za-z0-9.!+_-]{1,128}", re.ASCII)
 _FRACTION = re.compile(r"[0-9]+/[1-9][0-9]*", re.ASCII)
-
-
-def encode_study(terms: StudyTerms) -> bytes:
-    """The bytes that an analyst signs.
-
-    Raises:
-      LocalProtocolError: they would be longer than a device accepts.
-    """
-    data = pb.Study(
-        nonce=terms.nonce,
-        learner=terms.learner,
-        learner_version=terms.learner_version,
-        parameters=[pb.Parameter(name=n, value=v) for n, v in sorted(terms.parameters)],
-        schema=encode_schema(terms.schema),
-        budget_nano_nats=terms.budget_nano_nats,
-        expires_unix_s=terms.expires_unix_s,
-        purpose=terms.purpose,
-        conduct=_encode_conduct(terms.conduct),
-        fields=sorted(terms.fields),
-        distribution=terms.distribution,
-    ).SerializeToString(deterministic=True)
-    if len(data) > MAX_MESSAGE_BYTES:
-        raise LocalProtocolError(
-            f"study: expected at most {MAX_MESSAGE_BYTES} bytes, found {len(data)}"
-        )
-    return data
 
 
 def decode_study(data: bytes) -> StudyTerms:
@@ -99,18 +73,6 @@ def _decode_distribution(text: str) -> str:
     return text
 
 
-def _encode_conduct(conduct: Conduct) -> pb.Conduct | None:
-    if conduct == Conduct():
-        return None
-    return pb.Conduct(
-        beta=str(conduct.beta),
-        confidence=str(conduct.confidence),
-        round_deadline_s=conduct.round_deadline_s,
-        least_answers=conduct.least_answers,
-        waves=0 if conduct.waves == 1 else conduct.waves,
-    )
-
-
 def _decode_conduct(message: pb.Study) -> Conduct:
     if not message.HasField("conduct"):
         return Conduct()
@@ -135,17 +97,11 @@ def _fraction(name: str, text: str) -> Fraction:
     raise RemoteProtocolError(f"study: expected {name} as a fraction in lowest terms, found none")
 
 
-def sign_study(terms: StudyTerms, key: Ed25519PrivateKey) -> SignedStudy:
-    """`terms` with an analyst's signature."""
-    study = encode_study(terms)
-    return SignedStudy(study, key.public_key().public_bytes_raw(), key.sign(_CONTEXT + study))
-
-
 def verify_study(signed: SignedStudy) -> bool:
     """Whether the signature is the key's over exactly these bytes."""
     try:
         key = Ed25519PublicKey.from_public_bytes(signed.public_key)
-        key.verify(signed.signature, _CONTEXT + signed.study)
+        key.verify(signed.signature, STUDY_CONTEXT + signed.study)
     except (InvalidSignature, ValueError):
         return False
     return True

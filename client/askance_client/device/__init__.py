@@ -7,11 +7,9 @@ history of requests only.
 
 `examination` is a pure function of bytes and is done once for each distinct study and request;
 `policy` is what the device's owner allows; `settling` decides from these and the ledger, and has
-no access to records or coins; `core` evaluates what is to be charged, and commits it. `audit` goes
-over what a ledger's file holds, after the fact.
+no access to records or coins; `core` evaluates what is to be charged, and commits it.
 """
 
-from askance_client.device.audit import Audit
 from askance_client.device.core import Device, RecordSource, TooManyRefusals, Turn, Value
 from askance_client.device.examination import ExaminedRequest, ExaminedStudy, Examiner
 from askance_client.device.policy import Policy
@@ -19,7 +17,6 @@ from askance_client.device.settling import MAX_REFUSALS, RefusalCounts
 
 __all__ = [
     "MAX_REFUSALS",
-    "Audit",
     "Device",
     "ExaminedRequest",
     "ExaminedStudy",

@@ -26,9 +26,7 @@ from askance_client.ledger.contract import (
 )
 from askance_client.ledger.mark import mark_path
 from askance_client.ledger.marked import LedgerBehind
-from askance_client.ledger.memory import MemoryLedger
 from askance_client.ledger.postings import LOSS_STEP, NO_HASH, Kind, Posting
-from askance_client.ledger.repairs import accept_loss, repair_clock
 from askance_client.ledger.sqlite import MAX_MEMBER_BYTES, LedgerFile, SqliteLedger
 
 __all__ = [
@@ -45,13 +43,10 @@ __all__ = [
     "LedgerBehind",
     "LedgerFile",
     "Limits",
-    "MemoryLedger",
     "Overrun",
     "Posting",
     "SqliteLedger",
     "Standing",
     "Totals",
-    "accept_loss",
     "mark_path",
-    "repair_clock",
 ]

@@ -1,24 +1,22 @@
-"""Evaluation: one code path for Python's integers and for int64 columns.
+"""Evaluation of an expression on one record: a list of steps over slots.
 
-A program is compiled once to a list of steps over slots. A step is one of the small functions
-below with its parameters; each is written with +, -, *, <<, >>, & , |, ^ only, which mean the same
-on an integer and on an int64 array. The sign of a difference is its 63rd bit: every value is
-below 2^62 in magnitude (`inference` saw to it), so a difference of two fits in int64 and `d >> 63`
-is -1 if d < 0, else 0. The one exception to the one path is looking an index up in a table.
+A program is compiled once to a list of steps. A step is one of the small functions below with its
+parameters; each is written with +, -, *, <<, >>, & , |, ^ only, which mean the same on an integer
+and on an int64 array, so that an aggregator's simulation runs the same steps over columns
+(`askance_aggregator.queries`). The sign of a difference is its 63rd bit: every value is below 2^62
+in magnitude (`inference` infers it), so a difference of two fits in int64 and `d >> 63` is -1 if
+d < 0, else 0. The one step that is written twice is `sigmoid_step`, which looks an index up.
 
-No floats, no libm, no BLAS; the chunk size cannot matter, for rows never meet.
+No floats, no libm, no BLAS.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, reduce
+from functools import reduce
 from operator import add, or_, sub
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from askance_client.queries.expressions import Expression
 from askance_client.queries.kinds import Kind, Op
@@ -44,42 +42,18 @@ class Compiled:
         steps: what fills the slots after them, one each.
         result: the slot that holds the value (of VECTOR: the tuple of its components).
         reads: for VECTOR, which of the names each component depends on: bit i stands for name i.
-        comparison: where the expression is one: how, and of which slots.
     """
 
     names: tuple[str, ...]
     steps: tuple[Step, ...]
     result: int
     reads: tuple[int, ...] = ()
-    comparison: tuple[np.ufunc, int, int] | None = None
-
-    @property
-    def direct(self) -> bool:
-        """Whether all there is to do is to compare fields and constants as they are.
-
-        Nothing is added to them or shifted then, so that a column may be of any width.
-        """
-        given = all(function is _constant for function, _ in self.steps[:-1])
-        return given and self.comparison is not None and bool(self.names)
 
     def run(self, slots: Slots) -> Any:
         """The value, given the fields' values; `slots` is used up."""
         for function, parameters in self.steps:
             slots.append(function(slots, *parameters))
         return slots[self.result]
-
-    def holds(self, slots: Slots) -> Any:
-        """Of columns: where the value is 1 or more; `slots` is used up.
-
-        A comparison at the end is made as such: it says what its step says, which writes eight
-        bytes a row three times.
-        """
-        if self.comparison is None:
-            return self.run(slots) >= 1
-        for function, parameters in self.steps[:-1]:
-            slots.append(function(slots, *parameters))
-        compare, i, j = self.comparison
-        return compare(slots[i], slots[j])
 
 
 def compile_expression(expression: Expression) -> Compiled:
@@ -92,11 +66,8 @@ def compile_expression(expression: Expression) -> Compiled:
             compiler.add(node)
     result = compiler.slot(expression)
     steps = tuple(compiler.steps)
-    comparison = None
-    if expression.op in _COMPARISONS:  # the last node, whose step is the last one
-        comparison = (_COMPARISONS[expression.op], *steps[-1][1])
     names = tuple([node.name for node in fields])
-    return Compiled(names, steps, result, _reads(ordered, fields), comparison)
+    return Compiled(names, steps, result, _reads(ordered, fields))
 
 
 def _reads(ordered: Sequence[Expression], fields: Sequence[Expression]) -> tuple[int, ...]:
@@ -326,15 +297,9 @@ def _hadamard_all(slots: Slots, terms: tuple[tuple[int, int], ...], rows: tuple[
     return tuple(map(values.__getitem__, rows))
 
 
-def _sigmoid(slots: Slots, i: int) -> Any:
-    """The value is on the table's grid of 1/256, moved to start at 0."""
-    index = slots[i]
-    return sigmoid_table()[index] if isinstance(index, int) else _sigmoid_array()[index]
-
-
-@cache
-def _sigmoid_array() -> NDArray[np.int64]:
-    return np.array(sigmoid_table(), dtype=np.int64)
+def sigmoid_step(slots: Slots, i: int) -> Any:
+    """Look the sigmoid up: the value is on the table's grid of 1/256, moved to start at 0."""
+    return sigmoid_table()[slots[i]]
 
 
 def _compile_clip(compiler: _Compiler, node: Expression) -> int:
@@ -355,7 +320,7 @@ def _compile_sigmoid(compiler: _Compiler, node: Expression) -> int:
     elif frac > _SIGMOID_STEP:
         slot = compiler.emit(_shift_right, slot, frac - _SIGMOID_STEP)
     slot = compiler.emit(_add_constant, slot, 8 << _SIGMOID_STEP)
-    return compiler.emit(_sigmoid, slot)
+    return compiler.emit(sigmoid_step, slot)
 
 
 def _shift_right(slots: Slots, i: int, shift: int) -> Any:
@@ -423,11 +388,6 @@ _ALIGNED: dict[Op, Callable[..., Any]] = {
     Op.EQUAL: _equal,
     Op.MINIMUM: _minimum,
     Op.MAXIMUM: _maximum,
-}
-_COMPARISONS: dict[Op, np.ufunc] = {
-    Op.LESS: np.less,
-    Op.LESS_EQUAL: np.less_equal,
-    Op.EQUAL: np.equal,
 }
 _PLAIN: dict[Op, Callable[..., Any]] = {
     Op.MULTIPLY: _multiply,

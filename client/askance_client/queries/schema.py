@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from askance_client.errors import InvalidParameter, InvalidQuery, InvalidRecord
 from askance_client.queries.canonical import i64, text, u32
-from askance_client.queries.columns import ColumnValue, absent_column, encode_column, filler
 from askance_client.queries.expressions import Expression, field_expression
 from askance_client.queries.fields import FIELD_NAME, Bit, Bits, Category, Field, Integer, Real
 from askance_client.queries.limits import MAX_FIELDS
@@ -43,55 +39,6 @@ class EncodedRecord:
     def load(self) -> EncodedRecord:
         """Return the record itself: a record in memory is its own source."""
         return self
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EncodedColumns:
-    """Many records on the grid, column by column; the arrays are read-only.
-
-    Args:
-        values: field name -> int64 array, shape (rows,) (Bits: a tuple of such arrays); a narrower
-            one will do that holds all between the field's bounds.
-        present: field name -> bool array, shape (rows,).
-        rows: the number of records.
-    """
-
-    values: Mapping[str, ColumnValue]
-    present: Mapping[str, NDArray[np.bool_]]
-    rows: int
-
-    def __len__(self) -> int:
-        return self.rows
-
-    def take(self, rows: slice | NDArray[Any]) -> EncodedColumns:
-        """The records at a slice (without copying) or at an array of positions."""
-        values: dict[str, ColumnValue] = {
-            name: tuple(word[rows] for word in column)
-            if isinstance(column, tuple)
-            else column[rows]
-            for name, column in self.values.items()
-        }
-        present = {name: column[rows] for name, column in self.present.items()}
-        count = (
-            len(range(*rows.indices(self.rows)))
-            if isinstance(rows, slice)
-            else len(np.empty(self.rows, dtype=np.bool_)[rows])
-        )
-        return EncodedColumns(values, present, count)
-
-    def record(self, row: int) -> EncodedRecord:
-        """One record, as its own device would have encoded it."""
-        values = {
-            name: tuple(int(word[row]) for word in column)
-            if isinstance(column, tuple)
-            else int(column[row])
-            for name, column in self.values.items()
-        }
-        present = {name: bool(column[row]) for name, column in self.present.items()}
-        return EncodedRecord(values, present)
-
-
-Encoded = EncodedRecord | EncodedColumns
 
 
 class Schema:
@@ -190,7 +137,7 @@ class Schema:
         Raises:
             InvalidRecord: the record has a field that the schema does not have.
         """
-        self._refuse_unknown(record)
+        refuse_unknown(self, record)
         values: dict[str, int | tuple[int, ...]] = {}
         present: dict[str, bool] = {}
         for name, field in self.fields.items():
@@ -201,44 +148,25 @@ class Schema:
             values[name] = value
         return EncodedRecord(values, present)
 
-    def encode_columns(self, columns: Mapping[str, Any]) -> EncodedColumns:
-        """Columns on the grid, integer for integer what `encode` gives record by record.
 
-        Args:
-            columns: field name -> array, Series or list of shape (n,); (n, width) for Bits.
-                A column that is left out is present nowhere.
+def filler(field: Field) -> int:
+    """Return the value on the grid where nothing is present: the point nearest to 0."""
+    return min(max(0, field.type.low), field.type.high)
 
-        Raises:
-            InvalidRecord: an unknown field, no column at all, or columns of unequal length.
-        """
-        self._refuse_unknown(columns)
-        encoded = {
-            name: encode_column(name, field, columns[name])
-            for name, field in self.fields.items()
-            if name in columns
-        }
-        lengths = {name: len(present) for name, (_, present) in encoded.items()}
-        if len(set(lengths.values())) != 1:
-            found = ", ".join(f"{name}: {rows}" for name, rows in lengths.items()) or "no column"
-            raise InvalidRecord(f"expected columns of one length, found {found}")
-        rows = next(iter(lengths.values()))
-        values: dict[str, ColumnValue] = {}
-        present: dict[str, NDArray[np.bool_]] = {}
-        for name, field in self.fields.items():
-            column, mask = encoded.get(name) or absent_column(field, rows)
-            for array in (*(column if isinstance(column, tuple) else (column,)), mask):
-                array.setflags(write=False)
-            values[name], present[name] = column, mask
-        return EncodedColumns(values, present, rows)
 
-    def _refuse_unknown(self, record: Mapping[str, object]) -> None:
-        unknown = [str(key)[:64] for key in record if key not in self.fields]
-        if unknown:
-            shown = ", ".join(unknown[:3]) + (", ..." if len(unknown) > 3 else "")
-            raise InvalidRecord(
-                f"expected fields of schema {self.name!r} version {self.version}, "
-                f"found {len(unknown)} unknown: {shown}"
-            )
+def refuse_unknown(schema: Schema, names: Iterable[object]) -> None:
+    """Refuse field names that the schema does not have.
+
+    Raises:
+        InvalidRecord: there are some.
+    """
+    unknown = [str(name)[:64] for name in names if name not in schema.fields]
+    if unknown:
+        shown = ", ".join(unknown[:3]) + (", ..." if len(unknown) > 3 else "")
+        raise InvalidRecord(
+            f"expected fields of schema {schema.name!r} version {schema.version}, "
+            f"found {len(unknown)} unknown: {shown}"
+        )
 
 
 def _check_schema(name: object, version: object, fields: Mapping[str, object]) -> None:

@@ -13,7 +13,7 @@ Rules of the room:
 
 Theory of operation: `read_table` gives a `Table`, rows of raw cells under the columns' names; what
 a field's name cannot hold is "_" in it. `Table.encoder` puts rows on a schema's grid one by one;
-`Table.column` gives a column's values for `Schema.encode_columns`, which is the same for all rows.
+`Table.column` gives a field's values, for all rows.
 """
 
 from askance_client.records.schema_files import (

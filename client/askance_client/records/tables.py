@@ -83,7 +83,7 @@ class Table:
         )
 
     def column(self, name: str, kind: Field) -> list[object]:
-        """A field's values, as `Schema.encode_columns` takes them."""
+        """Return the values of a field, one per row."""
         place = self.place(name)
         return [_value(row[place], kind) for row in self._values()]
 
@@ -110,14 +110,12 @@ class Table:
         Raises:
           InvalidRecord: as `encoder` does.
         """
-        columns = {name: self.column(name, kind) for name, kind in schema.fields.items()}
-        present = schema.encode_columns(columns).present
         counts = {
             name: sum(
-                value is not None and not fits
-                for value, fits in zip(column, present[name].tolist(), strict=True)
+                value is not None and field.encode(value) is None
+                for value in self.column(name, field)
             )
-            for name, column in columns.items()
+            for name, field in schema.fields.items()
         }
         return {name: count for name, count in counts.items() if count}
 

@@ -1,4 +1,4 @@
-"""The device's runtime: the only room of the trusted base that knows gRPC.
+"""The device's runtime: the only package of the client that knows gRPC.
 
 Its rules: a device dials out and believes nothing that comes back. What arrives is bounded in bytes
 and in items before it is looked at; an exchange that breaks the protocol is dropped whole and tried
@@ -7,15 +7,13 @@ again, the same bytes, until the aggregator acknowledges it, and never computed 
 exponential with full jitter, so that a fleet does not come back as one.
 
 `exchange` is what passes in one exchange, as values and as bytes; `outbox` keeps what is not
-acknowledged; `backoff` says how long to wait; `runtime` puts them around a `Device`, once
-(`check_in_once`) or held open (`participate`); `gateway` runs many of them in one loop, answers in
-threads so that they wait for the disk together; `enrolment` makes devices known, `order` decides
-the order in which an aggregator observes the members of a gateway, and `credentials` proves a
-device in the metadata of its calls.
+acknowledged; `observable` decides order, timing, batches and retries, in one table; `runtime` puts
+them around a `Device`, once (`check_in_once`) or held open (`participate`); `gateway` runs many of
+them in one loop, answers in threads so that they wait for the disk together; `enrolment` makes
+devices known, and `credentials` proves a device in the metadata of its calls.
 """
 
-from askance_client.service.backoff import Backoff, Jitter, Sleep, sleep_ms, system_jitter
-from askance_client.service.channels import NO_PROXY, channel_options, connections_for, open_channel
+from askance_client.service.channels import NO_PROXY, channel_options, open_channel
 from askance_client.service.clock import system_now_s
 from askance_client.service.credentials import (
     PROTOCOL_KEY,
@@ -60,6 +58,14 @@ from askance_client.service.exchange import (
 from askance_client.service.garbage_collection import rare_collections
 from askance_client.service.gateway import Gateway, Member, Outcome, Watcher
 from askance_client.service.identity import Identity, Secret, token_digest
+from askance_client.service.observable import (
+    Backoff,
+    Jitter,
+    Sleep,
+    connections_for,
+    sleep_ms,
+    system_jitter,
+)
 from askance_client.service.outbox import Outbox
 from askance_client.service.runtime import DeviceRunner, describe
 

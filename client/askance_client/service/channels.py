@@ -8,7 +8,6 @@ from grpc import aio
 from askance_client.service.exchange import (
     MAX_REQUEST_MESSAGE_BYTES,
     MAX_RESPONSE_BYTES,
-    STREAMS_PER_CONNECTION,
 )
 
 # A ping a minute keeps an idle stream alive through NATs; a server calls more often abuse.
@@ -35,16 +34,6 @@ def channel_options(*, own_connection: bool = False) -> list[tuple[str, int]]:
         ("grpc.http2.max_pings_without_data", 0),
         ("grpc.use_local_subchannel_pool", 1 if own_connection else 0),
     ]
-
-
-def connections_for(streams: int, least: int = 1) -> int:
-    """Return the number of connections over which a process spreads its streams.
-
-    Args:
-      streams: calls held open at one time.
-      least: connections wanted in any case, as long as each has a stream.
-    """
-    return max(1, min(least, streams), -(-streams // STREAMS_PER_CONNECTION))
 
 
 def open_channel(address: str, ca: bytes | None, *, longest_wait_ms: int) -> aio.Channel:

@@ -16,9 +16,7 @@ from askance_client.service.exchange import (
     encode_enrol,
 )
 from askance_client.service.identity import Identity, token_digest
-from askance_client.service.order import ordered
-
-_CALL_TIMEOUT_S = 60
+from askance_client.service.observable import CALL_TIMEOUT_S, batches, ordered
 
 
 async def enrol(
@@ -27,7 +25,7 @@ async def enrol(
     """Enrols devices under an operator's token, a message's worth at a time; again is no harm.
 
     A device's own token stays here: its SHA-256 is sent. The order of `identities` does not show:
-    they are sent in that of `order`.
+    they are sent in the order of `observable`.
 
     Returns:
       How many were new, and how many the aggregator knew already.
@@ -40,10 +38,9 @@ async def enrol(
     metadata = enrolment_metadata(token)
     new = known = 0
     members = ordered(identities, lambda identity: identity)
-    for start in range(0, len(members), MAX_ENROLMENTS):
-        batch = members[start : start + MAX_ENROLMENTS]
+    for batch in batches(members, MAX_ENROLMENTS):
         devices = tuple((one.device_id, token_digest(one.token)) for one in batch)
-        data = await call(encode_enrol(Enrol(devices)), timeout=_CALL_TIMEOUT_S, metadata=metadata)
+        data = await call(encode_enrol(Enrol(devices)), timeout=CALL_TIMEOUT_S, metadata=metadata)
         fresh, there = decode_enrolled(data)
         if fresh + there != len(batch):
             raise RemoteProtocolError(

@@ -8,7 +8,7 @@ from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
 
-from askance_client.service.backoff import Sleep, sleep_ms
+from askance_client.service.observable import Sleep, sleep_ms
 
 Work = Callable[[], None]
 Evaluate = Callable[[Work, int], Awaitable["asyncio.Future[None]"]]

@@ -19,16 +19,25 @@ from askance_client.ledger import Ledger
 from askance_client.messages import Reason, Refusal
 from askance_client.queries import Schema
 from askance_client.randomizers import Coins
-from askance_client.service.backoff import Backoff, Jitter, Sleep, sleep_ms, system_jitter
-from askance_client.service.channels import connections_for
 from askance_client.service.evaluation import Evaluate, TimedEvaluation, evaluate_at_once
 from askance_client.service.identity import Identity
-from askance_client.service.order import ordered
+from askance_client.service.observable import (
+    DIALS_PER_TURN,
+    LONGEST_WAIT_MS,
+    MEMBERS_AT_ONCE,
+    Backoff,
+    Jitter,
+    Sleep,
+    connection_of,
+    connections_for,
+    ordered,
+    sleep_ms,
+    system_jitter,
+    time_limit_ms,
+)
 from askance_client.service.runtime import DeviceRunner, Failure, describe
 
 _EXAMINED = 4096  # a round's requests, for all members
-_DIALLING = 64  # members that dial between two turns of the loop
-_CHECKING_IN = 256  # members that check in at one time
 _THREADS = 32  # that wait for the disk: as many commits may go in one
 
 
@@ -80,7 +89,7 @@ class Gateway:
     Privacy: each member's device decides by its own record, ledger and coins; all that they share
       is what can be said of a request from its bytes alone.
     Args:
-      members: whom it stands for, in any order: the aggregator observes that of `order`.
+      members: whom it stands for, in any order: the aggregator observes the order of `observable`.
       schema, policy: of all of them.
       coins_for: from a member's name, where its device's randomness comes from.
       now_s: the time, in whole seconds since 1970, UTC.
@@ -105,7 +114,7 @@ class Gateway:
         watcher: Watcher,
         jitter: Jitter = system_jitter,
         sleep: Sleep = sleep_ms,
-        longest_wait_ms: int = 300_000,
+        longest_wait_ms: int = LONGEST_WAIT_MS,
         release_ms: int = 0,
     ) -> None:
         examiner = Examiner(_EXAMINED)
@@ -147,7 +156,7 @@ class Gateway:
             for place in range(len(self._members)):
                 runner = self._runner(place, channels, executor, self._report)
                 tasks.create_task(self._participate(runner))
-                if place % _DIALLING == 0:
+                if place % DIALS_PER_TURN == 0:
                     await asyncio.sleep(0)  # so that who answers, or hangs up, is heard meanwhile
 
     async def check_in_once(self) -> Outcome:
@@ -175,7 +184,7 @@ class Gateway:
                     outcome.unacknowledged += runner.unacknowledged
 
             async with asyncio.TaskGroup() as tasks:
-                for _ in range(min(_CHECKING_IN, len(self._members))):
+                for _ in range(min(MEMBERS_AT_ONCE, len(self._members))):
                     tasks.create_task(work())
         return outcome
 
@@ -184,7 +193,7 @@ class Gateway:
         """Connections, and threads for answers, for the length of a block."""
         channels = [self._channel() for _ in range(self._connections)]
         executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="askance-ledger")
-        timed = TimedEvaluation(self._release_ms // 2, sleep=self._sleep)
+        timed = TimedEvaluation(time_limit_ms(self._release_ms), sleep=self._sleep)
         self._evaluate = timed if self._release_ms else evaluate_at_once
         try:
             yield channels, executor
@@ -205,7 +214,7 @@ class Gateway:
         return DeviceRunner(
             device,
             identity,
-            channels[place % len(channels)],
+            channels[connection_of(place, len(channels))],
             jitter=self._jitter,
             sleep=self._sleep,
             longest_wait_ms=self._longest_wait_ms,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from askance_client.errors import RemoteProtocolError
 from askance_client.messages import AckStatus
+from askance_client.service.observable import batches
 
 MAX_UNACKNOWLEDGED = 1024
 
@@ -42,5 +43,4 @@ class Outbox:
 
     def batches(self, size: int) -> list[tuple[bytes, ...]]:
         """All that is kept, oldest first, at most `size` in each batch."""
-        reports = tuple(self._reports.values())
-        return [reports[start : start + size] for start in range(0, len(reports), size)]
+        return batches(tuple(self._reports.values()), size)

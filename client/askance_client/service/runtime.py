@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from grpc import aio
 
@@ -13,7 +13,6 @@ from askance_client.device import Device, Turn
 from askance_client.errors import AskanceError, RemoteProtocolError
 from askance_client.messages import Refusal
 from askance_client.printable import printable
-from askance_client.service.backoff import Backoff, Jitter, Sleep, sleep_ms, system_jitter
 from askance_client.service.credentials import device_metadata, protocol_of, read_retry_ms
 from askance_client.service.evaluation import Evaluate, evaluate_at_once
 from askance_client.service.exchange import (
@@ -27,11 +26,21 @@ from askance_client.service.exchange import (
     encode_check_in,
 )
 from askance_client.service.identity import Identity
+from askance_client.service.observable import (
+    CALL_TIMEOUT_S,
+    LONGEST_WAIT_MS,
+    MAX_EXCHANGES,
+    Backoff,
+    Jitter,
+    Sleep,
+    asked_wait_ms,
+    batches,
+    on_grid,
+    pause_ms,
+    sleep_ms,
+    system_jitter,
+)
 from askance_client.service.outbox import Outbox
-
-_MAX_EXCHANGES = 64  # of one check-in: an aggregator with more to ask waits for the next one
-_CALL_TIMEOUT_S = 60
-_LEAST_WAIT_MS = 50  # whatever the aggregator would like: no device checks in without a pause
 
 T = TypeVar("T")
 Failure: TypeAlias = aio.AioRpcError | RemoteProtocolError
@@ -93,7 +102,7 @@ class DeviceRunner:
         offload: Executor | None = None,
         evaluate: Evaluate = evaluate_at_once,
         release_ms: int = 0,
-        longest_wait_ms: int = 300_000,
+        longest_wait_ms: int = LONGEST_WAIT_MS,
         on_failure: Callable[[Failure], None] | None = None,
         on_report: Callable[[bytes], None] | None = None,
         on_refusal: Callable[[Refusal], None] | None = None,
@@ -145,7 +154,7 @@ class DeviceRunner:
           StoreError: the device's ledger cannot be used; nothing was spent, nothing was sent.
         """
         response = await self._exchange(self._first_batch())
-        for _ in range(_MAX_EXCHANGES):
+        for _ in range(MAX_EXCHANGES):
             reports = self._first_batch()
             if not reports:
                 break
@@ -154,7 +163,7 @@ class DeviceRunner:
 
     async def _exchange(self, reports: tuple[bytes, ...]) -> Response:
         data = await self._check_in(
-            self._greeting(reports), timeout=_CALL_TIMEOUT_S, metadata=self._metadata
+            self._greeting(reports), timeout=CALL_TIMEOUT_S, metadata=self._metadata
         )
         response = decode_response(data)
         if len(response.acks) < len(reports):
@@ -171,7 +180,7 @@ class DeviceRunner:
         """Checks in for ever, at the aggregator's pace, and after a failure at its own."""
         while True:
             try:
-                wait_ms = max(await self.check_in_once(), _LEAST_WAIT_MS)
+                wait_ms = pause_ms(await self.check_in_once())
                 self._backoff.reset()
             except _FAILURES as failure:
                 wait_ms = self._after(failure)
@@ -197,12 +206,10 @@ class DeviceRunner:
         return self._backoff.next_ms() + self._asked_to_wait_ms(failure)
 
     def _asked_to_wait_ms(self, failure: Failure) -> int:
-        """Return the wait that an aggregator asks for, bounded, and random as the backoff is: one
-        that was asked of a crowd at one time must not bring it back at one time."""
         if not isinstance(failure, aio.AioRpcError):
             return 0
-        asked_ms = min(read_retry_ms(failure.trailing_metadata()), self._longest_wait_ms)
-        return asked_ms + self._jitter(asked_ms)
+        asked_ms = read_retry_ms(failure.trailing_metadata())
+        return asked_wait_ms(asked_ms, self._longest_wait_ms, self._jitter)
 
     async def _hold_stream(self) -> None:
         call = self._participate(metadata=self._metadata)
@@ -218,8 +225,7 @@ class DeviceRunner:
             while isinstance(data := await call.read(), bytes):  # else the end of the stream
                 reports = await self._take(decode_response(data))
                 self._backoff.reset()
-                for start in range(0, len(reports), MAX_REPORTS):
-                    batch = reports[start : start + MAX_REPORTS]
+                for batch in batches(reports, MAX_REPORTS):
                     await call.write(encode_check_in(CheckIn(reports=batch)))
         except asyncio.InvalidStateError:
             await call.read()  # written to a stream that has ended: this raises its status
@@ -241,26 +247,13 @@ class DeviceRunner:
             await self._settle(response)
             self._meet(response)
             return ()
-        return await self._on_the_grid(self._answer(response))
+        return await on_grid(self._answer(response), self._release_ms, self._sleep)
 
     async def _settle(self, response: Response) -> None:
         """Compare the sequence numbers, and forget the reports that are acknowledged."""
         await self._check_sequence(response.acknowledged_sequence)
         for digest, status in response.acks:
             self._outbox.acknowledge(digest, status)
-
-    async def _on_the_grid(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do some work, and return at a multiple of `release_ms` from now."""
-        if not self._release_ms:
-            return await work
-        task = asyncio.ensure_future(work)
-        try:
-            while True:
-                await self._sleep(self._release_ms)
-                if task.done():
-                    return task.result()
-        finally:
-            task.cancel()
 
     async def _check_sequence(self, acknowledged: int) -> None:
         """Refuse an exchange whose aggregator is ahead of the ledger; nothing of it is kept."""

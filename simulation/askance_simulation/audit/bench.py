@@ -10,10 +10,17 @@ from typing import Any, Protocol
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from askance_client.codec import digest_of, encode_request, sign_study
+from askance_aggregator.encoding import encode_request, sign_study
+from askance_aggregator.queries import (
+    category,
+    predicate,
+    real,
+    vector,
+)
+from askance_client.codec import digest_of
 from askance_client.device import Device, Examiner, Policy
 from askance_client.errors import InvalidParameter
-from askance_client.ledger import Ledger, MemoryLedger
+from askance_client.ledger import Ledger
 from askance_client.messages import Refusal, Request, SignedStudy, StudyTerms
 from askance_client.queries import (
     Bit,
@@ -22,14 +29,11 @@ from askance_client.queries import (
     Query,
     Real,
     Schema,
-    category,
-    predicate,
-    real,
-    vector,
 )
 from askance_client.randomizers import Coins, Randomizer
 from askance_simulation.audit.losses import Pair
 from askance_simulation.families import Law
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
 

@@ -6,7 +6,8 @@ from itertools import count
 from pathlib import Path
 from typing import Protocol
 
-from askance_client.ledger import Ledger, LedgerFile, MemoryLedger
+from askance_client.ledger import Ledger, LedgerFile
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 
 
 class Ledgers(Protocol):

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from askance_aggregator.encoding import query_from_bytes
 from askance_aggregator.studies import Transcript
 from askance_aggregator.studies.transcript import Asked
-from askance_client.codec import query_from_bytes
 from askance_client.queries import Query, QueryKind
 from askance_simulation.populations import Population
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from askance_aggregator.learners import Learner, MeanEstimate, Verdict
 from askance_aggregator.learners.verdicts import covers, only_query
+from askance_aggregator.queries import evaluate_columns
 from askance_aggregator.studies import Cohort
 from askance_client.queries import QueryKind
 from askance_simulation.populations import Population
@@ -33,7 +34,7 @@ def judge_sample(
         return Verdict(None, None)
     total = 0
     for start, stop in population.stretches():
-        values = np.asarray(query.evaluate(population.columns(start, stop)))
+        values = np.asarray(evaluate_columns(query, population.columns(start, stop)))
         total += sum(values[cohort.within(start, stop) - start].tolist())
     truth = (float(Fraction(total, (1 << query.frac) * cohort.size)),)
     return covers((hypothesis.estimate,), (hypothesis.low,), (hypothesis.high,), truth)

@@ -30,9 +30,10 @@ from askance_aggregator.oracles import (
     RandomSignOracle,
     WrongSideOracle,
 )
+from askance_aggregator.queries import EncodedColumns
 from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter
-from askance_client.queries import EncodedColumns, Label
+from askance_client.queries import Label
 from askance_simulation.experiments.catalogue import named
 from askance_simulation.experiments.trials import local_oracle
 from askance_simulation.populations import Population

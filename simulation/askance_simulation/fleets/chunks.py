@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.families import family_of
+from askance_aggregator.queries import EncodedColumns, evaluate_columns, evaluate_vectors, holds
 from askance_aggregator.studies.tallies import CHUNK, Packed, leaf, packed_what, packed_who
 from askance_client.messages import rounding_coins
-from askance_client.queries import EncodedColumns, QueryKind
+from askance_client.queries import QueryKind
 from askance_client.randomizers import Randomizer
 from askance_client.randomizers.rounding import round_to_levels, sign_pattern
 from askance_simulation.disturbances import Behaviour
@@ -367,13 +368,13 @@ class _Drawn:
         """Evaluate the query and find the levels as a device does (see `Device`)."""
         query, randomizer = ask.query, ask.randomizer
         if query.kind is QueryKind.VECTOR:
-            values = query.evaluate_vector(people)
+            values = evaluate_vectors(query, people)
             coins = np.ascontiguousarray(words[:, randomizer.coins :])
             return cls(values, round_to_levels(values, query.low, query.high, 2, coins), words)
         if query.kind is QueryKind.PREDICATE:
-            held = query.holds(people)
+            held = holds(query, people)
             return cls(held, held, words)
-        values = query.evaluate(people)
+        values = evaluate_columns(query, people)
         if query.kind is not QueryKind.REAL:
             return cls(values, values, words)
         coin = np.ascontiguousarray(words[:, -1])

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from askance_aggregator.queries import EncodedColumns
 from askance_client.device import Device, Examiner, Policy, Value
-from askance_client.ledger import Ledger, MemoryLedger
+from askance_client.ledger import Ledger
 from askance_client.messages import Request
-from askance_client.queries import EncodedColumns, EncodedRecord
+from askance_client.queries import EncodedRecord
 from askance_simulation.disturbances import PRESENT_AND_HONEST, Behaviour
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.populations import Population
 from askance_simulation.randomness.coins import SeededCoins
 

@@ -10,8 +10,9 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Category, EncodedColumns, Schema
+from askance_client.queries import Category, Schema
 from askance_simulation.populations.population import Population, columns_of, draws
 from askance_simulation.randomness.seeds import Seed
 

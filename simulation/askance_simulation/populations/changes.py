@@ -16,9 +16,15 @@ from numpy.typing import NDArray
 
 from askance_aggregator.names import unknown_name
 from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.queries import EncodedColumns
+from askance_aggregator.queries.columns import ColumnValue
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Bit, Category, EncodedColumns, Label, Schema
-from askance_client.queries.columns import ColumnValue
+from askance_client.queries import (
+    Bit,
+    Category,
+    Label,
+    Schema,
+)
 from askance_simulation.populations.population import Population, below, draws
 from askance_simulation.randomness.seeds import Seed
 

@@ -7,8 +7,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Bit, EncodedColumns, Label, Schema
+from askance_client.queries import Bit, Label, Schema
 from askance_simulation.populations.population import Population, below, columns_of, draws
 from askance_simulation.randomness.seeds import Seed
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from askance_aggregator.learners import clusters_schema
+from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
-from askance_client.queries import EncodedColumns
 from askance_simulation.populations.clusters import apart
 from askance_simulation.populations.normal import REACH, STEPS, standard_steps
 from askance_simulation.populations.population import Population, columns_of, draws

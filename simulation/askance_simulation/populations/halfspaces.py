@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from askance_aggregator.learners import halfspaces_schema
+from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
-from askance_client.queries import EncodedColumns
 from askance_simulation.populations.population import Population, columns_of, draws, weighted
 from askance_simulation.randomness.coins import keystream
 from askance_simulation.randomness.seeds import Seed

@@ -14,8 +14,8 @@ from askance_aggregator.learners import (
     Rule,
     labelled_bits_schema,
 )
+from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
-from askance_client.queries import EncodedColumns
 from askance_simulation.populations.population import Population, columns_of, draws, words_of_bits
 from askance_simulation.randomness.coins import keystream
 from askance_simulation.randomness.seeds import Seed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from askance_aggregator.learners import MaskedParity, masked_parity_schema
-from askance_client.queries import EncodedColumns
+from askance_aggregator.queries import EncodedColumns
 from askance_simulation.populations.population import (
     Population,
     columns_of,

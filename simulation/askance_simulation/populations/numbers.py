@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from askance_client.queries import EncodedColumns, Real, Schema
+from askance_aggregator.queries import EncodedColumns
+from askance_client.queries import Real, Schema
 from askance_simulation.populations.population import Population, columns_of, draws
 from askance_simulation.randomness.seeds import Seed
 

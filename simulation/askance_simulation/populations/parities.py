@@ -6,8 +6,8 @@ import numpy as np
 
 from askance_aggregator.curator.parity import Parity
 from askance_aggregator.learners import labelled_bits_schema
+from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
-from askance_client.queries import EncodedColumns
 from askance_simulation.populations.population import (
     Population,
     columns_of,

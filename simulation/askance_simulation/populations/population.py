@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.numbers import Rational
+from askance_aggregator.queries import EncodedColumns, encode_columns
+from askance_aggregator.queries.columns import ColumnValue
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Bits, EncodedColumns, Schema
-from askance_client.queries.columns import ColumnValue
+from askance_client.queries import Bits, Schema
 from askance_client.queries.fields import ValueType
 from askance_simulation.randomness.coins import keystream
 from askance_simulation.randomness.seeds import Seed
@@ -110,7 +111,7 @@ class Population:
         Raises:
           InvalidRecord: a column that the schema does not have, or of another shape.
         """
-        people = narrowed(schema, schema.encode_columns({key: columns[key] for key in columns}))
+        people = narrowed(schema, encode_columns(schema, {key: columns[key] for key in columns}))
         return cls(name, schema, len(people), lambda start, stop: people.take(slice(start, stop)))
 
     @classmethod

@@ -8,19 +8,19 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.queries import EncodedColumns
+from askance_aggregator.queries.columns import ColumnValue, encode_column
 from askance_aggregator.studies import Permutation
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.queries import (
     Bit,
     Category,
-    EncodedColumns,
     Field,
     Integer,
     Label,
     Real,
     Schema,
 )
-from askance_client.queries.columns import ColumnValue, encode_column
 from askance_client.queries.exact import exact_ratio
 from askance_client.queries.limits import MAX_FRAC, MAX_SPREAD
 from askance_client.records import NOTHING, Table, field_name, is_missing

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners import traits_schema
-from askance_client.queries import EncodedColumns
+from askance_aggregator.queries import EncodedColumns
 from askance_simulation.populations.population import Population, columns_of, draws
 from askance_simulation.randomness.seeds import Seed
 

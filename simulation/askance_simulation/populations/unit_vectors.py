@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners import vectors_schema
+from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
-from askance_client.queries import EncodedColumns
 from askance_simulation.populations.population import Population, columns_of, draws
 from askance_simulation.randomness.coins import keystream
 from askance_simulation.randomness.seeds import Seed

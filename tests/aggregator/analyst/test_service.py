@@ -19,13 +19,13 @@ from askance_aggregator.analyst.channels import unreachable
 from askance_aggregator.analyst.wire import REASON_KEY, SERVICE, encode_submission
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.families import best_for
+from askance_aggregator.queries import predicate
 from askance_aggregator.server.studies import DeskLimits
 from askance_aggregator.store import MemoryStore, StudyState
 from askance_aggregator.studies.study import Study
 from askance_client.codec import digest_of
 from askance_client.errors import InvalidParameter, PlanRefused
 from askance_client.messages import SignedStudy
-from askance_client.queries import predicate
 from askance_client.service import Metadata
 
 if TYPE_CHECKING:

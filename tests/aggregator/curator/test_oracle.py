@@ -12,18 +12,17 @@ import pytest
 from askance_aggregator.composition import Ledger, Pure, SumFilter
 from askance_aggregator.curator.oracle import CentralOracle, central_rows, laplace_of, totals
 from askance_aggregator.learners import Batch, Question
-from askance_client.errors import InvalidParameter, PlanExceeded, PlanRefused
-from askance_client.queries import (
-    Category,
+from askance_aggregator.queries import (
     EncodedColumns,
-    Integer,
-    Schema,
     category,
+    encode_columns,
     predicate,
     real,
     signed,
     vector,
 )
+from askance_client.errors import InvalidParameter, PlanExceeded, PlanRefused
+from askance_client.queries import Category, Integer, Schema
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
 
@@ -38,7 +37,7 @@ VECTOR = Question(vector([SCHEMA["n"], 4 - SCHEMA["n"] * 1]), Fraction(1, 2))
 
 
 def people(rows: int) -> EncodedColumns:
-    return SCHEMA.encode_columns({"n": np.arange(rows) % 5, "c": ["p", "q"] * (rows // 2)})
+    return encode_columns(SCHEMA, {"n": np.arange(rows) % 5, "c": ["p", "q"] * (rows // 2)})
 
 
 def oracle(rows: int, epsilon: str = ".5", beta: float = 1e-6) -> CentralOracle:
@@ -51,7 +50,7 @@ def test_the_sensitivity_is_what_replacing_one_row_can_do_and_no_less(question: 
     worst = 0
     for before, after in product(rows, rows):
         sums = [
-            totals(question, SCHEMA.encode_columns({"n": [1, n], "c": ["p", c]}))
+            totals(question, encode_columns(SCHEMA, {"n": [1, n], "c": ["p", c]}))
             for n, c in (before, after)
         ]
         worst = max(worst, int(np.abs(sums[0] - sums[1]).sum()))

@@ -14,17 +14,19 @@ import pytest
 from askance_aggregator.estimation import clopper_pearson, estimate
 from askance_aggregator.families import best_for, family_of, randomized_response
 from askance_aggregator.learners import Question, neutral_answer
+from askance_aggregator.queries import (
+    bucketize,
+    category,
+    predicate,
+    real,
+    signed,
+)
 from askance_client.errors import InvalidParameter
 from askance_client.queries import (
     Integer,
     Query,
     Real,
     Schema,
-    bucketize,
-    category,
-    predicate,
-    real,
-    signed,
 )
 from askance_client.randomizers import (
     COIN_SPACE,

@@ -18,6 +18,7 @@ from askance_aggregator.estimation import bias_of, check_decode, deviations, est
 from askance_aggregator.estimation.intervals import empirical_bernstein
 from askance_aggregator.families import TableFamily, k_ary_response
 from askance_aggregator.learners import Answer, PriorMean, Question, SampleMean
+from askance_aggregator.queries import category, real
 from askance_aggregator.table_design import (
     Conditional,
     DesignedTable,
@@ -26,7 +27,7 @@ from askance_aggregator.table_design import (
     prior_at,
 )
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Integer, Schema, category, real
+from askance_client.queries import Integer, Schema
 from askance_client.randomizers import COIN_SPACE, Channel
 
 SCHEMA = Schema("s", 1, n=Integer(10, 18))

@@ -19,6 +19,8 @@ from askance_aggregator.families import (
     subset_selection,
 )
 from askance_aggregator.learners import Question
+from askance_aggregator.queries import category, predicate, real
+from askance_aggregator.queries import signed as signed_query
 from askance_client.accounting import parse_epsilon
 from askance_client.errors import InvalidParameter
 from askance_client.queries import (
@@ -28,11 +30,7 @@ from askance_client.queries import (
     Query,
     Real,
     Schema,
-    category,
-    predicate,
-    real,
 )
-from askance_client.queries import signed as signed_query
 from askance_client.randomizers import Randomizer
 
 SCHEMA = Schema(

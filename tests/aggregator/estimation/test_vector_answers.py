@@ -11,8 +11,9 @@ import pytest
 from askance_aggregator.estimation import alpha_of, estimate, influence, joined
 from askance_aggregator.families import HypercubeFamily, family_of, hypercube_response
 from askance_aggregator.learners import Answer, Question
+from askance_aggregator.queries import vector
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Real, Schema, vector
+from askance_client.queries import Real, Schema
 
 NAT = 10**9
 S = Schema("s", 1, x=Real(-1, 3, 4), y=Real(-1, 3, 4))

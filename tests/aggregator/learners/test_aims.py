@@ -16,8 +16,9 @@ from askance_aggregator.learners import (
     prior_in,
 )
 from askance_aggregator.learners.aims import MAX_POINTS
+from askance_aggregator.queries import predicate, real
 from askance_client.errors import InvalidParameter, InvalidQuery
-from askance_client.queries import Integer, Real, Schema, predicate, real
+from askance_client.queries import Integer, Real, Schema
 
 SCHEMA = Schema("people", 1, age=Integer(17, 90), share=Real(-1, 3, 8))
 LOW, HIGH = Fraction(-1), Fraction(3)

@@ -23,8 +23,14 @@ from askance_aggregator.learners.gaussian_mixture import responsibilities
 from askance_aggregator.learners.k_means import nearest
 from askance_aggregator.oracles import ExactOracle, learn
 from askance_aggregator.planning import rehearse
+from askance_aggregator.queries import category, encode_columns, evaluate_columns, real
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Category, Integer, Real, Schema, category, real
+from askance_client.queries import (
+    Category,
+    Integer,
+    Real,
+    Schema,
+)
 
 SCHEMA = Schema("homes", 1, rooms=Integer(0, 20), rent=Real(0, 1000))
 RNG = np.random.default_rng(9)
@@ -51,9 +57,9 @@ def bells(k: int) -> GaussianMixture:
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
 def test_a_device_finds_its_nearest_centre(k: int) -> None:
-    columns = SCHEMA.encode_columns(GRID)
+    columns = encode_columns(SCHEMA, GRID)
     clusters = Clusters(SCHEMA, tuple(tuple(row) for row in CENTRES[:k].tolist()), (1 / k,) * k)
-    cell = category(nearest(scaled(SCHEMA), CENTRES[:k])).evaluate(columns)
+    cell = evaluate_columns(category(nearest(scaled(SCHEMA), CENTRES[:k])), columns)
     distances = clusters.distances(columns)
     assert distances[np.arange(len(cell)), cell] == pytest.approx(distances.min(axis=1))
     assert (clusters.predict(columns) == cell).all()
@@ -61,12 +67,12 @@ def test_a_device_finds_its_nearest_centre(k: int) -> None:
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
 def test_a_device_computes_its_responsibilities(k: int) -> None:
-    columns = SCHEMA.encode_columns(GRID)
+    columns = encode_columns(SCHEMA, GRID)
     mixture = bells(k)
     expected = mixture.predict_proba(columns)
     for place, own in enumerate(responsibilities(scaled(SCHEMA), mixture)):
         query = real(own, 0, 1)
-        values = np.ldexp(query.evaluate(columns).astype(float), -query.frac)
+        values = np.ldexp(evaluate_columns(query, columns).astype(float), -query.frac)
         # The table's 2^-10 and the logs' 2^-9 (a slope of 1/4 at most), and the lines'.
         allowed = 2**-10 + 2**-10 + max(k - 2, 0) * 0.01 / 4 + 0.001
         assert values == pytest.approx(expected[:, place], abs=allowed)
@@ -126,7 +132,7 @@ def test_a_centre_without_people_goes_to_where_most_are() -> None:
 def test_it_goes_half_of_the_way_in_a_round() -> None:
     """All users are in one corner of the box, so one centre has them all."""
     columns = {"rooms": np.full(100, 20), "rent": np.full(100, 1000.0)}
-    people = SCHEMA.encode_columns(columns)
+    people = encode_columns(SCHEMA, columns)
     centres = spread_points(3, 2)
     before = Clusters(SCHEMA, tuple(tuple(row) for row in centres.tolist()), (0.0,) * 3)
     crowded = int(before.predict(people)[0])
@@ -201,5 +207,5 @@ def test_as_many_clusters_as_are_allowed_make_a_question(learner: str, most: int
     text = {"k": str(most), "tau": "1/10"}
     made = find(learner).build(clusters_schema(d), text)
     (first, *_) = next(made.run()).questions
-    columns = clusters_schema(d).encode_columns({f"x{place}": [0.5] for place in range(d)})
-    assert len(first.query.evaluate(columns)) == 1
+    columns = encode_columns(clusters_schema(d), {f"x{place}": [0.5] for place in range(d)})
+    assert len(evaluate_columns(first.query, columns)) == 1

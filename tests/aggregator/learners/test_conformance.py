@@ -29,8 +29,9 @@ from askance_aggregator.oracles import (
     expectations,
     learn,
 )
+from askance_aggregator.queries import EncodedColumns
 from askance_aggregator.studies.study import Study
-from askance_client.queries import Category, EncodedColumns
+from askance_client.queries import Category
 from askance_simulation.experiments.worlds import ORACLES, ROWS, World, world
 
 NAMES = [entry.name for entry in learners()]

@@ -11,6 +11,7 @@ import pytest
 from askance_aggregator.learners import Document
 from askance_aggregator.learners.encodings import binned, cells, joint, numbers
 from askance_aggregator.learners.rows import encoded, schema_in, schema_to_json, some_fields
+from askance_aggregator.queries import category, encode_columns, evaluate_columns, real
 from askance_client.errors import InvalidParameter
 from askance_client.queries import (
     Bit,
@@ -20,8 +21,6 @@ from askance_client.queries import (
     Label,
     Real,
     Schema,
-    category,
-    real,
 )
 
 SCHEMA = Schema(
@@ -42,7 +41,7 @@ COLUMNS: dict[str, Any] = {
     "colour": ["red", "blue", "green", "violet"],
     "income": ["low", "high", "high", "low"],
 }
-ROWS = SCHEMA.encode_columns(COLUMNS)
+ROWS = encode_columns(SCHEMA, COLUMNS)
 
 
 def test_a_field_s_cells_are_what_the_schema_says() -> None:
@@ -65,7 +64,7 @@ def test_a_row_is_in_one_cell_and_one_that_lacks_the_field_in_none() -> None:
 @pytest.mark.parametrize("bins", [2, 3, 7, 73, 74, 500])
 def test_bins_of_whole_numbers_hold_as_many_values_each_but_for_one(bins: int) -> None:
     (part,) = cells(SCHEMA, "age", bins)
-    ages = SCHEMA.encode_columns({"age": np.arange(17, 91)})
+    ages = encode_columns(SCHEMA, {"age": np.arange(17, 91)})
     held = np.bincount(part.of(ages), minlength=len(part))
     assert len(part) == min(bins, 74)
     assert held.sum() == 74
@@ -111,7 +110,7 @@ def test_a_scale_is_right_to_the_grid_whatever_the_bounds(low: Any, high: Any, f
         return
     (number,) = numbers(schema, "x")
     values = [ends[0] + (ends[1] - ends[0]) * share / 7 for share in range(8)]
-    found = number.of(schema.encode_columns({"x": [float(value) for value in values]}))
+    found = number.of(encode_columns(schema, {"x": [float(value) for value in values]}))
     assert found == pytest.approx([2 * share / 7 - 1 for share in range(8)], abs=2**-8)
     assert (found[0], found[-1]) == pytest.approx((-1, 1), abs=2**-9)
     steps = float(ends[1] - ends[0]) * 2**-8
@@ -136,9 +135,9 @@ def test_a_joint_cell_has_room_for_those_who_are_in_none() -> None:
     assert shape == (2, 3, 2)
     assert query.cells == 13
     expected = [np.ravel_multi_index(place, shape) for place in ((0, 0, 0), (1, 2, 0), (1, 1, 1))]
-    assert query.evaluate(ROWS).tolist() == [*expected, 12]
+    assert evaluate_columns(query, ROWS).tolist() == [*expected, 12]
     (bit,) = cells(SCHEMA, "smokes")
-    assert joint(bit)[0].evaluate(ROWS).tolist() == [0, 1, 1, 0]
+    assert evaluate_columns(joint(bit)[0], ROWS).tolist() == [0, 1, 1, 0]
 
 
 def test_a_hypothesis_s_schema_is_read_as_it_was_written() -> None:
@@ -159,7 +158,7 @@ def test_rows_are_columns_a_table_or_encoded_already() -> None:
     expected = [17, 40, 90]
     first = {name: column[:3] for name, column in COLUMNS.items()}
     table = np.column_stack([np.array(first["age"]), np.array(first["answers"])])
-    for rows in (first, table, SCHEMA.encode_columns(first)):
+    for rows in (first, table, encode_columns(SCHEMA, first)):
         assert np.asarray(encoded(kept, rows).values["age"]).tolist() == expected
     assert not encoded(kept, {"age": [20]}).present["answers"].any()
     with pytest.raises(InvalidParameter, match=r"shape \(n, 4\), found \(3, 2\)"):
@@ -167,7 +166,7 @@ def test_rows_are_columns_a_table_or_encoded_already() -> None:
     with pytest.raises(InvalidParameter, match="expected columns among age, answers"):
         encoded(kept, {"weight": [3]})
     with pytest.raises(InvalidParameter, match="expected a column age, got none"):
-        encoded(kept, Schema("s", 1, x=Bit()).encode_columns({"x": [1]}))
+        encoded(kept, encode_columns(Schema("s", 1, x=Bit()), {"x": [1]}))
 
 
 @pytest.mark.parametrize("make", [cells, numbers])

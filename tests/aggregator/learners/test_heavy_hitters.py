@@ -27,6 +27,7 @@ from askance_aggregator.learners import (
 from askance_aggregator.learners.prefixes import Domain
 from askance_aggregator.oracles import CheckedOracle, ExactOracle, Oracle, WrongSideOracle, learn
 from askance_aggregator.planning import plan
+from askance_aggregator.queries import encode_columns, evaluate_columns
 from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter, InvalidQuery
 from askance_client.queries import Bits, Category, Field, Integer, Real, Schema
@@ -73,7 +74,7 @@ class TestCells:
         field, values = FIELDS[name]
         schema = Schema("s", 1, value=field)
         domain = Domain(schema, "value")
-        records = schema.encode_columns({"value": np.array(values, dtype=object)})
+        records = encode_columns(schema, {"value": np.array(values, dtype=object)})
         for length, until in product(range(domain.width), range(1, domain.width + 1)):
             if not length < until:
                 continue
@@ -87,7 +88,7 @@ class TestCells:
                 known = [place for place, text in enumerate(texts) if bits.startswith(text)]
                 goes_on = int(bits[length:until], 2)
                 expected.append(1 + known[0] * ways + goes_on if known else 0)
-            assert np.asarray(query.evaluate(records)).tolist() == expected
+            assert np.asarray(evaluate_columns(query, records)).tolist() == expected
 
     @pytest.mark.parametrize("name", FIELDS)
     def test_who_has_no_value_is_in_the_first_cell(self, name: str) -> None:

@@ -27,8 +27,9 @@ from askance_aggregator.learners import (
     non_adaptive,
     rational,
 )
+from askance_aggregator.queries import predicate
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Category, Integer, Schema, predicate
+from askance_client.queries import Category, Integer, Schema
 
 SCHEMA = Schema("s", 1, n=Integer(0, 9), c=Category(["p", "q"]))
 ANSWERS = (Answer((0.5,), (0.0,), (1.0,)),)

@@ -14,6 +14,12 @@ from askance_aggregator.learners import (
     check_answers,
     neutral_answer,
 )
+from askance_aggregator.queries import (
+    category,
+    predicate,
+    real,
+    signed,
+)
 from askance_client.errors import InvalidParameter, InvalidQuery, LocalProtocolError
 from askance_client.queries import (
     Bit,
@@ -21,10 +27,6 @@ from askance_client.queries import (
     Integer,
     Real,
     Schema,
-    category,
-    predicate,
-    real,
-    signed,
 )
 
 SCHEMA = Schema("s", 1, b=Bit(), c=Category(["p", "q", "r"]), age=Integer(17, 90), t=Real(-1, 3))

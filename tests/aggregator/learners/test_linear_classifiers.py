@@ -25,8 +25,15 @@ from askance_aggregator.learners.linear_classifiers import coordinates_of, on_we
 from askance_aggregator.learners.residuals import Residual, gradient, residual_questions
 from askance_aggregator.oracles import ExactOracle, learn
 from askance_aggregator.planning import rehearse
+from askance_aggregator.queries import encode_columns, evaluate_columns, real, sigmoid, where
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Bit, Category, Integer, Label, Schema, real, sigmoid, where
+from askance_client.queries import (
+    Bit,
+    Category,
+    Integer,
+    Label,
+    Schema,
+)
 
 SCHEMA = Schema(
     "people",
@@ -51,9 +58,9 @@ MODEL = LogisticModel(FEATURES, "y", ("no", "yes"), (0.5, 1.25, -0.5, 0.25, 0.0,
 
 
 def test_the_score_in_a_question_is_the_score_of_a_prediction() -> None:
-    columns = SCHEMA.encode_columns(COLUMNS)
+    columns = encode_columns(SCHEMA, COLUMNS)
     query = real(score(coordinates_of(FEATURES), np.array(MODEL.weights)))
-    asked = np.ldexp(query.evaluate(columns).astype(float), -query.frac)
+    asked = np.ldexp(evaluate_columns(query, columns).astype(float), -query.frac)
     assert MODEL.decision_function(columns) == pytest.approx(asked, abs=1e-12)
     assert MODEL.feature_names_in_.tolist() == NAMES
 
@@ -61,7 +68,7 @@ def test_the_score_in_a_question_is_the_score_of_a_prediction() -> None:
 @pytest.mark.parametrize("levels", [1, 2, 4, 8])
 def test_the_answers_make_up_the_mean_of_residual_times_coordinate(levels: int) -> None:
     coordinates = coordinates_of(FEATURES)
-    columns = SCHEMA.encode_columns(COLUMNS)
+    columns = encode_columns(SCHEMA, COLUMNS)
     likely = sigmoid(score(coordinates, np.array(MODEL.weights)))
     positive = SCHEMA["y"] == "yes"
     steps = [Fraction(2 * place + 1, 2 * levels) for place in range(levels)]
@@ -69,7 +76,7 @@ def test_the_answers_make_up_the_mean_of_residual_times_coordinate(levels: int) 
     batch = Batch(residual_questions(Residual(positive, wrong), coordinates, None))
     found = gradient(ExactOracle(SCHEMA, columns).answer(batch), coordinates, levels, None)
 
-    chance = np.ldexp(real(likely).evaluate(columns).astype(float), -16)
+    chance = np.ldexp(evaluate_columns(real(likely), columns).astype(float), -16)
     yes = COLUMNS["y"] == "yes"
     missed = np.where(yes, 1 - chance, chance)
     rounded = np.ceil(missed * levels - 0.5) / levels  # to the nearest level, halves down
@@ -84,7 +91,7 @@ def test_logistic_regression_comes_near_to_scikit_learn() -> None:
 
     model = learn(logistic_regression(SCHEMA, rounds=60, levels=8), ExactOracle(SCHEMA, COLUMNS))
     x = np.column_stack(
-        [item.values(SCHEMA.encode_columns(COLUMNS)) for item in coordinates_of(FEATURES)]
+        [item.values(encode_columns(SCHEMA, COLUMNS)) for item in coordinates_of(FEATURES)]
     )
     reference = LogisticRegression(C=1e4).fit(x, COLUMNS["y"])
     ours = (model.predict(COLUMNS) == COLUMNS["y"]).mean()
@@ -179,7 +186,9 @@ def test_steps_of_the_residual_are_thresholds_of_the_score() -> None:
         weights = zero.copy()
         weights[0] = place
         likely = sigmoid(score(coordinates_of(FEATURES), on_weight_grid(weights)))
-        values = real(where(likely > Fraction(1, 4), 1, 0)).evaluate(SCHEMA.encode_columns(COLUMNS))
+        values = evaluate_columns(
+            real(where(likely > Fraction(1, 4), 1, 0)), encode_columns(SCHEMA, COLUMNS)
+        )
         assert set(values.tolist()) == {share}
     assert -1.2 < -log(3) < -1.0
 

@@ -16,6 +16,7 @@ from askance_aggregator.learners import (
     masked_parity_schema,
     neutral_answer,
 )
+from askance_aggregator.queries import encode_columns, evaluate_columns
 from askance_client.errors import InvalidParameter
 from askance_client.queries import QueryKind
 
@@ -45,8 +46,10 @@ def first_batch(d: int, variant: str) -> Batch:
 def evaluated(batch: Batch, d: int, concept: MaskedParity) -> list[list[int]]:
     columns = domain(d)
     labels = concept.predict({name: np.asarray(column) for name, column in columns.items()})
-    encoded = masked_parity_schema(d).encode_columns({**columns, "y": labels})
-    return [[int(v) for v in question.query.evaluate(encoded)] for question in batch.questions]
+    encoded = encode_columns(masked_parity_schema(d), {**columns, "y": labels})
+    return [
+        [int(v) for v in evaluate_columns(question.query, encoded)] for question in batch.questions
+    ]
 
 
 @pytest.mark.parametrize("a", [0, 1])

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from askance_aggregator.encoding import encode_query
 from askance_aggregator.learners import MeanVector, find, hypothesis_from_json, mean_vector
 from askance_aggregator.learners.rotation import Rotation, clipping_bias, clipping_for
 from askance_aggregator.learners.schemas import vectors_schema
 from askance_aggregator.oracles import ExactOracle, RandomSignOracle, learn
-from askance_client.codec import encode_query
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Category, QueryKind, Schema
 from askance_simulation.experiments import named, run_trial

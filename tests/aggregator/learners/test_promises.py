@@ -42,7 +42,7 @@ from askance_aggregator.oracles import (
     WrongSideOracle,
     learn,
 )
-from askance_client.queries import sigmoid, where
+from askance_aggregator.queries import sigmoid, where
 from askance_simulation.populations import Population, clusters, halfspaces, traits
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords

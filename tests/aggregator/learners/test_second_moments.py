@@ -21,8 +21,16 @@ from askance_aggregator.learners import (
 from askance_aggregator.learners.encodings import numbers_of
 from askance_aggregator.learners.second_moments import nearest_semidefinite, second_moments
 from askance_aggregator.oracles import EmpiricalOracle, ExactOracle, learn
+from askance_aggregator.queries import EncodedColumns, encode_columns
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Bit, Category, EncodedColumns, Integer, Label, Real, Schema
+from askance_client.queries import (
+    Bit,
+    Category,
+    Integer,
+    Label,
+    Real,
+    Schema,
+)
 from askance_simulation.populations import plane
 from askance_simulation.randomness.seeds import Seed
 
@@ -44,14 +52,15 @@ def people(count: int = 4_000) -> EncodedColumns:
     colour = rng.integers(0, 3, count)
     height = np.clip(1.2 + age / 200 + 0.1 * colour + rng.normal(0, 0.05, count), 1, 2)
     sick = (rng.random(count) < 0.2 + 0.5 * smokes).astype(int)
-    return SCHEMA.encode_columns(
+    return encode_columns(
+        SCHEMA,
         {
             "age": age,
             "height": height,
             "smokes": smokes,
             "colour": np.array(list("abc"))[colour],
             "sick": np.array(["no", "yes"])[sick],
-        }
+        },
     )
 
 

@@ -24,19 +24,18 @@ from askance_aggregator.oracles import (
     lazy_masked_parity,
     with_free_labels,
 )
-from askance_client.errors import InvalidParameter, InvalidQuery
-from askance_client.queries import (
-    Integer,
-    Label,
-    Schema,
+from askance_aggregator.queries import (
     category,
     dot,
+    encode_columns,
     parity,
     predicate,
     real,
     signed,
     where,
 )
+from askance_client.errors import InvalidParameter, InvalidQuery
+from askance_client.queries import Integer, Label, Schema
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
 
@@ -113,7 +112,7 @@ def test_the_lazy_one_says_the_truth_only_where_it_has_to() -> None:
 
 
 def test_labels_are_freed_row_by_row() -> None:
-    columns = SCHEMA.encode_columns(ROWS)
+    columns = encode_columns(SCHEMA, ROWS)
     free = np.array(ROWS["n"]) < 3
     oracle = ExactOracle(SCHEMA, *with_free_labels(SCHEMA, "y", columns, [2, 1, 1, 1, 1, 1], free))
     (share,) = oracle.answer(Batch([Question(predicate(SCHEMA["y"] == "1"))]))

@@ -19,8 +19,14 @@ from askance_aggregator.learners import (
     adaptive,
 )
 from askance_aggregator.oracles import CheckedOracle, ExactOracle, RandomSignOracle, learn
+from askance_aggregator.queries import (
+    category,
+    predicate,
+    real,
+    signed,
+)
 from askance_client.errors import InvalidAnswer
-from askance_client.queries import Integer, Schema, category, predicate, real, signed
+from askance_client.queries import Integer, Schema
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
 

@@ -26,8 +26,8 @@ from askance_aggregator.learners import (
     masked_parity_schema,
 )
 from askance_aggregator.oracles import EmpiricalOracle, ExactOracle, Oracle, learn
+from askance_aggregator.queries import EncodedColumns, encode_columns
 from askance_client.errors import LocalProtocolError
-from askance_client.queries import EncodedColumns
 
 
 class OffBy:
@@ -107,7 +107,7 @@ def test_masked_parity_is_learned_from_samples(variant: str) -> None:
             "i": rng.integers(0, 4, rows),
             "b": rng.integers(0, 2, rows),
         }
-        return masked_parity_schema(4).encode_columns({**columns, "y": concept.predict(columns)})
+        return encode_columns(masked_parity_schema(4), {**columns, "y": concept.predict(columns)})
 
     oracle = EmpiricalOracle(sampler, beta=1e-6)
     assert learn(masked_parity(masked_parity_schema(4), variant), oracle) == concept

@@ -10,17 +10,16 @@ import pytest
 
 from askance_aggregator.learners import Batch, Question
 from askance_aggregator.oracles import EmpiricalOracle
-from askance_client.errors import InvalidParameter
-from askance_client.queries import (
-    Category,
+from askance_aggregator.queries import (
     EncodedColumns,
-    Integer,
-    Schema,
     category,
+    encode_columns,
     predicate,
     real,
     signed,
 )
+from askance_client.errors import InvalidParameter
+from askance_client.queries import Category, Integer, Schema
 
 SCHEMA = Schema("s", 1, n=Integer(0, 10), c=Category(["p", "q"]), k=Integer(0, 4))
 
@@ -34,12 +33,13 @@ class Draws:
 
     def __call__(self, rows: int) -> EncodedColumns:
         self.sizes.append(rows)
-        return SCHEMA.encode_columns(
+        return encode_columns(
+            SCHEMA,
             {
                 "n": self.rng.integers(0, 11, rows),
                 "c": self.rng.choice(["p", "q"], rows, p=[0.3, 0.7]),
                 "k": self.rng.integers(0, 5, rows),
-            }
+            },
         )
 
 

@@ -43,17 +43,18 @@ from askance_aggregator.oracles import (
     lazy_masked_parity,
     learn,
 )
-from askance_aggregator.studies.study import Study
-from askance_client.errors import InvalidAnswer
-from askance_client.queries import (
+from askance_aggregator.queries import (
     EncodedColumns,
     category,
+    encode_columns,
     index_of,
     predicate,
     real,
     signed,
     vector,
 )
+from askance_aggregator.studies.study import Study
+from askance_client.errors import InvalidAnswer
 from askance_simulation.experiments import local_oracle
 from askance_simulation.populations import Population
 from askance_simulation.randomness.seeds import Seed
@@ -80,7 +81,7 @@ class Draws:
             "b": self.rng.integers(0, 2, rows),
         }
         flips = 1 - 2 * (self.rng.random(rows) < self.eta).astype(np.int64)
-        return SCHEMA.encode_columns({**columns, "y": TARGET.predict(columns) * flips})
+        return encode_columns(SCHEMA, {**columns, "y": TARGET.predict(columns) * flips})
 
 
 def domain() -> dict[str, np.ndarray]:

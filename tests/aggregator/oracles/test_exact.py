@@ -12,18 +12,21 @@ from numpy.typing import ArrayLike
 
 from askance_aggregator.learners import Batch, Question
 from askance_aggregator.oracles import ExactOracle, expectations
+from askance_aggregator.queries import (
+    category,
+    encode_columns,
+    predicate,
+    real,
+    signed,
+    vector,
+    where,
+)
 from askance_client.errors import InvalidParameter
 from askance_client.queries import (
     Category,
     Integer,
     Real,
     Schema,
-    category,
-    predicate,
-    real,
-    signed,
-    vector,
-    where,
 )
 
 SCHEMA = Schema("s", 1, n=Integer(0, 4), c=Category(["p", "q", "r"]), t=Real(-2, 2, 8))
@@ -36,7 +39,7 @@ SIGNED = Question(signed(SCHEMA["n"]))  # 0, 2 are +1 at 0, 1; 1, 3 are -1; 4 is
 
 
 def test_expectations_are_exact_for_every_kind_of_query() -> None:
-    columns = SCHEMA.encode_columns(ROWS)
+    columns = encode_columns(SCHEMA, ROWS)
     assert expectations(PREDICATE, columns) == (Fraction(1, 2),)
     assert expectations(CELLS, columns) == (Fraction(1, 4), Fraction(0), Fraction(3, 4))
     assert expectations(REAL, columns) == (Fraction(5, 16),)
@@ -45,7 +48,7 @@ def test_expectations_are_exact_for_every_kind_of_query() -> None:
 
 
 def test_weights_are_a_distribution() -> None:
-    columns = SCHEMA.encode_columns(ROWS)
+    columns = encode_columns(SCHEMA, ROWS)
     assert expectations(PREDICATE, columns, [1, 0, 0, 2]) == (Fraction(2, 3),)
     assert expectations(SIGNED, columns, [1, 3, 0, 0]) == (Fraction(-1, 2), Fraction(0))
     huge = 10**17
@@ -54,7 +57,7 @@ def test_weights_are_a_distribution() -> None:
 
 
 def test_a_row_without_a_value_counts_with_the_public_default() -> None:
-    columns = SCHEMA.encode_columns({**ROWS, "n": [None, 3, None, None]})
+    columns = encode_columns(SCHEMA, {**ROWS, "n": [None, 3, None, None]})
     assert expectations(PREDICATE, columns) == (Fraction(1, 4),)
     means = expectations(VECTOR, columns)  # of n - 1 and n >= 2: 1/2 is in the middle
     assert means == (
@@ -67,7 +70,7 @@ def test_a_row_without_a_value_counts_with_the_public_default() -> None:
 @pytest.mark.parametrize("weights", [[1, 2, 3], [-1, 1, 1, 1], [0, 0, 0, 0], [1 << 61] * 4])
 def test_weights_that_are_none_are_refused(weights: list[int]) -> None:
     with pytest.raises(InvalidParameter):
-        expectations(PREDICATE, SCHEMA.encode_columns(ROWS), weights)
+        expectations(PREDICATE, encode_columns(SCHEMA, ROWS), weights)
 
 
 def test_an_answer_is_one_point_and_raw_columns_do() -> None:
@@ -82,6 +85,6 @@ def test_weights_are_the_same_as_repeated_rows(rows: list[tuple[int, int]]) -> N
     schema = Schema("s", 1, n=Integer(0, 9))
     question = Question(real(where(schema["n"] > 4, schema["n"] * 3, -schema["n"])))
     values, weights = zip(*rows, strict=True)
-    weighted = expectations(question, schema.encode_columns({"n": values}), weights)
-    repeated = schema.encode_columns({"n": np.repeat(values, weights)})
+    weighted = expectations(question, encode_columns(schema, {"n": values}), weights)
+    repeated = encode_columns(schema, {"n": np.repeat(values, weights)})
     assert weighted == expectations(question, repeated)

@@ -19,19 +19,18 @@ from askance_aggregator.oracles import (
     noise_grid,
     relabelled,
 )
-from askance_client.errors import InvalidAnswer, InvalidParameter
-from askance_client.queries import (
-    Bits,
+from askance_aggregator.queries import (
     EncodedColumns,
-    Label,
-    Schema,
     category,
+    encode_columns,
     index_of,
     predicate,
     real,
     signed,
     where,
 )
+from askance_client.errors import InvalidAnswer, InvalidParameter
+from askance_client.queries import Bits, Label, Schema
 
 SCHEMA = Schema("noisy", 1, x=Bits(4), y=Label([0, 1]))
 X, Y = SCHEMA["x"], SCHEMA["y"]
@@ -55,7 +54,7 @@ class Noisy:
     def __call__(self, rows: int) -> EncodedColumns:
         x = self.rng.integers(0, 2, (rows, 4))
         y = TARGET.predict({"x": x}) ^ (self.rng.random(rows) < self.eta)
-        return SCHEMA.encode_columns({"x": x, "y": y.astype(np.int64)})
+        return encode_columns(SCHEMA, {"x": x, "y": y.astype(np.int64)})
 
 
 def bits_of(columns: EncodedColumns) -> NDArray[np.int64]:
@@ -72,7 +71,7 @@ def disagrees(hypothesis: Conjunction, rows: EncodedColumns) -> NDArray[np.bool_
 def test_the_correction_is_exact_in_expectation(eta: Fraction) -> None:
     """On the noisy law itself, as weights: the answers are those of the clean one."""
     x = np.array([[row >> j & 1 for j in range(4)] for row in range(16)])
-    clean = SCHEMA.encode_columns({"x": x, "y": TARGET.predict({"x": x})})
+    clean = encode_columns(SCHEMA, {"x": x, "y": TARGET.predict({"x": x})})
     flipped = relabelled(clean, "y", 1 - np.asarray(clean.values["y"]))
     for question in QUESTIONS:
         noisy = [

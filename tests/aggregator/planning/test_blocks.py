@@ -15,8 +15,9 @@ from askance_aggregator.families import (
 from askance_aggregator.learners import Allocation, Batch, Question
 from askance_aggregator.planning import n_variance, plan_batch, randomizer_text, tail_of
 from askance_aggregator.planning.blocks import block_size, block_variance, blocks_of
+from askance_aggregator.queries import predicate, vector
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Real, Schema, predicate, vector
+from askance_client.queries import Real, Schema
 from askance_client.randomizers import HypercubeResponse
 
 NAT = 10**9

@@ -23,7 +23,8 @@ from askance_aggregator.learners import (
 )
 from askance_aggregator.oracles import learn
 from askance_aggregator.planning import plan, plan_batch
-from askance_client.queries import EncodedColumns, QueryKind
+from askance_aggregator.queries import EncodedColumns, encode_columns, evaluate_columns
+from askance_client.queries import QueryKind
 from askance_client.randomizers import round_to_levels
 
 NAT = 10**9
@@ -54,7 +55,7 @@ class Crowd:
             cohort = self._columns.take(slice(start, start + group.users))
             randomizer, query = group.randomizer, group.query
             reports = []
-            for value in map(int, query.evaluate(cohort)):
+            for value in map(int, evaluate_columns(query, cohort)):
                 level = value
                 if query.kind is QueryKind.REAL:
                     coin = self._coins.getrandbits(64)
@@ -88,7 +89,7 @@ def test_the_planned_users_teach_masked_parity(
             "i": rng.integers(0, d, users),
             "b": rng.integers(0, 2, users),
         }
-        encoded = schema.encode_columns({**columns, "y": concept.predict(columns)})
+        encoded = encode_columns(schema, {**columns, "y": concept.predict(columns)})
         assert learn(learner, Crowd(learner, encoded, epsilon * NAT, trial)) == concept
 
 
@@ -99,6 +100,6 @@ def test_the_planned_users_teach_a_conjunction(epsilon: int) -> None:
     learner = conjunctions(schema, "3/10")
     users = plan(learner, epsilon * NAT, Fraction(1, 100)).users_needed
     x = np.random.default_rng(epsilon).integers(0, 2, (users, 3))
-    encoded = schema.encode_columns({"x": x, "y": x[:, 0] & x[:, 2]})
+    encoded = encode_columns(schema, {"x": x, "y": x[:, 0] & x[:, 2]})
     hypothesis = learn(learner, Crowd(learner, encoded, epsilon * NAT, 1))
     assert hypothesis.variables == (0, 2)

@@ -18,8 +18,9 @@ from askance_aggregator.planning import (
     plan_batch,
     tail_of,
 )
+from askance_aggregator.queries import real
 from askance_aggregator.table_design import MAX_NANO_NATS, MIN_NANO_NATS
-from askance_client.queries import Real, Schema, real
+from askance_client.queries import Real, Schema
 
 NAT = 10**9
 NUMBER = real(Schema("s", 1, t=Real(-1, 3, 8))["t"])

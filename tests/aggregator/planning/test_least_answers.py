@@ -12,8 +12,19 @@ from hypothesis import strategies as st
 import askance as ask
 from askance_aggregator.learners import Allocation, Batch, Question
 from askance_aggregator.planning import plan_batch, prefixes
+from askance_aggregator.queries import (
+    category,
+    predicate,
+    real,
+    vector,
+)
 from askance_client.errors import PlanRefused
-from askance_client.queries import Bit, Category, Real, Schema, category, predicate, real, vector
+from askance_client.queries import (
+    Bit,
+    Category,
+    Real,
+    Schema,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 NAT, BETA = 10**9, 0.01

@@ -24,9 +24,10 @@ from askance_aggregator.learners import (
 )
 from askance_aggregator.planning import Binomial, plan, plan_batch, prefixes, shares, tail_of
 from askance_aggregator.planning.looks import can_end_early
+from askance_aggregator.queries import category, predicate
 from askance_client.errors import InvalidParameter
 from askance_client.messages import MAX_WAVES
-from askance_client.queries import Category, Integer, Schema, category, predicate
+from askance_client.queries import Category, Integer, Schema
 
 NAT = 10**9
 SCHEMA = Schema("s", 1, n=Integer(0, 9), c=Category("abcd"))

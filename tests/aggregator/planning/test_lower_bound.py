@@ -14,16 +14,18 @@ from scipy.stats import binom
 from askance_aggregator.families import best_for
 from askance_aggregator.learners import Question
 from askance_aggregator.planning import least_users, tail_of
+from askance_aggregator.queries import (
+    category,
+    predicate,
+    real,
+    signed,
+)
 from askance_client.queries import (
     Integer,
     Query,
     QueryKind,
     Real,
     Schema,
-    category,
-    predicate,
-    real,
-    signed,
 )
 
 SCHEMA = Schema("s", 1, n=Integer(0, 8), t=Real(-10, 10))

@@ -38,17 +38,19 @@ from askance_aggregator.planning import (
     rehearse,
     tail_of,
 )
+from askance_aggregator.queries import (
+    category,
+    clip,
+    predicate,
+    real,
+    signed,
+)
 from askance_client.errors import InvalidParameter, PlanRefused
 from askance_client.queries import (
     Category,
     Integer,
     Real,
     Schema,
-    category,
-    clip,
-    predicate,
-    real,
-    signed,
 )
 
 NAT = 10**9

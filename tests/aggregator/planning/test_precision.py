@@ -16,8 +16,14 @@ from askance_aggregator.families import (
 from askance_aggregator.learners import Question
 from askance_aggregator.planning import Binomial, Scored, Ternary, n_variance, tail_of
 from askance_aggregator.planning.precision import candidates, randomizer_text
+from askance_aggregator.queries import (
+    category,
+    predicate,
+    real,
+    signed,
+)
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Integer, Real, Schema, category, predicate, real, signed
+from askance_client.queries import Integer, Real, Schema
 from askance_client.randomizers import (
     COIN_SPACE,
     Channel,

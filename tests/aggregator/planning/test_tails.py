@@ -21,8 +21,9 @@ from askance_aggregator.families import (
 from askance_aggregator.learners import Question
 from askance_aggregator.planning import Binomial, Scored, Tail, Ternary, tail_of
 from askance_aggregator.planning.precision import pair_rates
+from askance_aggregator.queries import signed
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Integer, Schema, signed
+from askance_client.queries import Integer, Schema
 from askance_client.randomizers import (
     COIN_SPACE,
     KaryResponse,

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance_aggregator.encoding import encode_request, sign_study
 from askance_aggregator.families import randomized_response
 from askance_aggregator.learners import masked_parity
+from askance_aggregator.queries import predicate
 from askance_aggregator.studies import (
     Accounts,
     Cohort,
@@ -25,13 +27,14 @@ from askance_aggregator.studies import (
     TranscriptLog,
 )
 from askance_client.accounting import parse_epsilon
-from askance_client.codec import digest_of, encode_request, sign_study
+from askance_client.codec import digest_of
 from askance_client.device import Device, Examiner, Policy
-from askance_client.ledger import Entry, MemoryLedger
+from askance_client.ledger import Entry
 from askance_client.messages import Conduct, Request, SignedStudy, StudyTerms
-from askance_client.queries import Query, predicate
+from askance_client.queries import Query
 from askance_client.randomizers import Randomizer
 from askance_simulation.fleets import Devices, ObjectFleet
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.populations import Population
 from askance_simulation.populations import masked_parity as masked_parity_world
 from askance_simulation.randomness.coins import SeededCoins

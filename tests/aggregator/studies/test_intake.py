@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from askance_aggregator.queries import predicate
 from askance_aggregator.studies import Accounts, Intake, Round
 from askance_aggregator.studies.intake import Arrival
 from askance_client.codec import encode_report
 from askance_client.messages import AckStatus, Reason, Refusal, Report
-from askance_client.queries import predicate
 
 if TYPE_CHECKING:
     from tests.aggregator.studies.conftest import World

@@ -9,10 +9,10 @@ import pytest
 
 from askance_aggregator.estimation import estimate
 from askance_aggregator.learners import Allocation, Answers, Batch, Learner, NonAdaptive, Question
+from askance_aggregator.queries import predicate
 from askance_aggregator.studies import MemoryLog
 from askance_client.device import Policy
 from askance_client.messages import Reason
-from askance_client.queries import predicate
 from askance_simulation.fleets import ObjectFleet
 
 if TYPE_CHECKING:

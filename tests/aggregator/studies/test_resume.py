@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from askance_aggregator.encoding import query_from_bytes
 from askance_aggregator.families import family_of
 from askance_aggregator.learners import (
     Adaptive,
@@ -21,11 +22,17 @@ from askance_aggregator.learners import (
     NonAdaptive,
     Question,
 )
+from askance_aggregator.queries import (
+    clip,
+    predicate,
+    real,
+    vector,
+)
 from askance_aggregator.studies import MemoryLog, Transcript
 from askance_aggregator.studies.transcript import Asked, Closed
-from askance_client.codec import decode_request, query_from_bytes
+from askance_client.codec import decode_request
 from askance_client.errors import NondeterminismError
-from askance_client.queries import Query, clip, constant, predicate, real, vector
+from askance_client.queries import Query, constant
 from askance_simulation.fleets import ObjectFleet
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from askance_aggregator.learners import (
     frequency,
 )
 from askance_aggregator.planning import plan_batch
+from askance_aggregator.queries import category, evaluate_columns, predicate
 from askance_aggregator.studies import (
     Accounts,
     MemoryLog,
@@ -33,7 +34,6 @@ from askance_aggregator.studies import (
 from askance_aggregator.studies.transcript import Asked, Closed, Header, Stopped
 from askance_client.codec import decode_request, digest_of
 from askance_client.errors import InvalidParameter, PlanExceeded, PlanRefused
-from askance_client.queries import category, predicate
 from askance_simulation.fleets import ObjectFleet
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class TestAllocations:
             )
             answers = outcome.hypothesis
             for question, answer in zip(learner.batch.questions, answers, strict=True):
-                values = question.query.evaluate(everybody)
+                values = evaluate_columns(question.query, everybody)
                 if len(answer.values) == 1:
                     assert answer.low <= values.mean() <= answer.high
                 else:

@@ -8,17 +8,24 @@ from typing import TYPE_CHECKING
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance_aggregator.encoding import encode_request
 from askance_aggregator.families import randomized_response
 from askance_aggregator.learners import Adaptive, Batch, Learning, NonAdaptive, Question, adaptive
+from askance_aggregator.queries import predicate
 from askance_aggregator.studies import Accounts, Fleet, Group, MemoryLog, Round
 from askance_aggregator.studies.study import Study
 from askance_aggregator.studies.transcript import Asked, Closed, Header, Stopped
 from askance_client.accounting import parse_epsilon
-from askance_client.codec import decode_study, digest_of, encode_request
+from askance_client.codec import decode_study, digest_of
 from askance_client.device import Policy
 from askance_client.errors import InvalidParameter, PlanExceeded
 from askance_client.messages import Reason, Request, SignedStudy
-from askance_client.queries import Bit, Expression, Integer, Schema, predicate
+from askance_client.queries import (
+    Bit,
+    Expression,
+    Integer,
+    Schema,
+)
 from askance_simulation.fleets import ColumnFleet, Devices, ObjectFleet
 from askance_simulation.populations import Population
 from askance_simulation.randomness.coins import SeededCoins

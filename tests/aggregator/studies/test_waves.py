@@ -25,6 +25,7 @@ from askance_aggregator.learners import (
     adaptive,
 )
 from askance_aggregator.planning import RoundPlan, plan_batch, prefixes, shares
+from askance_aggregator.queries import predicate
 from askance_aggregator.studies import MemoryLog, Outcome, Tally, Transcript
 from askance_aggregator.studies.transcript import Asked, Closed
 from askance_aggregator.studies.waves import Waves, exact_enough
@@ -36,7 +37,7 @@ from askance_client.errors import (
     TooFewRespondents,
 )
 from askance_client.messages import Conduct, Request
-from askance_client.queries import Integer, Schema, predicate
+from askance_client.queries import Integer, Schema
 from askance_simulation.fleets import ObjectFleet
 
 if TYPE_CHECKING:

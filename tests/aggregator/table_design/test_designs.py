@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from askance_aggregator.encoding import encode_randomizer
 from askance_aggregator.families import TableFamily
 from askance_aggregator.table_design import (
     Conditional,
@@ -21,7 +22,7 @@ from askance_aggregator.table_design import (
     prior_of,
 )
 from askance_client.accounting import parse_epsilon
-from askance_client.codec import decode_randomizer, encode_randomizer
+from askance_client.codec import decode_randomizer
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import COIN_SPACE, Channel
 

@@ -15,15 +15,23 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance_aggregator.encoding import encode_request, sign_study
 from askance_aggregator.families import k_ary_response, randomized_response
+from askance_aggregator.queries import category, predicate, real
 from askance_client.accounting import parse_epsilon
 from askance_client.cli.device import main
 from askance_client.cli.home import DeviceHome
-from askance_client.codec import digest_of, encode_request, sign_study
+from askance_client.codec import digest_of
 from askance_client.device import Device, Examiner, Policy
 from askance_client.ledger import Limits, mark_path
 from askance_client.messages import Request, StudyTerms
-from askance_client.queries import Bit, Category, Query, Real, Schema, category, predicate, real
+from askance_client.queries import (
+    Bit,
+    Category,
+    Query,
+    Real,
+    Schema,
+)
 from askance_client.randomizers import Randomizer
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))

@@ -9,14 +9,23 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance_aggregator.encoding import encode_request, sign_study
 from askance_aggregator.families import randomized_response
+from askance_aggregator.queries import predicate
 from askance_client.accounting import parse_epsilon
-from askance_client.codec import decode_report, digest_of, encode_request, sign_study
+from askance_client.codec import decode_report, digest_of
 from askance_client.device import Device, Examiner, Policy
-from askance_client.ledger import Ledger, MemoryLedger
+from askance_client.ledger import Ledger
 from askance_client.messages import Refusal, Report, Request, SignedStudy, StudyTerms
-from askance_client.queries import Bit, Category, Query, Real, Schema, predicate
+from askance_client.queries import (
+    Bit,
+    Category,
+    Query,
+    Real,
+    Schema,
+)
 from askance_client.randomizers import Randomizer
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 STRANGER = Ed25519PrivateKey.from_private_bytes(bytes(range(1, 33)))

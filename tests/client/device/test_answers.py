@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from askance_aggregator.families import k_ary_response, randomized_response, subset_selection
+from askance_aggregator.queries import category, predicate, real
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import digest_of
 from askance_client.errors import StoreError
-from askance_client.ledger import Charge, Limits, MemoryLedger, SqliteLedger
+from askance_client.ledger import Charge, Limits, SqliteLedger
 from askance_client.ledger.contract import Compose
 from askance_client.messages import Reason, Refusal
-from askance_client.queries import category, predicate, real
 from askance_client.randomizers import COIN_SPACE, SystemCoins
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 
 if TYPE_CHECKING:
     from tests.client.device.conftest import Bench, ChosenCoins

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from askance_aggregator.families import randomized_response
+from askance_aggregator.queries import predicate
 from askance_client.accounting import parse_epsilon
+from askance_client.cli.ledger_audit import Audit
 from askance_client.codec import digest_of, encode_report
-from askance_client.device import Audit, Policy, audit
+from askance_client.device import Policy, audit
 from askance_client.ledger import LOSS_STEP, NO_HASH, Charge, Kind, LedgerFile, Posting
 from askance_client.messages import Report
-from askance_client.queries import predicate
 
 if TYPE_CHECKING:
     from tests.client.device.conftest import Bench

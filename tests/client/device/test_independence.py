@@ -11,9 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from askance_aggregator.families import k_ary_response, randomized_response, subset_selection
+from askance_aggregator.queries import (
+    category,
+    clip,
+    predicate,
+    real,
+    sigmoid,
+    where,
+)
 from askance_client.accounting import parse_epsilon
 from askance_client.messages import Refusal, SignedStudy
-from askance_client.queries import Query, category, clip, predicate, real, sigmoid, where
+from askance_client.queries import Query
 from askance_client.randomizers import Randomizer
 
 if TYPE_CHECKING:

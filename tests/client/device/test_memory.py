@@ -9,8 +9,16 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from askance_aggregator.encoding import encode_query, encode_randomizer
 from askance_aggregator.families import randomized_response
-from askance_client.codec import MAX_MESSAGE_BYTES, digest_of, encode_query, encode_randomizer
+from askance_aggregator.queries import (
+    clip,
+    dot,
+    predicate,
+    vector,
+    where,
+)
+from askance_client.codec import MAX_MESSAGE_BYTES, digest_of
 from askance_client.device import ExaminedStudy, Examiner
 from askance_client.device.examination import KEPT_PER_BYTE, MEMORY_PER_BYTE
 from askance_client.messages import Refusal, StudyTerms
@@ -21,11 +29,6 @@ from askance_client.queries import (
     Integer,
     Query,
     Schema,
-    clip,
-    dot,
-    predicate,
-    vector,
-    where,
 )
 from askance_protos.v1 import exchange_pb2, query_pb2, randomizer_pb2
 

@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from askance_aggregator.families import k_ary_response, randomized_response
+from askance_aggregator.queries import category, predicate, real
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import MAX_MESSAGE_BYTES, decode_report, digest_of
 from askance_client.device import Device
 from askance_client.messages import Reason, Refusal, SignedStudy
-from askance_client.queries import Bit, Schema, category, predicate, real
+from askance_client.queries import Bit, Schema
 from askance_protos.v1 import exchange_pb2 as pb
 
 if TYPE_CHECKING:

@@ -11,14 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from askance_aggregator.families import hypercube_response, k_ary_response, randomized_response
+from askance_aggregator.queries import (
+    category,
+    predicate,
+    real,
+    vector,
+)
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import decode_report, digest_of
 from askance_client.device import MAX_REFUSALS, Device, TooManyRefusals, settling
 from askance_client.device.settling import _MAX_COUNTED, RefusalCounts
-from askance_client.ledger import MemoryLedger, Overrun
+from askance_client.ledger import Overrun
 from askance_client.messages import Reason, Refusal, SignedStudy
-from askance_client.queries import EncodedRecord, category, predicate, real, vector
+from askance_client.queries import EncodedRecord
 from askance_protos.v1 import exchange_pb2 as pb
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 
 if TYPE_CHECKING:
     from tests.client.device.conftest import Bench, ChosenCoins

@@ -9,9 +9,10 @@ from askance_aggregator.families import (
     k_ary_response,
     randomized_response,
 )
+from askance_aggregator.queries import category, real, vector
 from askance_client.accounting import parse_epsilon
 from askance_client.messages import Reason
-from askance_client.queries import Query, category, real, vector
+from askance_client.queries import Query
 from askance_client.randomizers import COIN_SPACE, HypercubeResponse, Randomizer
 
 if TYPE_CHECKING:

@@ -16,14 +16,14 @@ from askance_client.ledger import (
     Ledger,
     LedgerFile,
     Limits,
-    MemoryLedger,
     Overrun,
     SqliteLedger,
     Standing,
     Totals,
-    memory,
     sqlite,
 )
+from askance_simulation.fleets import memory_ledger
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 
 STUDY, OTHER = b"s" * 32, b"t" * 32
 AMPLE = Limits(study=1_000, day=1_000, life=1_000)
@@ -237,7 +237,7 @@ def test_charged_answers_are_numbered_from_one(ledger: Ledger) -> None:
 def test_reused_answers_create_no_row_and_do_not_count(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (memory, sqlite):
+    for module in (memory_ledger, sqlite):
         monkeypatch.setattr(module, "MAX_ANSWERS", 2)
     commit(ledger, charge(1, 70, question=5))
     for request in range(2, 9):

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from askance_client.cli.ledger_repairs import accept_loss, repair_clock
 from askance_client.errors import StoreError
 from askance_client.ledger import (
     LOSS_STEP,
@@ -21,9 +22,7 @@ from askance_client.ledger import (
     LedgerFile,
     Limits,
     Overrun,
-    accept_loss,
     mark_path,
-    repair_clock,
 )
 from askance_client.ledger import mark as mark_module
 from askance_client.ledger.mark import High, Mark

@@ -22,10 +22,10 @@ from askance_client.ledger import (
     Ledger,
     LedgerBehind,
     Limits,
-    MemoryLedger,
     Overrun,
     SqliteLedger,
 )
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 
 DAY = SECONDS_PER_DAY
 STUDIES = [bytes([n]) * 32 for n in range(3)]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from askance_client.cli.ledger_repairs import accept_loss, repair_clock
 from askance_client.errors import InvalidParameter, StoreError
 from askance_client.ledger import (
     LOSS_STEP,
@@ -24,10 +25,8 @@ from askance_client.ledger import (
     Limits,
     Overrun,
     Posting,
-    accept_loss,
     mark_path,
     postings,
-    repair_clock,
     sqlite,
 )
 from askance_client.ledger.mark import High, Mark

@@ -16,16 +16,18 @@ import grpc
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance_aggregator.encoding import encode_request, sign_study
 from askance_aggregator.families import randomized_response
+from askance_aggregator.queries import predicate
 from askance_aggregator.server.devices import AggregatorServer, Parts, Settings
 from askance_aggregator.server.process.certificates import self_made
 from askance_aggregator.server.process.tokens import EnrolmentTokens
 from askance_aggregator.store import MemoryStore
 from askance_aggregator.studies import Accounts, Cohort, Group, Permutation, Round, Tally
 from askance_client.accounting import parse_epsilon
-from askance_client.codec import digest_of, encode_request, sign_study
+from askance_client.codec import digest_of
 from askance_client.messages import Request, StudyTerms
-from askance_client.queries import Bit, Schema, predicate
+from askance_client.queries import Bit, Schema
 from askance_client.service import system_now_s
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))

@@ -11,6 +11,21 @@ from typing import Any
 import numpy as np
 import pytest
 
+from askance_aggregator.queries import (
+    absolute,
+    bucketize,
+    clip,
+    cross,
+    dot,
+    first,
+    index_of,
+    maximum,
+    minimum,
+    parity,
+    round_to,
+    sigmoid,
+    where,
+)
 from askance_client.errors import InvalidQuery
 from askance_client.queries import (
     Bit,
@@ -22,21 +37,8 @@ from askance_client.queries import (
     Op,
     Real,
     Schema,
-    absolute,
-    bucketize,
-    clip,
     constant,
-    cross,
-    dot,
-    first,
     flatten,
-    index_of,
-    maximum,
-    minimum,
-    parity,
-    round_to,
-    sigmoid,
-    where,
 )
 
 S = Schema(

@@ -11,6 +11,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from askance_aggregator.queries import (
+    bucketize,
+    category,
+    clip,
+    dot,
+    first,
+    index_of,
+    maximum,
+    parity,
+    predicate,
+    round_to,
+    sigmoid,
+    where,
+)
 from askance_client.errors import InvalidQuery
 from askance_client.queries import (
     Bit,
@@ -24,20 +38,8 @@ from askance_client.queries import (
     Program,
     Real,
     Schema,
-    bucketize,
-    category,
-    clip,
-    dot,
-    first,
     flatten,
-    index_of,
-    maximum,
-    parity,
-    predicate,
     rebuild,
-    round_to,
-    sigmoid,
-    where,
 )
 
 S = Schema("s", 1, b=Bit(), v=Bits(40), c=Category(["x", "y"]), i=Integer(-3, 4), r=Real(-1, 1, 8))

@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from askance_aggregator.queries import encode_columns
 from askance_client.errors import InvalidParameter, InvalidQuery, InvalidRecord
 from askance_client.queries import (
     Bit,
@@ -256,7 +257,7 @@ def test_unknown_fields_are_refused_without_repeating_values() -> None:
         ADULT.encode({"age": 30, "zip": "secret"})
     assert "secret" not in str(refused.value)
     with pytest.raises(InvalidRecord, match="4 unknown: a, b, c, "):
-        ADULT.encode_columns({"a": [1], "b": [1], "c": [1], "d": [1]})
+        encode_columns(ADULT, {"a": [1], "b": [1], "c": [1], "d": [1]})
 
 
 def test_an_integer_too_long_to_write_is_still_only_a_value() -> None:

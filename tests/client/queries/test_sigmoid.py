@@ -11,6 +11,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from askance_aggregator.queries import encode_columns, evaluate_columns, sigmoid
 from askance_client.queries import (
     SIGMOID_FRAC,
     Integer,
@@ -18,7 +19,6 @@ from askance_client.queries import (
     QueryKind,
     Real,
     Schema,
-    sigmoid,
     sigmoid_table,
 )
 
@@ -78,5 +78,5 @@ def test_a_huge_argument_on_a_coarse_grid_does_not_overflow() -> None:
     schema = Schema("s", 1, x=Integer(-(1 << 62) + 1, (1 << 62) - 1))
     expression = sigmoid(schema.x)
     query = Query(QueryKind.REAL, expression, 22, 65514, 22)
-    columns = schema.encode_columns({"x": [-(1 << 62) + 1, -8, 0, 8, (1 << 62) - 1]})
-    assert query.evaluate(columns).tolist() == [22, 22, 32768, 65514, 65514]
+    columns = encode_columns(schema, {"x": [-(1 << 62) + 1, -8, 0, 8, (1 << 62) - 1]})
+    assert evaluate_columns(query, columns).tolist() == [22, 22, 32768, 65514, 65514]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from askance_aggregator.queries import encode_columns
 from askance_client.errors import InvalidRecord
 from askance_client.queries import Bit, Bits, Category, EncodedRecord, Integer, Label, Real, Schema
 from askance_client.records import (
@@ -63,8 +64,8 @@ def test_a_device_has_the_record_that_a_simulation_has(
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([tuple(SCHEMA.fields), *rows])
     table = read_csv(path)
-    columns = SCHEMA.encode_columns(
-        {name: table.column(name, kind) for name, kind in SCHEMA.fields.items()}
+    columns = encode_columns(
+        SCHEMA, {name: table.column(name, kind) for name, kind in SCHEMA.fields.items()}
     )
     for row, record in enumerate(records(table)):
         assert same(record, columns.record(row))
@@ -216,7 +217,7 @@ def check_the_middle_row_alone_is_malformed(table: Table, problem: str, assigned
         (0, False),
         (3, True),
     ]
-    columns = NAMED.encode_columns({"x": table.column("x", NAMED.fields["x"])})
+    columns = encode_columns(NAMED, {"x": table.column("x", NAMED.fields["x"])})
     assert all(same(record, columns.record(row)) for row, record in enumerate(found))
     assert (table.rows[1][table.place("name")] == "secret") is assigned
     assert table.unfit(NAMED) == {}

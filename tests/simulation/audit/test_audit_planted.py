@@ -20,7 +20,7 @@ from askance_aggregator.families import (
 )
 from askance_client.codec import decode_report, encode_report
 from askance_client.device import Device, Value
-from askance_client.ledger import Charge, Compose, Ledger, Limits, MemoryLedger, Overrun
+from askance_client.ledger import Charge, Compose, Ledger, Limits, Overrun
 from askance_client.messages import Refusal, Request
 from askance_client.randomizers import Randomizer
 from askance_simulation.audit import (
@@ -34,6 +34,7 @@ from askance_simulation.audit import (
     of_cells,
 )
 from askance_simulation.audit.promises import AGAIN, CHARGE, FRAME, FREE, FROZEN, RESTARTED
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.randomness.coins import SeededCoins
 from askance_simulation.randomness.seeds import Seed
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from askance_aggregator.learners import frequency, mean
+from askance_aggregator.queries import category, predicate
 from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Category, Integer, Schema, category, predicate
+from askance_client.queries import Category, Integer, Schema
 from askance_simulation.experiments import simulate
 from askance_simulation.populations import Population
 

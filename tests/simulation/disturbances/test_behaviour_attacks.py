@@ -22,16 +22,18 @@ from askance_aggregator.families import (
     subset_selection,
 )
 from askance_aggregator.learners import Question
-from askance_client.queries import (
-    Category,
-    Integer,
-    Query,
-    Schema,
+from askance_aggregator.queries import (
     category,
     predicate,
     real,
     signed,
     vector,
+)
+from askance_client.queries import (
+    Category,
+    Integer,
+    Query,
+    Schema,
 )
 from askance_client.randomizers import COIN_SPACE, Channel, Randomizer
 from askance_simulation.disturbances import ATTACKS, Misbehaviour

@@ -24,7 +24,7 @@ from askance_aggregator.store import SqliteStore
 from askance_aggregator.studies import Outcome, Session, Tally
 from askance_client.codec import digest_of
 from askance_client.errors import AskanceError, InvalidParameter
-from askance_client.ledger import Charge, Entry, Limits, MemoryLedger
+from askance_client.ledger import Charge, Entry, Limits
 from askance_client.ledger.contract import Compose, Overrun
 from askance_client.messages import Reason
 from askance_client.service import Identity
@@ -42,6 +42,7 @@ from askance_simulation.disturbances.unlucky import Line
 from askance_simulation.experiments import Trial, named, run_trial, simulate
 from askance_simulation.fleets import Devices, FleetMaker, OpenedFleet, Progress
 from askance_simulation.fleets.grpc import grpc_fleet
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.randomness.seeds import Seed
 
 ALPHA = 1e-6

@@ -37,7 +37,8 @@ from askance_aggregator.learners import (
 )
 from askance_aggregator.learners.heavy_hitters import census
 from askance_aggregator.learners.verdicts import Verdict, judge
-from askance_client.queries import Bit, Bits, Category, Integer, Schema, category, predicate, real
+from askance_aggregator.queries import category, predicate, real
+from askance_client.queries import Bit, Bits, Category, Integer, Schema
 from askance_simulation.populations import Population
 from askance_simulation.populations import conjunctions as conjunctions_world
 from askance_simulation.populations import masked_parity as masked_parity_world

@@ -21,10 +21,11 @@ from askance_aggregator.learners import (
     non_adaptive,
 )
 from askance_aggregator.learners.verdicts import Verdict
+from askance_aggregator.queries import predicate
 from askance_aggregator.studies import MemoryLog
 from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter, PlanRefused
-from askance_client.queries import Integer, Schema, predicate
+from askance_client.queries import Integer, Schema
 from askance_simulation.experiments import Simulation, named, run_trial, simulate
 from askance_simulation.fleets import Devices, ObjectFleet, OpenedFleet, Progress
 from askance_simulation.populations import Population, masked_parity

@@ -32,8 +32,8 @@ from askance_aggregator.learners import (
 from askance_aggregator.learners.encodings import numbers_of
 from askance_aggregator.learners.verdicts import Verdict, judge
 from askance_aggregator.oracles import ExactOracle, learn
+from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
-from askance_client.queries import EncodedColumns
 from askance_simulation.experiments import named
 from askance_simulation.populations import (
     POPULATIONS,

@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from askance_aggregator.encoding import encode_request
 from askance_aggregator.families import (
     best_for,
     hadamard_sign,
@@ -18,9 +19,15 @@ from askance_aggregator.families import (
     subset_selection,
 )
 from askance_aggregator.learners import mean
+from askance_aggregator.queries import (
+    category,
+    predicate,
+    real,
+    signed,
+)
 from askance_aggregator.studies import Accounts, Group, Round
 from askance_aggregator.studies.study import Study
-from askance_client.codec import digest_of, encode_request
+from askance_client.codec import digest_of
 from askance_client.device import Policy
 from askance_client.messages import Reason, Request, SignedStudy
 from askance_client.queries import (
@@ -28,10 +35,6 @@ from askance_client.queries import (
     Integer,
     Query,
     Schema,
-    category,
-    predicate,
-    real,
-    signed,
 )
 from askance_simulation.experiments import simulate
 from askance_simulation.fleets import ColumnFleet, Devices, ObjectFleet

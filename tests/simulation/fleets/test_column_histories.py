@@ -17,15 +17,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from askance_aggregator.encoding import encode_request
 from askance_aggregator.families import best_for
 from askance_aggregator.learners import mean
+from askance_aggregator.queries import category, predicate, real
 from askance_aggregator.studies import Accounts, Cohort, Group, Permutation, Round
 from askance_aggregator.studies.study import Study
-from askance_client.codec import digest_of, encode_request
+from askance_client.codec import digest_of
 from askance_client.device import Policy, settling
 from askance_client.errors import InvalidParameter
 from askance_client.messages import Request
-from askance_client.queries import Category, Integer, Query, Schema, category, predicate, real
+from askance_client.queries import (
+    Category,
+    Integer,
+    Query,
+    Schema,
+)
 from askance_client.randomizers import Randomizer
 from askance_simulation.disturbances import PRESENT_AND_HONEST, Behaviour
 from askance_simulation.experiments import simulate

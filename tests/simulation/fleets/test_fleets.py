@@ -17,11 +17,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from askance_aggregator.learners import NonAdaptive, find, learners
 from askance_client.device import Device, Examiner, Policy
 from askance_client.errors import LocalProtocolError, StoreError
-from askance_client.ledger import MemoryLedger
 from askance_client.messages import Reason
 from askance_simulation.experiments import Trial, named, run_trial
 from askance_simulation.fleets import FLEETS, Devices, FleetMaker, OpenedFleet, Progress
 from askance_simulation.fleets.grpc import grpc_fleet
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.populations import Population, masked_parity
 from askance_simulation.randomness.coins import SeededCoins
 from askance_simulation.randomness.seeds import Seed

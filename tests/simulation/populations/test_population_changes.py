@@ -13,8 +13,15 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom, chi2
 
+from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Category, EncodedColumns, Integer, Label, Real, Schema
+from askance_client.queries import (
+    Category,
+    Integer,
+    Label,
+    Real,
+    Schema,
+)
 from askance_simulation.experiments import named
 from askance_simulation.populations import (
     POPULATIONS,

@@ -18,8 +18,14 @@ from numpy.typing import NDArray
 from scipy.stats import chi2, norm
 
 from askance_aggregator.learners import Conjunction, MaskedParity, masked_parity_schema
+from askance_aggregator.queries import category, evaluate_columns, predicate, real
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Bits, Expression, Integer, Schema, category, predicate, real
+from askance_client.queries import (
+    Bits,
+    Expression,
+    Integer,
+    Schema,
+)
 from askance_simulation.populations import (
     POPULATIONS,
     Population,
@@ -46,13 +52,13 @@ def rows(people: Population, start: int, stop: int) -> list[Mapping[str, Any]]:
 
 def values(people: Population, expression: Expression) -> NDArray[np.int64]:
     """Return every user's cell, by ordinal."""
-    return np.asarray(category(expression).evaluate(people.columns(0, people.size)))
+    return np.asarray(evaluate_columns(category(expression), people.columns(0, people.size)))
 
 
 def bit(people: Population, condition: Expression) -> NDArray[np.bool_]:
     """Return for every user whether a condition holds."""
     columns = people.columns(0, people.size)
-    return np.asarray(predicate(condition).evaluate(columns)).astype(np.bool_)
+    return np.asarray(evaluate_columns(predicate(condition), columns)).astype(np.bool_)
 
 
 def bits(people: Population) -> NDArray[np.bool_]:
@@ -212,7 +218,7 @@ class TestNumbers:
         """The mean of three uniform numbers: mean 1/2, variance 1/36."""
         people = numbers(USERS, SEED)
         query = real(people.schema["number"])
-        found = np.asarray(query.evaluate(people.columns(0, USERS))) / (1 << query.frac)
+        found = np.asarray(evaluate_columns(query, people.columns(0, USERS))) / (1 << query.frac)
         assert found.min() >= 0
         assert found.max() <= 1
         z = norm.isf(ALPHA / 2)
@@ -251,5 +257,16 @@ class TestFromColumns:
         kept = Population.from_columns(schema, {"number": np.arange(10)}).columns(2, 9)
         assert kept.present["number"].tolist() == [True] * 7
         assert kept.present["number"].strides == (0,)
-        assert predicate(schema["number"] > 4).evaluate(kept).tolist() == [0, 0, 0, 1, 1, 1, 1]
-        assert predicate(schema["number"] > 4).evaluate(kept.take(np.array([0, 6]))).sum() == 1
+        assert evaluate_columns(predicate(schema["number"] > 4), kept).tolist() == [
+            0,
+            0,
+            0,
+            1,
+            1,
+            1,
+            1,
+        ]
+        assert (
+            evaluate_columns(predicate(schema["number"] > 4), kept.take(np.array([0, 6]))).sum()
+            == 1
+        )

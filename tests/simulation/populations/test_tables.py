@@ -11,8 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from askance_aggregator.queries import category, evaluate_columns
 from askance_client.errors import AskanceError, InvalidRecord
-from askance_client.queries import Category, Integer, Label, Real, Schema, category
+from askance_client.queries import (
+    Category,
+    Integer,
+    Label,
+    Real,
+    Schema,
+)
 from askance_client.queries.exact import exact_ratio
 from askance_simulation.populations import Population
 from askance_simulation.populations.tables import _ends
@@ -131,7 +138,7 @@ class TestMissingValues:
         schema = Schema("known", 1, work=Category(("office", "none")))
         people = Population.from_csv(written(tmp_path, PEOPLE), schema)
         query = category(people.schema["work"], default=1)
-        cells = list(query.evaluate(people.columns(0, people.size)))
+        cells = list(evaluate_columns(query, people.columns(0, people.size)))
         assert cells == [1, query.default, 0, 1]
 
     def test_a_schema_may_have_the_label_for_them_too(self, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from askance_aggregator.learners import Answer, Answers, Batch, Question
 from askance_aggregator.oracles.reductions import Product, laws
 from askance_aggregator.oracles.reductions.products import product_of
-from askance_client.queries import predicate
+from askance_aggregator.queries import predicate
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.reproduce import Effort, Setting, find
 from askance_simulation.reproduce.counting import AskedOnce

@@ -20,10 +20,11 @@ from askance_aggregator.curator.synopsis.queries import QueryFamily
 from askance_aggregator.curator.synopsis.synopses import MedianSynopsis
 from askance_aggregator.learners import Adaptive, Batch, Learning, Question, Rational
 from askance_aggregator.oracles import Oracle
+from askance_aggregator.queries import predicate
 from askance_aggregator.sampling import Words
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_client.queries import Expression, Query, Schema, predicate
+from askance_client.queries import Expression, Query, Schema
 
 Asked = Callable[[int], Query]
 """The predicate that asks a device about a query of the family."""

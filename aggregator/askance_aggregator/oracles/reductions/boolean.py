@@ -7,13 +7,7 @@ from fractions import Fraction
 
 from askance_aggregator.learners import Answer, Answers, Batch, Question
 from askance_aggregator.oracles import Oracle
-from askance_client.errors import InvalidQuery
-from askance_client.queries import (
-    Expression,
-    Kind,
-    Query,
-    QueryKind,
-    constant,
+from askance_aggregator.queries import (
     each_component,
     index_of,
     maximum,
@@ -21,6 +15,14 @@ from askance_client.queries import (
     predicate,
     real,
     round_to,
+)
+from askance_client.errors import InvalidQuery
+from askance_client.queries import (
+    Expression,
+    Kind,
+    Query,
+    QueryKind,
+    constant,
 )
 
 _FINEST = 40  # the finest grid of an expression

@@ -23,7 +23,7 @@ from askance_aggregator.oracles.reductions.local_algorithms import (
     NonInteractive,
 )
 from askance_aggregator.oracles.reductions.products import Factor, Product, product_of
-from askance_client.queries import EncodedColumns
+from askance_aggregator.queries import EncodedColumns, evaluate_columns
 
 T = TypeVar("T")
 Reports = tuple[bytes, ...]
@@ -60,7 +60,7 @@ def local_law(
         }
 
     def _weighed(masses: list[Fraction], call: LocalCall, report: bytes) -> list[Fraction]:
-        levels = call.query.evaluate(people).tolist()
+        levels = evaluate_columns(call.query, people).tolist()
         return [
             mass * call.randomizer.probability(level, report)
             for mass, level in zip(masses, levels, strict=True)

@@ -7,9 +7,10 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
+from askance_aggregator.queries import EncodedColumns
 from askance_aggregator.sampling import Words
 from askance_client.errors import InvalidParameter, InvalidQuery
-from askance_client.queries import EncodedColumns, Query, QueryKind, Schema
+from askance_client.queries import Query, QueryKind, Schema
 from askance_client.randomizers import Randomizer
 
 T = TypeVar("T")

@@ -11,8 +11,9 @@ from math import prod
 
 from askance_aggregator.learners import Question
 from askance_aggregator.oracles.reductions.local_algorithms import LocalCall
+from askance_aggregator.queries import cross, dot, real
 from askance_client.errors import InvalidAnswer, InvalidParameter
-from askance_client.queries import Query, cross, dot, real
+from askance_client.queries import Query
 
 _GRID = 28  # g lies in [-1, 1] and is rounded to multiples of 2^-28
 _ROUNDED = Fraction(1, 1 << (_GRID + 1))

@@ -10,8 +10,9 @@ import numpy as np
 
 from askance_aggregator.learners import Allocation, Batch, Question
 from askance_aggregator.planning import plan_batch
+from askance_aggregator.queries import real
 from askance_client.accounting import parse_epsilon
-from askance_client.queries import Integer, Schema, real
+from askance_client.queries import Integer, Schema
 from askance_client.randomizers import Randomizer
 from askance_simulation.plots.style import ACCENT, BAD, QUIET, plain
 from askance_simulation.randomness.seeds import Seed

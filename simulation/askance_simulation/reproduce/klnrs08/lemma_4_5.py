@@ -22,8 +22,8 @@ from askance_aggregator.oracles.reductions import (
     total_variation,
 )
 from askance_aggregator.oracles.reductions.laws import Law
+from askance_aggregator.queries import predicate
 from askance_client.accounting import parse_epsilon
-from askance_client.queries import predicate
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
 from askance_simulation.reproduce.counting import AskedOnce, generator

@@ -20,9 +20,9 @@ from askance_aggregator.learners import (
     masked_parity_schema,
 )
 from askance_aggregator.planning import RoundPlan, plan, plan_batch
+from askance_aggregator.queries import EncodedColumns, encode_columns, evaluate_columns
 from askance_aggregator.studies.study import Study
 from askance_client.accounting import parse_epsilon
-from askance_client.queries import EncodedColumns
 from askance_simulation.experiments import run_trial
 from askance_simulation.plots.style import ACCENT, BAD, plain
 from askance_simulation.populations.registry import build
@@ -138,7 +138,7 @@ def failures(
     masks = rng.integers(0, 2, (trials, d))
     weights = record_weights(masks)
     laws = [
-        weights @ np.eye(group.randomizer.levels)[group.query.evaluate(_records(d))]
+        weights @ np.eye(group.randomizer.levels)[evaluate_columns(group.query, _records(d))]
         for group in planned.groups
     ]
     sized = replace(planned, groups=tuple(replace(group, users=users) for group in planned.groups))
@@ -180,7 +180,7 @@ def _records(d: int) -> EncodedColumns:
         "b": place // 2 % 2,
         "y": 1 - 2 * (place % 2),
     }
-    return masked_parity_schema(d).encode_columns(columns)
+    return encode_columns(masked_parity_schema(d), columns)
 
 
 def whole(d: int, epsilon: str, trials: int, seed: Seed) -> Row:

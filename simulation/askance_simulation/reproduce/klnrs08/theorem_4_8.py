@@ -28,7 +28,8 @@ from askance_aggregator.oracles.reductions import (
     one_round_algorithm,
     run_locally,
 )
-from askance_client.queries import EncodedColumns, Schema
+from askance_aggregator.queries import EncodedColumns, encode_columns
+from askance_client.queries import Schema
 from askance_simulation.plots.style import ACCENT, BAD, INK, plain
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
@@ -129,7 +130,7 @@ def _conjunctions(d: int, variables: tuple[int, ...], epsilon: str) -> Journey:
 
     def people(users: int, rng: np.random.Generator) -> EncodedColumns:
         bits = rng.integers(0, 2, (users, d))
-        return schema.encode_columns({"x": bits, "y": target.predict({"x": bits})})
+        return encode_columns(schema, {"x": bits, "y": target.predict({"x": bits})})
 
     return Journey(
         name=f"conjunctions, d = {d}",
@@ -156,7 +157,7 @@ def _masked_parity(target: MaskedParity, epsilon: str) -> Journey:
             "i": rng.integers(0, d, users),
             "b": rng.integers(0, 2, users),
         }
-        return schema.encode_columns({**columns, "y": target.predict(columns)})
+        return encode_columns(schema, {**columns, "y": target.predict(columns)})
 
     return Journey(
         name=f"masked parity, d = {d}",

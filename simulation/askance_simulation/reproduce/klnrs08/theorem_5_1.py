@@ -26,7 +26,14 @@ from askance_aggregator.oracles import (
     MaskedParityOracle,
     learn,
 )
-from askance_client.queries import Expression, Schema, parity, predicate, real, signed, where
+from askance_aggregator.queries import (
+    parity,
+    predicate,
+    real,
+    signed,
+    where,
+)
+from askance_client.queries import Expression, Schema
 from askance_simulation.plots.style import ACCENT, BAD, INK, plain
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.reproduce.counting import generator

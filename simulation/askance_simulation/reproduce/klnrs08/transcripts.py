@@ -14,12 +14,13 @@ from askance_aggregator.oracles import (
     Oracle,
     WrongSideOracle,
 )
-from askance_client.queries import Bit, Integer, Schema, category, predicate
+from askance_aggregator.queries import category, encode_columns, predicate
+from askance_client.queries import Bit, Integer, Schema
 from askance_simulation.plots.style import ACCENT, INK, QUIET, plain
 from askance_simulation.reproduce.reproduction import Row
 
 SCHEMA = Schema("small-world", 1, n=Integer(0, 2), b=Bit())
-PEOPLE = SCHEMA.encode_columns({"n": [0, 0, 1, 1, 2, 2], "b": [0, 1, 0, 1, 0, 1]})
+PEOPLE = encode_columns(SCHEMA, {"n": [0, 0, 1, 1, 2, 2], "b": [0, 1, 0, 1, 0, 1]})
 WEIGHTS = (5, 1, 1, 4, 2, 7)
 NUMBER, BIT = category(SCHEMA["n"] + 0), predicate(SCHEMA["b"] == 1)
 TRUTH = ExactOracle(SCHEMA, PEOPLE, WEIGHTS)

@@ -10,8 +10,8 @@ from typing import Any
 from askance_aggregator.curator.oracle import CentralOracle, central_rows
 from askance_aggregator.learners import Allocation, Batch, conjunctions, conjunctions_schema
 from askance_aggregator.planning import plan_batch
+from askance_aggregator.queries import EncodedColumns, encode_columns
 from askance_client.accounting import parse_epsilon
-from askance_client.queries import EncodedColumns
 from askance_simulation.plots.style import ACCENT, INK, QUIET, plain
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
@@ -100,7 +100,7 @@ class _Examples:
 
     def __call__(self, rows: int) -> EncodedColumns:
         x = self._rng.integers(0, 2, (rows, D))
-        return conjunctions_schema(D).encode_columns({"x": x, "y": x[:, 0]})
+        return encode_columns(conjunctions_schema(D), {"x": x, "y": x[:, 0]})
 
 
 def _grow_as_told(rows: Sequence[Row]) -> bool:

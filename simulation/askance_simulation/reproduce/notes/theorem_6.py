@@ -11,7 +11,8 @@ import numpy as np
 
 from askance_aggregator.learners import Batch, Question
 from askance_aggregator.oracles import EmpiricalOracle
-from askance_client.queries import EncodedColumns, Integer, Schema, predicate, real
+from askance_aggregator.queries import EncodedColumns, encode_columns, predicate, real
+from askance_client.queries import Integer, Schema
 from askance_simulation.plots.style import ACCENT, BAD, INK, plain
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.reproduce.counting import exceeds, generator
@@ -66,7 +67,7 @@ class Coins:
 
     def __call__(self, rows: int) -> EncodedColumns:
         """Draw `rows` rows."""
-        return SCHEMA.encode_columns({"coin": RANGE * self._rng.integers(0, 2, rows)})
+        return encode_columns(SCHEMA, {"coin": RANGE * self._rng.integers(0, 2, rows)})
 
 
 def sampled(question: Question, queries: int, trials: int, seed: Seed) -> Row:

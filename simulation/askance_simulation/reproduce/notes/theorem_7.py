@@ -11,7 +11,8 @@ import numpy as np
 
 from askance_aggregator.curator.oracle import CentralOracle, central_rows, laplace_of, totals
 from askance_aggregator.learners import Batch, Question
-from askance_client.queries import Integer, Schema, predicate
+from askance_aggregator.queries import encode_columns, predicate
+from askance_client.queries import Integer, Schema
 from askance_simulation.plots.style import ACCENT, BAD, INK, QUIET, plain
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
@@ -69,7 +70,7 @@ def loss(alpha: Fraction) -> Row:
     outputs = np.arange(-_REACH, _REACH + 1)
     logs = []
     for coins in ([0, 1, 1], [1, 1, 1]):  # the same part but for one row
-        (total,) = totals(COIN, SCHEMA.encode_columns({"coin": coins}))
+        (total,) = totals(COIN, encode_columns(SCHEMA, {"coin": coins}))
         logs.append(-np.abs(outputs - total) / float(mechanism.scale))
     measured = float(np.abs(logs[0] - logs[1]).max())
     return _row("loss", alpha, 1, None, None, measured, None) | {
@@ -83,7 +84,7 @@ def answered(alpha: str, queries: int, trials: int, seed: Seed) -> Row:
     words, rng = SeededWords(seed / "words"), generator(seed)
     tau, off = float(COIN.working_tau), 0
     for _ in range(trials):
-        coins = SCHEMA.encode_columns({"coin": rng.integers(0, 2, size * queries)})
+        coins = encode_columns(SCHEMA, {"coin": rng.integers(0, 2, size * queries)})
         oracle = CentralOracle(coins, alpha, words, DELTA, values=queries)
         told = oracle.answer(Batch([COIN] * queries))
         off += any(abs(answer.value - 0.5) >= tau for answer in told)

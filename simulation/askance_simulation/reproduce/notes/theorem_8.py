@@ -18,7 +18,7 @@ from askance_aggregator.oracles import (
     learn,
     learn_under_noise,
 )
-from askance_client.queries import EncodedColumns
+from askance_aggregator.queries import EncodedColumns, encode_columns
 from askance_simulation.plots.style import ACCENT, BAD, INK, QUIET, plain
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.reproduce.counting import exceeds, generator
@@ -82,7 +82,7 @@ class Flipped:
         self.drawn += rows
         x = self._rng.integers(0, 2, (rows, D))
         y = TARGET.predict({"x": x}) ^ (self._rng.random(rows) < self._eta)
-        return SCHEMA.encode_columns({"x": x, "y": y.astype(np.int64)})
+        return encode_columns(SCHEMA, {"x": x, "y": y.astype(np.int64)})
 
 
 def known(eta: Fraction, trials: int, seed: Seed) -> Row:

@@ -21,9 +21,10 @@ from askance_aggregator.curator.synopsis import (
 )
 from askance_aggregator.learners import Answers, Batch, Question
 from askance_aggregator.oracles import EmpiricalOracle, ExactOracle, Oracle
+from askance_aggregator.queries import EncodedColumns, encode_columns, predicate
 from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Bit, EncodedColumns, Integer, Schema, predicate
+from askance_client.queries import Bit, Integer, Schema
 from askance_simulation.experiments.trials import local_oracle
 from askance_simulation.populations import Population
 from askance_simulation.randomness.seeds import Seed
@@ -112,7 +113,7 @@ def test_an_oracle_of_samples_does_too(words: Callable[[str], SeededWords]) -> N
 
     def sampler(rows: int) -> EncodedColumns:
         drawn = TABLE[rng.integers(0, len(TABLE), rows)]
-        return SCHEMA.encode_columns({name: drawn[:, place] for place, name in enumerate("abcd")})
+        return encode_columns(SCHEMA, {name: drawn[:, place] for place, name in enumerate("abcd")})
 
     oracle = EmpiricalOracle(sampler, 1e-6)
     accuracy = (Fraction(1, 10), Fraction(1, 10))

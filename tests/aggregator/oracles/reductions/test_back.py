@@ -38,8 +38,9 @@ from askance_aggregator.oracles.reductions import (
 )
 from askance_aggregator.oracles.reductions.back import relative_error
 from askance_aggregator.oracles.reductions.products import Factor
+from askance_aggregator.queries import category, encode_columns, predicate, real
 from askance_client.errors import InvalidAnswer, InvalidParameter, InvalidQuery
-from askance_client.queries import Bit, Integer, Schema, category, predicate, real
+from askance_client.queries import Bit, Integer, Schema
 from askance_client.randomizers import Channel
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
@@ -48,7 +49,7 @@ ONE = 1 << 64
 NANO = 10**9
 SCHEMA = Schema("s", 1, n=Integer(0, 2), b=Bit())
 LEVEL, BIT = category(SCHEMA["n"] + 0), predicate(SCHEMA["b"] == 1)
-PEOPLE = SCHEMA.encode_columns({"n": [0, 0, 1, 1, 2, 2], "b": [0, 1, 0, 1, 0, 1]})
+PEOPLE = encode_columns(SCHEMA, {"n": [0, 0, 1, 1, 2, 2], "b": [0, 1, 0, 1, 0, 1]})
 WEIGHTS = [5, 1, 1, 4, 2, 7]
 TRUTH = ExactOracle(SCHEMA, PEOPLE, WEIGHTS)
 HALF = randomized_response(NANO // 2)

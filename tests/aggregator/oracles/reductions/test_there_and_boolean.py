@@ -36,6 +36,15 @@ from askance_aggregator.oracles.reductions import (
     one_round_algorithm,
     run_locally,
 )
+from askance_aggregator.queries import (
+    category,
+    encode_columns,
+    evaluate_columns,
+    predicate,
+    real,
+    signed,
+    vector,
+)
 from askance_client.errors import InvalidParameter, InvalidQuery
 from askance_client.queries import (
     Category,
@@ -43,11 +52,6 @@ from askance_client.queries import (
     QueryKind,
     Real,
     Schema,
-    category,
-    predicate,
-    real,
-    signed,
-    vector,
 )
 from askance_simulation.populations import Population
 from askance_simulation.randomness.seeds import Seed
@@ -85,7 +89,7 @@ class TestThere:
         rng = np.random.default_rng(3)
         x = rng.integers(0, 2, (algorithm.calls_at_most, 3))
         target = Conjunction(3, (0, 2))
-        people = conjunctions_schema(3).encode_columns({"x": x, "y": target.predict({"x": x})})
+        people = encode_columns(conjunctions_schema(3), {"x": x, "y": target.predict({"x": x})})
         assert run_locally(algorithm, people, SeededWords(Seed.of(4))) == target
 
     def test_a_learner_needs_a_schema(self) -> None:
@@ -161,12 +165,16 @@ class TestBoolean:
         digits = digits_of(query, Fraction(0))  # type: ignore[arg-type]  # parametrised as a query
         assert digits.rest == 0
         n, t = (axis.ravel() for axis in np.meshgrid(np.arange(-3, 10), np.arange(-128, 193, 7)))
-        columns = SCHEMA.encode_columns({"n": n, "t": t / 64})
+        columns = encode_columns(SCHEMA, {"n": n, "t": t / 64})
         total = [digits.offset] * columns.rows
         for one, weight in zip(digits.predicates, digits.weights, strict=True):
-            total = [s + weight * int(v) for s, v in zip(total, one.evaluate(columns), strict=True)]
+            total = [
+                s + weight * int(v)
+                for s, v in zip(total, evaluate_columns(one, columns), strict=True)
+            ]
         scale = 1 << query.frac  # type: ignore[attr-defined]  # as above
-        expected = [Fraction(int(v), scale) for v in query.evaluate(columns)]  # type: ignore[attr-defined]  # as above
+        values = evaluate_columns(query, columns)  # type: ignore[arg-type]  # as above
+        expected = [Fraction(int(value), scale) for value in values]
         assert total == expected
 
     def test_it_takes_logarithmically_many(self) -> None:

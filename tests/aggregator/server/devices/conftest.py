@@ -12,17 +12,24 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from grpc import aio
 
+from askance_aggregator.encoding import encode_request, sign_study
 from askance_aggregator.families import k_ary_response, randomized_response
+from askance_aggregator.queries import category, predicate
 from askance_aggregator.server.devices import AggregatorServer, Settings
 from askance_aggregator.store import MemoryStore, Store
 from askance_aggregator.studies import Accounts, Group, Intake, Round, Tally
 from askance_aggregator.studies.intake import Arrival
 from askance_client.accounting import parse_epsilon
-from askance_client.codec import digest_of, encode_request, sign_study
+from askance_client.codec import digest_of
 from askance_client.device import Device, Examiner, Policy
-from askance_client.ledger import Ledger, MemoryLedger
+from askance_client.ledger import Ledger
 from askance_client.messages import Conduct, Request, SignedStudy, StudyTerms
-from askance_client.queries import Bit, Category, Query, Schema, category, predicate
+from askance_client.queries import (
+    Bit,
+    Category,
+    Query,
+    Schema,
+)
 from askance_client.randomizers import Randomizer
 from askance_client.service import (
     DeviceRunner,
@@ -32,6 +39,7 @@ from askance_client.service import (
     device_metadata,
     token_digest,
 )
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 from tests.conftest import cohort_of
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))

@@ -16,9 +16,9 @@ from askance_aggregator.server.devices import AggregatorServer
 from askance_aggregator.store import MemoryStore, StoredReport
 from askance_client.device import Device
 from askance_client.errors import RemoteProtocolError
-from askance_client.ledger import MemoryLedger
 from askance_client.service import Response, channel_options
 from askance_client.service.runtime import LedgerOlder
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 from tests.aggregator.server.devices.test_hostile_aggregator import Script, aggregator, until
 
 if TYPE_CHECKING:

@@ -15,9 +15,10 @@ from askance_aggregator.server.devices import AggregatorServer
 from askance_aggregator.store import MemoryStore
 from askance_client.device import Policy
 from askance_client.errors import StoreError
-from askance_client.ledger import LedgerFile, MemoryLedger
+from askance_client.ledger import LedgerFile
 from askance_client.messages import Reason, Refusal
 from askance_client.service import Gateway, Member, channel_options
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 
 MEMBERS = 6
 

@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 
 from askance_client.device import Policy
-from askance_client.ledger import MemoryLedger
 from askance_client.service import (
     MAX_ENROLMENTS,
     Gateway,
@@ -33,6 +32,7 @@ from askance_client.service import (
     enrol,
     read_credentials,
 )
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 
 PEOPLE = 1000
 CONNECTIONS = 8

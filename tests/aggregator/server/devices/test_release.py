@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from askance_aggregator.families import randomized_response
+from askance_aggregator.queries import predicate
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import decode_report
 from askance_client.device import Device
 from askance_client.messages import AckStatus, Reason, Refusal
-from askance_client.queries import EncodedRecord, predicate
+from askance_client.queries import EncodedRecord
 from askance_client.service import DeviceRunner, Response, decode_check_in, encode_response
 from askance_client.service.evaluation import TimedEvaluation
 from askance_protos.v1 import exchange_pb2

@@ -22,7 +22,6 @@ from askance_aggregator.studies.study import Study
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import digest_of
 from askance_client.device import Device, Examiner, Policy
-from askance_client.ledger import MemoryLedger
 from askance_client.queries import Category, Schema
 from askance_client.randomizers import SystemCoins
 from askance_client.service import (
@@ -39,6 +38,7 @@ from askance_client.service import (
     enrolment_metadata,
     token_digest,
 )
+from askance_simulation.fleets.memory_ledger import MemoryLedger
 
 LABELS = ("zzyzx-yes", "zzyzx-no")
 SCHEMA = Schema("people", 1, habit=Category(LABELS))

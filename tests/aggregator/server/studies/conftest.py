@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from askance_client.codec import sign_study
+from askance_aggregator.encoding import sign_study
 from askance_client.messages import SignedStudy, StudyTerms
 from tests.faults.deployment import Deployment
 from tests.faults.people import KEY, NOW_S, PEOPLE, WEEK_S, Setup

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from askance_client.cli.ledger_audit import Audit
 from askance_client.codec import encode_report
-from askance_client.device import Audit, Policy
+from askance_client.device import Policy
 from askance_client.ledger import NO_HASH, Charge, Kind, Posting
 from askance_client.messages import Report
 

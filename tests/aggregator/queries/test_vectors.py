@@ -7,7 +7,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from askance_client.codec import decode_query, encode_query
+from askance_aggregator.encoding import encode_query
+from askance_aggregator.queries import (
+    as_query,
+    block_of,
+    category,
+    cross,
+    dot,
+    each_component,
+    encode_columns,
+    evaluate_vectors,
+    hadamard,
+    predicate,
+    real,
+    signed,
+    vector,
+    where,
+    within_a_step,
+)
+from askance_aggregator.queries.functions import vector as vector_of
+from askance_client.codec import decode_query
 from askance_client.errors import InvalidQuery, InvalidRecord
 from askance_client.queries import (
     MAX_COMPONENTS,
@@ -22,22 +41,8 @@ from askance_client.queries import (
     QueryKind,
     Real,
     Schema,
-    as_query,
-    block_of,
-    category,
     constant,
-    cross,
-    dot,
-    each_component,
-    hadamard,
-    predicate,
-    real,
-    signed,
-    vector,
-    where,
-    within_a_step,
 )
-from askance_client.queries.functions import vector as vector_of
 from askance_client.queries.program import rebuild
 
 S = Schema(
@@ -68,7 +73,7 @@ def test_components_stand_on_the_finest_grid_and_a_missing_field_defaults_its_ow
 def test_columns_are_the_same_integers() -> None:
     columns = {name: [row.get(name) for row in ROWS] for name in ("b", "v", "i", "r", "q", "c")}
     many = {name: column * 9 for name, column in columns.items()}
-    values = QUERY.evaluate_vector(S.encode_columns(many))
+    values = evaluate_vectors(QUERY, encode_columns(S, many))
     assert values.dtype == np.int64
     assert values.shape == (36, 5)
     assert values.tolist() == [list(QUERY.evaluate_vector(S.encode(row))) for row in ROWS] * 9
@@ -201,13 +206,13 @@ def test_hadamard_is_the_signed_sums(width: int) -> None:
         matrix = np.block([[matrix, matrix], [matrix, -matrix]])
     signs = (1 - 2 * rng.integers(0, 2, width)).tolist()
     grid = rng.integers(-256, 257, (20, width))
-    columns = MANY.encode_columns({f"x{j}": grid[:, j] / 256 for j in range(width)})
+    columns = encode_columns(MANY, {f"x{j}": grid[:, j] / 256 for j in range(width)})
     numbers = [MANY[f"x{j}"] for j in range(width)]
     for rows in (list(range(order)), [order - 1], [0] * 3, [order // 2, 0]):
         query = vector(hadamard(numbers, signs, rows))
         assert query.components == len(rows)
         expected = (grid * signs) @ matrix[rows, :width].T
-        assert query.evaluate_vector(columns).tolist() == expected.tolist()
+        assert evaluate_vectors(query, columns).tolist() == expected.tolist()
         assert list(query.evaluate_vector(columns.record(3))) == expected[3].tolist()
         assert decode_query(encode_query(query), MANY) == query
         singles = [real(one, -width, width) for one in each_component(query.expression)]

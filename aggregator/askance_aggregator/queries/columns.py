@@ -1,22 +1,24 @@
-"""Columns of values onto the grid: millions at a time, and exactly as one by one.
+"""Columns of records on the grid: millions at a time, with the same integers as one by one.
 
-This is the only file of the room where floats appear, and only as data on its way to the grid:
-every step here (scaling by a power of two, rounding half to even, clipping at a power of two) is
-exact, so a column gives the integers that `encode` gives value by value. What has no exact fast
-way (texts, objects, lists of mixed types) goes value by value.
+Floats appear here only, as data on its way to the grid. Each step (scaling by a power of two,
+rounding half to even, clipping at a power of two) is exact, so a column gives the integers that
+`Schema.encode` gives record by record. A column that has no exact fast way (text, objects, lists of
+mixed types) is encoded value by value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from askance_client.errors import InvalidRecord
-from askance_client.queries.fields import Bit, Bits, Category, Field
+from askance_client.queries import Bit, Bits, Category, EncodedRecord, Field, Schema
 from askance_client.queries.limits import WORD
+from askance_client.queries.schema import filler, refuse_unknown
 
 Words = tuple[NDArray[np.int64], ...]
 ColumnValue = NDArray[np.signedinteger[Any]] | Words
@@ -26,8 +28,86 @@ _INT64_MAX = (1 << 63) - 1
 _FLOATS = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedColumns:
+    """Many records on the grid, column by column; the arrays are read-only.
+
+    Args:
+        values: field name -> int64 array, shape (rows,) (Bits: a tuple of such arrays); a narrower
+            one will do that holds all between the field's bounds.
+        present: field name -> bool array, shape (rows,).
+        rows: the number of records.
+    """
+
+    values: Mapping[str, ColumnValue]
+    present: Mapping[str, NDArray[np.bool_]]
+    rows: int
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def take(self, rows: slice | NDArray[Any]) -> EncodedColumns:
+        """Select the records at a slice (without copying) or at an array of positions."""
+        values: dict[str, ColumnValue] = {
+            name: tuple(word[rows] for word in column)
+            if isinstance(column, tuple)
+            else column[rows]
+            for name, column in self.values.items()
+        }
+        present = {name: column[rows] for name, column in self.present.items()}
+        count = (
+            len(range(*rows.indices(self.rows)))
+            if isinstance(rows, slice)
+            else len(np.empty(self.rows, dtype=np.bool_)[rows])
+        )
+        return EncodedColumns(values, present, count)
+
+    def record(self, row: int) -> EncodedRecord:
+        """Return one record as its own device would have encoded it."""
+        values = {
+            name: tuple(int(word[row]) for word in column)
+            if isinstance(column, tuple)
+            else int(column[row])
+            for name, column in self.values.items()
+        }
+        present = {name: bool(column[row]) for name, column in self.present.items()}
+        return EncodedRecord(values, present)
+
+
+def encode_columns(schema: Schema, columns: Mapping[str, Any]) -> EncodedColumns:
+    """Encode columns onto the grid, with the integers that `Schema.encode` gives per record.
+
+    Args:
+        schema: the types of the fields.
+        columns: field name -> array, Series or list of shape (n,); (n, width) for Bits.
+            A column that is left out is present nowhere.
+
+    Raises:
+        InvalidRecord: an unknown field, no column at all, or columns of unequal length.
+    """
+    refuse_unknown(schema, columns)
+    encoded = {
+        name: encode_column(name, field, columns[name])
+        for name, field in schema.fields.items()
+        if name in columns
+    }
+    lengths = {name: len(present) for name, (_, present) in encoded.items()}
+    if len(set(lengths.values())) != 1:
+        found = ", ".join(f"{name}: {rows}" for name, rows in lengths.items()) or "no column"
+        raise InvalidRecord(f"expected columns of one length, found {found}")
+    rows = next(iter(lengths.values()))
+    values: dict[str, ColumnValue] = {}
+    present: dict[str, NDArray[np.bool_]] = {}
+    for name, field in schema.fields.items():
+        column, mask = encoded.get(name) or absent_column(field, rows)
+        for array in (*(column if isinstance(column, tuple) else (column,)), mask):
+            array.setflags(write=False)
+        values[name], present[name] = column, mask
+    return EncodedColumns(values, present, rows)
+
+
 def encode_column(name: str, field: Field, column: Any) -> tuple[ColumnValue, NDArray[np.bool_]]:
-    """The column's values on the grid, and which of them are present.
+    """Encode one column: its values on the grid, and which of them are present.
 
     Args:
         name: the field's name, for errors.
@@ -53,7 +133,7 @@ def encode_column(name: str, field: Field, column: Any) -> tuple[ColumnValue, ND
 
 
 def absent_column(field: Field, rows: int) -> tuple[ColumnValue, NDArray[np.bool_]]:
-    """What stands for a column that was not given: nothing present."""
+    """Return the values of a column that was not given: nothing is present."""
     values: ColumnValue
     if isinstance(field, Bits):
         values = tuple(np.zeros(rows, dtype=np.int64) for _ in range(field.words))
@@ -62,13 +142,8 @@ def absent_column(field: Field, rows: int) -> tuple[ColumnValue, NDArray[np.bool
     return values, np.zeros(rows, dtype=np.bool_)
 
 
-def filler(field: Field) -> int:
-    """What stands on the grid where nothing is present: the point nearest to 0."""
-    return min(max(0, field.type.low), field.type.high)
-
-
 def _as_array(name: str, column: Any) -> NDArray[Any]:
-    """An array that has lost nothing: a list of mixed types becomes an array of objects."""
+    """Return an array without loss: a list of mixed types becomes an array of objects."""
     if isinstance(column, np.ma.MaskedArray):
         column = column.tolist()  # None where masked
     if hasattr(column, "dtype") or hasattr(column, "__array__"):

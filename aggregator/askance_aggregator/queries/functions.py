@@ -1,4 +1,4 @@
-"""The operations of a query that Python has no operator for."""
+"""Functions that build expressions: the operations that Python has no operator for."""
 
 from __future__ import annotations
 

@@ -1,0 +1,182 @@
+"""Requests and studies as bytes: the half of the codec that only an aggregator or analyst needs.
+
+A device decodes what is encoded here (`askance_client.codec`) and computes its digests and losses
+from the bytes that it received.
+"""
+
+from __future__ import annotations
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from askance_client.codec import MAX_MESSAGE_BYTES, decode_query, parse
+from askance_client.codec.studies import STUDY_CONTEXT
+from askance_client.errors import LocalProtocolError
+from askance_client.messages import Conduct, Request, SignedStudy, StudyTerms
+from askance_client.queries import Bit, Bits, Category, Field, Integer, Label, Query, Real, Schema
+from askance_client.randomizers import (
+    Channel,
+    HadamardSign,
+    HypercubeResponse,
+    KaryResponse,
+    LinearHashing,
+    Randomizer,
+    SignedSubsetSelection,
+    SubsetSelection,
+)
+from askance_protos.v1 import exchange_pb2, query_pb2, randomizer_pb2, schema_pb2, study_pb2
+
+
+def encode_request(request: Request) -> bytes:
+    """Encode the payload that is sent, hashed and stored for `request`."""
+    return exchange_pb2.Request(
+        study_digest=request.study_digest,
+        round=request.round,
+        group=request.group,
+        query=encode_query(request.query),
+        randomizer=encode_randomizer(request.randomizer),
+    ).SerializeToString(deterministic=True)
+
+
+def encode_query(query: Query) -> query_pb2.Query:
+    """Encode a query as protobuf: its canonical nodes, range and default."""
+    return query_pb2.Query(
+        kind=query_pb2.QueryKind.ValueType(query.kind),
+        nodes=[
+            query_pb2.Node(
+                op=node.op, args=node.args, name=node.name, constants=node.constants, frac=node.frac
+            )
+            for node in query.nodes
+        ],
+        low=query.low,
+        high=query.high,
+        default=query.default,
+    )
+
+
+def query_to_bytes(query: Query) -> bytes:
+    """Encode a query alone, as a transcript keeps it."""
+    return encode_query(query).SerializeToString(deterministic=True)
+
+
+def query_from_bytes(data: bytes, schema: Schema) -> Query:
+    """Decode the query in `data` (see `decode_query`).
+
+    Raises:
+      RemoteProtocolError: not a query's bytes.
+    """
+    return decode_query(parse(query_pb2.Query, data), schema)
+
+
+def encode_randomizer(randomizer: Randomizer) -> randomizer_pb2.Randomizer:
+    """Encode a randomizer as protobuf.
+
+    Raises:
+      LocalProtocolError: a randomizer that is neither a table nor a family of the wire.
+    """
+    match randomizer:
+        case Channel(table):
+            entries = [entry for row in table for entry in row]
+            return randomizer_pb2.Randomizer(
+                table=randomizer_pb2.Table(
+                    levels=len(table), symbols=len(table[0]), entries=entries
+                )
+            )
+        case KaryResponse(cells, other):
+            return randomizer_pb2.Randomizer(
+                k_ary_response=randomizer_pb2.KaryResponse(cells=cells, other=other)
+            )
+        case SubsetSelection(cells, size, threshold):
+            family = randomizer_pb2.SubsetSelection(cells=cells, size=size, threshold=threshold)
+            return randomizer_pb2.Randomizer(subset_selection=family)
+        case LinearHashing(cells, modulus, other):
+            hashing = randomizer_pb2.LinearHashing(cells=cells, modulus=modulus, other=other)
+            return randomizer_pb2.Randomizer(linear_hashing=hashing)
+        case HadamardSign(values, threshold):
+            sign = randomizer_pb2.HadamardSign(values=values, threshold=threshold)
+            return randomizer_pb2.Randomizer(hadamard_sign=sign)
+        case SignedSubsetSelection(values, size, threshold):
+            signed = randomizer_pb2.SignedSubsetSelection(
+                values=values, size=size, threshold=threshold
+            )
+            return randomizer_pb2.Randomizer(signed_subset_selection=signed)
+        case HypercubeResponse(components, radius, threshold):
+            cube = randomizer_pb2.HypercubeResponse(
+                components=components, radius=radius, threshold=threshold
+            )
+            return randomizer_pb2.Randomizer(hypercube_response=cube)
+    raise LocalProtocolError(
+        f"randomizer: expected a table or a family of the wire, found {type(randomizer).__name__}"
+    )
+
+
+def encode_schema(schema: Schema) -> schema_pb2.Schema:
+    """Encode a schema as protobuf."""
+    return schema_pb2.Schema(
+        name=schema.name,
+        version=schema.version,
+        fields=[_encode_field(name, field) for name, field in schema.fields.items()],
+    )
+
+
+def _encode_field(name: str, field: Field) -> schema_pb2.Field:
+    match field:
+        case Bit():
+            return schema_pb2.Field(name=name, bit=schema_pb2.Bit())
+        case Bits(length):
+            return schema_pb2.Field(name=name, bits=schema_pb2.Bits(length=length))
+        case Label(labels):  # before Category, of which it is a special case
+            return schema_pb2.Field(name=name, label=schema_pb2.Category(labels=labels))
+        case Category(labels):
+            return schema_pb2.Field(name=name, category=schema_pb2.Category(labels=labels))
+        case Integer(low, high):
+            return schema_pb2.Field(name=name, integer=schema_pb2.Integer(low=low, high=high))
+        case Real():
+            real = schema_pb2.Real(
+                low=field.low_mantissa, high=field.high_mantissa, frac_bits=field.frac_bits
+            )
+            return schema_pb2.Field(name=name, real=real)
+    raise AssertionError(f"a field type without an encoding: {type(field).__name__}")
+
+
+def sign_study(terms: StudyTerms, key: Ed25519PrivateKey) -> SignedStudy:
+    """Encode a study and sign it with an analyst's key."""
+    study = encode_study(terms)
+    return SignedStudy(study, key.public_key().public_bytes_raw(), key.sign(STUDY_CONTEXT + study))
+
+
+def encode_study(terms: StudyTerms) -> bytes:
+    """Encode a study: the bytes that an analyst signs.
+
+    Raises:
+      LocalProtocolError: they would be longer than a device accepts.
+    """
+    data = study_pb2.Study(
+        nonce=terms.nonce,
+        learner=terms.learner,
+        learner_version=terms.learner_version,
+        parameters=[study_pb2.Parameter(name=n, value=v) for n, v in sorted(terms.parameters)],
+        schema=encode_schema(terms.schema),
+        budget_nano_nats=terms.budget_nano_nats,
+        expires_unix_s=terms.expires_unix_s,
+        purpose=terms.purpose,
+        conduct=_encode_conduct(terms.conduct),
+        fields=sorted(terms.fields),
+        distribution=terms.distribution,
+    ).SerializeToString(deterministic=True)
+    if len(data) > MAX_MESSAGE_BYTES:
+        raise LocalProtocolError(
+            f"study: expected at most {MAX_MESSAGE_BYTES} bytes, found {len(data)}"
+        )
+    return data
+
+
+def _encode_conduct(conduct: Conduct) -> study_pb2.Conduct | None:
+    if conduct == Conduct():
+        return None
+    return study_pb2.Conduct(
+        beta=str(conduct.beta),
+        confidence=str(conduct.confidence),
+        round_deadline_s=conduct.round_deadline_s,
+        least_answers=conduct.least_answers,
+        waves=0 if conduct.waves == 1 else conduct.waves,
+    )

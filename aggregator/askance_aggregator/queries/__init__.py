@@ -1,0 +1,76 @@
+"""Queries as an analyst builds them, and their evaluation over columns of records.
+
+Rules of the package:
+
+- A device needs nothing of it: expressions, their types and their evaluation on one record are in
+  `askance_client.queries`, and every expression made here is made by its `build`.
+- Columns give the integers that a device gives, record by record.
+
+Theory of operation: operators on a schema's fields and the functions of `functions` build an
+`Expression`; `building` makes it a `Query`. `encode_columns` puts records on the grid,
+`evaluate_columns`, `evaluate_vectors` and `holds` evaluate a query on them. `within_a_step`
+compares the queries of a replayed learner with those on record.
+"""
+
+from askance_aggregator.queries.building import (
+    as_query,
+    block_of,
+    category,
+    merge_disjoint,
+    predicate,
+    real,
+    signed,
+    vector,
+)
+from askance_aggregator.queries.columns import EncodedColumns, encode_columns
+from askance_aggregator.queries.comparison import within_a_step
+from askance_aggregator.queries.evaluation import evaluate_columns, evaluate_vectors, holds
+from askance_aggregator.queries.functions import (
+    absolute,
+    bucketize,
+    clip,
+    cross,
+    dot,
+    each_component,
+    first,
+    hadamard,
+    index_of,
+    maximum,
+    minimum,
+    parity,
+    round_to,
+    sigmoid,
+    where,
+)
+
+__all__ = [
+    "EncodedColumns",
+    "absolute",
+    "as_query",
+    "block_of",
+    "bucketize",
+    "category",
+    "clip",
+    "cross",
+    "dot",
+    "each_component",
+    "encode_columns",
+    "evaluate_columns",
+    "evaluate_vectors",
+    "first",
+    "hadamard",
+    "holds",
+    "index_of",
+    "maximum",
+    "merge_disjoint",
+    "minimum",
+    "parity",
+    "predicate",
+    "real",
+    "round_to",
+    "sigmoid",
+    "signed",
+    "vector",
+    "where",
+    "within_a_step",
+]

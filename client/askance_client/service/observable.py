@@ -1,0 +1,180 @@
+"""Decisions on what an aggregator, or an observer of the network, sees of a device or gateway.
+
+Each rule is a function of public data (device ids, what an aggregator sent, the configuration) and
+of fresh randomness, never of a record, a row number or a name. A change of order, timing, batches
+or retries is a change of this module.
+
+| observed                          | rule                                 | decided by        |
+|-----------------------------------|--------------------------------------|-------------------|
+| order of enrolments, streams and  | device ids as bytes, ascending       | `ordered`         |
+| check-ins (`run --once`)          |                                      |                   |
+| number of connections             | from the number of members           | `connections_for` |
+| connection of a member's calls    | position in the order, modulo        | `connection_of`   |
+| devices in an enrolment message   | the order, per `MAX_ENROLMENTS`      | `batches`         |
+| reports in one message            | requests' order, per `MAX_REPORTS`   | `batches`         |
+| time of the reports of a message  | together, at a multiple of           | `on_grid`         |
+|                                   | `release_ms` after the requests      |                   |
+| begin of a commit                 | half of `release_ms` after the begin | `time_limit_ms`   |
+|                                   | of evaluation, even if that hangs    |                   |
+| wait after k failures in a row    | uniform to min(cap, 500 ms x 2^k)    | `Backoff`         |
+| wait that an aggregator asked for | bounded, plus as much at random      | `asked_wait_ms`   |
+| pause between check-ins           | as asked for, not below a least      | `pause_ms`        |
+| bytes of a repeated report        | the stored bytes                     | `Outbox`, ledger  |
+
+Privacy: the order is a function of the set of device ids, which the aggregator receives in any
+  case. An id is HMAC-SHA-256 of a member's name under the secret of a folder (`Secret.member`), so
+  without the secret it is independent of the row.
+Not hidden: the number of members; which of them were enrolled by a later command; whether a device
+  is connected; how many requests a message had; that a disk was slow by whole multiples of
+  `release_ms`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from askance_client.errors import InvalidParameter
+from askance_client.service.exchange import STREAMS_PER_CONNECTION
+from askance_client.service.identity import Identity
+
+CALL_TIMEOUT_S = 60
+LEAST_WAIT_MS = 50  # whatever an aggregator asks for, no device checks in without a pause
+LONGEST_WAIT_MS = 300_000  # between two tries, unless configured
+MAX_EXCHANGES = 64  # of one check-in: an aggregator with more requests waits for the next one
+MEMBERS_AT_ONCE = 256  # members of a gateway that check in at one time
+DIALS_PER_TURN = 64  # members that dial between two turns of the event loop
+
+_FIRST_WAIT_MS = 500  # bound of the wait after the first failure
+
+T = TypeVar("T")
+Jitter = Callable[[int], int]
+"""Draws a whole number uniformly from 0 to a bound, both included."""
+
+Sleep = Callable[[int], Awaitable[None]]
+"""Waits for a number of milliseconds."""
+
+
+def ordered(members: Iterable[T], identity: Callable[[T], Identity]) -> list[T]:
+    """Return members in the order in which an aggregator may observe them.
+
+    Args:
+      members: in any order.
+      identity: the identity of a member, with distinct device ids.
+    """
+    return sorted(members, key=lambda member: identity(member).device_id)
+
+
+def connections_for(streams: int, least: int = 1) -> int:
+    """Return the number of connections over which a process spreads its streams.
+
+    Args:
+      streams: calls held open at one time.
+      least: connections wanted in any case, as long as each has a stream.
+    """
+    return max(1, min(least, streams), -(-streams // STREAMS_PER_CONNECTION))
+
+
+def connection_of(position: int, connections: int) -> int:
+    """Return the number of the connection for the member at a position of the order."""
+    return position % connections
+
+
+def batches(items: Sequence[T], size: int) -> list[tuple[T, ...]]:
+    """Cut items, in their order, into batches of `size` and a last one of the rest."""
+    return [tuple(items[start : start + size]) for start in range(0, len(items), size)]
+
+
+async def on_grid(work: Coroutine[Any, Any, T], release_ms: int, sleep: Sleep) -> T:
+    """Do some work and return at the first multiple of `release_ms` from now at which it is done.
+
+    Args:
+      work: cancelled if the caller is.
+      release_ms: the grid; 0 returns at once (for simulated devices).
+      sleep: how to wait.
+    """
+    if not release_ms:
+        return await work
+    task = asyncio.ensure_future(work)
+    try:
+        while True:
+            await sleep(release_ms)
+            if task.done():
+                return task.result()
+    finally:
+        task.cancel()
+
+
+def time_limit_ms(release_ms: int) -> int:
+    """Return the time that each evaluation takes, however long the record source needs.
+
+    The other half of the grid is left for the commit.
+    """
+    return release_ms // 2
+
+
+def pause_ms(asked_ms: int) -> int:
+    """Return the pause until the next check-in, for the one that an aggregator asks for."""
+    return max(asked_ms, LEAST_WAIT_MS)
+
+
+def asked_wait_ms(asked_ms: int, longest_wait_ms: int, jitter: Jitter) -> int:
+    """Return the wait that an aggregator asks for after a failure: bounded, with jitter added.
+
+    A wait asked of many devices at one time must not bring them back at one time.
+    """
+    bounded_ms = min(asked_ms, longest_wait_ms)
+    return bounded_ms + jitter(bounded_ms)
+
+
+def system_jitter(bound: int) -> int:
+    """Draw jitter from the operating system."""
+    return secrets.randbelow(bound + 1)
+
+
+async def sleep_ms(milliseconds: int) -> None:
+    """Wait on the event loop's clock."""
+    await asyncio.sleep(timedelta(milliseconds=milliseconds).total_seconds())
+
+
+class Backoff:
+    """Waits after failures in a row: uniform in 0 .. min(cap, base * 2^failures).
+
+    Source: "Exponential Backoff And Jitter", M. Brooker, 2015: full jitter needs the fewest calls
+      until all clients are served.
+
+    Args:
+      base_ms: bound of the first wait.
+      cap_ms: bound of every wait.
+      jitter: draws a wait from its bound.
+
+    Raises:
+      InvalidParameter: unless 0 < base_ms <= cap_ms.
+    """
+
+    def __init__(
+        self,
+        *,
+        base_ms: int = _FIRST_WAIT_MS,
+        cap_ms: int = LONGEST_WAIT_MS,
+        jitter: Jitter = system_jitter,
+    ) -> None:
+        if not 0 < base_ms <= cap_ms:
+            raise InvalidParameter(f"backoff: expected 0 < base <= cap, found {base_ms}, {cap_ms}")
+        self._base_ms = base_ms
+        self._cap_ms = cap_ms
+        self._jitter = jitter
+        self._bound_ms = base_ms
+
+    def next_ms(self) -> int:
+        """Draw the wait after one more failure."""
+        bound = self._bound_ms
+        self._bound_ms = min(self._cap_ms, 2 * bound)
+        return self._jitter(bound)
+
+    def reset(self) -> None:
+        """Forget the failures: the next one is the first in a row."""
+        self._bound_ms = self._base_ms

@@ -99,7 +99,7 @@ def unknown() -> tuple[tuple[str, bytes], ...]:
 
 
 class Hostile:
-    """One hostile connection; made again when the aggregator closes it."""
+    """Hostile connection; made again when the aggregator closes it."""
 
     def __init__(self, kind: str, number: int, port: int, counts: Counter[str]) -> None:
         self._kind = kind

@@ -1,7 +1,7 @@
-"""The aggregator: asks a fleet of devices statistical questions and learns from the answers.
+"""The aggregator: statistical questions to a fleet of devices, and learning from the answers.
 
 Nothing here decides what a device reveals (that is `askance_client`); what is decided here is what
-to ask, of how many, and what to conclude. Its rooms:
+to ask, of how many, and what to conclude. Its packages:
 
 - ``learners``: generators without I/O, which know queries only.
 - ``numbers``: exact parsing; ``sampling``: exact draws.
@@ -15,7 +15,7 @@ to ask, of how many, and what to conclude. Its rooms:
   calls, and the process with its files, tokens, logs and metrics.
 - ``analyst``: the client side of submitting, watching and verifying a study.
 - ``composition``: what many releases cost together. ``curator``: the papers' algorithms for who
-  holds everybody's records.
+  holds all users' records.
 
 Imports go ``server -> analyst -> {studies, curator} -> oracles -> planning -> estimation ->
 {learners, composition, table_design, store} -> {numbers, sampling}``. This module imports

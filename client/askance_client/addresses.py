@@ -44,13 +44,13 @@ class Address:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach it."""
+        """True if only this machine can reach the address."""
         found = _as_ip(self.host)
         return self.host == _LOCALHOST if found is None else found.is_loopback
 
     @property
     def is_wildcard(self) -> bool:
-        """Whether it stands for every address of this machine."""
+        """True if the address stands for every address of this machine."""
         found = _as_ip(self.host)
         return found is not None and found.is_unspecified
 

@@ -1,4 +1,4 @@
-"""What others have said, made fit to be shown to a person."""
+"""Untrusted text, made fit to be printed."""
 
 from __future__ import annotations
 

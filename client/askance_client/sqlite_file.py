@@ -22,7 +22,7 @@ from askance_client.errors import StoreError, StoreFailed, UnsupportedStore
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
-    """What a file is.
+    """Kind of a file: its application id and its migrations.
 
     Args:
       name: in errors: "ledger", "store".
@@ -45,7 +45,7 @@ class FileKind:
         return len(self.steps)
 
     def script(self, taken: int) -> str:
-        """One transaction that brings a file with `taken` steps to the present version."""
+        """Return one transaction that brings a file with `taken` steps to the present version."""
         return (
             f"BEGIN IMMEDIATE; PRAGMA application_id={self.application};"
             f" {''.join(self.steps[taken:])} PRAGMA user_version={self.version}; COMMIT;"

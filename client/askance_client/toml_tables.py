@@ -46,7 +46,7 @@ class TomlTable:
             )
 
     def get(self, key: str, read: Callable[[object], T]) -> T | None:
-        """What stands under a key, read; None where nothing does.
+        """Read the value under a key; None if it is absent.
 
         Raises:
           InvalidParameter: `read` refuses it.
@@ -60,7 +60,7 @@ class TomlTable:
             raise InvalidParameter(f"{self.place(key)}: {error}") from None
 
     def need(self, key: str, read: Callable[[object], T]) -> T:
-        """What stands under a key that must be there."""
+        """Read the value under a key that must be present."""
         found = self.get(key, read)
         if found is None:
             raise InvalidParameter(f"{self.place(key)}: expected a value, found none")
@@ -75,7 +75,7 @@ class TomlTable:
         return self._tables[-1]
 
     def finish(self) -> None:
-        """Complains about the first key that nobody knows, here or in a table that was taken."""
+        """Raise an error for the first unknown key, in this table or in a table read from it."""
         for key in self._content:
             if key not in self._known:
                 known = ", ".join(sorted(self._known))
@@ -123,7 +123,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _kind(value: object) -> str:
-    """What a value is, in words, so that no secret put in the wrong place is repeated."""
+    """Describe the type of a value in words, so that a misplaced secret is not repeated."""
     if value == "" or value == []:
         return "an empty one"
     kinds = {str: "a text", bool: "true or false", int: "a number", list: "an array"}

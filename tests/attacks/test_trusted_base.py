@@ -59,7 +59,7 @@ LONG_S = 1.0  # of processor time; tens of milliseconds are usual
 
 
 class Bench:
-    """One device and the requests that a hostile aggregator makes of it."""
+    """Device and the requests that a hostile aggregator makes of it."""
 
     def __init__(self, ledger: Ledger | None = None) -> None:
         self.device = Device(

@@ -98,7 +98,7 @@ class Place:
 
     @classmethod
     def at(cls, folder: Path) -> Place:
-        """One that was made."""
+        """That was made."""
         place = cls(folder)
         key = load_pem_private_key((folder / "aggregator" / "analyst.pem").read_bytes(), None)
         assert isinstance(key, Ed25519PrivateKey)
@@ -346,7 +346,7 @@ def stands(handle: StudyHandle) -> StudyEvent:
 def killed_study(
     place: Place, number: int, kills: int, seed: int, draw: random.Random
 ) -> tuple[Counter[str], Counter[str]]:
-    """One study, whose processes are killed `kills` times at most.
+    """Study, whose processes are killed `kills` times at most.
 
     Returns:
       The phases that kills fell into, and the numbers that were reconciled.

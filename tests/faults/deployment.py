@@ -108,7 +108,7 @@ class Disk:
 
 @dataclass
 class Process:
-    """One life of the aggregator."""
+    """Life of the aggregator."""
 
     life: Life
     hub: Hub
@@ -117,7 +117,7 @@ class Process:
 
 
 class Phone:
-    """One user's device: what is in memory is lost when it dies, its ledger is not."""
+    """User's device: what is in memory is lost when it dies, its ledger is not."""
 
     def __init__(self, deployment: Deployment, ordinal: int) -> None:
         self._deployment = deployment
@@ -291,7 +291,7 @@ class Deployment:
         return Process(life, hub, desk, servicer)
 
     def _still(self) -> bool:
-        """Whether every study that is run waits for devices, or has ended."""
+        """True if every study that is run waits for devices, or has ended."""
         return all(
             run.over.is_set() or self.hub.progress(digest)[0] > 0
             for digest, run in tuple(self.desk._runs.items())

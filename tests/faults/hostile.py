@@ -79,7 +79,7 @@ ENDLESS = {f"{ANALYSTS}/Watch", f"{HEALTH}/Watch"}  # one answer is enough of th
 
 @dataclass(frozen=True)
 class Shot:
-    """One input: a call, the bytes of its messages, and its metadata."""
+    """Input: a call, the bytes of its messages, and its metadata."""
 
     call: str
     messages: tuple[bytes, ...]

@@ -180,7 +180,7 @@ class _Recorded:
 
 
 def _all_came(deployment: Deployment, digest: bytes) -> bool:
-    """Whether every round closed with an answer or a refusal of everybody."""
+    """True if every round closed with an answer or a refusal of everybody."""
     asked, closed = events(deployment.disk.store, digest)
     return asked.keys() == closed.keys() and all(
         tally.answered + sum(count for _, count in tally.refusals) == tally.asked

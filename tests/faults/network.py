@@ -42,7 +42,7 @@ class Witness:
 
 
 class Link:
-    """One device's channel (what `DeviceRunner` uses of gRPC's).
+    """Device's channel (what `DeviceRunner` uses of gRPC's).
 
     Args:
       ordinal: whose it is.
@@ -76,7 +76,7 @@ class Link:
         return self._participate
 
     async def deliver(self, data: bytes) -> bytes:
-        """One exchange that passes."""
+        """Exchange that passes."""
         servicer = self._find()
         if servicer is None:
             raise CUT
@@ -110,7 +110,7 @@ class Link:
 
 
 class Stream:
-    """One stream, seen from the device; it is cut after so many messages, both ways together."""
+    """Stream, seen from the device; it is cut after so many messages, both ways together."""
 
     def __init__(
         self,

@@ -92,13 +92,13 @@ def _names(node: ast.AST) -> Iterator[str]:
 
 
 def _whole(power: ast.BinOp | ast.AugAssign) -> bool:
-    """Whether the exponent is a whole number, and so the power of an integer is one."""
+    """True if the exponent is a whole number, and so the power of an integer is one."""
     exponent = power.right if isinstance(power, ast.BinOp) else power.value
     return isinstance(exponent, ast.Constant) and isinstance(exponent.value, int)
 
 
 def _typed(call: ast.Call, maker: str) -> bool:
-    """Whether an array is made with a dtype."""
+    """True if an array is made with a dtype."""
     place = DTYPE_PLACES.get(maker, 2)
     return len(call.args) >= place or any(keyword.arg == "dtype" for keyword in call.keywords)
 

@@ -58,14 +58,14 @@ def connect(
     now_s: Callable[[], int] = system_now_s,
     sleep_s: Callable[[float], None] = time.sleep,
 ) -> Aggregator:
-    """An aggregator, for one analyst.
+    """Connect to an aggregator as one analyst.
 
     Args:
       address: HOST:PORT.
       key: the analyst's Ed25519 key: itself, its file, or the file's bytes (PKCS8 PEM).
       ca: the authority that the aggregator's certificate is from; None: one that the system trusts,
         or, on this machine, plain text.
-      plaintext: without TLS, whoever may listen.
+      plaintext: without TLS, even if others can listen.
       now_s: the time, in whole seconds since 1970, UTC; sleep_s: how to wait.
 
     Raises:
@@ -96,7 +96,7 @@ class Aggregator:
         self.sleep_s = sleep_s
 
     def submit(self, study: Study, *, days: int = DEFAULT_DAYS) -> StudyHandle:
-        """Signs a study and hands it in; each time it is another study.
+        """Sign a study and submit it; each call submits another study.
 
         Args:
           days: devices refuse it after so many.
@@ -104,7 +104,7 @@ class Aggregator:
         Raises:
           InvalidParameter: its learner is not one that an aggregator has.
           PlanRefused: it cannot work with the devices there are, or the budget that users have
-            left; nobody was asked. CallRefused: it was not taken in for another reason.
+            left; no user was asked. CallRefused: it was not taken in for another reason.
         """
         return self.submit_signed(sign_submission(study, self._key, days=days, now_s=self._now_s))
 
@@ -118,7 +118,7 @@ class Aggregator:
         return StudyHandle(self, wire.decode_submitted(answer))
 
     def studies(self) -> list[StudySummary]:
-        """This analyst's studies, the oldest first."""
+        """Return this analyst's studies, the oldest first."""
         subject = self._key.public_key().public_bytes_raw()
         return wire.decode_summaries(self.unary(Call.LIST, subject))
 
@@ -256,7 +256,7 @@ class StudyHandle:
             watching.close()  # type: ignore[attr-defined]  # a generator
 
     def result(self, timeout_s: float | None = None) -> StudyResult:
-        """How the study ended; waits until it has.
+        """Wait until the study has ended and return its result.
 
         Raises:
           CallRefused: it has not ended after `timeout_s`, or see `watch`.
@@ -299,7 +299,7 @@ class StudyHandle:
 
 
 def _is_away(error: grpc.RpcError) -> bool:
-    """Whether an aggregator has gone, or is going: it may come back."""
+    """Return whether the error says that an aggregator is away and may come back."""
     away = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN)
     return isinstance(error, grpc.Call) and error.code() in away
 

@@ -53,7 +53,7 @@ def load_key(key: AnalystKey) -> Ed25519PrivateKey:
 
 
 def public_hex(key: Ed25519PrivateKey) -> str:
-    """What others know the key by: its public half, as devices and aggregators pin it."""
+    """Return the public half of a key as hex; devices and aggregators pin it."""
     return key.public_key().public_bytes_raw().hex()
 
 

@@ -84,7 +84,7 @@ class _NotRecorded(AskanceError):
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was verified of a study.
+    """Outcome of a study's verification.
 
     Args:
       study: its digest, in hexadecimal; public_key: the analyst's, who signed it.
@@ -105,7 +105,7 @@ class Verification:
     believed: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """As one JSON object."""
+        """Return one JSON object."""
         return {
             "verified": True,
             "study": self.study,
@@ -129,10 +129,10 @@ def verify_export(path: Path, analyst_keys: Collection[bytes] | None = None) -> 
 
 
 def verify(export: StudyExport, analyst_keys: Collection[bytes] | None = None) -> Verification:
-    """Verifies a study's export.
+    """Verify a study's export.
 
     Args:
-      analyst_keys: whose studies are looked for; None: anybody's.
+      analyst_keys: keys that may have signed the study; None: any key.
 
     Raises:
       VerificationFailed: the first thing that does not hold.
@@ -214,7 +214,7 @@ class _ReadLog:
 
 
 class RecordedFleet:
-    """A fleet that remembers and asks nobody.
+    """Fleet that answers from a recorded transcript and sends no request.
 
     Args:
       population: how many users the study began with.
@@ -224,7 +224,7 @@ class RecordedFleet:
         self.population = population
 
     def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
-        """Nobody is there.
+        """Raise an error: a recorded fleet has no devices.
 
         Raises:
           AskanceError: always.
@@ -232,7 +232,7 @@ class RecordedFleet:
         raise _NotRecorded(f"transcript: expected round {round_.number} closed, found it open")
 
     def recall(self, round_: Round, accounts: Accounts) -> None:
-        """What devices have spent is not recorded."""
+        """Do nothing: spending of devices is not recorded."""
 
 
 class _Replay:
@@ -428,7 +428,7 @@ def _check_words(result: dict[str, Any], state: str) -> None:
 def _check_epsilon(
     result: dict[str, Any], terms: StudyTerms, transcript: Transcript, replay: _Replay
 ) -> None:
-    """Checks what was asked, and that what devices have said they spent is told in one way."""
+    """Check the charges that were asked for, and that devices' reported spending is consistent."""
     epsilon = result.get("epsilon")
     found = epsilon if isinstance(epsilon, dict) else {}
     most, total = (found.get(f"{which}_spent_nano_nats") for which in ("max", "total"))

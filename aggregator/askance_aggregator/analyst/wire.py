@@ -1,4 +1,4 @@
-"""What an analyst and an aggregator tell each other, as values and as bytes.
+"""Messages between an analyst and an aggregator, as values and as bytes.
 
 Calls are in `calls`. Both ends use this file and its limits; everything is bounded before it is
 parsed, and a field that is not known is refused.
@@ -59,7 +59,7 @@ class StudyEvent:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a study ended; while it is open, its state and nothing else."""
+    """End of a study; for an open study, its state and nothing else."""
 
     state: StudyState
     reason: str

@@ -49,7 +49,7 @@ class KaryFamily(Family[KaryResponse]):
         )
 
     def tally(self, reports: Reports) -> Counts:
-        """How many reports there are of each cell."""
+        """Count the reports of each cell."""
         self.check_reports(reports)
         cells = reports[:, 0].astype(np.int64)
         for byte in range(1, self.randomizer.width):

@@ -83,7 +83,7 @@ class HashingFamily(Family[LinearHashing]):
 
     @property
     def rates(self) -> InclusionRates:
-        """How often a report supports the own cell and any other, with an even draw of the hash."""
+        """Rates at which a report supports the own cell and any other, for an even hash."""
         own, other = (
             Fraction(self.randomizer.own, COIN_SPACE),
             Fraction(self.randomizer.other, COIN_SPACE),
@@ -98,7 +98,7 @@ class HashingFamily(Family[LinearHashing]):
             yield code.to_bytes(self.randomizer.width, "big")
 
     def tally(self, reports: Reports) -> Counts:
-        """How many reports support each cell."""
+        """Count the reports that support each cell."""
         self.check_reports(reports)
         codes = np.zeros(len(reports), dtype=np.int64)
         for byte in range(self.randomizer.width):

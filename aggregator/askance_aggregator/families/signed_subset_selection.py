@@ -62,7 +62,7 @@ class SignedSubsetFamily(SignedFamily[SignedSubsetSelection]):
                 yield self.randomizer.bitmap(plus, sum(bits) - plus)
 
     def tally(self, reports: Reports) -> Counts:
-        """How many reports contain each item: (0, +), (0, -), (1, +), ..."""
+        """Count the reports that contain each item: (0, +), (0, -), (1, +), ..."""
         self.check_reports(reports)
         items = 2 * self.randomizer.values
         counts = np.zeros(items, dtype=np.int64)

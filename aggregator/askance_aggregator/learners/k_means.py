@@ -118,12 +118,12 @@ def k_means(
 
     Utility: at most `rounds` rounds of 1 + k d questions: which cluster (k + 1 cells), and for each
     cluster and number the mean of the number where the user is in the cluster, else 0. Users are as
-    for so many questions, each with a group of its own. A centre whose share cannot be told from
-    none goes half of the way to that of the greatest share. It stops early where there is no such
-    centre and none is told to be off its cluster's mean. With `tau` every answer is off by less
-    than that, and if it stops early, E[(x - c) 1[x in the cluster of c]] is below 4 tau in every
-    coordinate. Without one the users are divided evenly over all questions. There is no promise
-    about the distance to the best k centres: Lloyd's algorithm has none.
+    for so many questions, each with a group of its own. A centre whose share cannot be
+    distinguished from none goes half of the way to that of the greatest share. It stops early where
+    there is no such centre and none is found to be off its cluster's mean. With `tau` every answer
+    is off by less than that, and if it stops early, E[(x - c) 1[x in the cluster of c]] is below 4
+    tau in every coordinate. Without one the users are divided evenly over all questions. There is
+    no promise about the distance to the best k centres: Lloyd's algorithm has none.
 
     Args:
         schema: of the records.

@@ -6,7 +6,7 @@ sample, or a fleet of devices.
 
 **Tolerances are open.** A question with tolerance tau is answered within *less than* tau of the
 expectation. The planner bounds P[error >= tau], so a gap of exactly tau between two concepts is
-told apart (KLNRS08 section 5 asks for tau < 1/(4d): here that is tau = 1/(4d)).
+distinguished (KLNRS08 section 5 asks for tau < 1/(4d): here that is tau = 1/(4d)).
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class Answer:
 
 
 Answers: TypeAlias = tuple[Answer, ...]
-"""One answer a question, in the batch's order."""
+"""Answer a question, in the batch's order."""
 
 T = TypeVar("T")
 Learning: TypeAlias = Generator[Batch, Answers, T]

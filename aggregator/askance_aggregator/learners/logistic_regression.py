@@ -49,11 +49,11 @@ def logistic_regression(
 
     Utility: at most `rounds` rounds; each asks, for one mean: the residual; a number: another; a
     category: `levels` questions with a sign a cell. Users are as for so many questions, each with a
-    group of its own. It stops early where no coordinate of the gradient can be told from zero. With
-    `tau` every answer is off by less than that: coordinates within tau do not move, and if it stops
-    early every coordinate of the true gradient is below 2 tau there. Without one, the users are
-    divided evenly over all questions of all rounds, and errors average out over rounds. Numbers are
-    scaled by the schema's bounds.
+    group of its own. It stops early where no coordinate of the gradient differs measurably from
+    zero. With `tau` every answer is off by less than that: coordinates within tau do not move, and
+    if it stops early every coordinate of the true gradient is below 2 tau there. Without one, the
+    users are divided evenly over all questions of all rounds, and errors average out over rounds.
+    Numbers are scaled by the schema's bounds.
 
     Args:
         schema: of the records; the label has two classes.

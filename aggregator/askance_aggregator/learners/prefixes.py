@@ -1,6 +1,6 @@
 """Values of a large domain as bit strings, for questions about their prefixes.
 
-| field | a value's bits | as told |
+| field | a value's bits | as reported |
 |---|---|---|
 | Bits(d), d <= 256 | itself, component 0 first | text of 0 and 1 |
 | Integer | the value less the field's low, most significant bit first | the whole number |

@@ -64,7 +64,7 @@ class Scored(Tail):
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One side of one value: its exponent, and the factor before the exponential."""
+    """Side of one value: its exponent, and the factor before the exponential."""
 
     rate: float
     tilt: float

@@ -1,4 +1,4 @@
-"""What the aggregator must not forget: devices, studies, transcripts and reports.
+"""Durable state of the aggregator: devices, studies, transcripts and reports.
 
 Its rules: what an operation returned is durable; a batch of reports is one transaction, and a
 report counts exactly once by (request, device). The same bytes again are a duplicate; other bytes

@@ -1,4 +1,4 @@
-"""What every store does; one contract suite runs on all of them."""
+"""Interface of every store; one contract suite runs on all of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class EnrolmentRefused(StoreError):
 
 @dataclass(frozen=True, slots=True)
 class Enrolled:
-    """What became of an enrolment: devices taken up, and those that were known already."""
+    """Outcome of an enrolment: new devices, and devices that were enrolled already."""
 
     new: int
     known: int
@@ -150,13 +150,13 @@ class Store(Protocol):
     def enrol_with(
         self, devices: Iterable[tuple[bytes, bytes]], token_id: bytes, limit: int
     ) -> Enrolled:
-        """Takes up devices by an enrolment token, all or none, given as `enrol` takes them.
+        """Enrol devices by an enrolment token, all or none, given as to `enrol`.
 
         The same device again, with the same token of its own, is known and changes nothing.
 
         Raises:
           EnrolmentRefused: an id that is known with another token, or more than `limit` devices in
-            all by this enrolment token; nobody was taken up.
+            all by this enrolment token; no device was enrolled.
           StoreError: ids or digests that `enrol` does not take either.
         """
         ...
@@ -166,7 +166,7 @@ class Store(Protocol):
         ...
 
     def population(self) -> int:
-        """How many devices are enrolled: ordinals are 0 .. population-1."""
+        """Number of enrolled devices: ordinals are 0 .. population-1."""
         ...
 
     def add_study(self, digest: bytes, signed: SignedStudy) -> None:
@@ -278,11 +278,11 @@ class Store(Protocol):
         ...
 
     def reports(self, request_digest: bytes) -> Iterator[tuple[int, bytes]]:
-        """What was accepted for a request: (ordinal, bytes), in the order of ordinals."""
+        """Yield the accepted reports of a request, (ordinal, bytes), in the order of ordinals."""
         ...
 
     def report(self, request_digest: bytes, ordinal: int) -> bytes | None:
-        """What was accepted from one user for a request."""
+        """Return the report accepted from one user for a request."""
         ...
 
     def evidence(self, request_digest: bytes) -> Iterator[tuple[int, bytes]]:

@@ -1,10 +1,10 @@
-"""The aggregator's mirror of what its users have spent on a study, for planning and for honesty.
+"""The aggregator's mirror of its users' spending on a study.
 
 The authority is each device's own ledger. The account is charged before a user is asked and never
 credited: an answer that cost the device less (a frozen one) or never came stays charged here.
 
-A study asks a cohort's users for the same, and nobody is in two cohorts; so the charge is kept once
-a cohort. What devices say is kept a user only of cohorts whose devices report one by one.
+A study asks a cohort's users for the same, and no user is in two cohorts; so the charge is kept
+once a cohort. What devices say is kept a user only of cohorts whose devices report one by one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from askance_client.errors import InvalidParameter
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What a study has cost its users, in nano-nats: what devices say, over all users."""
+    """Cost of a study to its users, in nano-nats: what devices report, over all users."""
 
     budget: int
     max_spent: int
@@ -69,7 +69,7 @@ class CohortAccount:
         self._alike[charged, spent] += users
 
     def said(self) -> Iterator[tuple[int, int, int]]:
-        """What devices say: the sum of charges, the total, and how many say so."""
+        """Yield the devices' reported spending: sum of charges, total, and number of devices."""
         for (charged, spent), users in self._alike.items():
             yield charged, spent, users
         if self._spent:
@@ -80,7 +80,7 @@ class CohortAccount:
 
 
 class Accounts:
-    """One study's account for each of `population` users, each with the same `budget_nano_nats`."""
+    """Account of one study for `population` users, each with the same `budget_nano_nats`."""
 
     def __init__(self, population: int, budget_nano_nats: int) -> None:
         if population < 1:
@@ -107,7 +107,7 @@ class Accounts:
         return known
 
     def left(self, cohort: Cohort) -> int:
-        """What each of a cohort's users can still be asked for, in nano-nats."""
+        """Return the budget left to each of a cohort's users, in nano-nats."""
         return self._budget - self.of(cohort).asked
 
     def reserve(self, cohort: Cohort, nano_nats: int) -> None:
@@ -126,7 +126,7 @@ class Accounts:
         self.of(cohort).asked += nano_nats
 
     def reconciled(self) -> bool:
-        """Whether every device's total is the sum of its charges, and within what was asked."""
+        """Return whether each device's total is the sum of its charges, within what was asked."""
         return all(
             charged == spent <= account.asked
             for account in self._cohorts.values()

@@ -1,4 +1,4 @@
-"""Who is asked: ranges of a seeded permutation of the users, never the order of arrival."""
+"""Cohorts: ranges of a seeded permutation of the users, never the order of arrival."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Permutation:
 
 @dataclass(frozen=True)
 class Cohort:
-    """The users at positions start .. stop-1 of a permutation; nobody is listed before it is asked.
+    """Users at positions start .. stop-1 of a permutation; members are computed when asked.
 
     Raises:
       InvalidParameter: no range of the permutation's positions.
@@ -112,12 +112,12 @@ class Cohort:
 
     @property
     def size(self) -> int:
-        """How many users it has."""
+        """Number of users."""
         return self.stop - self.start
 
     @property
     def whole(self) -> bool:
-        """Whether it is everybody."""
+        """True if the cohort holds all users."""
         return self.size == self.permutation.size
 
     def holds(self, ordinals: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -129,7 +129,7 @@ class Cohort:
         return known & (positions >= self.start) & (positions < self.stop)
 
     def within(self, first: int, last: int) -> NDArray[np.int64]:
-        """Its members among the users first .. last-1, sorted."""
+        """Return the members among the users first .. last-1, sorted."""
         ordinals = np.arange(first, last, dtype=np.int64)
         return ordinals[self.holds(ordinals)]
 

@@ -1,4 +1,4 @@
-"""What a study's charges compose to, for its worst user, when the study states a delta."""
+"""Composition of a study's charges for its worst user, when the study states a delta."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from askance_client.accounting import NANO_NATS_PER_NAT
 
 
 def charges_asked(transcript: Transcript) -> Collection[Totals]:
-    """Every list of charges that a user was asked for, once each, by the record.
+    """Return every distinct list of charges that the transcript asked of a user.
 
-    A cohort's users are asked for the same, and nobody is in two.
+    A cohort's users are asked for the same, and no user is in two.
     """
     cohorts: defaultdict[tuple[int, int], Counter[int]] = defaultdict(Counter)
     for event in transcript.recorded:
@@ -30,7 +30,7 @@ def charges_asked(transcript: Transcript) -> Collection[Totals]:
 
 
 def composed(transcript: Transcript, delta: Fraction, accountant: Accountant) -> float:
-    """The epsilon for which no user's reports are more than (epsilon, delta)-locally DP.
+    """Return the epsilon for which every user's reports are (epsilon, delta)-locally DP.
 
     Privacy: by what was asked, whether it was answered or not. All charges of a user are on record
     before the first of them is asked for, so they are fixed by what others answered and not by what
@@ -41,6 +41,6 @@ def composed(transcript: Transcript, delta: Fraction, accountant: Accountant) ->
       delta: 0 or more and below 1.
 
     Returns:
-      Nats; 0 where nobody was asked.
+      Nats; 0 if no user was asked.
     """
     return max((accountant.epsilon(each, delta) for each in charges_asked(transcript)), default=0.0)

@@ -1,4 +1,4 @@
-"""The one door for reports, whatever fleet they come from."""
+"""Checks of reports, the same for every fleet."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class Intake:
 
     @property
     def complete(self) -> bool:
-        """Whether every member of every group has answered or refused."""
+        """True if every member of every group has answered or refused."""
         return self._open == 0
 
     @property
     def open(self) -> int:
-        """How many answers are still out."""
+        """Number of answers still missing."""
         return self._open
 
     def owes(self, ordinal: int) -> list[Group]:

@@ -53,7 +53,7 @@ Watch = Callable[[int, RoundPlan], None]
 
 @dataclass(frozen=True, slots=True)
 class _Recorded:
-    """What an earlier run of this study left behind, by round."""
+    """Records of an earlier run of this study, by round."""
 
     asked: dict[int, Asked]
     closed: dict[int, Closed]
@@ -61,7 +61,7 @@ class _Recorded:
 
 
 class LocalOracle:
-    """Answers the batches of one study by one fleet, from where its transcript broke off.
+    """Answer the batches of one study by one fleet, from the end of its transcript.
 
     Args:
       study: the signed study; its budget is each user's whole budget here.
@@ -70,7 +70,7 @@ class LocalOracle:
       transcript: what was recorded before, and where to record on.
       header: what the transcript begins with: whose study, how many users, the cohorts' seed.
       design: which randomizer for how many levels and nano-nats.
-      watch: told of each round's plan as it opens.
+      watch: called with each round's plan as it opens.
 
     Raises:
       NondeterminismError: the transcript is another study's.
@@ -110,31 +110,31 @@ class LocalOracle:
 
     @property
     def tallies(self) -> tuple[tuple[Tally, ...], ...]:
-        """What came back, round by round."""
+        """Tallies, round by round."""
         return tuple(self._tallies)
 
     @property
     def queries(self) -> int:
-        """How many questions were asked, once a wave."""
+        """Number of questions asked, counted once per wave."""
         return self._queries
 
     @property
     def bounds(self) -> tuple[AnswerBounds, ...]:
-        """What is told with every answer."""
+        """Bounds of every answer."""
         return tuple(self._bounds)
 
     @property
     def users_saved(self) -> int:
-        """How many users were not asked because earlier waves were enough."""
+        """Number of users that were not asked because earlier waves were enough."""
         return self._saved
 
     @property
     def users_used(self) -> int:
-        """How many users were asked."""
+        """Number of users that were asked."""
         return self._next
 
     def answer(self, batch: Batch) -> Answers:
-        """One answer a question, in order: a round, or one a wave.
+        """Answer each question in order, by one round or one round per wave.
 
         Raises:
           PlanRefused: the first batch does not fit the plan; no user was asked or charged.
@@ -270,7 +270,7 @@ class LocalOracle:
         waves.enter(places, requests, closed.tallies, decodes)
 
     def _record(self, number: int, questions: Sequence[Question], round_plan: RoundPlan) -> Asked:
-        """Allocates users to a wave and makes it durable, before anybody is asked."""
+        """Allocate users to a wave and make it durable before a request is sent."""
         starts: dict[int, int] = {}
         cursor = self._next
         groups = []

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[T]):
-    """What a study found, and what it took.
+    """Outcome of a study: its hypothesis and its cost.
 
     `answers` counts the reports received, `users_used` the users asked, `rounds` and `queries` what
     were asked of them, a wave counting for itself; `users_saved` were planned for, and not asked
@@ -46,7 +46,7 @@ class Outcome(Generic[T]):
 
 
 class Session(Generic[T]):
-    """One study on one fleet, from its first question or from where a transcript broke off.
+    """Study on one fleet, from its first question or from the end of a transcript.
 
     Args:
       study: the signed study; its budget is each user's whole budget here.
@@ -55,7 +55,7 @@ class Session(Generic[T]):
       log: the transcript's log; an interrupted one is replayed and continued.
       cohort_seed: fixes who is in which cohort.
       design: which randomizer for how many levels and nano-nats.
-      watch: told of each round as it opens (its plan) and closes.
+      watch: called for each round as it opens (with its plan) and closes.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Session(Generic[T]):
 
     @property
     def transcript(self) -> Transcript:
-        """What has been recorded so far."""
+        """Transcript so far."""
         return self._transcript
 
     @property
@@ -98,7 +98,7 @@ class Session(Generic[T]):
         return self._accounts
 
     def plan(self) -> StudyPlan:
-        """The plan for this fleet; asks nobody."""
+        """Return the plan for this fleet; send no request."""
         return plan(
             self._learner,
             self._terms.budget_nano_nats,
@@ -177,7 +177,7 @@ def _replanned(error: PlanRefused) -> NondeterminismError:
 
 
 def _population(transcript: Transcript, fleet: Fleet) -> int:
-    """How many users a study has: fixed when it begins, whoever is enrolled later."""
+    """Return the number of users of a study, fixed when it begins."""
     match transcript.recorded:
         case (Header(population=begun_with), *_) if begun_with <= fleet.population:
             return begun_with

@@ -1,4 +1,4 @@
-"""What came back, as integers: symbol counts, and a Merkle root over who said what."""
+"""Reports as integers: symbol counts, and a Merkle root over the members' reports."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ class SymbolSheet:
 
     @property
     def open(self) -> int:
-        """How many members have neither answered nor refused."""
+        """Number of members that have neither answered nor refused."""
         return self._open
 
     def settled(self, index: int) -> bool:
-        """Whether this member's answer or refusal is in."""
+        """Return whether this member's answer or refusal has been entered."""
         return bool(self._each_settled[index])
 
     def write(self, index: int, symbol: bytes) -> None:
@@ -112,7 +112,7 @@ class SymbolSheet:
             yield leaf(chunk, packed_who(answered), packed_what(group.randomizer, symbols))
 
     def tally(self) -> Tally:
-        """Closes the sheet."""
+        """Close the table and return its tally."""
         group = self._group
         received = self._symbols[self._answered]
         return Tally(

@@ -1,9 +1,9 @@
-"""The append-only record of a study: what was asked of whom, and what came back.
+"""Append-only record of a study: its requests and their tallies.
 
 A line is one JSON object with sorted keys, holding integers, strings and hexadecimal bytes only: no
 float, no time, no name of a fleet, no count of workers. The digest is SHA-256 over the lines, so
 two runs agree to the bit or they do not agree. A crash loses at most what was never acknowledged:
-the log is written before anybody is asked, and again when a round closes.
+the log is written before a request is sent, and again when a round closes.
 """
 
 from __future__ import annotations
@@ -45,8 +45,10 @@ class MemoryLog:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What is fixed before the first question: beta sizes every round, and the intervals that a
-    learner sees have this confidence."""
+    """Facts fixed before the first question.
+
+    beta sizes every round, and the intervals that a learner sees have this confidence.
+    """
 
     study_digest: bytes
     learner: str
@@ -75,7 +77,7 @@ class AskedGroup:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A round as recorded before anybody was asked; `questions` are encoded queries."""
+    """Round as recorded before a request is sent; `questions` are encoded queries."""
 
     round: int
     questions: tuple[bytes, ...]

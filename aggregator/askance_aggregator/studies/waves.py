@@ -1,4 +1,4 @@
-"""A batch on its way through its waves: what has come in, what is asked next, what it amounts to.
+"""Waves of a batch: reports so far, the next requests, and the estimates.
 
 Between two waves every question that is not done is looked at. A question is done when each of its
 values has an interval, at this look's share of its error, that lies within less than its tolerance
@@ -7,7 +7,7 @@ together (SPLIT): that goes on until all are done. What was not asked keeps its 
 of the permutation: those users are fresh, for a later round.
 
 Utility: a value fails only if at some look its interval misses, or at the last look, the planned
-size, its estimate does. Looks are at prefixes that are fixed before anybody is asked, and share
+size, its estimate does. Looks are at prefixes that are fixed before any user is asked, and share
 beta (`planning.looks`), so that by the union bound the stated beta is kept. The intervals that a
 learner is given share their confidence over the looks in the same way.
 """
@@ -76,7 +76,7 @@ class _Asked:
 
 
 class Waves:
-    """One batch, from its first wave to its answers.
+    """Batch, from its first wave to its answers.
 
     Args:
         batch: what is asked.
@@ -93,7 +93,7 @@ class Waves:
 
     @property
     def done(self) -> bool:
-        """Whether nobody is to be asked any more."""
+        """True if no more users are to be asked."""
         return self._wave == self._planned.waves or not self._open
 
     @property
@@ -127,7 +127,7 @@ class Waves:
         tallies: Sequence[Tally],
         decodes: Sequence[Decode | None] | None = None,
     ) -> None:
-        """What came in of the wave that was asked last, and a look at it.
+        """Add the reports of the last wave, and look at the estimates.
 
         Args:
             groups: for each group its question's place in `asking`.
@@ -165,7 +165,7 @@ class Waves:
         )
 
     def bounds(self, number: int, answers: Answers, sure: Sure) -> tuple[AnswerBounds, ...]:
-        """What is told with the answers; none of an answer that nobody gave.
+        """Return the bounds of the answers; None for an answer without reports.
 
         Args:
             number: the round's, among the learner's.
@@ -189,7 +189,7 @@ class Waves:
         return self._shares[last if asked.done_at is None else asked.done_at]
 
     def _users(self, group: GroupPlan, place: int) -> int:
-        """How many more of a group's users the next wave asks."""
+        """Return the number of users of a group that the next wave asks."""
         blocks = self._questions[group.question].blocks
         before = blocks[place].asked if blocks else 0
         return max(prefixes(group.users, self._planned.waves)[self._wave] - before, 1)
@@ -232,7 +232,7 @@ class Waves:
 
 
 def exact_enough(answer: Answer, tau: Fraction) -> bool:
-    """Whether every value's interval is within less than tau of the value, on both sides."""
+    """Return whether every value's interval is within less than tau of the value, on both sides."""
     return all(
         value - float(tau) < low and high < value + float(tau)
         for value, low, high in zip(answer.values, answer.lows, answer.highs, strict=True)

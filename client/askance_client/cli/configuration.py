@@ -32,7 +32,7 @@ _MAX_ROW = (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True)
 class RecordsFile:
-    """Whose records are answered from.
+    """Records file that a device answers from.
 
     Args:
       schema: the TOML file that says what a record is.
@@ -47,7 +47,7 @@ class RecordsFile:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What a device's owner has set.
+    """Settings of a device's owner.
 
     Args:
       path: the file.

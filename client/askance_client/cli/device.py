@@ -216,7 +216,7 @@ _DESCRIPTION = "The commands of a device's owner."
 
 
 class Usage(AskanceError, ValueError):
-    """What was typed is no command."""
+    """The typed command is not valid."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -268,7 +268,7 @@ def _show(
 
 
 def _reads(name: str) -> Callable[[str], object]:
-    """What reads an option as `device.toml` reads the same value."""
+    """Return a parser of an option that reads it as `device.toml` reads the same value."""
 
     def read(text: str) -> object:
         from askance_client.cli import configuration
@@ -282,7 +282,7 @@ def _reads(name: str) -> Callable[[str], object]:
 
 
 def _silence_grpc() -> None:
-    """Keeps gRPC's own lines off stderr: what fails comes back with the call, and is told once."""
+    """Keep gRPC's own lines off stderr; failures come back with the call and are printed once."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # read when gRPC is first imported
 
 

@@ -1,4 +1,4 @@
-"""What a running device says of itself: a line an event on stderr, counts rather than names."""
+"""Event log of a running device: one line per event on stderr, counts rather than names."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def warn(warnings: Sequence[str]) -> None:
 
 
 class Journal:
-    """Writes down what a gateway tells (see `Watcher`).
+    """Write events of a gateway to the log (see `Watcher`).
 
     No line has a value, a symbol or a person's name in it.
     """
@@ -56,7 +56,7 @@ class Journal:
         _LOGGER.info(message)
 
     def answered(self, refusal: Reason | None) -> None:
-        """One more answer, or one more refusal for that reason."""
+        """Count one more answer, or one more refusal for that reason."""
         if refusal is None:
             self._answered += 1
         else:
@@ -71,7 +71,7 @@ class Journal:
             self._soon()
 
     def failed(self, failure: str) -> None:
-        """One more exchange, ledger or evaluation failed in that way."""
+        """Count one more failure of an exchange, ledger or evaluation."""
         self._failed[failure] += 1
         self._soon()
 

@@ -123,7 +123,7 @@ class DeviceHome:
 
     @property
     def configuration(self) -> Path:
-        """Where the configuration is, unless a command is told of another."""
+        """Path of the configuration, unless a command is given another."""
         return self.folder / CONFIGURATION
 
     @property

@@ -58,7 +58,7 @@ def init(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def tell_init(result: dict[str, Any]) -> str:
-    """What was made, and what is left to do."""
+    """Describe what was made, and what is left to do."""
     made = f"device {result['device_id']} in {result['folder']}"
     if result["complete"]:
         return f"{made}\nnext: enroll, then run"

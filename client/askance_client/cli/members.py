@@ -1,4 +1,4 @@
-"""Whom a device stands for: the people of a records file, their names and their records."""
+"""Members that a device stands for: their names and records, from a records file."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Naming(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OneRow:
-    """One person, by the number of a row from 0."""
+    """Member, by the number of a row from 0."""
 
     row: int
 

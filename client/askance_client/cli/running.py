@@ -75,7 +75,7 @@ def tell_enroll(result: dict[str, Any]) -> str:
 
 
 def run_once(home: DeviceHome, path: Path) -> dict[str, Any]:
-    """One check-in of each member."""
+    """Check in once for each member."""
     log_to_stderr()
     configuration = read_configuration(path)
     with _gateway(home, configuration, Journal()) as gateway:

@@ -1,4 +1,4 @@
-"""Parsing what a stranger sent."""
+"""Parsing of untrusted bytes."""
 
 from __future__ import annotations
 

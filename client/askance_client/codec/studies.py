@@ -133,7 +133,7 @@ def sign_study(terms: StudyTerms, key: Ed25519PrivateKey) -> SignedStudy:
 
 
 def verify_study(signed: SignedStudy) -> bool:
-    """Whether the signature is the key's over exactly these bytes."""
+    """Return whether the signature is the key's over exactly these bytes."""
     try:
         key = Ed25519PublicKey.from_public_bytes(signed.public_key)
         key.verify(signed.signature, _CONTEXT + signed.study)

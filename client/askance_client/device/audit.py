@@ -18,7 +18,7 @@ _EXAMINED = 4096  # requests that are remembered: a gateway's members are asked 
 
 @dataclass(slots=True)
 class _Sums:
-    """One member's charges so far, added up anew."""
+    """Sums of one member's charges, computed anew."""
 
     life: int = 0
     answers: int = 0

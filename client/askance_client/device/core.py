@@ -45,9 +45,9 @@ class TooManyRefusals(RemoteProtocolError):
 
 
 class Device:
-    """What answers for one user.
+    """Device of one user.
 
-    Privacy: pure eps-LDP towards everybody who sees its reports, replace-one in the record, with
+    Privacy: pure eps-LDP towards every reader of its reports, replace-one in the record, with
       eps the sum of the charges in its ledger and at most the policy's lifetime budget. Charges,
       refusals, and the fact that the record is read and coins are drawn, are functions of the
       history of requests.
@@ -109,7 +109,7 @@ class Device:
         return tuple(self._studies)
 
     def knows(self, digest: bytes) -> bool:
-        """Whether the study of this digest was accepted."""
+        """Return whether the study of this digest was accepted."""
         return digest in self._studies
 
     def introduce(self, signed: SignedStudy) -> Refusal | None:
@@ -269,7 +269,7 @@ class Turn:
 
     @property
     def pending(self) -> bool:
-        """Whether an answer is to be evaluated; a function of the history of requests."""
+        """True if an answer is to be evaluated; a function of the history of requests."""
         return any(isinstance(settlement, Due) for settlement in self._settled.values())
 
     @property

@@ -1,4 +1,4 @@
-"""What can be said of a study or a request from its bytes alone, said once.
+"""Examination of a study or a request by its bytes alone, done once.
 
 Thousands of simulated devices in one process, or a gateway's many, see the same bytes; signatures,
 tables and expressions are checked once for each distinct payload and shared.

@@ -1,9 +1,9 @@
-"""The device's ledger: what it has spent, and what it has answered.
+"""Ledger of a device: its charges and its answers.
 
 Its rules: a charge and its randomized report are one durable transaction, made before a byte leaves
 (spend before send); nothing is ever refunded; a request once answered is answered again with the
 stored bytes; a question once answered is frozen, and the same question under another request costs
-nothing and reveals nothing new. The ledger is told the budget's limits and decides atomically, so
+nothing and reveals nothing new. The ledger gets the budget's limits and decides atomically, so
 that two threads or two studies cannot both spend the last nano-nat. A ledger that is missing,
 damaged, in use or of a newer version refuses to open: `create` is a person's decision.
 

@@ -14,13 +14,13 @@ T = TypeVar("T")
 
 
 class GroupCommit:
-    """Commits what came while the commit before was on its way; there is no timer.
+    """Commit together the steps that arrive during the commit before; there is no timer.
 
     The first thread that comes leads: it runs the steps of all that wait, its own among them, in
     one transaction, and wakes them when the disk has it and the mark has reached it. Who came
     meanwhile is the next commit, led by the first of them. A lone thread commits at once.
 
-    Nothing of a step is seen by anybody before it is durable: the file is held from the first
+    No effect of a step is visible before it is durable: the file is held from the first
     step's first statement until the commit has returned.
     """
 
@@ -81,7 +81,7 @@ class GroupCommit:
 
 
 class _Step(Generic[T]):
-    """One thread's part of a commit."""
+    """Thread's part of a commit."""
 
     __slots__ = ("failure", "results", "settled", "woken", "work")
 
@@ -93,7 +93,7 @@ class _Step(Generic[T]):
         self.failure: BaseException | None = None
 
     def take(self, connection: sqlite3.Connection) -> None:
-        """Runs; a failure of the disk is everybody's, any other is this step's alone."""
+        """Run the step; a failure of the disk fails all steps, any other this step alone."""
         try:
             self.results.append(self.work(connection))
         except sqlite3.Error:

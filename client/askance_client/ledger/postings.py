@@ -34,7 +34,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Posting:
-    """One row of a ledger file.
+    """Row of a ledger file.
 
     Args:
         place: its number in the file, from 1, without a gap.

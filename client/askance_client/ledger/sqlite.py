@@ -300,7 +300,7 @@ class SqliteLedger:
 
 
 def _has_room(connection: sqlite3.Connection, charge: Charge) -> bool:
-    """Whether the charge's payload is kept already or is within the bounds."""
+    """Return whether the charge's payload is kept already or is within the bounds."""
     if not charge.payload or _is_kept(connection, charge):
         return True
     (study, total) = connection.execute(

@@ -1,13 +1,13 @@
 """Schemas, expressions and queries: a query is data, not code.
 
-Rules of this room:
+Rules of this package:
 
 - It knows neither gRPC nor protobuf, and imports only the standard library, numpy and the errors.
 - A value is an integer over a power of two. Arithmetic is exact; only `round_to` (half up) and
   `sigmoid` (a stated integer table) round. No float decides anything: floats appear in `columns`
   alone, as data on its way to the grid.
 - Every expression is made by `expressions.build`, which infers its kind, grid and bounds and
-  refuses what is ill-typed, too large, or could reach 2^62. A program from a stranger goes the
+  refuses what is ill-typed, too large, or could reach 2^62. An untrusted program goes the
   same way (`rebuild`), against this device's own schema.
 - A record and a column of millions are evaluated by the same steps, to the same integers.
 - A value that is missing or unreadable is no error: the query answers its public default.

@@ -1,6 +1,6 @@
-"""Columns of values onto the grid: millions at a time, and exactly as one by one.
+"""Columns of values onto the grid: millions at a time, equal to one by one.
 
-This is the only file of the room where floats appear, and only as data on its way to the grid:
+This is the only file of the package where floats appear, and only as data on its way to the grid:
 every step here (scaling by a power of two, rounding half to even, clipping at a power of two) is
 exact, so a column gives the integers that `encode` gives value by value. What has no exact fast
 way (texts, objects, lists of mixed types) goes value by value.
@@ -53,7 +53,7 @@ def encode_column(name: str, field: Field, column: Any) -> tuple[ColumnValue, ND
 
 
 def absent_column(field: Field, rows: int) -> tuple[ColumnValue, NDArray[np.bool_]]:
-    """What stands for a column that was not given: nothing present."""
+    """Return the column for a field that was not given: nothing present."""
     values: ColumnValue
     if isinstance(field, Bits):
         values = tuple(np.zeros(rows, dtype=np.int64) for _ in range(field.words))
@@ -63,7 +63,7 @@ def absent_column(field: Field, rows: int) -> tuple[ColumnValue, NDArray[np.bool
 
 
 def filler(field: Field) -> int:
-    """What stands on the grid where nothing is present: the point nearest to 0."""
+    """Return the grid point that stands where nothing is present: the nearest to 0."""
     return min(max(0, field.type.low), field.type.high)
 
 

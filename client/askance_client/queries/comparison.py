@@ -1,4 +1,4 @@
-"""Whether a replayed learner asks what is on record: the same but for the last grid step."""
+"""Comparison of a replayed learner's questions with the record, up to the last grid step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ROUNDED = (Op.CONSTANT, Op.DOT, Op.CLIP, Op.BUCKETIZE)
 
 
 def within_a_step(recorded: Query, asked: Query) -> bool:
-    """Whether the two differ at most in rounded constants, each by at most one grid step.
+    """Return whether the two differ at most in rounded constants, each by at most one grid step.
 
     A constant on the grid of integers was never rounded (it may be a label's index), so it must
     be equal. Bounds and default of a REAL or VECTOR query are constants too; where they follow from
@@ -55,7 +55,7 @@ def _close(a: int, b: int, frac: int) -> bool:
 
 
 def _follows(query: Query, value: int, what: str) -> bool:
-    """Whether a bound is the expression's own, or the default the middle of the bounds."""
+    """Return whether a bound is the expression's own, or the default the middle of the bounds."""
     expression: Expression = query.expression
     if what == "default":
         return value == (query.low + query.high) // 2

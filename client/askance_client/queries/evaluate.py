@@ -55,7 +55,7 @@ class Compiled:
 
     @property
     def direct(self) -> bool:
-        """Whether all there is to do is to compare fields and constants as they are.
+        """True if the evaluation only compares fields and constants as they are.
 
         Nothing is added to them or shifted then, so that a column may be of any width.
         """
@@ -69,7 +69,7 @@ class Compiled:
         return slots[self.result]
 
     def holds(self, slots: Slots) -> Any:
-        """Of columns: where the value is 1 or more; `slots` is used up.
+        """Return where the value of columns is 1 or more; uses `slots` up.
 
         A comparison at the end is made as such: it says what its step says, which writes eight
         bytes a row three times.
@@ -100,7 +100,7 @@ def compile_expression(expression: Expression) -> Compiled:
 
 
 def _reads(ordered: Sequence[Expression], fields: Sequence[Expression]) -> tuple[int, ...]:
-    """What each component of a vector depends on."""
+    """Return the fields that each component of a vector depends on."""
     root = ordered[-1]
     if root.kind != Kind.VECTOR:
         return ()

@@ -44,7 +44,7 @@ def exact_ratio(value: object) -> tuple[int, int] | None:
 
 
 def is_integral(value: object) -> bool:
-    """Whether the value is of an integer type (such constants stay on the grid of integers)."""
+    """Return whether the value is of an integer type (it stays on the grid of integers)."""
     return isinstance(value, Integral | np.bool_)
 
 

@@ -40,7 +40,7 @@ _CHUNK = 1 << 14  # rows evaluated together: a program's intermediate columns st
 
 
 class QueryKind(IntEnum):
-    """What is asked of the expression's value. Goes on the wire; 0 is reserved."""
+    """Kind of a query: what it asks of the expression's value. Goes on the wire; 0 is reserved."""
 
     PREDICATE = 1
     REAL = 2
@@ -170,7 +170,7 @@ class Query:
         return frozenset(self._compiled.names)
 
     def digest(self, schema: Schema) -> bytes:
-        """What identifies this question over this schema: SHA-256, 32 bytes."""
+        """Return the digest of this question over this schema: SHA-256, 32 bytes."""
         return sha256(schema.digest + self.canonical).digest()
 
     @overload
@@ -274,7 +274,7 @@ class Query:
 
 
 def predicate(expression: Expression, default: int = 0) -> Query:
-    """Whether the expression holds: 0 or 1."""
+    """Ask whether the expression holds: 0 or 1."""
     return Query(QueryKind.PREDICATE, expression, 0, 1, _public(default))
 
 

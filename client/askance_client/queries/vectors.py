@@ -19,7 +19,7 @@ _CELLS_AT_ONCE = 1 << 18  # rows x components evaluated together: they stay near
 
 
 class Bounds(NamedTuple):
-    """What every component is clamped to, and its public default."""
+    """Clamping bounds of every component, and its public default."""
 
     low: int
     high: int
@@ -34,7 +34,7 @@ def check_fields(compiled: Compiled, encoded: Encoded) -> None:
 
 
 def everywhere(present: NDArray[np.bool_]) -> bool:
-    """Whether all rows have a field; a single element repeated, of no stride, is looked at once."""
+    """Return whether all rows have a field; a repeated single element of no stride is read once."""
     return bool(present[:1].all() if present.strides == (0,) else present.all())
 
 

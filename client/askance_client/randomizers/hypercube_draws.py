@@ -15,7 +15,7 @@ _RATIO_BITS = 256  # of a certified ratio: thousands would make its logarithm sl
 
 @lru_cache(maxsize=64)
 def patterns_within(components: int) -> tuple[int, ...]:
-    """How many patterns are at a Hamming distance of at most 0, 1, ..., components from one."""
+    """Return the numbers of patterns at a Hamming distance of at most 0, 1, ..., components."""
     binomials, binomial = [], 1
     for distance in range(components + 1):
         binomials.append(binomial)
@@ -24,7 +24,7 @@ def patterns_within(components: int) -> tuple[int, ...]:
 
 
 def rank_words(components: int, coin_bits: int = COIN_BITS) -> int:
-    """How many coins a rank among patterns takes: at least one coin's bits to spare.
+    """Return the number of coins for a rank among patterns: at least one coin's bits to spare.
 
     One component has one pattern near and one far: there is nothing to draw.
     """

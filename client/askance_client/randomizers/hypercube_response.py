@@ -95,7 +95,7 @@ class HypercubeResponse(Randomizer):
 
     @property
     def coins(self) -> int:
-        """One for near or far, then the rank's, then one a component of half of them."""
+        """Number of coins: near or far, then the rank's, then one per component of half of them."""
         return 1 + rank_words(self.components) + self.components // 2
 
     @property

@@ -67,12 +67,12 @@ class KaryResponse(Randomizer):
 
     @property
     def coins(self) -> int:
-        """One."""
+        """Number of coins: 1."""
         return 1
 
     @property
     def width(self) -> int:
-        """One byte up to 255 cells, else two."""
+        """Report width in bytes: 1 up to 255 cells, else 2."""
         return 1 if self.cells <= MISSING_BYTE else 2
 
     @property

@@ -6,7 +6,7 @@ from askance_client.randomizers.coins import COIN_SPACE
 
 
 def opposite_coins(values: int, size: int, threshold: int, coin_space: int = COIN_SPACE) -> int:
-    """What is left by the threshold goes to (j, -s) and to the sets without j as they are many.
+    """Return the coins for (j, -s): its share, by the number of sets, of those above the threshold.
 
     They are C(d-1, w-1) 2^(w-1) and C(d-1, w) 2^w, that is w to 2 d - 2 w.
     """

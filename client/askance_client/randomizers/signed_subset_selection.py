@@ -82,12 +82,12 @@ class SignedSubsetSelection(Randomizer):
 
     @property
     def opposite(self) -> int:
-        """How many of the 2^64 coins report the own value with the other sign."""
+        """Number of the 2^64 coins that report the own value with the other sign."""
         return opposite_coins(self.values, self.size, self.threshold)
 
     @property
     def even(self) -> int:
-        """How many of the 2^64 coins of a neutral user report value 0 with +; the same with -."""
+        """Number of the 2^64 coins of a neutral user that report value 0 with +; same with -."""
         return even_coins(self.values, self.size)
 
     @property
@@ -97,7 +97,10 @@ class SignedSubsetSelection(Randomizer):
 
     @property
     def coins(self) -> int:
-        """One for the own value, one a member, used or not, and a bit a value for its sign."""
+        """Number of coins.
+
+        The own value, one per member, used or not, and one bit per value's sign.
+        """
         return 1 + self.size + -(-self.values // COIN_BITS)
 
     @property

@@ -77,7 +77,7 @@ class SubsetSelection(Randomizer):
 
     @property
     def coins(self) -> int:
-        """One for the own cell and one a member, used or not."""
+        """Number of coins: one for the own cell and one per member, used or not."""
         return 1 + self.size
 
     @property

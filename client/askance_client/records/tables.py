@@ -88,7 +88,7 @@ class Table:
         return [_value(row[place], kind) for row in self._values()]
 
     def encoder(self, schema: Schema) -> Callable[[int], EncodedRecord]:
-        """What puts a row, by its number from 0, on the schema's grid.
+        """Return a function that puts a row, by its number from 0, on the schema's grid.
 
         Columns that the schema does not have are left out.
 
@@ -104,8 +104,9 @@ class Table:
         return record
 
     def unfit(self, schema: Schema) -> dict[str, int]:
-        """How many rows have a value in a field that fits nothing there, by the field's name; such
-        a value is answered by a query's public default, as a missing one is.
+        """Count the rows whose value fits nothing in a field, by the field's name.
+
+        Such a value is answered by a query's public default, as a missing one is.
 
         Raises:
           InvalidRecord: as `encoder` does.
@@ -179,14 +180,14 @@ def read_csv(path: Path) -> Table:
 
 
 def read_json(path: Path) -> Table:
-    """The people in a JSON file: a list of objects, or one object; a key is a column.
+    """Read a JSON file of records: a list of objects, or one object; a key is a column.
 
     An item is malformed if it is not an object, has a text of more than `MAX_CELL_CHARACTERS`, or
     a number that is not read: a whole number of more than `MAX_DIGITS` digits, or another of more
     than 128 characters. A syntax error is an error of the whole file.
 
     Raises:
-      InvalidRecord: no file, not JSON, nobody, or two keys that are one field.
+      InvalidRecord: no file, not JSON, no record, or two keys that are one field.
     """
     try:
         content = json.loads(
@@ -222,7 +223,7 @@ def read_json(path: Path) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class _CsvRecord:
-    """One record of a CSV file.
+    """Record of a CSV file.
 
     Args:
       line: number of its first line, from 1.
@@ -301,7 +302,7 @@ def is_utf_8(text: str) -> bool:
 
 
 def is_missing(cell: object) -> bool:
-    """Whether a cell stands for no value: empty, "?", "NA", "NaN" or "nan"."""
+    """Return whether a cell stands for no value: empty, "?", "NA", "NaN" or "nan"."""
     return cell is None or (isinstance(cell, str) and cell.strip() in _MISSING)
 
 
@@ -327,7 +328,7 @@ def _table(
 
 
 def _value(cell: object, kind: Field) -> object:
-    """What a field encodes; a missing value is a label of its own where the field has one."""
+    """Return the value that a field encodes; a missing value may be a label of its own."""
     if not is_missing(cell):
         return cell
     return NOTHING if isinstance(kind, Category) and NOTHING in kind.labels else None

@@ -1,4 +1,4 @@
-"""The device's runtime: the only room of the trusted base that knows gRPC.
+"""The device's runtime: the only package of the trusted base that imports gRPC.
 
 Its rules: a device dials out and believes nothing that comes back. What arrives is bounded in bytes
 and in items before it is looked at; an exchange that breaks the protocol is dropped whole and tried

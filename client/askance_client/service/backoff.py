@@ -1,4 +1,4 @@
-"""How long to wait after a failure: exponential, with full jitter."""
+"""Delay after a failure: exponential, with full jitter."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Backoff:
         self._bound_ms = base_ms
 
     def next_ms(self) -> int:
-        """How long to wait after one more failure."""
+        """Return the delay after one more failure."""
         bound = self._bound_ms
         self._bound_ms = min(self._cap_ms, 2 * bound)
         return self._jitter(bound)

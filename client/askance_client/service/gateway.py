@@ -34,7 +34,7 @@ _THREADS = 32  # that wait for the disk: as many commits may go in one
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Member:
-    """One person: a name for logs and coins, who they are to the aggregator, and what is theirs."""
+    """Member of a gateway: a name for logs and coins, an identity, and a device of its own."""
 
     name: str
     identity: Identity
@@ -43,7 +43,7 @@ class Member:
 
 
 class Watcher(Protocol):
-    """Told of what happens, in the event loop; it gets no value, no symbol and no name."""
+    """Interface for watchers of a gateway, called in the event loop, without values or names."""
 
     def answered(self, refusal: Reason | None) -> None:
         """A request was answered, or refused."""
@@ -65,7 +65,7 @@ class Watcher(Protocol):
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of one check-in of each member; counts of answers and refusals, by reason."""
+    """Outcome of one check-in of each member: numbers of answers and refusals, by reason."""
 
     members: int
     answered: int = 0
@@ -86,7 +86,7 @@ class Gateway:
       now_s: the time, in whole seconds since 1970, UTC.
       channel: opens a connection to the aggregator; closed again by the gateway.
       connections: how many at least; more where the members need them.
-      watcher: told of what happens.
+      watcher: is called at every event.
       jitter, sleep: how waits are drawn and made.
       longest_wait_ms: between two tries of one member.
       release_ms: see `DeviceRunner`; half of it is the time limit of evaluation.
@@ -135,7 +135,7 @@ class Gateway:
 
     @property
     def members(self) -> int:
-        """How many it stands for."""
+        """Number of members."""
         return len(self._members)
 
     async def run(self) -> None:
@@ -219,7 +219,7 @@ class Gateway:
         )
 
     async def _participate(self, runner: DeviceRunner) -> None:
-        """One member's stream. Whatever goes wrong ends it alone, until the next try."""
+        """Hold one member's stream; any failure ends it alone, until the next try."""
         backoff = Backoff(jitter=self._jitter, cap_ms=self._longest_wait_ms)
         while True:
             try:
@@ -229,7 +229,7 @@ class Gateway:
             await self._sleep(backoff.next_ms())
 
     async def _watch(self, number: int, channel: aio.Channel) -> None:
-        """Tells of a connection's gain and loss."""
+        """Report a connection's gain and loss."""
         was: bool | None = None
         state = channel.get_state()
         while state is not grpc.ChannelConnectivity.SHUTDOWN:
@@ -248,7 +248,7 @@ class Gateway:
 
 
 def _is_up(state: grpc.ChannelConnectivity, was: bool | None) -> bool | None:
-    """Whether a connection is there; None where none has been tried."""
+    """Return whether a connection is up; None if none has been tried."""
     match state:
         case grpc.ChannelConnectivity.READY:
             return True

@@ -60,7 +60,7 @@ def describe(failure: Exception) -> str:
 
 
 class DeviceRunner:
-    """One device's exchange with its aggregator.
+    """Exchange of one device with its aggregator.
 
     Privacy: nothing is decided here; what leaves is what `Device.answer` returned, durable already,
       and a repetition is the same bytes.
@@ -76,7 +76,8 @@ class DeviceRunner:
         of one message together, so that the time an answer took does not show. `evaluate` waits for
         less than that. 0 sends them at once (for simulated devices).
       longest_wait_ms: between two tries.
-      on_failure: told of every failed exchange that `participate` and `keep_checking_in` try again.
+      on_failure: called for every failed exchange that `participate` and `keep_checking_in` try
+        again.
       on_report: given every report when the core has made it durable.
       on_refusal: given every refusal with its text, which does not leave.
       on_default: given a line on answers that were left to the public default, without a value.
@@ -125,12 +126,12 @@ class DeviceRunner:
 
     @property
     def device(self) -> Device:
-        """What answers."""
+        """Device that answers."""
         return self._device
 
     @property
     def unacknowledged(self) -> int:
-        """How many reports are kept for another delivery."""
+        """Number of reports kept for another delivery."""
         return len(self._outbox)
 
     async def check_in_once(self) -> int:

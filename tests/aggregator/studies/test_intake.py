@@ -1,4 +1,4 @@
-"""One door for reports: what was not asked, cannot be, or cannot be true does not come in."""
+"""Door for reports: what was not asked, cannot be, or cannot be true does not come in."""
 
 from __future__ import annotations
 

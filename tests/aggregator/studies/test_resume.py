@@ -51,7 +51,7 @@ def one_batch(allocation: Allocation) -> Make:
 
 
 def in_blocks(world: World) -> Learner[Answers]:
-    """One question of 64 components, which the plan divides into two blocks."""
+    """Question of 64 components, which the plan divides into two blocks."""
     schema = world.schema
     bits = [schema["b"], *schema["x"]]
     question = Question(vector([bits[place % len(bits)] for place in range(64)]))

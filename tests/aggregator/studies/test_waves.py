@@ -212,7 +212,7 @@ def tally(yes: int, answered: int) -> Tally:
 
 
 def entered(planned: RoundPlan, *yeses: int) -> Waves:
-    """One question's round after waves in which so many were at yes."""
+    """Question's round after waves in which so many were at yes."""
     waves = Waves(Batch([YES]), planned, float(BETA))
     randomizer = planned.groups[0].randomizer
     for yes in yeses:

@@ -1,4 +1,4 @@
-"""One person's malformed row is that person's: all others of the file are enrolled and answer."""
+"""Person's malformed row is that person's: all others of the file are enrolled and answer."""
 
 from __future__ import annotations
 

@@ -339,7 +339,7 @@ def test_canonical_bytes_stay_as_they_are() -> None:
 
 
 def test_reports_stay_as_they_are() -> None:
-    """One draw of each family for ever: devices and simulations of any release agree."""
+    """Draw of each family for ever: devices and simulations of any release agree."""
     coins = [0x0123456789ABCDEF * 37 * (i + 1) % M for i in range(5)]
     assert UNEVEN.randomize(1, [M // 8]).hex() == "00"
     assert UNEVEN.randomize(1, [M // 8 + 1]).hex() == "01"

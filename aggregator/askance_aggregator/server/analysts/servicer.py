@@ -44,10 +44,10 @@ T = TypeVar("T")
 
 
 class AnalystsServicer:
-    """Serves the Analysts service for one desk.
+    """Serve the Analysts service for one study manager.
 
     Args:
-      desk: has the studies; it may wait for the disk.
+      manager: holds the studies; its calls may wait for the disk.
       executor: where it waits, so that the event loop does not.
       now_s: the time, in whole seconds since 1970, UTC.
       max_watchers: how many may watch studies at one time.
@@ -68,7 +68,10 @@ class AnalystsServicer:
         self._watchers = 0
 
     def handler(self) -> grpc.GenericRpcHandler:
-        """What a server routes calls by. Without serializers: messages are passed as bytes."""
+        """Return the handler by which a server routes calls.
+
+        Messages pass as bytes, without serializers.
+        """
         methods = {
             Call.SUBMIT: self._submit,
             Call.LIST: self._list,
@@ -150,7 +153,7 @@ class AnalystsServicer:
         return signed.subject, check_call(call, signed, self._desk.analysts, self._now_s())
 
     async def _at_desk(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """What the desk says, without holding up the event loop."""
+        """Call the study manager without blocking the event loop."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._executor, lambda: work(*args, **kwargs))
 

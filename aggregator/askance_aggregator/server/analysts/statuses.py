@@ -1,4 +1,4 @@
-"""One table from what went wrong in an analyst's call to what the analyst is told."""
+"""Table from errors in an analyst's call to the status that the analyst gets."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
 """The aggregator on the network: devices dial in, deliver reports, and are asked.
 
-Its rules: nobody is told anything before it has proved who it is. What arrives is bounded in bytes
-and items and checked before it is stored; a report is acknowledged only after the commit that made
-it durable, and entered in the round's intake then. Bytes are serialised once, however many devices
-they go to. What the hub holds in memory can be rebuilt: after a restart the round is opened again,
-the store says who has answered, and devices answer the rest, or again, with stored bytes.
+Its rules: a device gets no information before it has proved its identity. What arrives is bounded
+in bytes and items and checked before it is stored; a report is acknowledged only after the commit
+that made it durable, and entered in the round's intake then. Bytes are serialised once, however
+many devices they go to. What the hub holds in memory can be rebuilt: after a restart the round is
+opened again, the store says who has answered, and devices answer the rest, or again, with stored
+bytes.
 
 Theory of operation. `AggregatorServer` runs one event loop in a thread of its own, and in it a
 `Hub`: connected devices, open rounds, and between them a `GroupCommit` that makes durable together

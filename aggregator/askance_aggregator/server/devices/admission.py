@@ -1,4 +1,4 @@
-"""Who may come in."""
+"""Admission of devices: enrolled ids and tokens."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REMEMBERED = 1 << 16
 
 
 class Unauthenticated(AskanceError):
-    """No device of that id and token; which of the two is wrong is not told."""
+    """No device has that id and token; the error does not say which of the two is wrong."""
 
 
 class UnsupportedProtocol(ProtocolError):

@@ -47,7 +47,7 @@ class Context(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How a call that failed ends.
+    """Status with which a failed call ends.
 
     Args:
       code: gRPC's status code.

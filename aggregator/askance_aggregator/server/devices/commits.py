@@ -22,7 +22,7 @@ Waiting = tuple[Sequence[StoredReport], "asyncio.Future[Statuses]"]
 
 
 class GroupCommit:
-    """Makes reports durable, many in one transaction, by a single writer.
+    """Make reports durable, many per transaction, by a single writer.
 
     An idle store commits a lone message's reports at once; a busy one takes larger batches by
     itself. To be used in one event loop.
@@ -30,7 +30,7 @@ class GroupCommit:
     Args:
       store: where they go.
       executor: the thread that waits for the disk.
-      observer: told of every commit.
+      observer: is called at every commit.
     """
 
     def __init__(self, store: Store, executor: Executor, observer: Observer = SILENT) -> None:
@@ -84,7 +84,7 @@ class GroupCommit:
         began = time.perf_counter()
         try:
             statuses = await loop.run_in_executor(self._executor, self._store.accept, reports)
-        except Exception as error:  # whatever it is, everybody who waits must hear of it
+        except Exception as error:  # whatever the error is, every waiting caller must get it
             if not isinstance(error, StoreError):
                 _LOGGER.error("a commit failed", exc_info=error)
             failure = error if isinstance(error, StoreError) else StoreError("commit: failed")

@@ -26,7 +26,7 @@ _LAST_WRITE_S = 1.0  # how long a stream that is to end may take to write what i
 
 
 class Connection:
-    """One device's open stream.
+    """Open stream of one device.
 
     Parts of responses are queued and sent joined: serialised messages concatenate, so a request
     shared by a cohort is never serialised again. Acknowledgements ride on the next message, or
@@ -94,7 +94,7 @@ class Connection:
             self._flushing.cancel()
 
     async def end(self, code: grpc.StatusCode, details: str) -> None:
-        """Tells the device why, and ends its stream; whoever reads it is woken."""
+        """Send the device the reason, end its stream and wake the reader."""
         self._forget()
         await self.last_written()
         try:
@@ -106,7 +106,7 @@ class Connection:
         try:
             while self._parts or self._acks:
                 await self._write(self._next())
-        except Exception:  # the stream has ended: whoever reads it learns why
+        except Exception:  # the stream has ended: its reader gets the reason
             self._forget()
         finally:
             self._flushing = None
@@ -124,7 +124,7 @@ class Connection:
 
 @lru_cache(maxsize=4096)
 def _ack_part(ack: Ack) -> bytes:
-    """An acknowledgement, serialised once for everybody who gave the same request the same end."""
+    """Serialise an acknowledgement once for all devices with the same request and outcome."""
     return encode_response(Response(acks=(ack,)))
 
 

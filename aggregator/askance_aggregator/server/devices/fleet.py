@@ -35,7 +35,7 @@ class ServiceFleet:
 
     @property
     def population(self) -> int:
-        """How many devices are enrolled."""
+        """Number of enrolled devices."""
         return self._store.population()
 
     def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
@@ -51,7 +51,7 @@ class ServiceFleet:
         return self._call(self._hub.open(round_, accounts))
 
     def recall(self, round_: Round, accounts: Accounts) -> None:
-        """Tells the accounts what the store holds of a closed round; asks nobody.
+        """Replay the store's reports of a closed round into the accounts; send no request.
 
         Raises:
           ServiceStopped: the service was stopped. StoreError: the store cannot be read.
@@ -59,11 +59,11 @@ class ServiceFleet:
         self._call(self._hub.recall(round_, accounts))
 
     def progress(self, study_digest: bytes) -> tuple[int, int]:
-        """How many answers a study's open round asks for, and how many are in."""
+        """Return the answers that a study's open round asks for, and the answers received."""
         return self._hub.progress(study_digest)
 
     def cancel(self, study_digest: bytes) -> None:
-        """Asks nobody for this study any more."""
+        """Stop asking devices for this study."""
         self._soon(self._hub.cancel, study_digest)
 
     def suspend(self, study_digest: bytes) -> None:

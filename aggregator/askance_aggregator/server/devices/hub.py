@@ -41,7 +41,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 _SHORT = 128  # bytes of a report that others are likely to send as well
 
-# Symbols are few: most reports of a round are, byte for byte, those of somebody else.
+# Symbols are few: most reports of a round equal another user's, byte for byte.
 _decoded = lru_cache(maxsize=1 << 14)(decode_report)
 
 
@@ -50,7 +50,7 @@ class ServiceStopped(LocalProtocolError):
 
 
 class StudyCancelled(AskanceError):
-    """The study was cancelled; nobody is asked any more."""
+    """The study was cancelled; no device is asked any more."""
 
 
 class RoundNotOpen(StoreError):
@@ -68,12 +68,12 @@ class RoundProgress:
 
 
 class Hub:
-    """The aggregator's side of a fleet. To be used in one event loop.
+    """Aggregator's side of a fleet; for use in one event loop.
 
     Args:
       store: what is durable.
       executor: a thread that may wait for the disk.
-      observer: told of what happens.
+      observer: is called at every event.
       clock: by which rounds close; it is never set.
       sleep: how to wait.
     """
@@ -97,7 +97,7 @@ class Hub:
         self._rounds: dict[bytes, OpenRound] = {}  # by study: one round of a study at a time
         self._requests: dict[bytes, OpenRound] = {}
         self._opened_ms: dict[bytes, int] = {}  # by study, on the steady clock
-        self._cancelled: set[bytes] = set()  # studies that ask nobody any more
+        self._cancelled: set[bytes] = set()  # studies that ask no device any more
         self._waiting: set[bytes] = set()  # open studies that only an operator can let go on
         self._acknowledging: list[Connection] = []
         self._sequences: OrderedDict[int, int] = OrderedDict()
@@ -106,22 +106,24 @@ class Hub:
 
     @property
     def stopped(self) -> bool:
-        """Whether it asks nobody any more; may be read from any thread."""
+        """True if the hub has stopped asking; may be read from any thread."""
         return self._stopped
 
     @property
     def connected(self) -> int:
-        """How many devices hold a stream open."""
+        """Number of devices that hold a stream open."""
         return len(self._connections)
 
     @property
     def outstanding(self) -> int:
-        """How many answers open rounds still wait for; may be read from any thread."""
+        """Number of answers that open rounds still wait for; may be read from any thread."""
         return sum(round_.outstanding for round_ in tuple(self._rounds.values()))
 
     def progress(self, study_digest: bytes) -> tuple[int, int]:
-        """Of a study's open round, how many answers it asks for and how many are in; from any
-        thread. (0, 0) between rounds."""
+        """Return the answers that a study's open round asks for and those received; for any thread.
+
+        (0, 0) between rounds.
+        """
         opened = self._rounds.get(study_digest)
         if opened is None or not opened.asking:
             return (0, 0)
@@ -189,10 +191,10 @@ class Hub:
         opened = OpenRound(round_, accounts)
         self._check_may_open(opened)
         self._waiting.discard(opened.study_digest)
-        note = await self._note(opened, round_)  # durable before anybody is asked
+        note = await self._note(opened, round_)  # durable before a request is sent
         self._check_may_open(opened)  # much may have happened meanwhile
         if note.closed or (note.deadline is not None and self._left_ms(note.deadline) <= 0):
-            opened.close()  # nobody is to be charged for an answer that comes too late
+            opened.close()  # no user is to be charged for an answer that comes too late
         self._opened_ms[opened.study_digest] = self._clock.now_ms()
         self._rounds[opened.study_digest] = opened
         self._requests.update((digest, opened) for digest in opened.requests)
@@ -272,7 +274,7 @@ class Hub:
         return await loop.run_in_executor(self._executor, lambda: work(*args, **kwargs))
 
     async def recall(self, round_: Round, accounts: Accounts) -> None:
-        """Enters what the store holds of a closed round into the accounts, and asks nobody.
+        """Replay the store's reports of a closed round into the accounts; send no request.
 
         Raises:
           StoreError: what is stored cannot be read.
@@ -303,7 +305,10 @@ class Hub:
             connection.flush()
 
     def cancel(self, study_digest: bytes) -> None:
-        """Asks nobody for this study any more; who waits for its round gets `StudyCancelled`."""
+        """Stop asking devices for this study.
+
+        A caller that waits for its round gets `StudyCancelled`.
+        """
         self._cancelled.add(study_digest)
         opened = self._rounds.get(study_digest)
         if opened is not None:

@@ -1,4 +1,4 @@
-"""Who is told what the service does: counts, times and reasons, never a user's value or name."""
+"""Observer of the service's events: counts, times and reasons, never a user's value or name."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ from askance_client.messages import AckStatus, Reason
 
 
 class Observer(Protocol):
-    """What can be told. Called from the service's event loop and from studies' threads; each call
-    returns at once and raises nothing."""
+    """Interface for observers of the service.
+
+    Called from the service's event loop and from studies' threads; each call returns at once
+    and raises nothing.
+    """
 
     def stream_opened(self) -> None:
         """A device holds a stream open."""
 
     def stream_closed(self) -> None:
-        """It holds it no more."""
+        """Count a device that closed its stream."""
 
     def checked_in(self, seconds: float) -> None:
         """A unary check-in was answered, so long after it came."""
 
     def committed(self, reports: int, seconds: float) -> None:
-        """So many reports were made durable together, in so long."""
+        """Count reports that were made durable together, and the seconds that it took."""
 
     def acknowledged(self, status: AckStatus) -> None:
         """A report was acknowledged."""
@@ -39,7 +42,7 @@ class Observer(Protocol):
         """A round is being asked."""
 
     def round_closed(self) -> None:
-        """It is not any more."""
+        """Count a round that closed."""
 
     def study_submitted(self) -> None:
         """A study was taken in."""
@@ -65,7 +68,7 @@ class Observer(Protocol):
 
 
 class Silent:
-    """An observer that nobody listens to."""
+    """Observer that discards all events."""
 
     def stream_opened(self) -> None:
         """Says nothing."""

@@ -18,7 +18,7 @@ from askance_client.service import Response, encode_response
 
 
 class OpenRound:
-    """One study's round: its intake, and its requests serialised once for everybody."""
+    """Open round of one study: its intake, and its requests serialised once for all devices."""
 
     def __init__(self, round_: Round, accounts: Accounts) -> None:
         self.study_digest = round_.study_digest
@@ -47,12 +47,12 @@ class OpenRound:
 
     @property
     def outstanding(self) -> int:
-        """How many answers are still out; may be read from any thread."""
+        """Number of answers still missing; may be read from any thread."""
         return self._intake.open
 
     @property
     def asked(self) -> int:
-        """How many answers it asks for in all."""
+        """Number of answers that the round asks for in all."""
         return sum(group.cohort.size for group in self._round.groups)
 
     def examine(self, ordinal: int, data: bytes) -> Arrival | AckStatus:
@@ -79,31 +79,31 @@ class OpenRound:
 
     @property
     def asking(self) -> bool:
-        """Whether it has begun; may be read from any thread."""
+        """True if the round has begun; may be read from any thread."""
         return self._asking
 
     @property
     def doubtful(self) -> bool:
-        """Whether a commit has failed: what it brought may be durable all the same."""
+        """True if a commit has failed, so that its reports may or may not be durable."""
         return self._doubtful
 
     @property
     def closing(self) -> bool:
-        """Whether it takes no more reports."""
+        """True if the round takes no more reports."""
         return self._closing.done()
 
     def close(self) -> None:
-        """Waits for nobody any more."""
+        """Stop waiting for answers."""
         if not self._closing.done():
             self._closing.set_result(None)
 
     def abandon(self, error: AskanceError) -> None:
-        """Ends it without a tally: whoever waits for it gets this error."""
+        """End the round without a tally; waiting callers get this error."""
         if not self._closing.done():
             self._closing.set_exception(error)
 
     async def closed(self) -> None:
-        """Waits until everybody has answered or refused, or nobody is waited for any more.
+        """Wait until every member has answered or refused, or the round no longer waits.
 
         Raises:
           AskanceError: it was abandoned.
@@ -113,13 +113,13 @@ class OpenRound:
             await asyncio.wait(self._arriving)
 
     def tallies(self) -> tuple[Tally, ...]:
-        """What was counted."""
+        """Return the tally of each group."""
         return self._intake.tallies()
 
     def owed(self, ordinal: int, known_studies: set[bytes]) -> list[bytes]:
         """The parts of responses that ask this user what it still owes, the study first."""
         if not self._asking or self.closing:
-            return []  # nobody is to be charged for an answer that comes too late
+            return []  # no user is to be charged for an answer that comes too late
         parts = [self._parts[group.digest] for group in self._intake.owes(ordinal)]
         if parts and self.study_digest not in known_studies:
             parts.insert(0, self._study_part)

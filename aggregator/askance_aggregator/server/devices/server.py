@@ -35,12 +35,12 @@ AddService = Callable[[aio.Server, ServiceFleet], None]
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a service is made with, besides its store and its limits.
+    """Parts of a service besides its store and its limits.
 
     Args:
       credentials: of TLS; None: plain text.
-      enrolment: says what an enrolment token is worth; None: nobody enrols over the network.
-      observer: told of what happens.
+      enrolment: verifies enrolment tokens; None: no enrolment over the network.
+      observer: is called at every event.
       services: other services on the same port.
       jitter: where the randomness of waiting comes from.
       clock: by which rounds close.
@@ -57,9 +57,9 @@ class Parts:
 
 
 class AggregatorServer:
-    """A running service: an event loop in a thread, a hub in it, and a gRPC server around it.
+    """Running service: an event loop in a thread, a hub in it, and a gRPC server around it.
 
-    It does not own the store: whoever opened it closes it, after `stop`.
+    It does not own the store: its owner closes it, after `stop`.
 
         with AggregatorServer.start(store) as server:
             session.run(server.fleet)
@@ -114,7 +114,7 @@ class AggregatorServer:
 
     @property
     def hub(self) -> Hub:
-        """What runs in the service's event loop; not to be called from another thread."""
+        """Hub in the service's event loop; not to be called from another thread."""
         return self._hub
 
     @property
@@ -129,7 +129,7 @@ class AggregatorServer:
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended, by `stop` or by itself."""
+        """True if the service still runs; False after `stop` or after a failure."""
         return self._thread.is_alive()
 
     def stop(self) -> None:

@@ -41,12 +41,12 @@ _STREAMS_PER_DEVICE = 4  # a new one while the network has not noticed that the 
 
 
 class DevicesServicer:
-    """Serves the Devices service for one hub.
+    """Serve the Devices service for one hub.
 
     Args:
       jitter: from a bound, a whole number drawn uniformly from 0 to it; spreads check-ins.
-      observer: told of what happens.
-      enrolment: says what an enrolment token is worth; None: nobody is enrolled over the network.
+      observer: is called at every event.
+      enrolment: verifies enrolment tokens; None: no enrolment over the network.
     """
 
     def __init__(
@@ -71,7 +71,10 @@ class DevicesServicer:
         self._at_work = asyncio.Semaphore(settings.max_check_ins)
 
     def handler(self) -> grpc.GenericRpcHandler:
-        """What a server routes calls by. Without serializers: messages are passed as bytes."""
+        """Return the handler by which a server routes calls.
+
+        Messages pass as bytes, without serializers.
+        """
         handler: grpc.GenericRpcHandler = grpc.method_handlers_generic_handler(
             SERVICE,
             {

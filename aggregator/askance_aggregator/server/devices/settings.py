@@ -1,4 +1,4 @@
-"""What an operator may set."""
+"""Limits of the service that an operator may set."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _FOREVER_MS = 2**31 - 1  # how gRPC writes no limit
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """A service's limits.
+    """Limits of a service.
 
     Args:
-      max_streams: devices connected at one time; one more is told to come back later.
+      max_streams: devices connected at one time; a further device is asked to come back later.
       max_check_ins: unary check-ins at work at one time; more wait, up to as many again.
       max_pending: calls that gRPC has received and the service has not yet taken up. gRPC's own
         limit rejects calls silently above 1,000, which a fleet that connects at once passes.

@@ -50,7 +50,7 @@ class TlsFiles:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the aggregator takes on.
+    """Limits on the studies that the aggregator accepts.
 
     Args:
       user_nano_nats: of each user over all studies together; None: only devices' own budgets.
@@ -85,14 +85,14 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What an operator has set.
+    """Settings of an operator.
 
     Args:
       listen: where devices and analysts call.
       store: the SQLite file.
       tls: None for plain text.
       plaintext: whether plain text may be spoken at an address that others can reach.
-      enrolment_key: None: nobody can be enrolled over the network.
+      enrolment_key: None: no enrolment over the network.
       analysts: Ed25519 public keys whose studies are taken.
       limits: what is taken on.
       metrics: where the page of metrics is; None: there is none.

@@ -88,7 +88,7 @@ class AggregatorHome:
 
     @property
     def authority(self) -> Path:
-        """What devices and analysts pin."""
+        """Certificate authority's file, which devices and analysts pin."""
         return self.folder / AUTHORITY
 
     @property
@@ -98,7 +98,7 @@ class AggregatorHome:
 
 
 def _is_empty_folder(folder: Path) -> bool:
-    """Whether there is an empty folder; refuses anything else that is there."""
+    """Return whether the folder exists and is empty; refuse anything else at that path."""
     try:
         if not folder.is_dir():
             if os.path.lexists(folder):

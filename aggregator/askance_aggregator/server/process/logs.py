@@ -29,7 +29,7 @@ Event = MutableMapping[str, Any]
 
 
 def logger(name: str) -> BoundLogger:
-    """Who logs events of the operation: `logger(__name__).info("serving", address=...)`."""
+    """Return a logger for operational events: `logger(__name__).info("serving", address=...)`."""
     found: BoundLogger = structlog.stdlib.get_logger(name)
     return found
 
@@ -97,7 +97,7 @@ def _tame(record: logging.LogRecord) -> bool:
 
 
 def _say_failure(_: object, __: str, event: Event) -> Event:
-    """Puts what may be told of an exception in its place."""
+    """Replace an exception by the part of it that may be logged."""
     found = event.pop("exc_info", None)
     error = sys.exc_info()[1] if found is True else found[1] if isinstance(found, tuple) else found
     if isinstance(error, BaseException):

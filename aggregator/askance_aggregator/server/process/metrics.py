@@ -1,4 +1,4 @@
-"""What Prometheus is told of an aggregator: counts, times and reasons, over HTTP."""
+"""Metrics of an aggregator for Prometheus: counts, times and reasons, over HTTP."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _REPORTS = tuple(float(4**power) for power in range(8))  # one commit takes 8,19
 
 
 class PrometheusObserver:
-    """Counts what the service tells (see `service.Observer`).
+    """Count the service's events as metrics (see `service.Observer`).
 
     Args:
       registry: where the metrics are collected; one of its own for every aggregator.

@@ -65,7 +65,7 @@ class Listening:
     studies_resumed: int
 
     def to_json(self) -> dict[str, Any]:
-        """As one JSON object."""
+        """Return one JSON object."""
         return {
             "listening": self.address,
             "metrics": self.metrics,
@@ -80,13 +80,13 @@ def serve(
     ready: Callable[[Listening], None],
     now_s: Callable[[], int] = system_now_s,
 ) -> None:
-    """Serves until `stopping` is set, then drains.
+    """Serve until `stopping` is set, then drain.
 
     Draining: the health service says so, studies' threads let go, calls end, what has arrived is
     committed. Open studies stay open in the store; the next process goes on with them.
 
     Args:
-      ready: told once, when everything answers.
+      ready: called once, when every service answers.
       now_s: the time in Unix seconds.
 
     Raises:
@@ -108,7 +108,7 @@ def serve(
         held.callback(store.close)
         observer.population(store.population)
         observer.store_size(store.size_bytes)
-        observer.studies_found(store.count_studies())  # before any can come in and be told of
+        observer.studies_found(store.count_studies())  # before any can be submitted and observed
         if configuration.tls is not None:
             _show_certificate(configuration.tls, observer, now_s)
         page = None
@@ -165,7 +165,7 @@ def draining_at_signals() -> Iterator[threading.Event]:
 
 
 class _Beside:
-    """What is served beside the devices' calls; made when the service has a fleet to offer."""
+    """Services beside the devices' calls; built when the service has a fleet to offer."""
 
     desk: Desk
 

@@ -37,10 +37,10 @@ _MAX_DAYS = 36_525
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentToken:
-    """A token and what it permits.
+    """Enrolment token and what it permits.
 
     Args:
-      text: the token itself; whoever has it may enrol.
+      text: the token itself; its bearer may enrol.
       token_id: the name under which its use is counted.
       devices: how many may be enrolled with it, over all its uses.
       ends_unix_s: from then on it is refused.
@@ -53,7 +53,7 @@ class EnrolmentToken:
 
 
 class EnrolmentTokens:
-    """Makes tokens and tells genuine ones (see `service.EnrolmentVerifier`).
+    """Make enrolment tokens and verify them (see `service.EnrolmentVerifier`).
 
     Args:
       key: 32 secret bytes.

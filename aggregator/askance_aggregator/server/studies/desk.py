@@ -1,4 +1,4 @@
-"""The desk: every study that was taken in, from its first question to its end."""
+"""Manager of all submitted studies, from the first question to the end."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _STOP_S = 1.0  # for all studies together; each is in the store, and goes on at 
 
 
 class UnknownStudy(AskanceError):
-    """No study of that digest and analyst; which of the two is wrong is not told."""
+    """No study has that digest and analyst; the error does not say which of the two is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class StudyStatus:
 
 
 class Desk:
-    """Takes studies in, runs each in a thread of its own, and concludes it. For any thread.
+    """Accept studies, run each in a thread of its own, and conclude it; for any thread.
 
     Args:
       store: where they are kept.
@@ -64,7 +64,7 @@ class Desk:
       analysts: the Ed25519 public keys whose studies are taken in.
       limits: how many, and what they may cost a user together.
       now_s: the time, in whole seconds since 1970, UTC.
-      observer: told what becomes of studies.
+      observer: is called when a study's state changes.
     """
 
     def __init__(
@@ -112,10 +112,10 @@ class Desk:
             return len(self._runs)
 
     def submit(self, signed: SignedStudy) -> bytes:
-        """Takes a study in and begins it; its digest. The same study again changes nothing.
+        """Accept a study, begin it and return its digest; the same study again changes nothing.
 
         Raises:
-          SubmissionRefused: it may not come in, or cannot work; nobody was asked.
+          SubmissionRefused: it is not permitted, or cannot work; no user was asked.
           StoreError: it could not be made durable.
         """
         submission = understand(signed, self._analysts)
@@ -156,7 +156,10 @@ class Desk:
         return self._status(summary)
 
     def conclusion(self, digest: bytes, public_key: bytes) -> Conclusion | None:
-        """How a study ended; None while it is open. Raises UnknownStudy."""
+        """Return the conclusion of a study; None while it is open.
+
+        Raises:\n    UnknownStudy: no study has this digest and key.
+        """
         self._signed(digest, public_key)
         return self._store.conclusion(digest)
 
@@ -237,7 +240,7 @@ class Desk:
             self._fleet.suspend(digest)
 
     def _end_unrun(self, digest: bytes, signed: SignedStudy) -> None:
-        """Cancels a study that cannot go on, or that nobody has begun: no thread does it."""
+        """Cancel a study that cannot go on or has not begun, and that no thread runs."""
         if self._store.conclusion(digest) is None:
             transcript = Transcript(self._store.log(digest))
             ended = cancelled(digest, decode_study(signed.study), transcript)
@@ -267,7 +270,7 @@ class Desk:
         )
 
     def _known(self, submission: Submission) -> bool:
-        """Whether a study was taken in before.
+        """Return whether a study was submitted before.
 
         Raises:
           SubmissionRefused: another analyst submitted it first.

@@ -1,4 +1,4 @@
-"""One study being run, in a thread of its own."""
+"""Run of one study, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Run:
 
     @property
     def conclusion(self) -> Conclusion | None:
-        """How it ended, durably; None while it is open."""
+        """Durable conclusion of the study; None while it is open."""
         return self._conclusion
 
     def start(self) -> None:
@@ -71,7 +71,7 @@ class Run:
         self._thread.start()
 
     def cancel(self) -> None:
-        """Asks nobody any more; the study ends as cancelled, unless it has ended already."""
+        """Stop asking; the study ends as cancelled, unless it has ended already."""
         self._service.cancel(self.submission.digest)
 
     def stop(self) -> None:
@@ -87,7 +87,7 @@ class Run:
             self._go_on()
         finally:
             self._on_over(self)
-            self.over.set()  # nobody is to wait for a study that a stopping service has let go of
+            self.over.set()  # no caller is to wait for a study that a stopping service has released
 
     def _go_on(self) -> None:
         study = {"study": self.submission.digest.hex()[:16]}
@@ -97,7 +97,7 @@ class Run:
                 found = self._conclude()
             except ServiceStopped:
                 return
-            except StoreError as error:  # the disk's fault and nobody's end: what is durable counts
+            except StoreError as error:  # a failing disk ends no study: what is durable counts
                 _LOGGER.error("a study waits for the store", exc_info=error, extra=study)
                 self._stopping.wait(_DISK_S)
                 continue
@@ -140,7 +140,7 @@ class Run:
         return ended
 
     def _end(self, error: Exception) -> End:
-        """How a study ends by an error; raises one that is no end."""
+        """Return the end that an error gives a study; raise an error that gives none."""
         for kind, state, reason in _ENDS:
             if isinstance(error, kind):
                 return End(state, reason, str(error))

@@ -1,4 +1,4 @@
-"""What may come in: a study that is signed, understood, affordable and can work."""
+"""Checks of submissions: a study is signed, understood, affordable and can work."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ report. 1 s is for its release grid (100 ms unless its owner sets another) and f
 
 @dataclass(frozen=True, slots=True)
 class DeskLimits:
-    """What a desk takes in.
+    """Limits on submitted studies.
 
     Args:
       open_studies: at one time.
@@ -127,10 +127,10 @@ def check_affordable(
     running: Iterable[SignedStudy],
     ended_nano_nats: int,
 ) -> None:
-    """Raises SubmissionRefused where all studies together could cost a user too much.
+    """Raise SubmissionRefused if all studies together could cost a user too much.
 
-    An open study counts with its whole budget; one that has ended with the most that anybody was
-    asked for. Every user is taken to be in all of them: nobody is ever over the limit.
+    An open study counts with its whole budget; one that has ended with the most that any user was
+    asked for. Every user is taken to be in all of them, so no user is ever over the limit.
 
     Args:
       running: the open studies.

@@ -50,7 +50,7 @@ class Clock:
 
     @property
     def asleep(self) -> bool:
-        """Whether the hub waits for this clock."""
+        """True if the hub waits for this clock."""
         return self.now_ms() < self._until_ms
 
 
@@ -109,7 +109,7 @@ async def delivered(hub: Hub, deployment: Deployment, *ordinals: int) -> list[Ac
 
 
 async def still_open(task: asyncio.Task[tuple[Tally, ...]]) -> bool:
-    """Whether nothing closes it, however long one waits with the clock standing still."""
+    """True if nothing closes it, however long one waits with the clock standing still."""
     await asyncio.sleep(0.02)
     return not task.done()
 

@@ -98,7 +98,7 @@ class Source:
 
 
 class Scene:
-    """One device, a source and a runner on the hand-made clock."""
+    """Device, a source and a runner on the hand-made clock."""
 
     def __init__(self, world: World, trouble: str = "", **options: Any) -> None:
         self.time, self.world = Time(), world

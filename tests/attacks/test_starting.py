@@ -19,7 +19,7 @@ from tests.aggregator.server.process.conftest import made
 def test_a_study_that_comes_in_at_the_start_is_counted_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was told of when it came in, and found in the store a moment later."""
+    """Once, the study was counted when it was submitted, and found in the store a moment later."""
     happened: list[str] = []
 
     def told(owner: Any, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Requests that once crashed, starved or filled a device, or told more than they paid for."""
+"""Requests that once crashed, starved or filled a device, or revealed more than was charged."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ LONG_S = 1.0  # of processor time; tens of milliseconds are usual
 
 
 class Bench:
-    """Device and the requests that a hostile aggregator makes of it."""
+    """Device under attack, and the requests of a hostile aggregator."""
 
     def __init__(self, ledger: Ledger | None = None) -> None:
         self.device = Device(
@@ -244,7 +244,7 @@ def test_a_table_without_a_loss_is_refused(ledger: Ledger) -> None:
 
 
 def test_a_missing_field_takes_the_same_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The expression was skipped where a field is missing: the time told that it is."""
+    """Once, the expression was skipped where a field is missing, so timing revealed it."""
     runs = []
     run = Compiled.run
 

@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def attempt(setup: Setup, count: int, number: int) -> None:
-    """So many histories of this setup."""
+    """Run `count` histories of this setup."""
 
     @seed(number)
     @settings(

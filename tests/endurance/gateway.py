@@ -39,7 +39,7 @@ ACKNOWLEDGED = "acknowledged.txt"
 
 
 def people(users: int, d: int, seed: int) -> Population:
-    """Who is asked."""
+    """Return the population."""
     return masked_parity(users, Seed.of(seed) / "population", d)
 
 
@@ -49,18 +49,18 @@ def coins(seed: int) -> SeededCoins:
 
 
 def policy(analyst: bytes) -> Policy:
-    """What every owner allows."""
+    """Return the policy of every owner."""
     return Policy(analysts=frozenset((analyst,)), life_nano_nats=10**12)
 
 
 def identity(ordinal: int) -> Identity:
-    """Who a member is to the aggregator; a test's tokens are no secrets."""
+    """Return the identity of a member at the aggregator; a test's tokens are no secrets."""
     name = b"member %d" % ordinal
     return Identity(name, digest_of(b"token of " + name))
 
 
 def enrolments(users: int) -> Iterator[tuple[bytes, bytes]]:
-    """What an aggregator has to know of them."""
+    """Yield the enrolments of all members."""
     for ordinal in range(users):
         one = identity(ordinal)
         yield one.device_id, token_digest(one.token)

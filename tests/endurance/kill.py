@@ -98,7 +98,7 @@ class Place:
 
     @classmethod
     def at(cls, folder: Path) -> Place:
-        """That was made."""
+        """Open a folder that was made before."""
         place = cls(folder)
         key = load_pem_private_key((folder / "aggregator" / "analyst.pem").read_bytes(), None)
         assert isinstance(key, Ed25519PrivateKey)
@@ -112,7 +112,7 @@ class Place:
 
     @property
     def store(self) -> Path:
-        """Its store."""
+        """Path of the store."""
         return self.folder / "aggregator" / "store.sqlite"
 
     @property
@@ -199,7 +199,7 @@ def undisturbed(study: SignedStudy, seed: int) -> Outcome[Any]:
 
 
 def free_address() -> str:
-    """A loopback address that nobody listens on."""
+    """Return a loopback address on which no process listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{probe.getsockname()[1]}"
@@ -239,7 +239,7 @@ def copied(file: Path) -> Iterator[Path]:
 
 
 def phase(file: Path) -> str:
-    """How far a study had come when its aggregator was killed."""
+    """Return the progress of a study when its aggregator was killed."""
     with copied(file) as copy:
         store = SqliteStore.open(copy)
         try:
@@ -256,7 +256,7 @@ def phase(file: Path) -> str:
 
 
 def charges(file: Path) -> str:
-    """How many charges a gateway's ledgers held when it was killed; most were not sent yet."""
+    """Count the charges in a gateway's ledgers when it was killed; most were not sent yet."""
     if not file.exists():
         return "no ledgers yet"
     with copied(file) as copy:
@@ -346,7 +346,7 @@ def stands(handle: StudyHandle) -> StudyEvent:
 def killed_study(
     place: Place, number: int, kills: int, seed: int, draw: random.Random
 ) -> tuple[Counter[str], Counter[str]]:
-    """Study, whose processes are killed `kills` times at most.
+    """Run one study, whose processes are killed `kills` times at most.
 
     Returns:
       The phases that kills fell into, and the numbers that were reconciled.
@@ -435,7 +435,7 @@ def acknowledgements(file: Path) -> set[tuple[int, bytes]]:
 
 
 def endure(points: int, seed: int, folder: Path, told: bool) -> dict[str, Any]:
-    """As many studies as it takes, one after another, each with a store and ledgers of its own."""
+    """Run studies in turn until enough kills, each with a store and ledgers of its own."""
     draw = random.Random(seed)
     began = time.perf_counter()
     phases: Counter[str] = Counter()

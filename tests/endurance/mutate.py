@@ -66,7 +66,7 @@ _ARGUMENTS = ["-q", "-x", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--no
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """Defect: a file, an operator and which of its places in the file."""
+    """Defect: a file, an operator and which of its positions in the file."""
 
     area: str
     path: str

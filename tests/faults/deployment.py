@@ -1,5 +1,7 @@
-"""An aggregator and its devices, every part the real one, with a clock that is set and a network
-that does as it is told. Whoever uses it has one thread; studies have theirs."""
+"""Aggregator and devices, every part the real one, on a hand-made clock and network.
+
+The caller has one thread; studies have theirs.
+"""
 
 from __future__ import annotations
 
@@ -56,11 +58,11 @@ class Clock:
         return self.now
 
     def now_ms(self) -> int:
-        """As a steady clock, which is never set."""
+        """Return the time of a steady clock, which is never set."""
         return 1000 * self.now
 
     def advance(self, seconds: int) -> None:
-        """So much later."""
+        """Advance the clock."""
         self.now += seconds
         due = [future for until, future in self._waiting if until <= 1000 * self.now]
         self._waiting = [(u, f) for u, f in self._waiting if u > 1000 * self.now]
@@ -76,7 +78,7 @@ class Clock:
 
 
 class Disk:
-    """What outlives every process: the aggregator's store, and each device's ledger."""
+    """State that outlives every process: the aggregator's store, and each device's ledger."""
 
     def __init__(self, folder: Path | None, users: int) -> None:
         self._folder = folder
@@ -117,7 +119,7 @@ class Process:
 
 
 class Phone:
-    """User's device: what is in memory is lost when it dies, its ledger is not."""
+    """Device of one user: its memory is lost when it dies, its ledger is not."""
 
     def __init__(self, deployment: Deployment, ordinal: int) -> None:
         self._deployment = deployment
@@ -185,7 +187,7 @@ class Deployment:
         self.clock = Clock()
         self.disk = Disk(folder, setup.users)
         self.witness = Witness()
-        self.cancelled: set[bytes] = set()  # as the analyst was told
+        self.cancelled: set[bytes] = set()  # as the analyst was informed
         self.limits = limits
         self.analysts = analysts
         self.disk.store.enrol(
@@ -197,21 +199,21 @@ class Deployment:
 
     @property
     def desk(self) -> Desk:
-        """Of the running aggregator."""
+        """Study manager of the running aggregator."""
         return self._process.desk
 
     @property
     def hub(self) -> Hub:
-        """Of the running aggregator."""
+        """Hub of the running aggregator."""
         return self._process.hub
 
     @property
     def life(self) -> Life:
-        """Of the running aggregator."""
+        """Life of the running aggregator."""
         return self._process.life
 
     def servicer(self) -> DevicesServicer | None:
-        """Of the running aggregator, as the network finds it."""
+        """Servicer of the running aggregator, as the network finds it."""
         return None if self._process.life.ended else self._process.servicer
 
     def digest(self, place: int) -> bytes:
@@ -291,7 +293,7 @@ class Deployment:
         return Process(life, hub, desk, servicer)
 
     def _still(self) -> bool:
-        """True if every study that is run waits for devices, or has ended."""
+        """Return whether every running study waits for devices or has ended."""
         return all(
             run.over.is_set() or self.hub.progress(digest)[0] > 0
             for digest, run in tuple(self.desk._runs.items())

@@ -44,7 +44,7 @@ HONEST = Identity(b"honest", b"the honest device's token")
 INSIDER = Identity(b"insider", b"the attacker's own token")
 HANG_S = 10.0
 # gRPC's own client says INTERNAL when a stream ends while it is writing, and forgets what it was
-# told; what the service said is known from its observer.
+# reported; the service's own view is known from its observer.
 _OWN_FAULT = "Internal error from Core"
 ENDED_EARLY = "(ended early)"
 HEALTH = "grpc.health.v1.Health"
@@ -145,7 +145,7 @@ class Target:
 
     @property
     def request(self) -> bytes:
-        """What the honest device is asked."""
+        """Return the request to the honest device."""
         recorded = Transcript(self.store.log(self.study)).recorded
         (asked,) = [event for event in recorded if isinstance(event, Asked)]
         return asked.groups[0].payload
@@ -210,7 +210,7 @@ class Target:
         return list(await asyncio.gather(*map(self._code, shots)))
 
     async def _code(self, shot: Shot) -> str:
-        """What a call ends with; a stream that is only waited at is as good as ended."""
+        """Return the status that a call ends with; a stream that only waits counts as ended."""
         call = self._call(shot)
         try:
             async with asyncio.timeout(HANG_S):

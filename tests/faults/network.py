@@ -42,7 +42,7 @@ class Witness:
 
 
 class Link:
-    """Device's channel (what `DeviceRunner` uses of gRPC's).
+    """Channel of one device (what `DeviceRunner` uses of gRPC's).
 
     Args:
       ordinal: whose it is.
@@ -76,7 +76,7 @@ class Link:
         return self._participate
 
     async def deliver(self, data: bytes) -> bytes:
-        """Exchange that passes."""
+        """Pass one exchange."""
         servicer = self._find()
         if servicer is None:
             raise CUT
@@ -110,7 +110,7 @@ class Link:
 
 
 class Stream:
-    """Stream, seen from the device; it is cut after so many messages, both ways together."""
+    """Stream, seen from the device; it is cut after a number of messages, both ways together."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class Stream:
             self._up.put_nowait(data)
 
     async def read(self) -> bytes:
-        """What the aggregator says next."""
+        """Return the aggregator's next message."""
         found = await self._down.get()
         if isinstance(found, bytes):
             return found
@@ -197,7 +197,7 @@ class Stream:
             self._down.put_nowait(data)
 
     async def said(self) -> object:
-        """What the device has said, for the aggregator."""
+        """Return the device's next message, for the aggregator."""
         return await self._up.get()
 
     def refused(self, code: grpc.StatusCode, details: str) -> None:
@@ -207,7 +207,7 @@ class Stream:
 
 
 class _Context:
-    """What every call's context has."""
+    """Context of every call."""
 
     def __init__(self, metadata: Metadata) -> None:
         self._metadata = metadata

@@ -1,4 +1,4 @@
-"""What may happen to a deployment, one thing at a time; lists of these are generated and shrunk."""
+"""Operations on a deployment, one at a time; lists of these are generated and shrunk."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class Pass:
 
 
 def operations(setup: Setup) -> st.SearchStrategy[Operation]:
-    """What may happen to a deployment of this setup."""
+    """Generate operations on a deployment of this setup."""
     device = st.integers(0, setup.users - 1)
     faults = st.lists(st.sampled_from(ON_THE_WAY), max_size=3).map(tuple)
     check_ins = st.builds(CheckIn, device, faults)

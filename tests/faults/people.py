@@ -1,4 +1,4 @@
-"""Who is asked, and about what: small worlds whose outcome can be told in advance."""
+"""Users and questions: small worlds whose outcome is known in advance."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Setup:
     life: int = 100
 
     def record(self, ordinal: int) -> EncodedRecord:
-        """What this user has."""
+        """Return the record of this user."""
         if self.schema is PERSON:
             colour = ("red", "green", "blue")[ordinal % 3]
             return PERSON.encode({"smoker": ordinal % 2, "colour": colour})
@@ -75,7 +75,7 @@ class Setup:
         return record
 
     def learner(self, plan: Plan) -> Learner[Any]:
-        """What asks."""
+        """Return the learner of a plan."""
         return find(plan.learner).build(self.schema, dict(plan.parameters))
 
     def signed(self, place: int) -> SignedStudy:
@@ -83,7 +83,7 @@ class Setup:
         return _signed(self, place)
 
     def request(self, payload: bytes) -> Request:
-        """What a device is asked."""
+        """Return the request to a device."""
         return _request(self.schema, payload)
 
     def device(self, ordinal: int, ledger: Ledger, now_s: Callable[[], int]) -> Device:
@@ -137,7 +137,7 @@ class Coins:
 
 @cache
 def undisturbed(setup: Setup, place: int) -> Outcome[Any]:
-    """What a study finds when nothing goes wrong, with no service in between."""
+    """Return the outcome of a study without faults, with no service in between."""
     signed = setup.signed(place)
     return Session(
         study=signed,

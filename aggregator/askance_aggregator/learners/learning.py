@@ -195,7 +195,7 @@ class Answer:
 
 
 Answers: TypeAlias = tuple[Answer, ...]
-"""Answer a question, in the batch's order."""
+"""Answers, one per question, in the batch's order."""
 
 T = TypeVar("T")
 Learning: TypeAlias = Generator[Batch, Answers, T]

@@ -56,8 +56,8 @@ class Behaviour(Protocol):
         true one.
 
         A report of the alphabet, or it would not be counted. The liar's ledger is charged as if it
-        had told the truth, and keeps the lie: asked the same question by another request, it says
-        again what it said to the first. `level` is its true one.
+        had answered honestly, and keeps the lie: asked the same question by another request, it
+        says again what it said to the first. `level` is its true one.
         """
         ...
 

@@ -109,7 +109,7 @@ class _Replayed:
         return answered
 
     def _refuse(self, ask: Ask, reason: Reason) -> Outcome | None:
-        """As `RefusalCounts` has it; the clock stands still, so that the hour is not over."""
+        """Refuse as `RefusalCounts` does; the clock stands still, so that the hour is not over."""
         study = None if reason is Reason.UNKNOWN_STUDY else ask.study
         self.refusals[study] += 1
         return Refused(reason) if self.refusals[study] <= MAX_REFUSALS else None

@@ -1,4 +1,4 @@
-"""An aggregator on loopback with its desk, devices that dial in, and an analyst who calls."""
+"""Aggregator on loopback with a study manager, devices that dial in, and an analyst."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def public(key: Ed25519PrivateKey) -> bytes:
 
 @dataclass
 class House:
-    """A served desk."""
+    """Served study manager with its devices."""
 
     address: str
     desk: Desk
@@ -62,7 +62,7 @@ class House:
 def serving(
     *, devices: bool, limits: DeskLimits | None = None, store: MemoryStore | None = None
 ) -> Iterator[House]:
-    """A served desk; with `devices`, everybody answers, else nobody does."""
+    """Serve a study manager; with `devices` all answer, without them none does."""
     population = masked_parity(USERS, Seed.of(5), 4)
     store = store or MemoryStore()
     identities = [
@@ -144,7 +144,7 @@ def other_key() -> Ed25519PrivateKey:
 
 @pytest.fixture
 def open_house() -> Callable[..., AbstractContextManager[House]]:
-    """A house of one's own making."""
+    """Factory of served study managers."""
     return serving
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tests.aggregator.analyst.conftest import House
 
 OpenHouse = Callable[..., AbstractContextManager["House"]]
-KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))  # the house's
+KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))  # the deployment's
 Code = grpc.StatusCode
 STRANGER = Ed25519PrivateKey.from_private_bytes(bytes([7]) * 32)
 

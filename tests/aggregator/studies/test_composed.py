@@ -1,4 +1,4 @@
-"""What a study's charges compose to: per cohort, by what was asked."""
+"""Composition of a study's charges: per cohort, by what was asked."""
 
 from __future__ import annotations
 

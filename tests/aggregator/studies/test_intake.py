@@ -1,4 +1,4 @@
-"""Door for reports: what was not asked, cannot be, or cannot be true does not come in."""
+"""Intake of reports: unasked, impossible and false ones are refused."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_bytes_that_are_no_report_are_malformed(intake: Intake, data: bytes) -> 
 def test_a_symbol_outside_the_alphabet_is_malformed(
     intake: Intake, round_: Round, symbol: bytes
 ) -> None:
-    """0xFF above all: it would pass for somebody who stayed away."""
+    """0xFF above all: it would pass for a user that stayed away."""
     assert intake.examine(0, report(round_, symbol)) is AckStatus.MALFORMED
 
 

@@ -1,4 +1,4 @@
-"""A study that broke off goes on from its transcript, and nobody is asked or charged twice."""
+"""An interrupted study resumes from its transcript; no user is asked or charged twice."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def one_batch(allocation: Allocation) -> Make:
 
 
 def in_blocks(world: World) -> Learner[Answers]:
-    """Question of 64 components, which the plan divides into two blocks."""
+    """Ask one question of 64 components, which the plan divides into two blocks."""
     schema = world.schema
     bits = [schema["b"], *schema["x"]]
     question = Question(vector([bits[place % len(bits)] for place in range(64)]))
@@ -104,7 +104,7 @@ def test_it_ends_as_if_nothing_had_happened(
 
 
 def test_a_vector_has_an_answer_from_its_blocks_by_disjoint_users(world: World) -> None:
-    """Each block's values are those of its own tally."""
+    """Every block's values are those of its own tally."""
     outcome = world.run(world.devices(), log := MemoryLog(), learner=in_blocks(world))
     _, asked, closed = Transcript(log).recorded
     assert isinstance(asked, Asked)
@@ -274,7 +274,7 @@ def asking(*rounds: list[Query]) -> Learner[list[Answers]]:
 
 
 class TestNondeterminism:
-    """A learner that asks something else on replay is found out before anybody is asked."""
+    """A learner that asks something else on replay is detected before a request is sent."""
 
     @pytest.fixture
     def bit(self, world: World) -> Query:

@@ -46,7 +46,7 @@ def world(worlds: type[World]) -> World:
 
 
 def asks(world: World, allocation: Allocation) -> Learner[Answers]:
-    """What nobody is, and what half of all are."""
+    """Ask for a bit that no user has, and for one that half of all have."""
     schema = world.schema
     nobody, half = predicate(schema["i"] > 5), predicate(schema["b"] == 1)
     batch = Batch([Question(nobody, tau=TAU), Question(half, tau=TAU)], allocation)
@@ -72,13 +72,13 @@ def rounds(log: MemoryLog) -> list[tuple[Asked, Closed]]:
 
 @pytest.fixture(scope="module")
 def log() -> MemoryLog:
-    """Of `outcome`."""
+    """Log of `outcome`."""
     return MemoryLog()
 
 
 @pytest.fixture(scope="module")
 def outcome(world: World, log: MemoryLog) -> Outcome[Answers]:
-    """Of fresh groups, in four waves."""
+    """Outcome of fresh groups, in four waves."""
     return run(world, log, Allocation.FRESH)
 
 
@@ -86,7 +86,7 @@ class TestFreshGroups:
     def test_a_question_that_is_done_is_not_asked_again(
         self, outcome: Outcome[Answers], log: MemoryLog
     ) -> None:
-        """Nobody is known after 2 or 3 looks; for a half all four are needed."""
+        """The first question is known after 2 or 3 looks; a half needs all four."""
         asked = [len(asked.questions) for asked, _ in rounds(log)]
         assert asked in ([2, 2, 1, 1], [2, 2, 2, 1])
         assert (outcome.rounds, outcome.queries) == (4, sum(asked))
@@ -212,7 +212,7 @@ def tally(yes: int, answered: int) -> Tally:
 
 
 def entered(planned: RoundPlan, *yeses: int) -> Waves:
-    """Question's round after waves in which so many were at yes."""
+    """Return one question's round after waves with these numbers of yes."""
     waves = Waves(Batch([YES]), planned, float(BETA))
     randomizer = planned.groups[0].randomizer
     for yes in yeses:

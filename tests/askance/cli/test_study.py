@@ -115,7 +115,7 @@ def test_a_study_that_fails_exits_with_1(run: Run, where: list[str], file: Path)
     assert result["hypothesis"] is None
     opened, failed = err.splitlines()
     open_ = f"study {result['study']} is open, and may ask about: smokes"
-    assert opened == open_  # told before it is waited for
+    assert opened == open_  # printed before the wait
     assert failed.startswith("askance: the study has failed: round 0: expected at least 1 answers")
 
 

@@ -1,4 +1,4 @@
-"""What a device answers, and that not a byte leaves that was not paid for."""
+"""Answers of a device; no byte leaves that was not paid for."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ class TestRetries:
         assert bench.device(ledger=ledger).answer(payload) == first
 
     def test_a_refusal_is_not_kept(self, bench: Bench) -> None:
-        """What was refused for a passing reason is answered when the reason has passed."""
+        """A request refused for a passing reason is answered when the reason has passed."""
         study = bench.study()
         device = bench.device()
         payload = bench.payload(study)

@@ -1,4 +1,4 @@
-"""What an audit of a ledger's file finds, and that it finds nothing in a sound one."""
+"""Findings of an audit of a ledger's file; none in a sound file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the owner allows, and what is said of bytes once for all devices of a process."""
+"""Policy of the owner, and findings about bytes, made once for all devices of a process."""
 
 from __future__ import annotations
 

@@ -252,7 +252,7 @@ class TestOneMessage:
 
 
 class TestTrouble:
-    """What cannot be evaluated, or not in time, is answered by the public default."""
+    """Evaluations that fail, or are too slow, are answered by the public default."""
 
     @pytest.mark.parametrize(
         "failure", [ValueError("smoker=1"), RecursionError(), MemoryError(), KeyError("smoker")]

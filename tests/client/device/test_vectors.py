@@ -1,4 +1,4 @@
-"""What a device answers to a vector: each sign rounded by itself, then one pattern of all."""
+"""Answers to vectors: each sign rounded by itself, then one pattern of all."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Aggregator:
         return self.tokens.issue(devices, 1).text
 
     def round(self, number: int = 0) -> Round:
-        """Everybody who is enrolled is asked whether they smoke, at epsilon 1."""
+        """Ask all enrolled users whether they smoke, at epsilon 1."""
         users, study = self.store.population(), digest_of(self.study.study)
         query, randomizer = predicate(SCHEMA["smokes"] == 1), randomized_response(10**9)
         payload = encode_request(Request(study, number, 0, query, randomizer))
@@ -111,7 +111,7 @@ class Folder:
         self.path = path
 
     def start(self, *words: str, program: tuple[str, ...] = ("-m", "askance_client")) -> Any:
-        """Starts a command; whoever starts one ends it."""
+        """Start a command; the caller ends it."""
         return subprocess.Popen(
             [sys.executable, *program, words[0], str(self.path), *words[1:], "--json"],
             stdout=subprocess.PIPE,

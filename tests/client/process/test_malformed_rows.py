@@ -1,4 +1,4 @@
-"""Person's malformed row is that person's: all others of the file are enrolled and answer."""
+"""A malformed row affects its own user only: all others of the file enrol and answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sign pattern's draws are short of uniform is charged, the rank's part of it too."""
+"""The distance of a sign pattern's draws from uniform is charged, the rank's part included."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ NAT = 10**9
 
 
 def law(components: int, radius: int, threshold: int, coin_bits: int) -> Counter[int]:
-    """How many of all tuples of small coins yield each set of differing components."""
+    """Count the tuples of small coins that yield each set of differing components."""
     coins = rank_words(components, coin_bits) + components // 2
     found: Counter[int] = Counter()
     for side, weight in ((0, threshold), ((1 << coin_bits) - 1, (1 << coin_bits) - threshold)):

@@ -21,7 +21,7 @@ NAT = 10**9
 
 
 def draws(cells: int, size: int, level: int, own_in: bool, coin_bits: int) -> Counter[int]:
-    """How many of all tuples of `size` small coins yield each set, the own item in or out."""
+    """Count the tuples of `size` small coins that yield each set, the own item in or out."""
     coins = product(range(1 << coin_bits), repeat=size)
     first = 0 if own_in else 1
     return Counter(draw_members(cells, size, 1, level, (first, *c), coin_bits) for c in coins)

@@ -96,7 +96,7 @@ def test_one_object_is_one_person(tmp_path: Path) -> None:
 
 
 def test_a_number_in_json_is_exactly_as_written(tmp_path: Path) -> None:
-    """This one is above half a step of the grid; the float nearest to it is not."""
+    """The number is above half a step of the grid; the float nearest to it is not."""
     schema = Schema("s", 1, x=Real("0", "1", 40))
     number = "4.547473508864641189575195312501e-13"
     (record,) = records(read_json(written(tmp_path / "p", f'{{"x": {number}}}')), schema)

@@ -1,4 +1,4 @@
-"""A file is made whole or not at all: whoever dies meanwhile leaves nothing in its place."""
+"""Creation of a file is all or nothing: a killed process leaves no file in its place."""
 
 import multiprocessing
 import os

@@ -152,7 +152,7 @@ class World:
         return Round(number, study, digest_of(study.study), groups)
 
     def broadcast(self, count: int, *, number: int = 0) -> Round:
-        """Everybody is asked the same."""
+        """Return a round that asks all devices the same."""
         group = self.group(range(count), count, number=number)
         return Round(number, self.study, digest_of(self.study.study), (group,))
 
@@ -161,7 +161,7 @@ class World:
         return Accounts(count, BUDGET)
 
     def straight(self, round_: Round, devices: Sequence[Device]) -> tuple[Tally, ...]:
-        """What the round's tallies are without any service in between."""
+        """Return the round's tallies without any service in between."""
         intake = Intake(round_, self.accounts(len(devices)))
         for group in round_.groups:
             for ordinal in group.cohort.members.tolist():

@@ -1,4 +1,4 @@
-"""Group commit: one writer, no timer, and whoever waits hears."""
+"""Group commit: one writer, no timer, and every waiting caller gets an outcome."""
 
 from __future__ import annotations
 

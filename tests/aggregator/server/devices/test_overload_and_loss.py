@@ -201,9 +201,10 @@ class BlockedPeer:
 
 
 def test_a_peer_that_does_not_read_is_not_read_either(world: World, run: Run) -> None:
-    """What waits for it stays bounded, and so do the acknowledgements of one response.
+    """Messages that wait for the peer stay bounded, and so do the acknowledgements of one response.
 
-    One more message is read while the first acknowledgements are under way."""
+    One more message is read while the first acknowledgements are under way.
+    """
     store = MemoryStore()
     world.enrol(store, 1)
     unknown = [encode_report(Report(bytes([n]) * 32, b"\x00", 0, 0)) for n in range(MAX_REPORTS)]

@@ -1,4 +1,4 @@
-"""Calls that break the protocol: a clean status each, and nothing is told or stored."""
+"""Calls that break the protocol: a clean status each; nothing is revealed or stored."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class Source:
 
 
 class Scene:
-    """Device, a source and a runner on the hand-made clock."""
+    """Device, source and runner on the hand-made clock."""
 
     def __init__(self, world: World, trouble: str = "", **options: Any) -> None:
         self.time, self.world = Time(), world
@@ -185,7 +185,7 @@ def scenes(world: World) -> Iterator[Callable[..., Scene]]:
 def test_a_report_leaves_at_the_same_time_whatever_the_record_source_does(
     scenes: Callable[..., Scene], run: Run, trouble: str
 ) -> None:
-    """It left as soon as it was computed after `release_ms`, and a hanging source held it up."""
+    """Once, a report left when computed after `release_ms`, so a hanging source delayed it."""
     scene = scenes(trouble)
     reports = scene.delivered(scene.requests(0, 1, 2), run, evaluated=trouble != "hangs")
     assert [at for at, _ in reports] == [RELEASE_MS] * 3

@@ -66,12 +66,12 @@ class Served:
             yield channel
 
     def ended_by(self, number: signal.Signals) -> int:
-        """Its exit code, after a signal."""
+        """Return the exit code after a signal."""
         self.process.send_signal(number)
         return self.process.wait(timeout=PATIENCE_S)
 
     def events(self) -> list[dict[str, Any]]:
-        """What it has logged so far."""
+        """Return the events logged so far."""
         return [json.loads(line) for line in self.log.read_text().splitlines()]
 
 

@@ -82,7 +82,7 @@ def home_key(home: AggregatorHome) -> Any:
 
 @pytest.mark.parametrize("calls", [100, pytest.param(2_000, marks=pytest.mark.slow)])
 def test_refused_calls_keep_no_message(fresh: AggregatorHome, calls: int) -> None:
-    """Each kept an exception and its frames, and they the message: 600 MB after 300 calls."""
+    """Once, each call kept an exception whose frames kept the message: 600 MB after 300 calls."""
     store = SqliteStore.open(fresh.folder / "store.sqlite")
     store.enrol([(INSIDER.device_id, token_digest(INSIDER.token))])
     store.close()

@@ -1,4 +1,4 @@
-"""A desk over devices of the real kind, in one thread; see `tests.faults.deployment`."""
+"""Study manager over real devices, in one thread; see `tests.faults.deployment`."""
 
 from __future__ import annotations
 

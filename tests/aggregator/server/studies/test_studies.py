@@ -76,7 +76,7 @@ class TestStatus:
             end = StudyStatus(digest, "frequency", StudyState.DONE, 1, 0, 0, 1, "done", "")
             assert desk.status(digest, PUBLIC) == end
             assert desk.listing(PUBLIC) == [end]
-            await deployment.restart()  # now it is told from what is stored
+            await deployment.restart()  # now it is read from the store
             assert deployment.desk.status(digest, PUBLIC) == end
             assert deployment.desk.listing(PUBLIC) == [end]
 
@@ -95,7 +95,7 @@ class TestStatus:
                             call(asked, key)
                 if not ended:
                     await everybody(deployment)
-            assert result(deployment)["state"] == "done"  # and nobody else has cancelled it
+            assert result(deployment)["state"] == "done"  # and no other caller has cancelled it
 
         run_in(scenario)
 
@@ -207,7 +207,7 @@ class TestCancelling:
         run_in(scenario)
 
     def test_it_says_what_was_asked_of_whom_it_has_not_heard(self, run_in: RunIn) -> None:
-        """A device that has spent and was not heard is in nobody's account but its own."""
+        """The spending of a device whose answer was lost is in no account but its own."""
 
         async def scenario(deployment: Deployment) -> None:
             await deployment.submit(0)
@@ -303,7 +303,7 @@ class TestFailingDisks:
     def test_an_end_that_was_kept_all_the_same_is_the_end(
         self, run_in: RunIn, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The next run hears nobody, since nobody is asked: its account is another."""
+        """The next run asks no device, so its account differs."""
         monkeypatch.setattr(runs, "_DISK_S", 0.001)
 
         async def scenario(deployment: Deployment) -> None:

@@ -1,4 +1,4 @@
-"""What may come in at a desk, and what is refused with which word; a refusal leaves nothing."""
+"""Submission of studies: accepted ones, and refusals with their codes; a refusal stores nothing."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ class TestAUsersBudgetOverAllStudies:
         run_in(scenario, limits=DeskLimits(user_nano_nats=3 * NAT))
 
     def test_ended_ones_with_what_they_asked_for(self, run_in: RunIn) -> None:
-        """This one was cancelled while nobody had answered: they were asked all the same."""
+        """The study was cancelled before any answer: its users were asked all the same."""
 
         async def scenario(deployment: Deployment) -> None:
             await deployment.submit(0)
@@ -209,8 +209,11 @@ def test_limits_are_checked(bad: dict[str, int]) -> None:
 
 
 def test_one_that_another_analyst_was_quicker_to_submit_is_said_to_be(run_in: RunIn) -> None:
-    """A study's digest does not tell whose it is: who signs another's bytes gets no handle on it,
-    and who comes second is not told that a study was taken in which it will never see."""
+    """A study's digest does not name its analyst.
+
+    An analyst that signs another's bytes gets no handle on the study, and the second to submit
+    it is not answered as if a study had been accepted that it will never see.
+    """
 
     async def scenario(deployment: Deployment) -> None:
         deployment.desk.submit(study())

@@ -26,7 +26,7 @@ import numpy as np
 
 from askance_aggregator.curator.synopsis import (
     Histogram,
-    Marginals,
+    MarginalFamily,
     QuerySet,
     Universe,
     boosted_counting,
@@ -87,7 +87,7 @@ class Row:
 def measure(case: Case) -> Row:
     """Time a case's runs on one data set."""
     rng = np.random.default_rng(case.bits)
-    family = Marginals(Universe.of_bits(case.bits), case.way)
+    family = MarginalFamily(Universe.of_bits(case.bits), case.way)
     table = rng.random((RECORDS, case.bits)) < rng.beta(0.5, 0.5, case.bits)
     histogram = Histogram.of(family.universe, table)
     truth = family.counts(histogram) / RECORDS

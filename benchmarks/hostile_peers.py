@@ -39,9 +39,9 @@ from grpc import aio
 from service_load import metadata, token
 
 from askance_aggregator.server.analysts.servicer import AnalystsServicer
-from askance_aggregator.server.devices import AggregatorServer, Parts, ServiceFleet
+from askance_aggregator.server.devices import AggregatorServer, ServerParts, ServiceFleet
 from askance_aggregator.server.process.health import Health
-from askance_aggregator.server.studies import Desk
+from askance_aggregator.server.studies import StudyManager
 from askance_aggregator.store import SqliteStore
 from askance_client.service import (
     SERVICE,
@@ -257,12 +257,12 @@ def serve() -> None:
         store.enrol((b"load %d" % n, token_digest(token(n))) for n in range(DEVICES))
 
         def add(server: aio.Server, fleet: ServiceFleet) -> None:
-            desk = Desk(store, fleet, analysts=frozenset())
-            analysts = AnalystsServicer(desk, executor=executor)
+            manager = StudyManager(store, fleet, analysts=frozenset())
+            analysts = AnalystsServicer(manager, executor=executor)
             server.add_generic_rpc_handlers((analysts.handler(),))
             health.add_to(server)
 
-        with AggregatorServer.start(store, parts=Parts(services=(add,))) as server:
+        with AggregatorServer.start(store, parts=ServerParts(services=(add,))) as server:
             print(json.dumps({"port": int(server.address.rpartition(":")[2])}), flush=True)
             sys.stdin.read()
         store.close()

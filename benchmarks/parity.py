@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from askance_aggregator.curator.parity import (
-    Examples,
     Parity,
+    ParityExamples,
     PrivateParity,
     examples_needed,
     printed_keeping,
@@ -77,7 +77,7 @@ def measure(d: int, runs: int) -> Row:
     target = Parity(tuple((words.take(d) & np.uint64(1)).tolist()))
     y = target(x)
     began = time.perf_counter()
-    examples = Examples.of_bits(x, y)
+    examples = ParityExamples.of_bits(x, y)
     pack_s = time.perf_counter() - began
     seconds: list[float] = []
     right = 0

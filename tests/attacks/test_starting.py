@@ -12,7 +12,7 @@ from askance_aggregator.server.devices import AggregatorServer
 from askance_aggregator.server.process import process
 from askance_aggregator.server.process.configuration import read_configuration
 from askance_aggregator.server.process.metrics import PrometheusObserver
-from askance_aggregator.server.studies import Desk
+from askance_aggregator.server.studies import StudyManager
 from tests.aggregator.server.process.conftest import made
 
 
@@ -33,7 +33,7 @@ def test_a_study_that_comes_in_at_the_start_is_counted_once(
 
     told(PrometheusObserver, "studies_found")
     told(AggregatorServer, "start")
-    told(Desk, "resume")
+    told(StudyManager, "resume")
     stopping = threading.Event()
     stopping.set()
     home = made(tmp_path / "aggregator", now_s=1_700_000_000)

@@ -18,14 +18,14 @@ from grpc import aio
 from askance_aggregator.server.devices import Hub, Peers, ServiceFleet, Settings
 from askance_aggregator.server.devices.admission import Admission
 from askance_aggregator.server.devices.servicer import DevicesServicer
-from askance_aggregator.server.studies import Desk, DeskLimits, SubmissionRefused
+from askance_aggregator.server.studies import StudyManager, SubmissionLimits, SubmissionRefused
 from askance_aggregator.store import MemoryStore, SqliteStore, Store, StudyState
 from askance_client.codec import digest_of
 from askance_client.errors import StoreError
 from askance_client.ledger import Ledger, LedgerFile, MemoryLedger
 from askance_client.service import DeviceRunner, Identity, token_digest
 from askance_simulation.disturbances.mortality import Life, mortal
-from tests.faults.network import Link, Witness
+from tests.faults.network import Link, MessageRecorder
 from tests.faults.people import NOW_S, PUBLIC, Setup
 
 _TURNS = 40  # of the loop, in which everything that waits for no thread has happened
@@ -114,7 +114,7 @@ class Process:
 
     life: Life
     hub: Hub
-    desk: Desk
+    manager: StudyManager
     servicer: DevicesServicer
 
 
@@ -136,7 +136,7 @@ class Phone:
             self.ordinal,
             _identity(self.ordinal),
             self._deployment.servicer,
-            self._deployment.witness,
+            self._deployment.recorder,
         )
         ledger = mortal(disk.ledger(self.ordinal), self.life)
         device = self._deployment.setup.device(self.ordinal, ledger, clock)
@@ -180,13 +180,13 @@ class Deployment:
         setup: Setup,
         folder: Path | None = None,
         *,
-        limits: DeskLimits | None = None,
+        limits: SubmissionLimits | None = None,
         analysts: frozenset[bytes] = frozenset({PUBLIC}),
     ) -> None:
         self.setup = setup
         self.clock = Clock()
         self.disk = Disk(folder, setup.users)
-        self.witness = Witness()
+        self.recorder = MessageRecorder()
         self.cancelled: set[bytes] = set()  # as the analyst was informed
         self.limits = limits
         self.analysts = analysts
@@ -198,9 +198,9 @@ class Deployment:
         self.phones = [Phone(self, ordinal) for ordinal in range(setup.users)]
 
     @property
-    def desk(self) -> Desk:
+    def manager(self) -> StudyManager:
         """Study manager of the running aggregator."""
-        return self._process.desk
+        return self._process.manager
 
     @property
     def hub(self) -> Hub:
@@ -223,7 +223,7 @@ class Deployment:
     async def submit(self, place: int) -> None:
         """The analyst submits a plan, and again after a failure when it likes."""
         with suppress(StoreError, SubmissionRefused):
-            self.desk.submit(self.setup.signed(place))
+            self.manager.submit(self.setup.signed(place))
         await self.settle()
 
     async def cancel(self, place: int) -> None:
@@ -231,14 +231,14 @@ class Deployment:
         digest = self.digest(place)
         if self.disk.store.study(digest) is None:
             return
-        desk = self.desk
+        manager = self.manager
         with suppress(StoreError):
-            desk.cancel(digest, PUBLIC)
+            manager.cancel(digest, PUBLIC)
             for _ in range(_PATIENCE):
-                if desk.status(digest, PUBLIC).state is not StudyState.OPEN:
+                if manager.status(digest, PUBLIC).state is not StudyState.OPEN:
                     break
                 await asyncio.sleep(_LOOK_EVERY_S)
-            if desk.status(digest, PUBLIC).state is StudyState.CANCELLED:
+            if manager.status(digest, PUBLIC).state is StudyState.CANCELLED:
                 self.cancelled.add(digest)
         await self.settle()
 
@@ -259,7 +259,7 @@ class Deployment:
         """Ends the aggregator, if it has not died, and starts another on the same store."""
         process = self._process
         await process.hub.stop()
-        await asyncio.get_running_loop().run_in_executor(None, process.desk.stop)
+        await asyncio.get_running_loop().run_in_executor(None, process.manager.stop)
         process.life.end()
         for _ in range(_TURNS):
             await asyncio.sleep(0)
@@ -272,7 +272,7 @@ class Deployment:
         for phone in self.phones:
             await phone.hang_up()
         await self._process.hub.stop()
-        await asyncio.get_running_loop().run_in_executor(None, self.desk.stop)
+        await asyncio.get_running_loop().run_in_executor(None, self.manager.stop)
         self.disk.close()
 
     def _start(self) -> Process:
@@ -280,7 +280,7 @@ class Deployment:
         store = mortal(self.disk.store, life)
         executor, loop = Inline(), asyncio.get_running_loop()
         hub = Hub(store, executor, clock=self.clock, sleep=self.clock.sleep)
-        desk = Desk(
+        manager = StudyManager(
             store,
             ServiceFleet(hub, store, loop),
             analysts=self.analysts,
@@ -289,14 +289,14 @@ class Deployment:
         )
         admission = Admission(store, executor, Peers(Settings().unproven))
         servicer = DevicesServicer(hub, admission, Settings(), lambda _: 0)
-        desk.resume()
-        return Process(life, hub, desk, servicer)
+        manager.resume()
+        return Process(life, hub, manager, servicer)
 
     def _still(self) -> bool:
         """Return whether every running study waits for devices or has ended."""
         return all(
             run.over.is_set() or self.hub.progress(digest)[0] > 0
-            for digest, run in tuple(self.desk._runs.items())
+            for digest, run in tuple(self.manager._runs.items())
         )
 
 

@@ -24,11 +24,11 @@ from grpc import aio
 
 from askance_aggregator.analyst.wire import SERVICE as ANALYSTS
 from askance_aggregator.server.analysts.servicer import AnalystsServicer
-from askance_aggregator.server.devices import AggregatorServer, Parts, ServiceFleet, Settings
+from askance_aggregator.server.devices import AggregatorServer, ServerParts, ServiceFleet, Settings
 from askance_aggregator.server.devices.observer import Silent
 from askance_aggregator.server.process.health import Health
 from askance_aggregator.server.process.tokens import EnrolmentTokens
-from askance_aggregator.server.studies import Desk, DeskLimits
+from askance_aggregator.server.studies import StudyManager, SubmissionLimits
 from askance_aggregator.store import SqliteStore, StudyState
 from askance_aggregator.studies import Transcript
 from askance_aggregator.studies.transcript import Asked
@@ -114,17 +114,17 @@ class Target:
         self._executor = self._held.enter_context(ThreadPoolExecutor(4))
         self._health = Health()
         self._listener = Listener()
-        parts = Parts(
+        parts = ServerParts(
             enrolment=self.tokens,
             observer=self._listener,
             services=(self._add_to,),
         )
         settings = Settings(stop_grace_s=0.2)
         self.server = AggregatorServer.start(self.store, settings=settings, parts=parts)
-        self._held.callback(self.desk.stop)
+        self._held.callback(self.manager.stop)
         self._held.callback(self.server.stop)
         asyncio.run_coroutine_threadsafe(self._health.serving(), self.server.loop).result(HANG_S)
-        self.study = self.desk.submit(ALONE.signed(0))
+        self.study = self.manager.submit(ALONE.signed(0))
         while self.server.hub.progress(self.study) != (1, 0):
             time.sleep(0.005)
         self._enrol(INSIDER)  # too late to be part of the study
@@ -167,7 +167,7 @@ class Target:
         assert self.server.hub.progress(self.study) == (1, 0)
         self._runner.run(self._answer())
         until = time.monotonic() + HANG_S
-        while self.desk.conclusion(self.study, PUBLIC) is None and time.monotonic() < until:
+        while self.manager.conclusion(self.study, PUBLIC) is None and time.monotonic() < until:
             time.sleep(0.005)
         ended = self.store.conclusions()[self.study]
         expected = undisturbed(ALONE, 0)
@@ -179,14 +179,14 @@ class Target:
         assert len(list(self._ledger.history())) == 1
 
     def _add_to(self, server: aio.Server, fleet: ServiceFleet) -> None:
-        self.desk = Desk(
+        self.manager = StudyManager(
             self.store,
             fleet,
             analysts=frozenset({PUBLIC}),
-            limits=DeskLimits(open_studies=1),
+            limits=SubmissionLimits(open_studies=1),
             now_s=lambda: NOW_S,
         )
-        analysts = AnalystsServicer(self.desk, executor=self._executor, now_s=lambda: NOW_S)
+        analysts = AnalystsServicer(self.manager, executor=self._executor, now_s=lambda: NOW_S)
         server.add_generic_rpc_handlers((analysts.handler(),))
         self._health.add_to(server)
 

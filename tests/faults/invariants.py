@@ -63,7 +63,7 @@ def check_said(deployment: Deployment) -> None:
     named: dict[tuple[bytes, int, int], bytes] = {}
     accepted: Counter[tuple[int, bytes]] = Counter()
     setup, store = deployment.setup, deployment.disk.store
-    for ordinal, response in deployment.witness.responses:
+    for ordinal, response in deployment.recorder.responses:
         for payload in response.requests:
             request = setup.request(payload)
             place = (request.study_digest, request.round, request.group)

@@ -119,7 +119,7 @@ def told(deployment: Deployment, ordinal: int) -> list[AckStatus]:
     """Return every acknowledgement that a device got for its reports."""
     return [
         status
-        for whom, response in deployment.witness.responses
+        for whom, response in deployment.recorder.responses
         if whom == ordinal
         for _, status in response.acks
     ]

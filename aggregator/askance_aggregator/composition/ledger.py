@@ -5,12 +5,12 @@ from __future__ import annotations
 from askance_aggregator.composition.accountants import Accountant
 from askance_aggregator.composition.events import Event
 from askance_aggregator.composition.filters import Filter, Unlimited
-from askance_aggregator.composition.totals import Totals, check_event
+from askance_aggregator.composition.totals import EventCounts, check_event
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter, PlanRefused
 
 
-class Ledger:
+class ReleaseLedger:
     """Record of releases; the events of one call are recorded together or not at all.
 
     Privacy: that of its filter, for a caller that records every release *before* making it, and
@@ -23,7 +23,7 @@ class Ledger:
     def __init__(self, budget: Filter | None = None) -> None:
         self._budget = Unlimited() if budget is None else budget
         self._events: tuple[Event, ...] = ()
-        self._totals = Totals()
+        self._totals = EventCounts()
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -31,7 +31,7 @@ class Ledger:
         return self._events
 
     @property
-    def totals(self) -> Totals:
+    def totals(self) -> EventCounts:
         """Number of occurrences of each event; the value does not change with the ledger."""
         return self._totals
 
@@ -50,7 +50,7 @@ class Ledger:
         """
         return self._budget.within(self._tried(events))
 
-    def compose(self, *events: Event) -> Totals:
+    def compose(self, *events: Event) -> EventCounts:
         """Records these in order and gives the new totals.
 
         Raises:
@@ -69,7 +69,7 @@ class Ledger:
         self._totals = tried
         return tried
 
-    def _tried(self, events: tuple[Event, ...]) -> Totals:
+    def _tried(self, events: tuple[Event, ...]) -> EventCounts:
         for place, event in enumerate(events):
             check_event(event, f"event {place}")
             if not self._budget.counts(event):

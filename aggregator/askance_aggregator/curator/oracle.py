@@ -21,7 +21,7 @@ from askance_client.queries import EncodedColumns, QueryKind
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RowGroup:
     """The rows that one question is answered by.
 
     Args:
@@ -70,7 +70,7 @@ class CentralOracle:
         self._words = words
         self._shares = Shares(beta, values)
         self._used = 0
-        self._parts: list[Part] = []
+        self._parts: list[RowGroup] = []
 
     @property
     def used(self) -> int:
@@ -78,7 +78,7 @@ class CentralOracle:
         return self._used
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[RowGroup, ...]:
         """Releases of each part, in order."""
         return tuple(self._parts)
 
@@ -110,7 +110,7 @@ class CentralOracle:
         part = self._columns.take(slice(self._used, self._used + rows))
         mechanism = laplace_of(question, self._epsilon)
         self._used += rows
-        self._parts.append(Part(rows, mechanism.event))
+        self._parts.append(RowGroup(rows, mechanism.event))
         sums = totals(question, part)
         released = sums + mechanism.draws(self._words, len(sums))
         unit, tau = step_of(question), float(question.working_tau)

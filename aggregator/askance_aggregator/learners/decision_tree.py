@@ -16,7 +16,7 @@ from askance_aggregator.learners.learning import Answer, Answers, Batch, Learnin
 from askance_aggregator.learners.reach import half_width
 from askance_aggregator.learners.rows import features_of, label_of
 from askance_aggregator.learners.splits import Split, SplitRule, Table, best_split
-from askance_aggregator.learners.trees import MAX_DEPTH, DecisionTree, Node, parts_of
+from askance_aggregator.learners.trees import MAX_DEPTH, DecisionTree, TreeNode, parts_of
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.queries import (
@@ -156,8 +156,8 @@ def _grow(task: _Task) -> Learning[DecisionTree]:
     }
     told = 0.0 if task.tau is not None else sqrt(2) * _tolerance(task, answer)
     _prune(splits, shares, told)  # of a difference of two counts
-    nodes = [Node(place, split=split) for place, split in splits.items()]
-    nodes += [Node(place, row) for place, row in shares.items()]
+    nodes = [TreeNode(place, split=split) for place, split in splits.items()]
+    nodes += [TreeNode(place, row) for place, row in shares.items()]
     return DecisionTree(
         task.features,
         task.bins,

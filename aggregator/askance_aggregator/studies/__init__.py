@@ -17,7 +17,7 @@ from askance_aggregator.studies.intake import Intake
 from askance_aggregator.studies.local import LocalOracle
 from askance_aggregator.studies.rounds import Group, Round
 from askance_aggregator.studies.session import Outcome, Session
-from askance_aggregator.studies.tallies import SymbolSheet, Tally
+from askance_aggregator.studies.tallies import SymbolTable, Tally
 from askance_aggregator.studies.transcript import MemoryLog, Transcript, TranscriptLog
 
 __all__ = [
@@ -34,7 +34,7 @@ __all__ = [
     "Round",
     "Session",
     "Spending",
-    "SymbolSheet",
+    "SymbolTable",
     "Tally",
     "Transcript",
     "TranscriptLog",

@@ -6,12 +6,12 @@ from collections import Counter, defaultdict
 from collections.abc import Collection
 from fractions import Fraction
 
-from askance_aggregator.composition import Accountant, Pure, Totals
+from askance_aggregator.composition import Accountant, EventCounts, Pure
 from askance_aggregator.studies.transcript import Asked, Transcript
 from askance_client.accounting import NANO_NATS_PER_NAT
 
 
-def charges_asked(transcript: Transcript) -> Collection[Totals]:
+def charges_asked(transcript: Transcript) -> Collection[EventCounts]:
     """Return every distinct list of charges that the transcript asked of a user.
 
     A cohort's users are asked for the same, and no user is in two.
@@ -24,7 +24,7 @@ def charges_asked(transcript: Transcript) -> Collection[Totals]:
                     cohorts[group.start, group.stop][group.nano_nats] += 1
     distinct = {frozenset(charges.items()) for charges in cohorts.values()}
     return [
-        Totals({Pure(Fraction(nano, NANO_NATS_PER_NAT)): count for nano, count in charges})
+        EventCounts({Pure(Fraction(nano, NANO_NATS_PER_NAT)): count for nano, count in charges})
         for charges in distinct
     ]
 

@@ -60,7 +60,7 @@ class Places:
         return self._place
 
 
-class SymbolSheet:
+class SymbolTable:
     """The symbols of one group, in ordinal order, as they arrive in any order."""
 
     def __init__(self, group: Group) -> None:

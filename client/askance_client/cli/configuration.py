@@ -46,7 +46,7 @@ class RecordsFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Configuration:
+class DeviceConfiguration:
     """Settings of a device's owner.
 
     Args:
@@ -71,7 +71,7 @@ class Configuration:
     longest_wait_s: int = _LONGEST_WAIT_S
 
 
-def read_configuration(path: Path) -> Configuration:
+def read_configuration(path: Path) -> DeviceConfiguration:
     """The configuration in a file.
 
     Raises:
@@ -82,7 +82,7 @@ def read_configuration(path: Path) -> Configuration:
     return configuration_in(TomlTable.of_file(path), path)
 
 
-def configuration_in(given: TomlTable, path: Path) -> Configuration:
+def configuration_in(given: TomlTable, path: Path) -> DeviceConfiguration:
     """The configuration in a table that stands, or is to stand, in a file.
 
     Raises:
@@ -100,7 +100,7 @@ def configuration_in(given: TomlTable, path: Path) -> Configuration:
     longest = run.get("longest_wait_s", _within(1, _MAX_WAIT_S)) or _LONGEST_WAIT_S
     given.finish()
     _check_secrecy(given, address, ca, plaintext)
-    return Configuration(
+    return DeviceConfiguration(
         path,
         address,
         None if ca is None else folder.joinpath(ca),

@@ -16,19 +16,19 @@ from typing import Any
 from cryptography import x509
 from grpc import aio
 
-from askance_client.cli.configuration import Configuration, read_configuration
+from askance_client.cli.configuration import DeviceConfiguration, read_configuration
 from askance_client.cli.event_log import Journal, log_to_stderr, warn
 from askance_client.cli.home import DeviceHome
-from askance_client.cli.members import People, read_people
+from askance_client.cli.members import MemberRoster, read_people
 from askance_client.cli.naming import ALONE
 from askance_client.errors import AskanceError, InvalidParameter, RemoteProtocolError
 from askance_client.ledger import LedgerFile
 from askance_client.randomizers import SystemCoins
 from askance_client.service import (
+    CheckInOutcome,
     Gateway,
     Identity,
     Member,
-    Outcome,
     Secret,
     describe,
     enrol,
@@ -125,7 +125,9 @@ async def _until_told(gateway: Gateway) -> None:
 
 
 @contextmanager
-def _gateway(home: DeviceHome, configuration: Configuration, journal: Journal) -> Iterator[Gateway]:
+def _gateway(
+    home: DeviceHome, configuration: DeviceConfiguration, journal: Journal
+) -> Iterator[Gateway]:
     """The gateway of a folder, its ledgers open for the length of the block."""
     people, secret = read_people(configuration), home.secret()
     warn(people.warnings)
@@ -154,7 +156,7 @@ def _gateway(home: DeviceHome, configuration: Configuration, journal: Journal) -
         file.close()
 
 
-def _members(secret: Secret, people: People, file: LedgerFile) -> Iterator[Member]:
+def _members(secret: Secret, people: MemberRoster, file: LedgerFile) -> Iterator[Member]:
     identities = identities_of(secret, people.names)
     for place, (name, identity) in enumerate(zip(people.names, identities, strict=True)):
         yield Member(name, identity, people.record(place), file.ledger(name, identity.device_id))
@@ -167,7 +169,7 @@ def identities_of(secret: Secret, names: Sequence[str]) -> Iterator[Identity]:
 
 
 async def _enrol(
-    configuration: Configuration, token: bytes, identities: Sequence[Identity]
+    configuration: DeviceConfiguration, token: bytes, identities: Sequence[Identity]
 ) -> tuple[int, int]:
     wait_ms = 1000 * configuration.longest_wait_s
     address, authority = str(configuration.aggregator), _authority(configuration)
@@ -175,7 +177,7 @@ async def _enrol(
         return await enrol(channel, token, identities)
 
 
-def _authority(configuration: Configuration) -> bytes | None:
+def _authority(configuration: DeviceConfiguration) -> bytes | None:
     """The bytes of the certificate file, which must hold a certificate."""
     path = configuration.ca
     if path is None:
@@ -215,7 +217,7 @@ def _token(arguments: argparse.Namespace) -> bytes:
     return text.encode("ascii")
 
 
-def _told(outcome: Outcome) -> dict[str, Any]:
+def _told(outcome: CheckInOutcome) -> dict[str, Any]:
     return {
         "members": outcome.members,
         "answered": outcome.answered,
@@ -226,7 +228,7 @@ def _told(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _explained(configuration: Configuration, failure: str) -> str:
+def _explained(configuration: DeviceConfiguration, failure: str) -> str:
     """A failure with what its owner may have set wrong."""
     place = f"aggregator {configuration.aggregator}"
     for sign, meaning in _MEANINGS:

@@ -11,7 +11,7 @@ no access to records or coins; `core` evaluates what is to be charged, and commi
 over what a ledger's file holds, after the fact.
 """
 
-from askance_client.device.audit import Audit
+from askance_client.device.audit import LedgerAudit
 from askance_client.device.core import Device, RecordSource, TooManyRefusals, Turn, Value
 from askance_client.device.examination import ExaminedRequest, ExaminedStudy, Examiner
 from askance_client.device.policy import Policy
@@ -19,11 +19,11 @@ from askance_client.device.settling import MAX_REFUSALS
 
 __all__ = [
     "MAX_REFUSALS",
-    "Audit",
     "Device",
     "ExaminedRequest",
     "ExaminedStudy",
     "Examiner",
+    "LedgerAudit",
     "Policy",
     "RecordSource",
     "TooManyRefusals",

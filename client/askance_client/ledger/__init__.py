@@ -27,7 +27,7 @@ from askance_client.ledger.contract import (
 from askance_client.ledger.mark import mark_path
 from askance_client.ledger.marked import LedgerBehind
 from askance_client.ledger.memory import MemoryLedger
-from askance_client.ledger.postings import LOSS_STEP, NO_HASH, Kind, Posting
+from askance_client.ledger.postings import LOSS_STEP, NO_HASH, Posting, PostingKind
 from askance_client.ledger.repairs import accept_loss, repair_clock
 from askance_client.ledger.sqlite import MAX_MEMBER_BYTES, LedgerFile, SqliteLedger
 
@@ -40,7 +40,6 @@ __all__ = [
     "Charge",
     "Compose",
     "Entry",
-    "Kind",
     "Ledger",
     "LedgerBehind",
     "LedgerFile",
@@ -48,6 +47,7 @@ __all__ = [
     "MemoryLedger",
     "Overrun",
     "Posting",
+    "PostingKind",
     "SqliteLedger",
     "Standing",
     "Totals",

@@ -24,7 +24,7 @@ _CONTEXT = b"askance posting v1\0"
 PAGE = 256  # rows read at a time: whoever commits meanwhile waits for no more than these
 
 
-class Kind(Enum):
+class PostingKind(Enum):
     """The kind of a row."""
 
     ANSWER = "answer"
@@ -52,7 +52,7 @@ class Posting:
     member: str
     enrolment: bytes
     sequence: int
-    kind: Kind
+    kind: PostingKind
     charge: Charge
     report: bytes
     chained: bytes
@@ -216,7 +216,7 @@ def append(
     enrolment: bytes,
     sequence: int,
     before: bytes,
-    kind: Kind,
+    kind: PostingKind,
     charge: Charge,
     report: bytes,
 ) -> None:
@@ -239,7 +239,7 @@ def append(
             kind.value,
             charge.at_s,
             charge.nano_nats,
-            *(named if kind is Kind.ANSWER else (None,) * len(named)),
+            *(named if kind is PostingKind.ANSWER else (None,) * len(named)),
             posting.hash(before),
         ),
     )
@@ -295,7 +295,7 @@ def _posting(
         member,
         enrolment,
         sequence,
-        Kind(kind),
+        PostingKind(kind),
         charge,
         report or b"",
         chained or b"",

@@ -25,8 +25,8 @@ from askance_client.ledger.group_commit import GroupCommit
 from askance_client.ledger.marked import ACCEPTED, MarkedFile, read_number
 from askance_client.ledger.postings import (
     PAGE,
-    Kind,
     Posting,
+    PostingKind,
     append,
     last_of_chain,
     read_page,
@@ -148,7 +148,7 @@ class LedgerFile:
 
     def answers(self) -> Iterator[Posting]:
         """Iterate over the charged answers of all members, oldest first."""
-        return (posting for posting in self.postings() if posting.kind is Kind.ANSWER)
+        return (posting for posting in self.postings() if posting.kind is PostingKind.ANSWER)
 
     def close(self) -> None:
         """Let the file go; every member's ledger is closed with it."""
@@ -253,7 +253,7 @@ class SqliteLedger:
             self._enrolment,
             last + 1,
             before,
-            Kind.ANSWER,
+            PostingKind.ANSWER,
             charge,
             report,
         )

@@ -58,7 +58,7 @@ from askance_client.service.exchange import (
     encode_response,
 )
 from askance_client.service.garbage_collection import rare_collections
-from askance_client.service.gateway import Gateway, Member, Outcome, Watcher
+from askance_client.service.gateway import CheckInOutcome, Gateway, Member, Watcher
 from askance_client.service.identity import Identity, Secret, token_digest
 from askance_client.service.outbox import Outbox
 from askance_client.service.runtime import DeviceRunner, describe
@@ -79,6 +79,7 @@ __all__ = [
     "STREAMS_PER_CONNECTION",
     "Backoff",
     "CheckIn",
+    "CheckInOutcome",
     "Credentials",
     "DeviceRunner",
     "Enrol",
@@ -89,7 +90,6 @@ __all__ = [
     "Member",
     "Metadata",
     "Outbox",
-    "Outcome",
     "Received",
     "Response",
     "Secret",

@@ -64,7 +64,7 @@ class Watcher(Protocol):
 
 
 @dataclass(slots=True)
-class Outcome:
+class CheckInOutcome:
     """Outcome of one check-in of each member: numbers of answers and refusals, by reason."""
 
     members: int
@@ -150,9 +150,9 @@ class Gateway:
                 if place % _DIALLING == 0:
                     await asyncio.sleep(0)  # so that who answers, or hangs up, is heard meanwhile
 
-    async def check_in_once(self) -> Outcome:
+    async def check_in_once(self) -> CheckInOutcome:
         """Lets each member fetch, answer and deliver once; failures are counted, not retried."""
-        outcome = Outcome(len(self._members))
+        outcome = CheckInOutcome(len(self._members))
 
         def report(data: bytes) -> None:
             refusal = _refusal(data)

@@ -46,9 +46,9 @@ from askance_simulation.audit.audit import (
     audit_families,
     subjects,
 )
-from askance_simulation.audit.bench import (
+from askance_simulation.audit.fleet import (
     Answerer,
-    Bench,
+    AuditFleet,
     Case,
     Maker,
     StreamCoins,
@@ -71,7 +71,7 @@ __all__ = [
     "DEFAULT_REPORTS",
     "Answerer",
     "Audit",
-    "Bench",
+    "AuditFleet",
     "Broken",
     "Case",
     "Departure",

@@ -16,8 +16,8 @@ from askance_client.accounting import NANO_NATS_PER_NAT, parse_epsilon
 from askance_client.device import Device
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import Coins, SystemCoins
-from askance_simulation.audit.bench import Bench, Case, Maker, Subject, of_a_number, subject_of
 from askance_simulation.audit.events import Event
+from askance_simulation.audit.fleet import AuditFleet, Case, Maker, Subject, of_a_number, subject_of
 from askance_simulation.audit.ledgers import FileLedgers, Ledgers, MemoryLedgers
 from askance_simulation.audit.losses import Exposure, Pair, exposures
 from askance_simulation.audit.messages import messages
@@ -184,10 +184,10 @@ def audit_devices(
       reports: see `audit`.
       alpha: see `audit`.
     """
-    bench = Bench(subject, coins, make)
+    fleet = AuditFleet(subject, coins, make)
     found = audit(
         subject.name,
-        bench.answer,
+        fleet.answer,
         subject.cases,
         subject.pairs,
         {case.name: stated(subject.randomizer, case.law) for case in subject.cases},
@@ -198,9 +198,9 @@ def audit_devices(
     )
     promises = (
         *found.broken,
-        *repeats(bench, subject.cases, _REPEATED, MemoryLedgers()),
-        *repeats(bench, subject.cases, _RESTARTED, ledgers),
-        *certainties(bench, subject.cases),
+        *repeats(fleet, subject.cases, _REPEATED, MemoryLedgers()),
+        *repeats(fleet, subject.cases, _RESTARTED, ledgers),
+        *certainties(fleet, subject.cases),
     )
     return Audit(found.subject, found.nano_nats, reports, found.exposures, found.goodness, promises)
 

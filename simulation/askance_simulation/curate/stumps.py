@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from askance_aggregator.curator.mechanisms import Stump, Stumps, even_cuts
+from askance_simulation.curate.data_table import Numeric
 from askance_simulation.curate.request import shown
-from askance_simulation.curate.sheet import Numeric
 
 ERROR_NOTE = "how often it errs is not released: measuring it on these rows would cost more epsilon"
 

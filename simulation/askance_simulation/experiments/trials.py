@@ -32,7 +32,7 @@ from askance_aggregator.studies.study import Study
 from askance_aggregator.studies.transcript import Header
 from askance_client.device import Policy
 from askance_client.errors import InvalidParameter
-from askance_simulation.disturbances import PRESENT_AND_HONEST, Behaviour, Witness
+from askance_simulation.disturbances import PRESENT_AND_HONEST, Behaviour, FaultRecorder
 from askance_simulation.disturbances.invariants import check_replay
 from askance_simulation.experiments.absences import absences
 from askance_simulation.experiments.disturbances import (
@@ -296,8 +296,8 @@ def run_trial(
 ) -> Trial:
     """Run one trial: keys, coins, cohorts, devices and their disturbances derive from `seed`."""
     began = time.perf_counter()
-    witness = Witness()
-    maker = disturbed(fleet, faults, seed, witness)
+    recorder = FaultRecorder()
+    maker = disturbed(fleet, faults, seed, recorder)
     opened: list[RoundPlan] = []
 
     def seen(number: int, plan: RoundPlan) -> None:
@@ -325,7 +325,7 @@ def run_trial(
         transcript=session.transcript,
         seconds=time.perf_counter() - began,
         rounds=rounds_taken(opened, outcome.tallies),
-        notes=(*stayed_away(outcome), *lied(manners, population), *went_wrong(faults, witness)),
+        notes=(*stayed_away(outcome), *lied(manners, population), *went_wrong(faults, recorder)),
     )
 
 

@@ -24,9 +24,9 @@ from askance_client.queries import EncodedColumns, QueryKind
 from askance_client.randomizers import Randomizer
 from askance_client.randomizers.rounding import round_to_levels, sign_pattern
 from askance_simulation.disturbances import Behaviour
-from askance_simulation.fleets.classes import Classes, Said, UserClass
+from askance_simulation.fleets.classes import Classes, ClassResponse, UserClass
 from askance_simulation.fleets.column_draws import draw
-from askance_simulation.fleets.histories import Answered, Ask, Outcome
+from askance_simulation.fleets.histories import AnsweredAsk, Ask, Outcome
 from askance_simulation.populations import Population
 from askance_simulation.randomness.coins import Keystream, keystream, keystream_at
 
@@ -86,7 +86,7 @@ class ShardResult:
 
     counts: tuple[Counts | None, ...]
     leaves: tuple[tuple[bytes, ...], ...]
-    users: Counter[tuple[Said, ...]]
+    users: Counter[tuple[ClassResponse, ...]]
 
     @property
     def reports(self) -> int:
@@ -128,7 +128,7 @@ class ChunkWork:
             interpreter, those with more to do in between wait less.
         """
         groups = [_GroupOfShard(randomizer) for randomizer in self.randomizers]
-        users: Counter[tuple[Said, ...]] = Counter()
+        users: Counter[tuple[ClassResponse, ...]] = Counter()
         coins = max((randomizer.coins for randomizer in self.randomizers), default=0)
         step = self.population.stretch(coins)
         if step == CHUNK:
@@ -144,7 +144,10 @@ class ChunkWork:
         )
 
     def _add(
-        self, room: _Room, groups: Sequence[_GroupOfShard], users: Counter[tuple[Said, ...]]
+        self,
+        room: _Room,
+        groups: Sequence[_GroupOfShard],
+        users: Counter[tuple[ClassResponse, ...]],
     ) -> None:
         parts: list[list[Part]] = [[] for _ in groups]
         for alike in self.classes.of(room.start, room.stop):
@@ -242,7 +245,7 @@ class _Room:
     ) -> list[tuple[Answerers, Symbols]]:
         """Return a group's answering users and their reports, in ordinal order per chunk."""
         ((first, outcome), *others) = parts
-        if not others and isinstance(outcome, Answered):
+        if not others and isinstance(outcome, AnsweredAsk):
             symbols, rows = self._drawn(outcome.first, first), first.rows
             ends = self._cuts if isinstance(rows, slice) else rows.searchsorted(self._cuts)
             return [
@@ -253,7 +256,7 @@ class _Room:
         symbols = np.empty((len(asked), randomizer.width), np.uint8)
         answered = np.zeros(len(asked), np.bool_)
         for alike, outcome in parts:
-            if isinstance(outcome, Answered):
+            if isinstance(outcome, AnsweredAsk):
                 places = asked.searchsorted(every[alike.rows])
                 symbols[places] = self._drawn(outcome.first, alike)
                 answered[places] = True

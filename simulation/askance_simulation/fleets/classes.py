@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from askance_aggregator.studies import Cohort, Permutation
 from askance_client.messages import Reason
 from askance_simulation.disturbances import Behaviour
-from askance_simulation.fleets.histories import Answered, Ask, Outcome, replay
+from askance_simulation.fleets.histories import AnsweredAsk, Ask, Outcome, replay
 
 Ordinals = NDArray[np.int64]
 Rows = NDArray[np.int64] | slice
@@ -23,7 +23,7 @@ Does = tuple[tuple[int, Outcome | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ClassResponse:
     """Response of a user to a group's request: a charge or a refusal, and the study's spending."""
 
     group: int
@@ -46,7 +46,7 @@ class UserClass:
     rows: Rows
     users: int
     does: Does
-    says: tuple[Said, ...]
+    says: tuple[ClassResponse, ...]
 
 
 class Classes:
@@ -74,7 +74,7 @@ class Classes:
         self._listed = _listed([ask.cohort for ask in asks[len(asks) - groups :]])
         rounds = dict.fromkeys((ask.study, ask.round) for ask in asks)
         self._rounds = tuple(rounds) if behaviour.absences else ()
-        self._replayed: dict[tuple[int, ...], tuple[Does, tuple[Said, ...]]] = {}
+        self._replayed: dict[tuple[int, ...], tuple[Does, tuple[ClassResponse, ...]]] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the inputs without the remembered replays."""
@@ -120,7 +120,7 @@ class Classes:
         for study, number in self._rounds:
             yield self._behaviour.absent(study, number, ordinals).astype(np.int64)
 
-    def _does(self, signs: tuple[int, ...]) -> tuple[Does, tuple[Said, ...]]:
+    def _does(self, signs: tuple[int, ...]) -> tuple[Does, tuple[ClassResponse, ...]]:
         found = self._replayed.get(signs)
         if found is None:
             does = self._replay(signs)
@@ -167,11 +167,11 @@ def _listed(cohorts: Sequence[Cohort]) -> Ordinals | None:
     return np.unique(np.concatenate(members))
 
 
-def _said(does: Does) -> tuple[Said, ...]:
+def _said(does: Does) -> tuple[ClassResponse, ...]:
     return tuple(
-        Said(group, None, outcome.charged, outcome.spent)
-        if isinstance(outcome, Answered)
-        else Said(group, outcome.reason, 0, 0)
+        ClassResponse(group, None, outcome.charged, outcome.spent)
+        if isinstance(outcome, AnsweredAsk)
+        else ClassResponse(group, outcome.reason, 0, 0)
         for group, outcome in does
         if outcome is not None
     )

@@ -50,7 +50,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answered:
+class AnsweredAsk:
     """An answer as it was first given: to `first`, by its coins, on that round's record."""
 
     first: Ask
@@ -59,20 +59,20 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedAsk:
     """A refusal; its report has no sum that was spent."""
 
     reason: Reason
 
 
-Outcome = Answered | Refused
+Outcome = AnsweredAsk | RefusedAsk
 
 
 @dataclass(slots=True)
 class _Replayed:
     """Replayed device of one user: its ledger and its answers."""
 
-    stored: dict[bytes, Answered] = field(default_factory=dict)
+    stored: dict[bytes, AnsweredAsk] = field(default_factory=dict)
     frozen: dict[bytes, Ask] = field(default_factory=dict)
     studies: dict[bytes, int] = field(default_factory=dict)
     refusals: Counter[bytes | None] = field(default_factory=Counter)
@@ -94,7 +94,7 @@ class _Replayed:
             return self._refuse(ask, ask.objection)
         first = self.frozen.get(ask.question)
         if first is not None:
-            return Answered(first, 0, 0)
+            return AnsweredAsk(first, 0, 0)
         if len(self.stored) >= MAX_ANSWERS:
             return self._refuse(ask, Reason.OVER_LIFE_BUDGET)
         cost = ask.nano_nats
@@ -104,7 +104,7 @@ class _Replayed:
         self.studies[ask.study] = spent + cost
         self.life += cost
         self.frozen[ask.question] = ask
-        answered = Answered(ask, cost, spent + cost)
+        answered = AnsweredAsk(ask, cost, spent + cost)
         self.stored[ask.request] = answered
         return answered
 
@@ -112,7 +112,7 @@ class _Replayed:
         """Refuse as `RefusalCounts` does; the clock stands still, so that the hour is not over."""
         study = None if reason is Reason.UNKNOWN_STUDY else ask.study
         self.refusals[study] += 1
-        return Refused(reason) if self.refusals[study] <= MAX_REFUSALS else None
+        return RefusedAsk(reason) if self.refusals[study] <= MAX_REFUSALS else None
 
     def _over(self, ask: Ask, spent: int, cost: int) -> Reason | None:
         for reason, limit, so_far in (

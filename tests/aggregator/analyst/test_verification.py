@@ -38,10 +38,10 @@ def test_a_study_that_is_open_holds_together_so_far(done: StudyExport) -> None:
         assert "the hypothesis" not in found.checked
 
 
-def test_a_study_in_waves_holds_together_and_a_wave_left_out_does_not(house: Any) -> None:
+def test_a_study_in_waves_holds_together_and_a_wave_left_out_does_not(served: Any) -> None:
     """Two looks a round: as many rounds on record as were asked."""
-    with house.connected() as aggregator:
-        handle = aggregator.submit(house.study(waves=2))
+    with served.connected() as aggregator:
+        handle = aggregator.submit(served.study(waves=2))
         handle.result(timeout_s=60)
         export = handle.fetch()
     found = verify(export)

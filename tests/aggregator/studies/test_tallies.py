@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from askance_aggregator.families import family_of, subset_selection
-from askance_aggregator.studies import SymbolSheet, Tally
+from askance_aggregator.studies import SymbolTable, Tally
 from askance_aggregator.studies.tallies import CHUNK, Places, leaf, merkle_root
 from askance_client.messages import Reason
 from askance_client.randomizers import MISSING_BYTE
@@ -44,13 +44,13 @@ def said(symbols: list[bytes], chunk: int) -> bytes:
 def entered(world: World, symbols: dict[int, bytes], population: int, order: list[int]) -> Tally:
     """The tally of these ordinals' symbols, one byte each, written in this order."""
     group = world.group(sorted(symbols), population)
-    sheet, places = SymbolSheet(group), Places(group.cohort.members)
+    table, places = SymbolTable(group), Places(group.cohort.members)
     for ordinal in order:
         index = places.of(ordinal)
         assert index is not None
         if symbols[ordinal] != ABSENT:
-            sheet.write(index, symbols[ordinal])
-    return sheet.tally()
+            table.write(index, symbols[ordinal])
+    return table.tally()
 
 
 class TestMerkleRoot:
@@ -150,31 +150,31 @@ class TestSymbolSheet:
     def test_wide_symbols_are_packed_whole(self, world: World) -> None:
         randomizer = subset_selection(20, world.budget // 8)
         first = next(iter(family_of(randomizer).alphabet()))
-        sheet = SymbolSheet(world.group([0, 1], 2, randomizer=randomizer))
-        sheet.write(0, first)
-        tally = sheet.tally()
+        table = SymbolTable(world.group([0, 1], 2, randomizer=randomizer))
+        table.write(0, first)
+        tally = table.tally()
         assert tally.root == sha(b"\x00" + bytes(8) + bytes([0b10_000000]) + first)
         assert (tally.answered, sum(tally.counts)) == (1, randomizer.size)
 
     def test_refusals_are_counted_by_reason_and_are_no_answers(self, world: World) -> None:
-        sheet = SymbolSheet(world.group(range(4), 4))
-        sheet.refuse(0, Reason.OVER_LIFE_BUDGET)
-        sheet.write(1, b"\x01")
-        sheet.refuse(2, Reason.FIELD_NOT_ALLOWED)
-        sheet.refuse(3, Reason.OVER_LIFE_BUDGET)
-        tally = sheet.tally()
+        table = SymbolTable(world.group(range(4), 4))
+        table.refuse(0, Reason.OVER_LIFE_BUDGET)
+        table.write(1, b"\x01")
+        table.refuse(2, Reason.FIELD_NOT_ALLOWED)
+        table.refuse(3, Reason.OVER_LIFE_BUDGET)
+        tally = table.tally()
         assert tally.refusals == ((Reason.FIELD_NOT_ALLOWED, 1), (Reason.OVER_LIFE_BUDGET, 2))
         assert (tally.counts, tally.answered, tally.asked) == ((0, 1), 1, 4)
         assert tally.root == sha(b"\x00" + bytes(8) + bytes([0b0100_0000, 0b1_0000000]))
 
     def test_it_knows_its_members_and_who_is_still_out(self, world: World) -> None:
         group = world.group([2, 4, 9], 10)
-        sheet, places = SymbolSheet(group), Places(group.cohort.members)
+        table, places = SymbolTable(group), Places(group.cohort.members)
         assert [places.of(ordinal) for ordinal in range(10)] == [
             None, None, 0, None, 1, None, None, None, None, 2,
         ]  # fmt: skip
-        assert sheet.open == 3
-        sheet.write(1, b"\x00")
-        sheet.refuse(2, Reason.EXPIRED)
-        assert [sheet.settled(index) for index in range(3)] == [False, True, True]
-        assert sheet.open == 1
+        assert table.open == 3
+        table.write(1, b"\x00")
+        table.refuse(2, Reason.EXPIRED)
+        assert [table.settled(index) for index in range(3)] == [False, True, True]
+        assert table.open == 1

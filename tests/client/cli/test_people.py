@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from askance_client.cli.configuration import Configuration, read_configuration
+from askance_client.cli.configuration import DeviceConfiguration, read_configuration
 from askance_client.cli.event_log import warn
-from askance_client.cli.members import People, read_people
+from askance_client.cli.members import MemberRoster, read_people
 from askance_client.errors import AskanceError
 from askance_client.service import Secret
 
@@ -19,7 +19,7 @@ SECRET = Secret(bytes(range(32)))
 BY_NUMBER = "rows_may_only_be_appended = true"
 
 
-def configured(folder: Path, records: str, data: str, policy: str = "") -> Configuration:
+def configured(folder: Path, records: str, data: str, policy: str = "") -> DeviceConfiguration:
     (folder / "people.toml").write_text(SCHEMA)
     (folder / "people.csv").write_text(data)
     path = folder / "device.toml"
@@ -30,7 +30,7 @@ def configured(folder: Path, records: str, data: str, policy: str = "") -> Confi
     return read_configuration(path)
 
 
-def ages(people: People) -> list[object]:
+def ages(people: MemberRoster) -> list[object]:
     return [people.record(place).values["age"] for place in range(len(people.names))]
 
 
@@ -109,7 +109,7 @@ def test_a_secret_of_another_size_is_refused(size: int) -> None:
 ROWS = "id,age\na,10\n{}\nc,30\n"
 
 
-def people_of(folder: Path, row: str, naming: str = 'key = "id"') -> People:
+def people_of(folder: Path, row: str, naming: str = 'key = "id"') -> MemberRoster:
     return read_people(configured(folder, naming, ROWS.format(row)))
 
 

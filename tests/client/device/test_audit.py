@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from askance_client.codec import encode_report
-from askance_client.device import Audit, Policy
-from askance_client.ledger import NO_HASH, Charge, Kind, Posting
+from askance_client.device import LedgerAudit, Policy
+from askance_client.ledger import NO_HASH, Charge, Posting, PostingKind
 from askance_client.messages import Report
 
 POLICY = Policy(frozenset(), 100, day_nano_nats=70, study_nano_nats=80)
@@ -24,7 +24,7 @@ def answer(number: int, cost: int, spent: int, member: str = "a", **changed: Any
     digest = number.to_bytes(32, "big")
     charge = Charge(digest, b"s" * 32, digest, number * DAY, cost, b"y")
     report = encode_report(Report(digest, b"y", cost, spent))
-    return Posting(0, member, b"", 0, Kind.ANSWER, replace(charge, **changed), report, b"")
+    return Posting(0, member, b"", 0, PostingKind.ANSWER, replace(charge, **changed), report, b"")
 
 
 SOUND = (answer(1, 60, 60), answer(2, 20, 80), answer(1, 70, 70, "b"))
@@ -41,7 +41,7 @@ def chained(*postings: Posting) -> Iterator[Posting]:
 
 
 def found(*postings: Posting) -> list[str]:
-    audit = Audit(POLICY)
+    audit = LedgerAudit(POLICY)
     return [what for one in postings for what in audit.take(one)]
 
 

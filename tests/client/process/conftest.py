@@ -17,7 +17,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance_aggregator.families import randomized_response
-from askance_aggregator.server.devices import AggregatorServer, Parts, Settings
+from askance_aggregator.server.devices import AggregatorServer, ServerParts, Settings
 from askance_aggregator.server.process.certificates import self_made
 from askance_aggregator.server.process.tokens import EnrolmentTokens
 from askance_aggregator.store import MemoryStore
@@ -98,7 +98,7 @@ def aggregator() -> Iterator[Aggregator]:
     store = MemoryStore()
     tokens = EnrolmentTokens(bytes(32), system_now_s)
     settings = Settings(check_in_every_ms=20, stop_grace_s=0.2)
-    server = AggregatorServer.start(store, settings=settings, parts=Parts(enrolment=tokens))
+    server = AggregatorServer.start(store, settings=settings, parts=ServerParts(enrolment=tokens))
     running = Aggregator(server, store)
     yield running
     running.stop()
@@ -171,7 +171,7 @@ def serving_tls() -> Iterator[ServingTls]:
     store, now_s = MemoryStore(), system_now_s()
     authority, server = self_made([], now_s)
     credentials = grpc.ssl_server_credentials([(server.key, server.certificate)])
-    parts = Parts(credentials=credentials, enrolment=EnrolmentTokens(bytes(32), system_now_s))
+    parts = ServerParts(credentials=credentials, enrolment=EnrolmentTokens(bytes(32), system_now_s))
     started = AggregatorServer.start(store, settings=Settings(stop_grace_s=0.2), parts=parts)
     authorities = {"right": authority, "wrong": self_made([], now_s)[0]}
     running = ServingTls(started, store, authorities)

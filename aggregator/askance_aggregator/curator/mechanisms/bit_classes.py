@@ -19,7 +19,7 @@ _MAX_PARITY = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Conjunction:
+class BitConjunction:
     """1 where every literal holds, else 0; the empty one is 1.
 
     Args:
@@ -88,10 +88,10 @@ class Conjunctions(_OverBits):
         """3^d."""
         return int(3**self.d)
 
-    def hypothesis(self, number: int) -> Conjunction:
+    def hypothesis(self, number: int) -> BitConjunction:
         """Return one conjunction: its number's ternary digits mean absent, positive or negated."""
         digits = [number // 3**place % 3 for place in range(self.d)][::-1]
-        return Conjunction(
+        return BitConjunction(
             tuple((variable, 2 - digit) for variable, digit in enumerate(digits) if digit)
         )
 

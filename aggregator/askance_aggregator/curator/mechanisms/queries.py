@@ -30,7 +30,7 @@ _MAX_CELLS = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
-class Query(Generic[Records]):
+class CuratorQuery(Generic[Records]):
     """A function of a record with stated bounds.
 
     A value outside is an error when the query is asked, and nothing is drawn: bounds are a promise
@@ -130,13 +130,13 @@ def clipped(
     return inside
 
 
-def predicate(name: str, of: Callable[[Records], NDArray[np.generic]]) -> Query[Records]:
+def predicate(name: str, of: Callable[[Records], NDArray[np.generic]]) -> CuratorQuery[Records]:
     """A query that is 0 or 1 (or between) of every record: its sum is a count, its mean a share."""
-    return Query(name, of, 0, 1)
+    return CuratorQuery(name, of, 0, 1)
 
 
 def sums(
-    queries: Sequence[Query[Records]],
+    queries: Sequence[CuratorQuery[Records]],
     records: Records,
     calibration: Calibration,
     words: Words,
@@ -155,7 +155,8 @@ def sums(
       step: the grid that values are rounded onto.
 
     Raises:
-      InvalidParameter, InvalidRecord: see `Query`; all are evaluated before anything is drawn.
+      InvalidParameter, InvalidRecord: see `CuratorQuery`; all are evaluated before anything is
+      drawn.
     """
     return tuple(
         add(mechanism, np.array([total]), grain, rows * moved, words)
@@ -164,7 +165,7 @@ def sums(
 
 
 def means(
-    queries: Sequence[Query[Records]],
+    queries: Sequence[CuratorQuery[Records]],
     records: Records,
     calibration: Calibration,
     words: Words,
@@ -214,7 +215,10 @@ def histogram(codes: ArrayLike, cells: int, calibration: Calibration, words: Wor
 
 
 def _ready(
-    queries: Sequence[Query[Records]], records: Records, calibration: Calibration, step: Rational
+    queries: Sequence[CuratorQuery[Records]],
+    records: Records,
+    calibration: Calibration,
+    step: Rational,
 ) -> list[tuple[Additive, int, Fraction, int, Fraction]]:
     """Everything that can fail, before anything is drawn."""
     if not queries:

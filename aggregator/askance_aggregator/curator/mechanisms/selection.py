@@ -53,7 +53,7 @@ class Candidates(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scored:
+class ScoredCandidates:
     """Candidates whose scores are all there.
 
     Args:
@@ -263,7 +263,7 @@ def _whole(scores: NDArray[np.int64]) -> None:
 
 def _coins(scores: NDArray[np.int64], rate: Fraction) -> list[Decimal]:
     """Compute each candidate's probability of being accepted when it is drawn."""
-    Scored(scores)
+    ScoredCandidates(scores)
     best = int(scores.max())
     exponents = [rate * (best - score) for score in scores.tolist()]
     return [(-(Decimal(x.numerator) / x.denominator)).exp() for x in exponents]

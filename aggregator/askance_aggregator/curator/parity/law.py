@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 
-from askance_aggregator.curator.parity.examples import Examples
+from askance_aggregator.curator.parity.examples import ParityExamples
 from askance_aggregator.curator.parity.gf2 import Solutions, solve, words_of
 from askance_aggregator.curator.parity.learner import Parity
 from askance_client.errors import InvalidParameter
@@ -17,7 +17,7 @@ from askance_client.errors import InvalidParameter
 _MOST = 16  # examples, and unknowns: 2^16 systems, 2^16 solutions
 
 
-def law(examples: Examples, keep: Fraction, runs: int) -> Mapping[Parity | None, Fraction]:
+def law(examples: ParityExamples, keep: Fraction, runs: int) -> Mapping[Parity | None, Fraction]:
     """Compute the exact law of `PrivateParity` by solving every set of kept examples.
 
     Args:

@@ -43,7 +43,7 @@ from askance_aggregator.curator.synopsis.independent import (
     laplace_by_theorem,
 )
 from askance_aggregator.curator.synopsis.local import OracleAnswers, boosted_locally, conjunctions
-from askance_aggregator.curator.synopsis.marginals import Marginals
+from askance_aggregator.curator.synopsis.marginals import MarginalFamily
 from askance_aggregator.curator.synopsis.mwem import mwem
 from askance_aggregator.curator.synopsis.queries import (
     MatrixQueries,
@@ -71,7 +71,7 @@ __all__ = [
     "GaussianAnswers",
     "Histogram",
     "LowSensitivityQueries",
-    "Marginals",
+    "MarginalFamily",
     "MatrixQueries",
     "MedianSynopsis",
     "OracleAnswers",

@@ -20,8 +20,8 @@ from askance_aggregator.composition import (
     Advanced,
     BoundedRange,
     Event,
+    EventCounts,
     Pure,
-    Totals,
     epsilon_of_rho,
 )
 from askance_aggregator.curator.budgets import read_epsilon, read_probability
@@ -200,7 +200,7 @@ def per_release_epsilon(total: Fraction, delta: Fraction, count: int) -> Fractio
     theorem = Advanced()
 
     def spent(each: Fraction) -> float:
-        return theorem.epsilon(Totals({Pure(each): count}), delta)
+        return theorem.epsilon(EventCounts({Pure(each): count}), delta)
 
     return _largest_within(total, spent, f"{count} releases")
 

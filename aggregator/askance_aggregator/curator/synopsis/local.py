@@ -15,7 +15,7 @@ from askance_aggregator.curator.synopsis.accounting import Schedule, rounds_for
 from askance_aggregator.curator.synopsis.answered import Answered
 from askance_aggregator.curator.synopsis.base_generators import CountingGenerator
 from askance_aggregator.curator.synopsis.boosting import boost
-from askance_aggregator.curator.synopsis.marginals import Marginals
+from askance_aggregator.curator.synopsis.marginals import MarginalFamily
 from askance_aggregator.curator.synopsis.queries import QueryFamily
 from askance_aggregator.curator.synopsis.synopses import MedianSynopsis
 from askance_aggregator.learners import Batch, Question, Rational
@@ -109,7 +109,7 @@ def boosted_locally(
     return Answered("boosting (local)", found.answers, (), synopsis)
 
 
-def conjunctions(family: Marginals, columns: Sequence[Expression]) -> Asked:
+def conjunctions(family: MarginalFamily, columns: Sequence[Expression]) -> Asked:
     """The queries of marginals as predicates over a schema.
 
     Args:

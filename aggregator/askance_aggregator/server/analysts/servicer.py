@@ -28,8 +28,8 @@ from askance_aggregator.analyst.wire import (
 )
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.server.analysts.statuses import status_of
-from askance_aggregator.server.devices.calls import Context, Status, read_message, served
-from askance_aggregator.server.studies import Desk, StudyStatus
+from askance_aggregator.server.devices.calls import CallStatus, Context, read_message, served
+from askance_aggregator.server.studies import StudyManager, StudyStatus
 from askance_aggregator.store import StudyState
 from askance_client.codec import digest_of
 from askance_client.errors import AskanceError
@@ -55,13 +55,13 @@ class AnalystsServicer:
 
     def __init__(
         self,
-        desk: Desk,
+        manager: StudyManager,
         *,
         executor: Executor,
         now_s: Callable[[], int] = system_now_s,
         max_watchers: int = MAX_WATCHERS,
     ) -> None:
-        self._desk = desk
+        self._manager = manager
         self._executor = executor
         self._now_s = now_s
         self._max_watchers = max_watchers
@@ -92,13 +92,15 @@ class AnalystsServicer:
             raise CallRefused(
                 "bad-signature", "Submit: expected the study that the call was signed for"
             )
-        await context.write(encode_submitted(await self._at_desk(self._desk.submit, signed)))
+        await context.write(
+            encode_submitted(await self._call_manager(self._manager.submit, signed))
+        )
 
     async def _list(self, context: Context) -> None:
         subject, key = self._called(Call.LIST, context)
         if subject != key:
             raise CallRefused("bad-signature", "List: expected the caller's own key")
-        studies = await self._at_desk(self._desk.listing, key)
+        studies = await self._call_manager(self._manager.listing, key)
         summaries = [
             StudySummary(study.digest, study.learner, study.state, study.rounds_closed)
             for study in studies
@@ -115,7 +117,7 @@ class AnalystsServicer:
         try:
             last: StudyEvent | None = None
             while last is None or last.state is StudyState.OPEN:
-                event = _event(await self._at_desk(self._desk.status, digest, key))
+                event = _event(await self._call_manager(self._manager.status, digest, key))
                 if event != last:
                     await context.write(encode_event(event))
                     last = event
@@ -126,7 +128,7 @@ class AnalystsServicer:
 
     async def _result(self, context: Context) -> None:
         digest, key = self._called(Call.RESULT, context)
-        found = await self._at_desk(self._desk.conclusion, digest, key)
+        found = await self._call_manager(self._manager.conclusion, digest, key)
         ending = Ending(StudyState.OPEN, "", "", "")
         if found is not None:
             ending = Ending(found.state, found.reason, found.message, found.result_json)
@@ -134,25 +136,25 @@ class AnalystsServicer:
 
     async def _export(self, context: Context) -> None:
         digest, key = self._called(Call.EXPORT, context)
-        signed, lines, result_json = await self._at_desk(self._desk.export, digest, key)
+        signed, lines, result_json = await self._call_manager(self._manager.export, digest, key)
         for part in encode_export(signed, lines, result_json):
             await context.write(part)
 
     async def _cancel(self, context: Context) -> None:
         digest, key = self._called(Call.CANCEL, context)
-        state = await self._at_desk(self._desk.cancel, digest, key)
+        state = await self._call_manager(self._manager.cancel, digest, key)
         until = time.monotonic() + _CANCEL_S
         while state is StudyState.OPEN and time.monotonic() < until:
             await asyncio.sleep(_LOOK_EVERY_S)  # no thread waits: other analysts need them
-            state = (await self._at_desk(self._desk.status, digest, key)).state
+            state = (await self._call_manager(self._manager.status, digest, key)).state
         await context.write(encode_cancelled(state))
 
     def _called(self, call: Call, context: Context) -> tuple[bytes, bytes]:
         """Return the subject of a call and the key that signed it, from the metadata alone."""
         signed = read_call(context.invocation_metadata())
-        return signed.subject, check_call(call, signed, self._desk.analysts, self._now_s())
+        return signed.subject, check_call(call, signed, self._manager.analysts, self._now_s())
 
-    async def _at_desk(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def _call_manager(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call the study manager without blocking the event loop."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._executor, lambda: work(*args, **kwargs))
@@ -169,11 +171,11 @@ def _event(status: StudyStatus) -> StudyEvent:
     )
 
 
-def _refused(error: Exception) -> Status:
+def _refused(error: Exception) -> CallStatus:
     """Return the status that a call ends with, from the table; log it."""
     code, details, reason = status_of(error)
     if code is grpc.StatusCode.INTERNAL:
         _LOGGER.error("an analyst's call failed", exc_info=error)
     elif not isinstance(error, AskanceError | TimeoutError):
         _LOGGER.warning("an analyst's call was refused", exc_info=error)
-    return Status(code, details, ((REASON_KEY, reason),))
+    return CallStatus(code, details, ((REASON_KEY, reason),))

@@ -8,8 +8,9 @@ opened again, the store says who has answered, and devices answer the rest, or a
 bytes.
 
 Theory of operation. `AggregatorServer` runs one event loop in a thread of its own, and in it a
-`Hub`: connected devices, open rounds, and between them a `GroupCommit` that makes durable together
-whatever arrived during the last commit. A session asks from its own thread through `ServiceFleet`.
+`Hub`: connected devices, open rounds, and between them a `ReportGroupCommit` that makes durable
+together whatever arrived during the last commit. A session asks from its own thread through
+`ServiceFleet`.
 """
 
 from askance_aggregator.server.devices.admission import (
@@ -18,7 +19,7 @@ from askance_aggregator.server.devices.admission import (
     Unauthenticated,
     UnsupportedProtocol,
 )
-from askance_aggregator.server.devices.commits import GroupCommit
+from askance_aggregator.server.devices.commits import ReportGroupCommit
 from askance_aggregator.server.devices.fleet import ServiceFleet
 from askance_aggregator.server.devices.hub import (
     Hub,
@@ -29,7 +30,7 @@ from askance_aggregator.server.devices.hub import (
 )
 from askance_aggregator.server.devices.observer import SILENT, Observer
 from askance_aggregator.server.devices.peers import Network, Overloaded, PeerLimits, Peers
-from askance_aggregator.server.devices.server import AggregatorServer, Parts
+from askance_aggregator.server.devices.server import AggregatorServer, ServerParts
 from askance_aggregator.server.devices.settings import Settings
 from askance_aggregator.server.devices.statuses import status_of
 
@@ -38,16 +39,16 @@ __all__ = [
     "Admission",
     "AggregatorServer",
     "EnrolmentVerifier",
-    "GroupCommit",
     "Hub",
     "Network",
     "Observer",
     "Overloaded",
-    "Parts",
     "PeerLimits",
     "Peers",
+    "ReportGroupCommit",
     "RoundNotOpen",
     "RoundProgress",
+    "ServerParts",
     "ServiceFleet",
     "ServiceStopped",
     "Settings",

@@ -46,7 +46,7 @@ class Context(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class CallStatus:
     """Status with which a failed call ends.
 
     Args:
@@ -65,7 +65,7 @@ Handler = Callable[[object, Context], Awaitable[None]]
 
 
 def served(
-    method: Method, status_for: Callable[[Exception], Status]
+    method: Method, status_for: Callable[[Exception], CallStatus]
 ) -> grpc.RpcMethodHandler[Any, Any]:
     """Return the handler that serves a method without serializers (see `serving`)."""
     handler: grpc.RpcMethodHandler[Any, Any] = grpc.stream_stream_rpc_method_handler(
@@ -74,7 +74,7 @@ def served(
     return handler
 
 
-def serving(method: Method, status_for: Callable[[Exception], Status]) -> Handler:
+def serving(method: Method, status_for: Callable[[Exception], CallStatus]) -> Handler:
     """Return a method as gRPC calls it.
 
     Args:
@@ -83,7 +83,7 @@ def serving(method: Method, status_for: Callable[[Exception], Status]) -> Handle
     """
 
     async def serve(_: object, context: Context) -> None:
-        refused: Status | None = None
+        refused: CallStatus | None = None
         try:
             await method(context)
         except aio.AbortError as error:  # the stream was ended elsewhere, and gRPC keeps the error

@@ -21,7 +21,7 @@ Statuses = list[AckStatus]
 Waiting = tuple[Sequence[StoredReport], "asyncio.Future[Statuses]"]
 
 
-class GroupCommit:
+class ReportGroupCommit:
     """Make reports durable, many per transaction, by a single writer.
 
     An idle store commits a lone message's reports at once; a busy one takes larger batches by

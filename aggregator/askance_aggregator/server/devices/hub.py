@@ -15,7 +15,7 @@ from typing import ParamSpec, TypeVar
 import grpc
 
 from askance_aggregator.clock import SteadyClock, SystemSteadyClock
-from askance_aggregator.server.devices.commits import GroupCommit, Statuses
+from askance_aggregator.server.devices.commits import ReportGroupCommit, Statuses
 from askance_aggregator.server.devices.connections import Connection
 from askance_aggregator.server.devices.observer import SILENT, Observer
 from askance_aggregator.server.devices.open_round import OpenRound
@@ -92,7 +92,7 @@ class Hub:
         self._observer = observer
         self._clock = clock or SystemSteadyClock()
         self._sleep = sleep
-        self._commits = GroupCommit(store, executor, observer)
+        self._commits = ReportGroupCommit(store, executor, observer)
         self._connections: dict[int, Connection] = {}
         self._rounds: dict[bytes, OpenRound] = {}  # by study: one round of a study at a time
         self._requests: dict[bytes, OpenRound] = {}

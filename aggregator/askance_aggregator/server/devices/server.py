@@ -34,7 +34,7 @@ AddService = Callable[[aio.Server, ServiceFleet], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ServerParts:
     """Parts of a service besides its store and its limits.
 
     Args:
@@ -66,7 +66,7 @@ class AggregatorServer:
     """
 
     def __init__(
-        self, store: Store, host: str, port: int, settings: Settings, parts: Parts
+        self, store: Store, host: str, port: int, settings: Settings, parts: ServerParts
     ) -> None:
         """Use `start`."""
         self._store = store
@@ -88,14 +88,14 @@ class AggregatorServer:
         host: str = "127.0.0.1",
         port: int = 0,
         settings: Settings | None = None,
-        parts: Parts | None = None,
+        parts: ServerParts | None = None,
     ) -> AggregatorServer:
         """Starts serving `store`'s devices; port 0 takes a free one.
 
         Raises:
           StoreError: the address cannot be listened on.
         """
-        return cls(store, host, port, settings or Settings(), parts or Parts())
+        return cls(store, host, port, settings or Settings(), parts or ServerParts())
 
     @property
     def host(self) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import grpc
 
 from askance_aggregator.server.devices.admission import Admission, EnrolmentVerifier, check_protocol
-from askance_aggregator.server.devices.calls import Context, Status, read_message, served
+from askance_aggregator.server.devices.calls import CallStatus, Context, read_message, served
 from askance_aggregator.server.devices.connections import Ack, Connection, next_message
 from askance_aggregator.server.devices.hub import Hub
 from askance_aggregator.server.devices.observer import SILENT, Observer
@@ -170,7 +170,7 @@ class DevicesServicer:
         """Delivers a message's reports together."""
         return await self._hub.deliver(ordinal, message.reports) if message.reports else []
 
-    def refused(self, error: Exception) -> Status:
+    def refused(self, error: Exception) -> CallStatus:
         """Return the status that a call ends with, from the table; count and log it."""
         code, details = status_of(error)
         self._observer.call_refused(code)
@@ -181,6 +181,6 @@ class DevicesServicer:
         elif not isinstance(error, AskanceError | TimeoutError):
             _LOGGER.warning("a call was refused", exc_info=error)
         if not isinstance(error, Overloaded):
-            return Status(code, details)
+            return CallStatus(code, details)
         retry_ms = self._settings.retry_ms + self._jitter(self._settings.retry_ms)
-        return Status(code, details, retry_metadata(retry_ms))
+        return CallStatus(code, details, retry_metadata(retry_ms))

@@ -49,7 +49,7 @@ class TlsFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class StudyLimits:
     """Limits on the studies that the aggregator accepts.
 
     Args:
@@ -105,7 +105,7 @@ class Configuration:
     plaintext: bool
     enrolment_key: Path | None
     analysts: frozenset[bytes]
-    limits: Limits
+    limits: StudyLimits
     metrics: Address | None
     log_level: str
 
@@ -143,7 +143,7 @@ def read_configuration(
     tls_files = None if tls is None else _tls(tls, folder)
     enrolment_key = None if enrolment is None else folder / enrolment.need("key", a_text)
     keys = frozenset[bytes]() if analysts is None else analysts.need("keys", public_keys)
-    taken_on = Limits() if limits is None else _limits(limits)
+    taken_on = StudyLimits() if limits is None else _limits(limits)
     page = None if metrics is None else metrics.need("listen", address)
     level = None if logs is None else logs.get("level", _log_level)
     given.finish()
@@ -199,10 +199,10 @@ def _tls(table: TomlTable, folder: Path) -> TlsFiles:
     return TlsFiles(folder / table.need("certificate", a_text), folder / table.need("key", a_text))
 
 
-def _limits(table: TomlTable) -> Limits:
+def _limits(table: TomlTable) -> StudyLimits:
     proxies = table.get("trusted_proxies", networks)
     given = {key: table.get(key, at_least_one) for key in _COUNTS}
-    return Limits(
+    return StudyLimits(
         user_nano_nats=table.get("epsilon_per_user", _epsilon),
         trusted_proxies=proxies or frozenset(),
         **{key: number for key, number in given.items() if number is not None},

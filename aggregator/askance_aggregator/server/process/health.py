@@ -16,7 +16,7 @@ from grpc import aio
 from grpc_health.v1 import health_pb2
 
 from askance_aggregator.server.devices import PeerLimits, Peers
-from askance_aggregator.server.devices.calls import Context, Status, read_message, served
+from askance_aggregator.server.devices.calls import CallStatus, Context, read_message, served
 from askance_aggregator.server.devices.peers import Overloaded
 from askance_client.errors import AskanceError, RemoteProtocolError
 
@@ -137,9 +137,9 @@ _CODES: tuple[tuple[type[Exception], grpc.StatusCode], ...] = (
 )
 
 
-def _refused(error: Exception) -> Status:
+def _refused(error: Exception) -> CallStatus:
     """Return the status that a call ends with."""
     for kind, code in _CODES:
         if isinstance(error, kind):
-            return Status(code, str(error))
-    return Status(grpc.StatusCode.INTERNAL, "internal error")
+            return CallStatus(code, str(error))
+    return CallStatus(grpc.StatusCode.INTERNAL, "internal error")

@@ -21,13 +21,13 @@ from askance_aggregator.server.analysts.servicer import AnalystsServicer
 from askance_aggregator.server.devices import (
     AggregatorServer,
     Observer,
-    Parts,
     PeerLimits,
+    ServerParts,
     ServiceFleet,
     Settings,
 )
 from askance_aggregator.server.process.certificates import expiry
-from askance_aggregator.server.process.configuration import Configuration, Limits, TlsFiles
+from askance_aggregator.server.process.configuration import Configuration, StudyLimits, TlsFiles
 from askance_aggregator.server.process.credentials import server_credentials
 from askance_aggregator.server.process.failures import Failures
 from askance_aggregator.server.process.files import NotOperable, read_needed
@@ -35,7 +35,7 @@ from askance_aggregator.server.process.health import Health
 from askance_aggregator.server.process.logs import logger
 from askance_aggregator.server.process.metrics import MetricsPage, PrometheusObserver
 from askance_aggregator.server.process.tokens import read_tokens
-from askance_aggregator.server.studies import Desk, DeskLimits
+from askance_aggregator.server.studies import StudyManager, SubmissionLimits
 from askance_aggregator.store import SqliteStore, Store
 from askance_client.service import rare_collections
 
@@ -122,17 +122,17 @@ def serve(
             host=configuration.listen.bare_host,
             port=configuration.listen.port,
             settings=_settings(configuration.limits, connections),
-            parts=Parts(
+            parts=ServerParts(
                 credentials=credentials,
                 enrolment=enrolment,
                 observer=observer,
                 services=(beside.add_to,),
             ),
         )
-        held.callback(beside.desk.stop)  # after the service, for which its studies wait
+        held.callback(beside.manager.stop)  # after the service, for which its studies wait
         held.callback(server.stop)
         observer.rounds(server.hub.rounds)
-        resumed = beside.desk.resume()
+        resumed = beside.manager.resume()
         asyncio.run_coroutine_threadsafe(beside.health.serving(), server.loop).result(_PATIENCE_S)
         listening = Listening(server.address, None if page is None else str(page.address), resumed)
         _LOG.info("serving", address=listening.address, studies_resumed=resumed)
@@ -167,7 +167,7 @@ def draining_at_signals() -> Iterator[threading.Event]:
 class _Beside:
     """Services beside the devices' calls; built when the service has a fleet to offer."""
 
-    desk: Desk
+    manager: StudyManager
 
     def __init__(
         self,
@@ -188,15 +188,15 @@ class _Beside:
     def add_to(self, server: aio.Server, fleet: ServiceFleet) -> None:
         """Adds the analysts' calls and the health service."""
         limits = self._configuration.limits
-        self.desk = Desk(
+        self.manager = StudyManager(
             self._store,
             fleet,
             analysts=self._configuration.analysts,
-            limits=DeskLimits(limits.open_studies, limits.user_nano_nats),
+            limits=SubmissionLimits(limits.open_studies, limits.user_nano_nats),
             now_s=self._now_s,
             observer=self._observer,
         )
-        analysts = AnalystsServicer(self.desk, now_s=self._now_s, executor=self._executor)
+        analysts = AnalystsServicer(self.manager, now_s=self._now_s, executor=self._executor)
         server.add_generic_rpc_handlers((analysts.handler(),))
         self.health.add_to(server)
 
@@ -219,7 +219,7 @@ def _allow_connections(connections: int) -> int:
     return max(1, min(connections, allowed - _OTHER_DESCRIPTORS))
 
 
-def _settings(limits: Limits, connections: int) -> Settings:
+def _settings(limits: StudyLimits, connections: int) -> Settings:
     return Settings(
         max_streams=limits.streams,
         max_check_ins=limits.check_ins,

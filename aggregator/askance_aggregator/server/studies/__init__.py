@@ -9,14 +9,14 @@ again, and the devices wait. An analyst sees its own studies and no others.
 `submissions` checks what may be submitted, `manager` manages the studies, `runs` runs one.
 """
 
-from askance_aggregator.server.studies.desk import Desk, StudyStatus, UnknownStudy
-from askance_aggregator.server.studies.submissions import DeskLimits
+from askance_aggregator.server.studies.manager import StudyManager, StudyStatus, UnknownStudy
+from askance_aggregator.server.studies.submissions import SubmissionLimits
 from askance_aggregator.studies.submitted import SubmissionRefused
 
 __all__ = [
-    "Desk",
-    "DeskLimits",
+    "StudyManager",
     "StudyStatus",
+    "SubmissionLimits",
     "SubmissionRefused",
     "UnknownStudy",
 ]

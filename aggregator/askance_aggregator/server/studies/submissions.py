@@ -23,7 +23,7 @@ report. 1 s is for its release grid (100 ms unless its owner sets another) and f
 
 
 @dataclass(frozen=True, slots=True)
-class DeskLimits:
+class SubmissionLimits:
     """Limits on submitted studies.
 
     Args:
@@ -40,12 +40,12 @@ class DeskLimits:
 
     def __post_init__(self) -> None:
         if self.open_studies < 1:
-            raise InvalidParameter(f"desk: expected 1 study or more, found {self.open_studies}")
+            raise InvalidParameter(f"manager: expected 1 study or more, found {self.open_studies}")
         if self.user_nano_nats is not None and self.user_nano_nats < 0:
-            raise InvalidParameter("desk: expected a user's budget of 0 nano-nats or more")
+            raise InvalidParameter("manager: expected a user's budget of 0 nano-nats or more")
         if self.deadline_s < 0:
             raise InvalidParameter(
-                f"desk: expected a shortest deadline of 0 s or more, got {self.deadline_s}"
+                f"manager: expected a shortest deadline of 0 s or more, got {self.deadline_s}"
             )
 
 
@@ -77,7 +77,7 @@ def understand(signed: SignedStudy, analysts: frozenset[bytes]) -> Submission:
     return Submission(digest_of(signed.study), signed, terms, learner_of(terms))
 
 
-def check_timely(submission: Submission, limits: DeskLimits, now_s: int) -> None:
+def check_timely(submission: Submission, limits: SubmissionLimits, now_s: int) -> None:
     """Refuse a study that devices cannot answer in time.
 
     Raises:
@@ -123,7 +123,7 @@ def check_workable(submission: Submission, population: int) -> None:
 
 def check_affordable(
     submission: Submission,
-    limits: DeskLimits,
+    limits: SubmissionLimits,
     running: Iterable[SignedStudy],
     ended_nano_nats: int,
 ) -> None:

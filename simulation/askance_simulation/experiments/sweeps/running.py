@@ -15,7 +15,7 @@ from askance_simulation.experiments.sweeps.cells import (
     Cell,
     Grid,
     Making,
-    People,
+    SweepPopulation,
     by_name,
     cells_of,
 )
@@ -92,7 +92,7 @@ def sweep(
         if number is not None and number < 1:
             raise InvalidParameter(f"{name}: expected 1 or more, found {number}")
     Seed.of(seed)
-    people = People.of(population, _path(data), _path(schema), label)
+    people = SweepPopulation.of(population, _path(data), _path(schema), label)
     makings = _makings(learner)
     cells = cells_of(makings, grid, people)
     expected = {(cell.digest, trial): cell for cell in cells for trial in range(trials)}

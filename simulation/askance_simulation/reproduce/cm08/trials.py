@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.curator.logistic import (
-    Calibration,
     Examples,
+    LogisticCalibration,
     ObjectivePerturbation,
     OutputPerturbation,
     minimise,
@@ -36,9 +36,9 @@ class Version(StrEnum):
 
 
 _CALIBRATIONS = {
-    Version.CORRECTED: Calibration.RANK_ONE,
-    Version.CORRECTED_JMLR: Calibration.JMLR,
-    Version.CORRECTED_JOINT: Calibration.JOINT,
+    Version.CORRECTED: LogisticCalibration.RANK_ONE,
+    Version.CORRECTED_JMLR: LogisticCalibration.JMLR,
+    Version.CORRECTED_JOINT: LogisticCalibration.JOINT,
 }
 
 

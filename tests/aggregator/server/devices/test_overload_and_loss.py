@@ -16,8 +16,8 @@ from askance_aggregator.server.devices import (
     Admission,
     AggregatorServer,
     Hub,
-    Parts,
     Peers,
+    ServerParts,
     Settings,
 )
 from askance_aggregator.server.devices.servicer import DevicesServicer
@@ -275,6 +275,8 @@ def test_devices_are_told_when_to_come_back_give_or_take_a_half(
             wait: int = await world.runner(0, world.device(0), channel).check_in_once()
             return wait
 
-    with AggregatorServer.start(store, settings=settings, parts=Parts(jitter=jitter)) as server:
+    with AggregatorServer.start(
+        store, settings=settings, parts=ServerParts(jitter=jitter)
+    ) as server:
         assert run(scenario(server)) == wait_ms
     assert bounds == [1_000]

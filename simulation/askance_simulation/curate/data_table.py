@@ -66,7 +66,7 @@ def _described(kind: Column) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class DataTable:
     """People, one a row, and what is known of their columns beforehand.
 
     Args:

@@ -13,8 +13,8 @@ from askance_aggregator.server.devices.fleet import ServiceFleet
 from askance_aggregator.server.devices.observer import SILENT, Observer
 from askance_aggregator.server.studies.runs import Run
 from askance_aggregator.server.studies.submissions import (
-    DeskLimits,
     Submission,
+    SubmissionLimits,
     check_affordable,
     check_timely,
     check_workable,
@@ -55,7 +55,7 @@ class StudyStatus:
     message: str
 
 
-class Desk:
+class StudyManager:
     """Accept studies, run each in a thread of its own, and conclude it; for any thread.
 
     Args:
@@ -73,14 +73,14 @@ class Desk:
         fleet: ServiceFleet,
         *,
         analysts: frozenset[bytes],
-        limits: DeskLimits | None = None,
+        limits: SubmissionLimits | None = None,
         now_s: Callable[[], int] = system_now_s,
         observer: Observer = SILENT,
     ) -> None:
         self._store = store
         self._fleet = fleet
         self._analysts = analysts
-        self._limits = limits or DeskLimits()
+        self._limits = limits or SubmissionLimits()
         self._now_s = now_s
         self._observer = observer
         self._lock = threading.Lock()

@@ -190,7 +190,7 @@ class StreamCoins:
         return drawn
 
 
-class Bench:
+class AuditFleet:
     """Maker of devices for a subject, which asks them.
 
     Args:

@@ -9,7 +9,7 @@ from askance_client.messages import AckStatus
 from askance_simulation.disturbances.faults import Fault
 
 
-class Witness:
+class FaultRecorder:
     """Recorder of every fault that took effect and of all acknowledgements to devices."""
 
     def __init__(self) -> None:

@@ -278,7 +278,7 @@ def started(*words: object) -> subprocess.Popen[str]:
     )
 
 
-def told(process: subprocess.Popen[str]) -> dict[str, Any]:
+def next_line(process: subprocess.Popen[str]) -> dict[str, Any]:
     """Return the next line of a process, as JSON."""
     assert process.stdout is not None
     found: dict[str, Any] = json.loads(process.stdout.readline())
@@ -298,10 +298,10 @@ def measure(options: argparse.Namespace) -> None:
     phases: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
     most = 0.0
     try:
-        port = told(server)["port"]
+        port = next_line(server)["port"]
         subject = ("--port", port, "--connections", options.connections)
         behaving = started("--role", "honest", *subject, "--seconds", 2)
-        told(behaving)
+        next_line(behaving)
         behaving.wait()  # a warm service
         before = resident_mb(server.pid)
         for hostile in (False, True) * TIMES:
@@ -313,9 +313,13 @@ def measure(options: argparse.Namespace) -> None:
             while behaving.poll() is None:
                 most = max(most, resident_mb(server.pid))
                 time.sleep(0.1)
-            phase = {"hostile": hostile, **told(behaving), "resident_mb": resident_mb(server.pid)}
+            phase = {
+                "hostile": hostile,
+                **next_line(behaving),
+                "resident_mb": resident_mb(server.pid),
+            }
             if attacking is not None:
-                phase["peers"] = told(attacking)
+                phase["peers"] = next_line(attacking)
                 attacking.wait()
             phases[hostile].append(phase)
             print(json.dumps(phase), flush=True)

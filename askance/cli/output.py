@@ -135,7 +135,7 @@ def sweep_progress() -> Iterator[Callable[[Advance], None]]:
     with _shown() as bar:
         task = bar.add_task("planning", total=None, answers=0)
 
-        def told(stands: Advance) -> None:
+        def show(stands: Advance) -> None:
             bar.update(
                 task,
                 description=f"{stands.done:,} of {counted(stands.trials, 'trial')}",
@@ -144,7 +144,7 @@ def sweep_progress() -> Iterator[Callable[[Advance], None]]:
                 answers=stands.answers,
             )
 
-        yield told
+        yield show
 
 
 def _shown(*counts: ProgressColumn) -> Progress:

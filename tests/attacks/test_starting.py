@@ -22,7 +22,7 @@ def test_a_study_that_comes_in_at_the_start_is_counted_once(
     """Once, the study was counted when it was submitted, and found in the store a moment later."""
     happened: list[str] = []
 
-    def told(owner: Any, name: str) -> None:
+    def record_call(owner: Any, name: str) -> None:
         original = getattr(owner, name)
 
         def telling(*arguments: Any, **named: Any) -> Any:
@@ -31,9 +31,9 @@ def test_a_study_that_comes_in_at_the_start_is_counted_once(
 
         monkeypatch.setattr(owner, name, telling)
 
-    told(PrometheusObserver, "studies_found")
-    told(AggregatorServer, "start")
-    told(StudyManager, "resume")
+    record_call(PrometheusObserver, "studies_found")
+    record_call(AggregatorServer, "start")
+    record_call(StudyManager, "resume")
     stopping = threading.Event()
     stopping.set()
     home = made(tmp_path / "aggregator", now_s=1_700_000_000)

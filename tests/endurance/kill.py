@@ -75,14 +75,14 @@ def check(holds: bool, what: str) -> None:
 
 
 @dataclass(slots=True)
-class Place:
+class Folders:
     """A folder with an aggregator that knows the devices, to be copied for each study."""
 
     folder: Path
     analyst: Ed25519PrivateKey = field(init=False)
 
     @classmethod
-    def make(cls, folder: Path) -> Place:
+    def make(cls, folder: Path) -> Folders:
         """By `askance aggregator init`, and the devices enrolled."""
         init = [*ASKANCE, "aggregator", "init", str(folder / "aggregator")]
         subprocess.run(init, check=True, stdout=subprocess.DEVNULL)
@@ -91,19 +91,19 @@ class Place:
         store.close()
         return cls.at(folder)
 
-    def copy(self, folder: Path) -> Place:
+    def copy(self, folder: Path) -> Folders:
         """The same, where nothing has been asked yet."""
         shutil.copytree(self.folder, folder)
-        return Place.at(folder)
+        return Folders.at(folder)
 
     @classmethod
-    def at(cls, folder: Path) -> Place:
+    def at(cls, folder: Path) -> Folders:
         """Open a folder that was made before."""
-        place = cls(folder)
+        folders = cls(folder)
         key = load_pem_private_key((folder / "aggregator" / "analyst.pem").read_bytes(), None)
         assert isinstance(key, Ed25519PrivateKey)
-        place.analyst = key
-        return place
+        folders.analyst = key
+        return folders
 
     @property
     def ca(self) -> Path:
@@ -177,11 +177,11 @@ class Victim:
             return self._process.wait()
 
 
-def signed_study(place: Place, number: int, seed: int) -> SignedStudy:
+def signed_study(folders: Folders, number: int, seed: int) -> SignedStudy:
     """Study `number`, the same every time."""
     schema = people(USERS, D, seed).schema
     study = Study(find("masked-parity").build(schema), schema, epsilon=EPSILON)
-    return sign_submission(study, place.analyst, nonce=lambda size: number.to_bytes(size, "big"))
+    return sign_submission(study, folders.analyst, nonce=lambda size: number.to_bytes(size, "big"))
 
 
 def undisturbed(study: SignedStudy, seed: int) -> Outcome[Any]:
@@ -206,15 +206,15 @@ def free_address() -> str:
 
 
 @contextmanager
-def running(place: Place, address: str, seed: int) -> Iterator[tuple[Victim, Victim]]:
+def running(folders: Folders, address: str, seed: int) -> Iterator[tuple[Victim, Victim]]:
     """The aggregator and the gateway; asked to end afterwards, in order."""
-    configuration = str(place.folder / "aggregator" / "aggregator.toml")
+    configuration = str(folders.folder / "aggregator" / "aggregator.toml")
     serve = ["aggregator", "serve", "--config", configuration, "--listen", address, "--json"]
-    analyst = place.analyst.public_key().public_bytes_raw().hex()
+    analyst = folders.analyst.public_key().public_bytes_raw().hex()
     part = str(Path(__file__).with_name("gateway.py"))
-    given = (place.folder, address, place.ca, analyst, USERS, D, seed, SPREAD_MS)
-    aggregator = Victim([*ASKANCE, *serve], place.folder / "aggregator.log")
-    gateway = Victim([sys.executable, part, *map(str, given)], place.folder / "gateway.log")
+    given = (folders.folder, address, folders.ca, analyst, USERS, D, seed, SPREAD_MS)
+    aggregator = Victim([*ASKANCE, *serve], folders.folder / "aggregator.log")
+    gateway = Victim([sys.executable, part, *map(str, given)], folders.folder / "gateway.log")
     try:
         aggregator.start()
         gateway.start()
@@ -283,13 +283,13 @@ class Disturbance:
 
     def __init__(
         self,
-        place: Place,
+        folders: Folders,
         victims: tuple[Victim, Victim],
         handle: StudyHandle,
         draw: random.Random,
     ) -> None:
         self.phases: Counter[str] = Counter()
-        self._place, self._handle, self._draw = place, handle, draw
+        self._folders, self._handle, self._draw = folders, handle, draw
         self._aggregator, self._gateway = victims
 
     def disturb(self, kills: int, number: int) -> None:
@@ -319,9 +319,9 @@ class Disturbance:
             self._aggregator.ready()
             if stands(self._handle).state is not StudyState.OPEN:
                 return CONCLUDED
-            return f"gateway: {charges(self._place.ledgers)}"
+            return f"gateway: {charges(self._folders.ledgers)}"
         self._aggregator.kill()
-        found = phase(self._place.store)
+        found = phase(self._folders.store)
         self._aggregator.start()
         return found if found == CONCLUDED else f"aggregator: {found}"
 
@@ -344,30 +344,30 @@ def stands(handle: StudyHandle) -> StudyEvent:
 
 
 def killed_study(
-    place: Place, number: int, kills: int, seed: int, draw: random.Random
+    folders: Folders, number: int, kills: int, seed: int, draw: random.Random
 ) -> tuple[Counter[str], Counter[str]]:
     """Run one study, whose processes are killed `kills` times at most.
 
     Returns:
       The phases that kills fell into, and the numbers that were reconciled.
     """
-    study = signed_study(place, number, seed)
+    study = signed_study(folders, number, seed)
     address = free_address()
     with ExitStack() as held:
-        victims = held.enter_context(running(place, address, seed))
-        analyst = held.enter_context(connect(address, key=place.analyst, ca=place.ca))
+        victims = held.enter_context(running(folders, address, seed))
+        analyst = held.enter_context(connect(address, key=folders.analyst, ca=folders.ca))
         handle = analyst.submit_signed(study)
-        disturbance = Disturbance(place, victims, handle, draw)
+        disturbance = Disturbance(folders, victims, handle, draw)
         for round_ in range(ROUNDS):
             left = kills - disturbance.phases.total()
             disturbance.disturb(min(left, GROUPS - 1), round_)
         result = handle.result(timeout_s=END_S).to_json()
-    reconciled = held_against(place, study, result, undisturbed(study, seed))
+    reconciled = held_against(folders, study, result, undisturbed(study, seed))
     return disturbance.phases, reconciled
 
 
 def held_against(
-    place: Place, study: SignedStudy, result: dict[str, Any], expected: Outcome[Any]
+    folders: Folders, study: SignedStudy, result: dict[str, Any], expected: Outcome[Any]
 ) -> Counter[str]:
     """Checks all that must hold of a study that has ended; the numbers that agree."""
     check(result["state"] == "done", f"expected a study that is done, found {result}")
@@ -378,8 +378,8 @@ def held_against(
     check(result["transcript"] == expected.transcript, "expected its transcript, found another")
     check(result["reconciled"], "expected accounts that agree with what devices say")
     digest = digest_of(study.study)
-    store = SqliteStore.open(place.store)
-    ledgers = open_ledgers(place.ledgers)
+    store = SqliteStore.open(folders.store)
+    ledgers = open_ledgers(folders.ledgers)
     try:
         lines = list(store.log(digest).lines())
         requests = list(_requests(lines))
@@ -396,7 +396,7 @@ def held_against(
                 answers += 1
                 stored.add((ordinal, request))
         check(answers == result["answers"], "expected every stored report counted once")
-        acknowledged = acknowledgements(place.folder / ACKNOWLEDGED)
+        acknowledged = acknowledgements(folders.folder / ACKNOWLEDGED)
         check(acknowledged <= stored, "expected every acknowledged report stored")
         charged = dict.fromkeys(range(USERS), 0)
         asked = set()
@@ -441,13 +441,13 @@ def endure(points: int, seed: int, folder: Path, told: bool) -> dict[str, Any]:
     phases: Counter[str] = Counter()
     reconciled: Counter[str] = Counter()
     studies = 0
-    fresh = Place.make(folder / "fresh")
+    fresh = Folders.make(folder / "fresh")
     while phases.total() < points:
         kills = min(KILLS, points - phases.total())
-        place = fresh.copy(folder / str(studies))
-        found, numbers = killed_study(place, studies, kills, seed, draw)
+        folders = fresh.copy(folder / str(studies))
+        found, numbers = killed_study(folders, studies, kills, seed, draw)
         phases, reconciled = phases + found, reconciled + numbers
-        shutil.rmtree(place.folder)
+        shutil.rmtree(folders.folder)
         studies += 1
         if told:
             print(f"{phases.total()} of {points} points, {studies} studies", file=sys.stderr)

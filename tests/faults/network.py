@@ -196,7 +196,7 @@ class Stream:
         if self._over is None and self._pass():
             self._down.put_nowait(data)
 
-    async def said(self) -> object:
+    async def sent(self) -> object:
         """Return the device's next message, for the aggregator."""
         return await self._up.get()
 
@@ -262,7 +262,7 @@ class _Streaming(_Context):
         self._stream.accept(metadata)
 
     async def read(self) -> object:
-        return await self._stream.said()
+        return await self._stream.sent()
 
     async def write(self, message: bytes) -> None:
         self._stream.hears(message)

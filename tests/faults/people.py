@@ -167,7 +167,7 @@ class _AtHand:
                 self._devices[ordinal].introduce(round_.study)
                 arrival = intake.examine(ordinal, self._devices[ordinal].answer(group.payload))
                 assert isinstance(arrival, Arrival)
-                intake.enter(arrival)
+                intake.add(arrival)
         return intake.tallies()
 
     def recall(self, round_: Round, accounts: Accounts) -> None:

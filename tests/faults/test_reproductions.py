@@ -115,7 +115,7 @@ def after(setup: Setup, history: list[Operation]) -> Deployment:
     return asyncio.run(scenario())
 
 
-def told(deployment: Deployment, ordinal: int) -> list[AckStatus]:
+def acknowledged_as(deployment: Deployment, ordinal: int) -> list[AckStatus]:
     """Return every acknowledgement that a device got for its reports."""
     return [
         status
@@ -129,7 +129,7 @@ def test_a_device_back_after_a_week_is_late_and_its_charge_stands() -> None:
     """The device had answered, and lost its network before its report arrived."""
     away = CheckIn(0, (Fault.NONE, Fault.LOST_REQUEST))
     deployment = after(TIMED, [away, *EVERYBODY[1:], Pass(WEEK_S), CheckIn(0)])
-    assert told(deployment, 0) == [AckStatus.LATE]
+    assert acknowledged_as(deployment, 0) == [AckStatus.LATE]
     (entry,) = deployment.disk.ledger(0).history()
     assert entry.nano_nats == 2 * 10**9
     assert deployment.disk.store.report(entry.request_digest, 0) is None
@@ -137,7 +137,7 @@ def test_a_device_back_after_a_week_is_late_and_its_charge_stands() -> None:
 
 def test_a_device_that_is_first_asked_after_a_week_refuses_and_says_why() -> None:
     deployment = after(PEOPLE, [*EVERYBODY[1:], Pass(WEEK_S), CheckIn(0)])
-    assert told(deployment, 0) == [AckStatus.ACCEPTED]
+    assert acknowledged_as(deployment, 0) == [AckStatus.ACCEPTED]
     assert list(deployment.disk.ledger(0).history()) == []
     (result,) = results(deployment)
     assert f'"refusals": {{"{Reason.EXPIRED.name.lower()}": 1}}' in result

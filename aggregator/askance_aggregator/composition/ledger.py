@@ -63,7 +63,7 @@ class ReleaseLedger:
             place = self._first_refused(events)
             raise PlanRefused(
                 f"ledger: expected what is within the budget after {len(self._events)} releases,"
-                f" found {_told(place, events)} to pass it; nothing was recorded"
+                f" found {_event_text(place, events)} to pass it; nothing was recorded"
             )
         self._events += events
         self._totals = tried
@@ -75,7 +75,7 @@ class ReleaseLedger:
             if not self._budget.counts(event):
                 raise InvalidParameter(
                     f"ledger: expected what {type(self._budget).__name__} counts,"
-                    f" found {_told(place, events)}"
+                    f" found {_event_text(place, events)}"
                 )
         return self._totals.plus(events)
 
@@ -91,5 +91,5 @@ class ReleaseLedger:
         return low
 
 
-def _told(place: int, events: tuple[Event, ...]) -> str:
+def _event_text(place: int, events: tuple[Event, ...]) -> str:
     return f"event {place} ({type(events[place]).__name__})"

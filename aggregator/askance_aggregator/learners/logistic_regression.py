@@ -127,10 +127,10 @@ def _descend(
         residual = Residual(positive, _wrong(positive, likely, levels))
         answers = yield Batch(residual_questions(residual, coordinates, tau))
         found = gradient(answers, coordinates, levels, tau)
-        if not found.told.any():
+        if not found.significant.any():
             here = ahead
             break
-        moved = found.values if tau is None else np.where(found.told, found.values, 0.0)
+        moved = found.values if tau is None else np.where(found.significant, found.values, 0.0)
         before, here = here, on_weight_grid(ahead + rate * moved)
         ahead = on_weight_grid(here + (number + 1) / (number + 4) * (here - before))
     (classes,) = cells(schema, label)

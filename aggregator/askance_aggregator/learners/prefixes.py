@@ -116,10 +116,12 @@ class Domain:
         """
         ways = 1 << (until - length)
         goes_on = clip(self._number(length, until), 0, ways - 1)
-        cell = self._place(prefixes, length) * ways + goes_on - (ways - 1)  # 0 or less: no prefix
+        cell = (
+            self._prefix_index(prefixes, length) * ways + goes_on - (ways - 1)
+        )  # 0 or less: no prefix
         return category(clip(cell, 0, len(prefixes) * ways))
 
-    def _place(self, prefixes: Sequence[int], length: int) -> Expression:
+    def _prefix_index(self, prefixes: Sequence[int], length: int) -> Expression:
         """1 + i for a value that begins with prefix i, 0 for others.
 
         What was looked at becomes a place among the beginnings of the prefixes, and a place with

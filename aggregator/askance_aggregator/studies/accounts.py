@@ -68,7 +68,7 @@ class CohortAccount:
             )
         self._alike[charged, spent] += users
 
-    def said(self) -> Iterator[tuple[int, int, int]]:
+    def reported(self) -> Iterator[tuple[int, int, int]]:
         """Yield the devices' reported spending: sum of charges, total, and number of devices."""
         for (charged, spent), users in self._alike.items():
             yield charged, spent, users
@@ -102,7 +102,7 @@ class Accounts:
         if known is None:
             known = CohortAccount(cohort.size)
             if cohort.size:
-                self._place(range_)
+                self._insert_range(range_)
                 self._cohorts[range_] = known
         return known
 
@@ -130,7 +130,7 @@ class Accounts:
         return all(
             charged == spent <= account.asked
             for account in self._cohorts.values()
-            for charged, spent, _ in account.said()
+            for charged, spent, _ in account.reported()
         )
 
     def spending(self) -> Spending:
@@ -139,7 +139,7 @@ class Accounts:
         said = [
             (spent, users, spent > account.asked)
             for account in accounts
-            for _, spent, users in account.said()
+            for _, spent, users in account.reported()
         ]
         return Spending(
             budget=self._budget,
@@ -150,7 +150,7 @@ class Accounts:
             overspent=sum(users for _, users, over in said if over),
         )
 
-    def _place(self, range_: tuple[int, int]) -> None:
+    def _insert_range(self, range_: tuple[int, int]) -> None:
         start, stop = range_
         place = bisect_left(self._ranges, range_)
         beside = self._ranges[max(place - 1, 0) : place + 1]

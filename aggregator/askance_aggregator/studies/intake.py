@@ -85,7 +85,7 @@ class Intake:
             return AckStatus.MALFORMED
         return Arrival(number, index, ordinal, report, data)
 
-    def enter(self, arrival: Arrival) -> None:
+    def add(self, arrival: Arrival) -> None:
         """Counts a report; what is settled already is left as it is."""
         table = self._tables[arrival.group]
         if table.settled(arrival.place):

@@ -267,7 +267,7 @@ class LocalOracle:
         requests = [decode_request(group.payload, self._terms.schema) for group in asked.groups]
         places = [group.question for group in asked.groups]
         decodes = [group.decode for group in asked.groups]
-        waves.enter(places, requests, closed.tallies, decodes)
+        waves.add(places, requests, closed.tallies, decodes)
 
     def _record(self, number: int, questions: Sequence[Question], round_plan: RoundPlan) -> Asked:
         """Allocate users to a wave and make it durable before a request is sent."""

@@ -48,7 +48,7 @@ class _Block:
     answered: int = 0
     asked: int = 0
 
-    def enter(self, tally: Tally) -> None:
+    def add(self, tally: Tally) -> None:
         self.counts = self.counts + np.array(tally.counts, dtype=np.int64)
         self.answered += tally.answered
         self.asked += tally.asked
@@ -120,7 +120,7 @@ class Waves:
             groups=tuple(groups),
         )
 
-    def enter(
+    def add(
         self,
         groups: Sequence[int],
         requests: Sequence[Request],
@@ -147,7 +147,7 @@ class Waves:
             of = asked[place].question
             question = Question(request.query, of.tau, of.cell_mass, of.aim)
             new = _Block(question, request.randomizer, decode, empty)
-            self._block(asked[place], places[place], new).enter(tally)
+            self._block(asked[place], places[place], new).add(tally)
             places[place] += 1
         self._look()
         self._wave += 1

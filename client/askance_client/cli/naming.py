@@ -80,7 +80,7 @@ class ByColumn:
         return f"key = {self.column!r}"
 
     def choose(self, table: Table) -> Chosen:
-        place = table.place(self.column)
+        place = table.column_index(self.column)
         rows: dict[str, int] = {}
         left_out = []
         for row, cells in enumerate(table.rows):

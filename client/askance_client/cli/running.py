@@ -83,7 +83,7 @@ def run_once(home: DeviceHome, path: Path) -> dict[str, Any]:
     for failure, count in outcome.failures.most_common():
         explained = _explained(configuration, failure)
         print(f"askance: {count} of {outcome.members} members: {explained}", file=sys.stderr)
-    return _told(outcome)
+    return _outcome_json(outcome)
 
 
 def tell_once(result: dict[str, Any]) -> str:
@@ -105,12 +105,12 @@ def run_on(home: DeviceHome, path: Path, *, as_json: bool) -> None:
             print(json.dumps(start), flush=True)
         journal.say("started members={members} aggregator={aggregator}".format(**start))
         with rare_collections():
-            asyncio.run(_until_told(gateway))
+            asyncio.run(_until_signalled(gateway))
     journal.flush()
     journal.say("stopped")
 
 
-async def _until_told(gateway: Gateway) -> None:
+async def _until_signalled(gateway: Gateway) -> None:
     """Runs a gateway until SIGTERM or SIGINT, then hangs up in order."""
     loop, told = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -217,7 +217,7 @@ def _token(arguments: argparse.Namespace) -> bytes:
     return text.encode("ascii")
 
 
-def _told(outcome: CheckInOutcome) -> dict[str, Any]:
+def _outcome_json(outcome: CheckInOutcome) -> dict[str, Any]:
     return {
         "members": outcome.members,
         "answered": outcome.answered,

@@ -69,7 +69,7 @@ class Table:
         }
         return replace(self, rows=[self.rows[row] for row in rows], malformed=kept, numbered=None)
 
-    def place(self, name: str) -> int:
+    def column_index(self, name: str) -> int:
         """Which column this is, by its name as written or as a field's.
 
         Raises:
@@ -84,7 +84,7 @@ class Table:
 
     def column(self, name: str, kind: Field) -> list[object]:
         """A field's values, as `Schema.encode_columns` takes them."""
-        place = self.place(name)
+        place = self.column_index(name)
         return [_value(row[place], kind) for row in self._values()]
 
     def encoder(self, schema: Schema) -> Callable[[int], EncodedRecord]:
@@ -95,7 +95,7 @@ class Table:
         Raises:
           InvalidRecord: the file has no column of the name of one of the schema's fields.
         """
-        places = [(name, self.place(name), kind) for name, kind in schema.fields.items()]
+        places = [(name, self.column_index(name), kind) for name, kind in schema.fields.items()]
 
         def record(row: int) -> EncodedRecord:
             cells = self._nothing() if row in self.malformed else self.rows[row]

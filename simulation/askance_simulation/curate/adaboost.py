@@ -7,7 +7,7 @@ import numpy as np
 from askance_aggregator.curator.mechanisms import Stump
 from askance_aggregator.curator.people import Boosting
 from askance_simulation.curate.request import Curated, CuratorRequest
-from askance_simulation.curate.stumps import ERROR_NOTE, line, stumps_of, told
+from askance_simulation.curate.stumps import ERROR_NOTE, line, stump_json, stumps_of
 
 _MAX = 10_000
 
@@ -31,7 +31,7 @@ def curate(request: CuratorRequest) -> Curated:
     names, bounds, x = table.features()
     y = np.where(table.positive(), 1, -1)
     found = boosting.fit(stumps_of(bounds, cuts), x, y, request.words)
-    members = [told(one, names, classes) for one in found.members if isinstance(one, Stump)]
+    members = [stump_json(one, names, classes) for one in found.members if isinstance(one, Stump)]
     summary = f"the majority of {len(members)} stumps; {classes[1]} wins a tie"
     result = {"members": members, "classes": list(classes), "summary": summary}
     return Curated(result, (summary, *map(line, members)), found.events, notes=(ERROR_NOTE,))

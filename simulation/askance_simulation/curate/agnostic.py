@@ -6,7 +6,7 @@ import numpy as np
 
 from askance_aggregator.curator.mechanisms import Stump, learn_agnostically
 from askance_simulation.curate.request import Curated, CuratorRequest
-from askance_simulation.curate.stumps import ERROR_NOTE, line, stumps_of, told
+from askance_simulation.curate.stumps import ERROR_NOTE, line, stump_json, stumps_of
 
 _MAX_CUTS = 10_000
 
@@ -25,7 +25,7 @@ def curate(request: CuratorRequest) -> Curated:
     y = np.where(table.positive(), 1, -1)
     found = learn_agnostically(stumps_of(bounds, cuts), x, y, request.epsilon, request.words)
     assert isinstance(found.hypothesis, Stump)
-    stump = told(found.hypothesis, names, classes)
+    stump = stump_json(found.hypothesis, names, classes)
     result = {"hypothesis": stump, "summary": line(stump), "hypotheses": found.size}
     lines = (line(stump), f"of {found.size:,} stumps")
     return Curated(result, lines, (found.event,), notes=(ERROR_NOTE,))

@@ -106,7 +106,7 @@ class DataTable:
             named (from 1, below the header).
         """
         kind = self.numeric(name)
-        place = self.people.place(name)
+        place = self.people.column_index(name)
         values = np.array([_float(row[place]) for row in self.people.rows])
         unread = np.flatnonzero(np.isnan(values))
         if unread.size:
@@ -139,7 +139,7 @@ class DataTable:
         return self._codes(name, kind)
 
     def _codes(self, name: str, kind: Labelled) -> NDArray[np.int64]:
-        place, known = self.people.place(name), Category(kind.labels)
+        place, known = self.people.column_index(name), Category(kind.labels)
         found = []
         for row, cells in enumerate(self.people.rows, start=1):
             code = known.encode(NOTHING if is_missing(cells[place]) else cells[place])

@@ -19,7 +19,7 @@ def stumps_of(bounds: Sequence[Numeric], cuts: int) -> Stumps:
     )
 
 
-def told(stump: Stump, names: Sequence[str], classes: tuple[str, str]) -> dict[str, Any]:
+def stump_json(stump: Stump, names: Sequence[str], classes: tuple[str, str]) -> dict[str, Any]:
     """Return {"feature", "cut", "above", "below"}, with names."""
     above, below = (classes[1], classes[0]) if stump.sign == 1 else classes
     return {"feature": names[stump.feature], "cut": stump.cut, "above": above, "below": below}

@@ -21,7 +21,7 @@ class FaultRecorder:
         for digest, status in acks:
             self.accepted[ordinal, digest] += status is AckStatus.ACCEPTED
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Format the number of faults of each kind in one line."""
         found = [
             f"{self.happened[fault]:,} {fault.value}" for fault in Fault if self.happened[fault]

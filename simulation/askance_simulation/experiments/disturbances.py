@@ -84,4 +84,4 @@ def went_wrong(faults: MakeFates | None, recorder: FaultRecorder) -> tuple[str, 
     """Report the faults that took effect, and that they changed no result."""
     if faults is None:
         return ()
-    return (f"faults: {recorder.told()}; each report was counted once, and a replay agrees",)
+    return (f"faults: {recorder.summary()}; each report was counted once, and a replay agrees",)

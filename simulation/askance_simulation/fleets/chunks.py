@@ -135,8 +135,8 @@ class ChunkWork:
             step *= together
         end = min(chunks.stop * CHUNK, self.population.size)
         for start in range(chunks.start * CHUNK, end, step):
-            room = _Room(self, start, min(start + step, end), _BLOCK * together)
-            self._add(room, groups, users)
+            range_ = _UserRange(self, start, min(start + step, end), _BLOCK * together)
+            self._add(range_, groups, users)
         return ShardResult(
             tuple(group.counts() for group in groups),
             tuple(tuple(group.leaves) for group in groups),
@@ -145,18 +145,20 @@ class ChunkWork:
 
     def _add(
         self,
-        room: _Room,
+        range_: _UserRange,
         groups: Sequence[_GroupOfShard],
         users: Counter[tuple[ClassResponse, ...]],
     ) -> None:
         parts: list[list[Part]] = [[] for _ in groups]
-        for alike in self.classes.of(room.start, room.stop):
+        for alike in self.classes.of(range_.start, range_.stop):
             users[alike.says] += alike.users
             for place, outcome in alike.does:
                 parts[place].append((alike, outcome))
         for group, asked in zip(groups, parts, strict=True):
-            said = room.said(group.randomizer, asked) if asked else [None] * len(room.pieces)
-            for (number, last), piece in zip(room.pieces, said, strict=True):
+            answers = (
+                range_.answers(group.randomizer, asked) if asked else [None] * len(range_.pieces)
+            )
+            for (number, last), piece in zip(range_.pieces, answers, strict=True):
                 if piece is not None:
                     group.add(*piece)
                 if last:
@@ -224,7 +226,7 @@ def _everybody(users: int) -> Packed:
     return packed_who(np.ones(users, np.bool_))
 
 
-class _Room:
+class _UserRange:
     """Consecutive users of a part of a chunk or of several chunks, with the columns in use."""
 
     def __init__(self, work: ChunkWork, start: int, stop: int, block: int) -> None:
@@ -240,7 +242,7 @@ class _Room:
         self._people: dict[int, EncodedColumns] = {}
         self._taken: dict[tuple[int, int, str], EncodedColumns] = {}
 
-    def said(
+    def answers(
         self, randomizer: Randomizer, parts: Sequence[Part]
     ) -> list[tuple[Answerers, Symbols]]:
         """Return a group's answering users and their reports, in ordinal order per chunk."""

@@ -124,7 +124,7 @@ class Classes:
         found = self._replayed.get(signs)
         if found is None:
             does = self._replay(signs)
-            found = self._replayed[signs] = does, _said(does)
+            found = self._replayed[signs] = does, _responses_of(does)
         return found
 
     def _replay(self, signs: tuple[int, ...]) -> Does:
@@ -167,7 +167,7 @@ def _listed(cohorts: Sequence[Cohort]) -> Ordinals | None:
     return np.unique(np.concatenate(members))
 
 
-def _said(does: Does) -> tuple[ClassResponse, ...]:
+def _responses_of(does: Does) -> tuple[ClassResponse, ...]:
     return tuple(
         ClassResponse(group, None, outcome.charged, outcome.spent)
         if isinstance(outcome, AnsweredAsk)

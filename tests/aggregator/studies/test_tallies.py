@@ -34,7 +34,7 @@ def bits(truths: list[bool]) -> bytes:
     return bytes(int(whole[at : at + 8], 2) for at in range(0, len(whole), 8))
 
 
-def said(symbols: list[bytes], chunk: int) -> bytes:
+def leaf_of(symbols: list[bytes], chunk: int) -> bytes:
     """The leaf of a chunk in which these were asked, of a table of two symbols."""
     there = [symbol != ABSENT for symbol in symbols]
     ones = [symbol == b"\x01" for symbol in symbols if symbol != ABSENT]
@@ -119,7 +119,7 @@ class TestSymbolSheet:
         assert tally.counts == (present.count(b"\0"), present.count(b"\1"))
         assert (tally.answered, tally.asked) == (len(present), len(symbols))
         chunks = [
-            said([symbols[o] for o in sorted(symbols) if o // CHUNK == chunk], chunk)
+            leaf_of([symbols[o] for o in sorted(symbols) if o // CHUNK == chunk], chunk)
             for chunk in range(3)
         ]
         assert tally.root == merkle_root(chunks)
@@ -137,7 +137,9 @@ class TestSymbolSheet:
     ) -> None:
         last = population - 1
         tally = entered(world, {last: b"\x01"}, population, [last])
-        leaves = [said([b"\x01"] if chunk == chunks - 1 else [], chunk) for chunk in range(chunks)]
+        leaves = [
+            leaf_of([b"\x01"] if chunk == chunks - 1 else [], chunk) for chunk in range(chunks)
+        ]
         assert tally.root == merkle_root(leaves)
 
     def test_neighbours_on_both_sides_of_a_boundary_are_in_different_leaves(
@@ -145,7 +147,7 @@ class TestSymbolSheet:
     ) -> None:
         symbols = {CHUNK - 1: b"\x00", CHUNK: b"\x01"}
         tally = entered(world, symbols, 2 * CHUNK, [CHUNK, CHUNK - 1])
-        assert tally.root == merkle_root([said([b"\x00"], 0), said([b"\x01"], 1)])
+        assert tally.root == merkle_root([leaf_of([b"\x00"], 0), leaf_of([b"\x01"], 1)])
 
     def test_wide_symbols_are_packed_whole(self, world: World) -> None:
         randomizer = subset_selection(20, world.budget // 8)

@@ -218,7 +218,7 @@ def entered(planned: RoundPlan, *yeses: int) -> Waves:
     for yes in yeses:
         users = waves.next().users
         request = Request(bytes(32), 0, 0, YES.query, randomizer)
-        waves.enter([0], [request], [tally(yes, users)])
+        waves.add([0], [request], [tally(yes, users)])
     return waves
 
 
@@ -227,7 +227,7 @@ def test_a_wave_that_asks_by_another_randomizer_is_refused() -> None:
     waves = entered(planned, 10)
     other = Request(b"", 0, 0, YES.query, randomized_response(10**9))
     with pytest.raises(NondeterminismError, match="wave 2: expected the requests"):
-        waves.enter([0], [other], [tally(1, 30)])
+        waves.add([0], [other], [tally(1, 30)])
 
 
 def test_the_rule_is_to_look_at_the_sum_at_this_look_s_share() -> None:

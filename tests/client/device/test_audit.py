@@ -40,13 +40,13 @@ def chained(*postings: Posting) -> Iterator[Posting]:
         yield replace(placed, chained=placed.hash(before))
 
 
-def found(*postings: Posting) -> list[str]:
+def findings(*postings: Posting) -> list[str]:
     audit = LedgerAudit(POLICY)
     return [what for one in postings for what in audit.take(one)]
 
 
 def test_sound_answers_have_no_violation() -> None:
-    assert found(*chained(*SOUND)) == []
+    assert findings(*chained(*SOUND)) == []
 
 
 @pytest.mark.parametrize(
@@ -65,17 +65,17 @@ def test_sound_answers_have_no_violation() -> None:
     ],
 )
 def test_a_row_that_no_device_writes_is_found(bad: Posting, message: str) -> None:
-    assert any(message in what for what in found(*chained(*SOUND, bad)))
+    assert any(message in what for what in findings(*chained(*SOUND, bad)))
 
 
 @pytest.mark.parametrize("missing", [0, 1])
 def test_deleted_rows_are_found(missing: int) -> None:
     rows = list(chained(*SOUND))
     del rows[missing]
-    assert any("expected row" in what for what in found(*rows))
+    assert any("expected row" in what for what in findings(*rows))
 
 
 def test_a_row_that_was_changed_is_found() -> None:
     rows = list(chained(*SOUND))
     rows[0] = replace(rows[0], charge=replace(rows[0].charge, at_s=DAY + 1))
-    assert "expected the hash of this row and those before it, found another" in found(*rows)
+    assert "expected the hash of this row and those before it, found another" in findings(*rows)

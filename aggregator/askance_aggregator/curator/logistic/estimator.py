@@ -105,7 +105,7 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
         self.intercept_ = np.zeros(1)
         self.classes_ = classes
         self.event_ = chosen.event
-        self.privacy_ = _told(chosen.epsilon, examples.count, self.mechanism)
+        self.privacy_ = _guarantee_text(chosen.epsilon, examples.count, self.mechanism)
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803  # scikit-learn's name
@@ -153,7 +153,7 @@ def _one_of(kinds: type[_Kind], given: str, name: str) -> _Kind:
         raise InvalidParameter(f"{name}: expected one of {expected}, found {given!r}") from None
 
 
-def _told(epsilon: Fraction, count: int, mechanism: str) -> str:
+def _guarantee_text(epsilon: Fraction, count: int, mechanism: str) -> str:
     return (
         f"{float(epsilon):g}-differentially private by {mechanism} perturbation, towards replacing "
         f"one of the {count} rows (their number is public); as real numbers, not as floats"

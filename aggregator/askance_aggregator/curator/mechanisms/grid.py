@@ -73,7 +73,7 @@ def steps(values: ArrayLike, step: Fraction) -> NDArray[np.int64]:
         return _of_integers(found, step.denominator)
     if found.dtype.kind not in "buifO":
         raise InvalidRecord(f"answers: expected numbers, found {found.dtype}")
-    exact = [_one(value, step) for value in found.reshape(-1).tolist()]
+    exact = [_in_steps(value, step) for value in found.reshape(-1).tolist()]
     return np.array(exact, dtype=np.int64).reshape(found.shape)
 
 
@@ -162,7 +162,7 @@ def _of_integers(found: NDArray[Any], steps_a_unit: int) -> NDArray[np.int64]:
     return found.astype(np.int64) * steps_a_unit
 
 
-def _one(value: object, step: Fraction) -> int:
+def _in_steps(value: object, step: Fraction) -> int:
     if not isinstance(value, int | float | Fraction) or not isfinite(value):
         raise InvalidRecord("answers: expected finite numbers, found something else")
     ratio = Fraction(value) / step

@@ -46,14 +46,14 @@ def law(examples: ParityExamples, keep: Fraction, runs: int) -> Mapping[Parity |
         if solutions is None:
             once[None] += chance
             continue
-        for solution in _each(solutions):
+        for solution in _parities(solutions):
             once[solution] += chance / (1 << examples.d - solutions.rank)
     silent = once.pop(None)
     passes = sum((silent**earlier for earlier in range(runs)), Fraction(0))
     return {None: silent**runs} | {said: chance * passes for said, chance in once.items() if chance}
 
 
-def _each(solutions: Solutions) -> Iterator[Parity]:
+def _parities(solutions: Solutions) -> Iterator[Parity]:
     free = [place for place in range(solutions.d) if place not in set(solutions.pivots.tolist())]
     for bits in product((0, 1), repeat=len(free)):
         assigned = sum(bit << place for bit, place in zip(bits, free, strict=True))

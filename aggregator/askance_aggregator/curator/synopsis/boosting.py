@@ -142,10 +142,10 @@ def _events(plan: BoostingPlan, generator: BaseGenerator[Distribution]) -> tuple
 def _check_plan(plan: BoostingPlan, queries: QuerySet) -> None:
     if plan.queries != queries:
         raise InvalidParameter(
-            f"plan: expected one for {_said(queries)}, found one for {_said(plan.queries)}"
+            f"plan: expected one for {_text(queries)}, found one for {_text(plan.queries)}"
         )
 
 
-def _said(queries: QuerySet) -> str:
+def _text(queries: QuerySet) -> str:
     rho = Fraction(queries.sensitivity) * queries.unit
     return f"{queries.size} queries of sensitivity {float(rho):.6g}"

@@ -385,12 +385,12 @@ class Hub:
             ]
         )
         # Not after the `await`: a device that leaves before its acknowledgement is counted too.
-        committed.add_done_callback(lambda future: self._enter(arrivals, future))
+        committed.add_done_callback(lambda future: self._add_reports(arrivals, future))
         for opened in {id(opened): opened for opened, _ in arrivals}.values():
             opened.expect(committed)
         return await asyncio.shield(committed)
 
-    def _enter(
+    def _add_reports(
         self, arrivals: list[tuple[OpenRound, Arrival]], future: asyncio.Future[Statuses]
     ) -> None:
         """Counts reports whose commit has ended well.
@@ -407,7 +407,7 @@ class Hub:
                 if known is not None:
                     self._sequences[arrival.ordinal] = max(known, arrival.report.sequence)
             if status in (AckStatus.ACCEPTED, AckStatus.DUPLICATE):
-                opened.enter(arrival)
+                opened.add(arrival)
 
     def _tell(self, report: Report) -> None:
         if isinstance(report.outcome, Refusal):
@@ -460,7 +460,7 @@ class Hub:
                 for ordinal, data in stored:
                     arrival = opened.examine(ordinal, data)
                     if isinstance(arrival, Arrival):
-                        opened.enter(arrival)
+                        opened.add(arrival)
 
     def _ask(self, opened: OpenRound, connection: Connection) -> None:
         parts = opened.owed(connection.ordinal, connection.known_studies)

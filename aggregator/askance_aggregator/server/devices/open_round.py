@@ -63,9 +63,9 @@ class OpenRound:
         """The same for a report that is decoded already."""
         return self._intake.check(ordinal, report, data)
 
-    def enter(self, arrival: Arrival) -> None:
+    def add(self, arrival: Arrival) -> None:
         """Counts a durable report; entering it again changes nothing."""
-        self._intake.enter(arrival)
+        self._intake.add(arrival)
         self._close_if_complete()
 
     def expect(self, committed: asyncio.Future[Statuses]) -> None:

@@ -168,7 +168,7 @@ class World:
                 devices[ordinal].introduce(round_.study)
                 arrival = intake.examine(ordinal, devices[ordinal].answer(group.payload))
                 assert isinstance(arrival, Arrival)
-                intake.enter(arrival)
+                intake.add(arrival)
         return intake.tallies()
 
     def runner(

@@ -103,7 +103,7 @@ def at_least_one(value: object) -> int:
 
 
 def true_or_false(value: object) -> bool:
-    """true or false."""
+    """Read a boolean, true or false."""
     if not isinstance(value, bool):
         raise InvalidParameter(f"expected true or false, found {_kind(value)}")
     return value

@@ -157,7 +157,7 @@ class Victim:
         check(self._ready, f"expected {self._command[-6:]} to start, found that it ended")
 
     def kill(self) -> None:
-        """kill -9."""
+        """Send SIGKILL."""
         assert self._process is not None
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None

@@ -83,8 +83,10 @@ class Deliver:
 
 @dataclass(frozen=True)
 class CrashDevice:
-    """A device dies now (None), or at its next commit: before it is durable, or after and before
-    anything was sent."""
+    """A device dies now (None), or at its next commit.
+
+    At a commit it dies before the commit is durable, or after it and before anything was sent.
+    """
 
     device: int
     kept: bool | None

@@ -119,8 +119,11 @@ PARITY = Setup(
 
 
 class Coins:
-    """The same for every request, so that it does not matter which study asks first; and others for
-    a request that is answered already: who computes such an answer anew is found out."""
+    """Coins that are the same for every request.
+
+    Then it does not matter which study asks first. For a request that is answered already they
+    are others: a device that computes such an answer anew is detected.
+    """
 
     def __init__(self, ordinal: int, ledger: Ledger) -> None:
         self._ordinal, self._ledger = ordinal, ledger

@@ -27,6 +27,8 @@ def happens(setup: Setup, history: Sequence[Operation], folder: Path | None = No
     """Submit the first study, run this history, and check every invariant at the end.
 
     Args:
+      setup: the studies and the devices.
+      history: operations, in order.
       folder: where the files are; None: in memory.
     """
 

@@ -66,7 +66,8 @@ def connect(
       ca: the authority that the aggregator's certificate is from; None: one that the system trusts,
         or, on this machine, plain text.
       plaintext: without TLS, even if others can listen.
-      now_s: the time, in whole seconds since 1970, UTC; sleep_s: how to wait.
+      now_s: clock, whole seconds since 1970, UTC.
+      sleep_s: waits for a number of seconds.
 
     Raises:
       InvalidParameter: no such file, no key in it, or no such address. Nothing is called yet.
@@ -99,7 +100,8 @@ class Aggregator:
         """Sign a study and submit it; each call submits another study.
 
         Args:
-          days: devices refuse it after so many.
+          study: learner, schema and budget; this call signs it.
+          days: number of days after which devices refuse the study.
 
         Raises:
           InvalidParameter: its learner is not one that an aggregator has.
@@ -161,7 +163,9 @@ class Aggregator:
         """Make a call that has one answer.
 
         Args:
+          method: the call.
           subject: the digest of the study that it is about; for List the caller's public key.
+          data: its serialised argument.
         """
         call: grpc.UnaryUnaryMultiCallable[bytes, bytes]
         call = self._channel.unary_unary(f"/{wire.SERVICE}/{method}")

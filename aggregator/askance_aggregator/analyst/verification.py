@@ -132,6 +132,7 @@ def verify(export: StudyExport, analyst_keys: Collection[bytes] | None = None) -
     """Verify a study's export.
 
     Args:
+      export: the signed study, its transcript and its result.
       analyst_keys: keys that may have signed the study; None: any key.
 
     Raises:

@@ -29,6 +29,7 @@ class Accountant(Protocol):
         """An epsilon for which all of it is (epsilon, delta)-DP; infinity: it knows of none.
 
         Args:
+          totals: numbers of events, by event.
           delta: 0 or more and below 1; it covers the deltas of approximate events too.
 
         Raises:

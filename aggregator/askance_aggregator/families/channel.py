@@ -78,7 +78,7 @@ class TableFamily(Family[Channel]):
         )
 
     def frequency_variance(self) -> Fraction:
-        """n x the conditional variance averaged over levels, for the worst truth."""
+        """Return n times the conditional variance averaged over levels, for the worst truth."""
         worst = Fraction()
         inverse = _left_inverse(self.randomizer)
         for truth in range(self.randomizer.levels):

@@ -89,7 +89,7 @@ class HypercubeFamily(Family[HypercubeResponse]):
         )
 
     def frequency_variance(self) -> Fraction:
-        """n x conditional variance of a component's share; the same for every truth."""
+        """Return n times the conditional variance of a component's share, for any truth."""
         own = self.rates.own
         return Fraction(own * (1 - own), self.agreement**2)
 

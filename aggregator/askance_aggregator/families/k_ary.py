@@ -67,7 +67,7 @@ class KaryFamily(Family[KaryResponse]):
         return self.rates.frequencies(check_counts(counts, n, self.randomizer.cells, n), n)
 
     def frequency_variance(self) -> Fraction:
-        """n x conditional variance averaged over cells; the same for every truth."""
+        """Return n times the conditional variance averaged over cells; the same for every truth."""
         return self.rates.variance(self.randomizer.cells)
 
 

@@ -117,7 +117,7 @@ class HashingFamily(Family[LinearHashing]):
         return self.rates.frequencies(check_each_count(counts, n, self.randomizer.cells), n)
 
     def frequency_variance(self) -> Fraction:
-        """n x conditional variance averaged over cells; the same for every truth."""
+        """Return n times the conditional variance averaged over cells; the same for every truth."""
         return self.rates.variance(self.randomizer.cells)
 
 

@@ -88,7 +88,7 @@ class SignedSubsetFamily(SignedFamily[SignedSubsetSelection]):
         return tuple(plain[0::2]), tuple(plain[1::2])
 
     def value_variance(self) -> Fraction:
-        """n x conditional variance, averaged over values, for a user at one of them."""
+        """Return n times the conditional variance averaged over values, for a user at one."""
         own, other = (
             Fraction(self.randomizer.threshold, COIN_SPACE),
             Fraction(self.randomizer.opposite, COIN_SPACE),

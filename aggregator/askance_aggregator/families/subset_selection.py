@@ -83,7 +83,7 @@ class SubsetFamily(Family[SubsetSelection]):
         )
 
     def frequency_variance(self) -> Fraction:
-        """n x conditional variance averaged over cells; the same for every truth."""
+        """Return n times the conditional variance averaged over cells; the same for every truth."""
         return self.rates.variance(self.randomizer.cells)
 
 

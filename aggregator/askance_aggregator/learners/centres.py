@@ -86,7 +86,7 @@ def on_grid(points: NDArray[np.float64]) -> Points:
 
 
 def spread_points(k: int, d: int) -> Points:
-    """k points spread evenly over the box: nothing is known of where people are.
+    """Return k points spread evenly over the box; nothing is known of where users are.
 
     Source: Halton 1960, the first k points, without the very first (a corner).
     """

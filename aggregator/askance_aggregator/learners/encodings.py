@@ -184,6 +184,8 @@ def binned(schema: Schema, field: str, edges: Sequence[Fraction | int]) -> Cells
     Edges come from the schema, or from the answer to a question, never from the data.
 
     Args:
+        schema: has the field.
+        field: name of an Integer or Real.
         edges: strictly increasing, at least one, between the field's bounds.
 
     Raises:

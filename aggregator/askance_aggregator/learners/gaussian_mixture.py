@@ -87,7 +87,7 @@ class GaussianMixture:
 
     @property
     def coefficients(self) -> NDArray[np.float64]:
-        """ln of weight times density, up to a constant: of x, of |x|^2 and of 1; shape (k, d + 2).
+        """Return ln of weight times density, up to a constant: of x, |x|^2 and 1; shape (k, d + 2).
 
         On the grid that a question has them on.
         """
@@ -121,7 +121,7 @@ class GaussianMixture:
         return np.asarray(self.predict_proba(rows).argmax(axis=1))
 
     def to_json(self) -> dict[str, Any]:
-        """{"summary", "weights", "means" (in the fields' units), "scaled", "variances", "schema"}
+        """Return "summary", "weights", "means" (in the fields' units), "scaled", "variances", "schema".
 
         Variances are those of the scaled numbers.
         """

@@ -81,7 +81,7 @@ class NaiveBayes:
         return np.array([part.name for part in self.columns])
 
     def predict_joint_log_proba(self, rows: Rows) -> NDArray[np.float64]:
-        """ln P[class] + the sum of ln P[cell | class], shape (n, classes).
+        """Return ln P[class] + the sum of ln P[cell | class], shape (n, classes).
 
         A feature that a row does not have says nothing about it.
         """

@@ -112,7 +112,9 @@ class Ranges:
         return Quantile(asked, self.ends[cell], self.ends[cell + 1] - int(self.whole))
 
     def to_json(self) -> dict[str, Any]:
-        """{"summary": ..., "column": "age", "ends": [...], "shares": [...], "levels": [...], ...}
+        """Return {"summary": ..., "column": "age", "ends": [...], "shares": [...], "levels".
+
+        [...], ...}.
 
         "levels" are the raw answers; "shares" follow from them.
         """

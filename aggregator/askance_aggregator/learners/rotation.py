@@ -61,7 +61,7 @@ class Rotation:
         return hadamard(numbers, self.signs.tolist(), range(self.order))
 
     def back(self, turned: NDArray[np.float64]) -> NDArray[np.float64]:
-        """x from y: D H^T y / m, the first d of it, shape (d,). By a fast transform."""
+        """Return x from y: D H^T y / m, the first d of it, shape (d,). By a fast transform."""
         values = np.array(turned, dtype=np.float64)
         half = 1
         while half < self.order:

@@ -55,6 +55,7 @@ def finite_values(where: str, answer: Answer) -> list[Fraction]:
 
     Args:
         where: the round and the question, for the error.
+        answer: the answer to check.
 
     Raises:
         InvalidAnswer: one is no number, or infinite.

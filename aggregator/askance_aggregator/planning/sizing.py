@@ -57,7 +57,7 @@ class Part:
 
     @property
     def n_variance(self) -> Fraction:
-        """n times the variance of a value, n the users of this part."""
+        """Return n times the variance of a value, n the users of this part."""
         return n_variance(self.question, self.randomizer, self.decode)
 
 
@@ -303,7 +303,7 @@ def _part(question: Question, nano_nats: int, beta: float, design: Design) -> Pa
 
 
 def _n_variance(parts: Sequence[Part], users: Sequence[int]) -> float:
-    """n times the variance of a value, n the users of all parts, of the part where it is most."""
+    """Return n times the variance of a value, n the users of all parts, of the largest part."""
     total = sum(users)
     return max(
         float(part.n_variance * Fraction(total, number))

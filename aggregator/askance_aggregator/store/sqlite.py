@@ -73,6 +73,7 @@ class SqliteStore:
         """Opens the store at `path` and brings an older version up to date, or refuses.
 
         Args:
+          path: the file; it is created if absent.
           watch: observer of later writes; None: there is none.
 
         Raises:

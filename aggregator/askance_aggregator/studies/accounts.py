@@ -48,6 +48,8 @@ class CohortAccount:
 
         Args:
           place: where its user stands among the cohort's members.
+          charged: charge of this answer, nano-nats.
+          spent: the study's total on the device's ledger, nano-nats.
         """
         if not self._spent:
             self._confirmed, self._spent = (array("q", bytes(8 * self.size)) for _ in range(2))
@@ -55,8 +57,7 @@ class CohortAccount:
         self._spent[place] = max(self._spent[place], spent)
 
     def confirm_alike(self, users: int, charged: int, spent: int) -> None:
-        """Enters what so many devices say alike, each for the first time: the sum of their charges,
-        and the study's total.
+        """Enter equal reports of many devices, each for the first time.
 
         Raises:
           InvalidParameter: more devices than the cohort has users.

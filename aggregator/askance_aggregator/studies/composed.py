@@ -38,7 +38,9 @@ def composed(transcript: Transcript, delta: Fraction, accountant: Accountant) ->
     ledgers sum, and a sum is what they refuse by.
 
     Args:
+      transcript: the record of the study.
       delta: 0 or more and below 1.
+      accountant: composes the charges.
 
     Returns:
       Nats; 0 if no user was asked.

@@ -162,8 +162,9 @@ def privacy_statement(terms: StudyTerms, max_asked: int, max_spent: int | None) 
     Stated by what was asked: a user whose answer was lost has spent all the same.
 
     Args:
-      max_asked: nano-nats, see `most_asked`; max_spent: as devices say; None where not all that
-        they have said was heard.
+      terms: the study's terms, as signed.
+      max_asked: nano-nats, see `most_asked`.
+      max_spent: nano-nats, as devices reported; None if some reports did not arrive.
     """
     heard = ""
     if max_spent is not None:

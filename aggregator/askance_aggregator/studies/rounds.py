@@ -33,8 +33,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Round:
-    """A batch on its way to the devices. It closes when every member of every group has answered,
-    refused, or is known to be absent."""
+    """A batch on its way to the devices.
+
+    It closes when every member of every group has answered, refused, or is known to be absent.
+    """
 
     number: int
     study: SignedStudy

@@ -131,6 +131,7 @@ def leaf(chunk: int, who: Packed = b"", what: Packed = b"") -> bytes:
     symbols there are follows from the bits before them, so no two different chunks hash the same.
 
     Args:
+      chunk: number of the chunk, 0 or more.
       who: as of `packed_who`.
       what: as of `packed_what`.
     """
@@ -149,6 +150,7 @@ def packed_what(randomizer: Randomizer, symbols: NDArray[np.uint8]) -> Packed:
     """The symbols of those who answered: of a table of two a bit each, else as they are.
 
     Args:
+      randomizer: the randomizer of the reports.
       symbols: in ordinal order, shape (those who answered, randomizer.width).
     """
     if family_of(randomizer).packs_bits:

@@ -1,5 +1,4 @@
-"""A device's configuration: `device.toml` in its folder, read whole or refused with the place of
-the error.
+"""Configuration of a device: `device.toml`, read whole or refused with the place of the error.
 
 Relative paths in it are relative to the file. What each key says stands in the file that `init`
 writes (`template`).

@@ -51,6 +51,7 @@ class Device:
       eps the sum of the charges in its ledger and at most the policy's lifetime budget. Charges,
       refusals, and the fact that the record is read and coins are drawn, are functions of the
       history of requests.
+
     Args:
       schema: the shape of the record.
       record: the user's record, encoded by `schema`, or its source.

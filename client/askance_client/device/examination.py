@@ -81,8 +81,10 @@ class Examiner:
         return verdict
 
     def named_study(self, payload: bytes, digest: bytes) -> bytes | Refusal:
-        """The digest of the study that `payload` (whose digest is `digest`) is a request of, or why
-        it is none."""
+        """Return the digest of the study that `payload` is a request of, or why it is none.
+
+        `digest` is the digest of `payload`.
+        """
         verdict = self._named.get(digest)
         if verdict is None:
             try:
@@ -109,8 +111,11 @@ V = TypeVar("V")
 
 
 class _Latest(Generic[K, V]):
-    """The latest so many verdicts, and of those no more than came in `_MAX_BYTES` altogether: what
-    a hostile aggregator sends takes up to `KEPT_PER_BYTE` times its size when it is decoded."""
+    """Latest verdicts, bounded in number and in bytes.
+
+    Together they came in at most `_MAX_BYTES` bytes: a message of a hostile aggregator takes up
+    to `KEPT_PER_BYTE` times its size when it is decoded.
+    """
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity

@@ -98,6 +98,7 @@ class Settling:
         """Decide on a request.
 
         Args:
+          payload: the encoded request.
           digest: the payload's.
 
         Returns:
@@ -187,6 +188,7 @@ class RefusalCounts:
 
         Args:
           study: the digest of the accepted study that was named; None: of no such study.
+          now_s: time of the refusal, Unix seconds.
         """
         hour = now_s // _SECONDS_PER_HOUR
         if hour != self._hour:

@@ -223,8 +223,14 @@ def append(
     """Append a row at the file's next place.
 
     Args:
+        connection: inside the caller's transaction.
+        member: name of the member.
+        enrolment: id of the member's enrolment.
         sequence: its number in the chain.
         before: the hash of the chain's row before it.
+        kind: kind of the row.
+        charge: amounts and digests of the row.
+        report: the stored report; empty if there is none.
     """
     (place,) = connection.execute("SELECT coalesce(max(place), 0) + 1 FROM postings").fetchone()
     posting = Posting(place, member, enrolment, sequence, kind, charge, report, b"")

@@ -206,8 +206,9 @@ class Query:
     def evaluate_vector(self, encoded: EncodedColumns) -> NDArray[np.int64]: ...
 
     def evaluate_vector(self, encoded: Encoded) -> tuple[int, ...] | NDArray[np.int64]:
-        """The components on the grid, each in [low, high]; the default where a field that a
-        component depends on is not present.
+        """Return the components on the grid, each in [low, high].
+
+        A component that depends on a field that is not present is the default.
 
         Returns:
             A tuple for a record; for columns an int64 array, shape (rows, components), of the same
@@ -361,7 +362,7 @@ def block_of(query: Query, start: int, stop: int) -> Query:
 
 
 def merge_disjoint(predicates: Sequence[Expression]) -> Query:
-    """d disjoint predicates as one categorical query of d + 1 cells; the last is "none".
+    """Merge d disjoint predicates into one categorical query of d + 1 cells; the last is "none".
 
     Utility: saves about d/4 in users over d queries (8.6 x at d = 32, 65 x at d = 256, eps = 1).
     Predicates that are not disjoint count for the first that holds.

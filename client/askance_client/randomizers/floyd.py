@@ -26,8 +26,11 @@ def draw_members(
 
     Args:
         cells: > size >= 1.
+        size: number of items to draw.
+        threshold: 0..2^coin_bits.
         level: the own item.
         coins: size + 1 words below 2^coin_bits.
+        coin_bits: bits of a coin; fewer than 64 only in tests.
 
     Returns:
         The set as bits: item v is bit cells - 1 - v.
@@ -49,7 +52,9 @@ def draw_subset(items: int, size: int, coins: Sequence[int], coin_bits: int = CO
 
     Args:
         items: >= size >= 0.
+        size: number of items to draw.
         coins: at least `size` words below 2^coin_bits; the last `size` of them are read.
+        coin_bits: bits of a coin; fewer than 64 only in tests.
 
     Returns:
         The set as bits: item v is bit items - 1 - v. Its order of emission leaves no trace.

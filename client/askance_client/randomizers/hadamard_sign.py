@@ -58,7 +58,7 @@ class HadamardSign(Randomizer):
 
     @property
     def row_bits(self) -> int:
-        """m."""
+        """Number of bits of a row's index."""
         return (self.values - 1).bit_length()
 
     @property

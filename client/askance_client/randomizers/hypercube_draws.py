@@ -48,7 +48,9 @@ def draw_flips(
     Args:
         components: >= 1.
         radius: 0..components-1.
+        threshold: 0..2^coin_bits.
         coins: 1 + rank_words(components, coin_bits) + components // 2 words below 2^coin_bits.
+        coin_bits: bits of a coin; fewer than 64 only in tests.
 
     Returns:
         The set as bits: component j is bit components - 1 - j.

@@ -14,7 +14,7 @@ def opposite_coins(values: int, size: int, threshold: int, coin_space: int = COI
 
 
 def even_coins(values: int, size: int, coin_space: int = COIN_SPACE) -> int:
-    """w / (2 d) of the coins, downward."""
+    """Return w / (2 d) of the coins, rounded down."""
     return coin_space * size // (2 * values)
 
 

@@ -54,8 +54,10 @@ class Watcher(Protocol):
         ...
 
     def failed(self, failure: str) -> None:
-        """An exchange failed, or a ledger did, and will be tried again; or a record could not be
-        evaluated, and its answers were the public default."""
+        """Count a failed exchange or ledger, which is tried again, or a failed evaluation.
+
+        The answers of a failed evaluation are the public default.
+        """
         ...
 
     def connection(self, number: int, *, up: bool) -> None:
@@ -79,6 +81,7 @@ class Gateway:
 
     Privacy: each member's device decides by its own record, ledger and coins; all that they share
       is what can be said of a request from its bytes alone.
+
     Args:
       members: whom it stands for, in any order: the aggregator observes that of `order`.
       schema, policy: of all of them.
@@ -139,8 +142,10 @@ class Gateway:
         return len(self._members)
 
     async def run(self) -> None:
-        """Holds a stream open for each member, for ever; ends when it is cancelled, in order: calls
-        are hung up, and what is being written to the disk is written."""
+        """Hold a stream open for each member until cancelled.
+
+        At cancellation calls end in order, and pending writes to the disk are completed.
+        """
         async with self._working() as (channels, executor), asyncio.TaskGroup() as tasks:
             for number, channel in enumerate(channels):
                 tasks.create_task(self._watch(number, channel))

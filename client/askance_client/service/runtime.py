@@ -64,6 +64,7 @@ class DeviceRunner:
 
     Privacy: nothing is decided here; what leaves is what `Device.answer` returned, durable already,
       and a repetition is the same bytes.
+
     Args:
       device: what answers.
       identity: who it is to the aggregator.
@@ -198,8 +199,10 @@ class DeviceRunner:
         return self._backoff.next_ms() + self._asked_to_wait_ms(failure)
 
     def _asked_to_wait_ms(self, failure: Failure) -> int:
-        """Return the wait that an aggregator asks for, bounded, and random as the backoff is: one
-        that was asked of a crowd at one time must not bring it back at one time."""
+        """Return the wait that an aggregator asks for, bounded, and random as the backoff is.
+
+        Devices that were all asked to wait at one time must not return at one time.
+        """
         if not isinstance(failure, aio.AioRpcError):
             return 0
         asked_ms = min(read_retry_ms(failure.trailing_metadata()), self._longest_wait_ms)

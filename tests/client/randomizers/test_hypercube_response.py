@@ -143,7 +143,7 @@ def test_shares_are_unbiased_exactly() -> None:
 
 
 def test_sampled_components_agree_as_often_as_stated() -> None:
-    """n = 4,000 draws of 100 components, Hoeffding over all: .06 would be found."""
+    """Size: n = 4,000 draws of 100 components, Hoeffding over all: .06 would be found."""
     randomizer = hypercube_response(100, 4 * NAT)
     source, own = random.Random(5), (1 << 50) - 1
     n = 4_000

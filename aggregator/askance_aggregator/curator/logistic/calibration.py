@@ -80,6 +80,7 @@ def calibrate(
     """Delta and eps' that make objective perturbation epsilon-differentially private.
 
     Args:
+      calibration: division of epsilon between the noise and the change of variables.
       epsilon: above 0, nats.
       count: n, 1 or more.
       regularisation: lambda, above 0.

@@ -69,7 +69,8 @@ class _OverBits(Weighs):
 
         Args:
           cube: shape (2, ..., 2): of each point, the weight of its ones less that of its noughts.
-          ones, total: the weight of all ones; of all.
+          ones: weight of all examples labelled 1.
+          total: weight of all examples.
         """
 
 
@@ -96,7 +97,7 @@ class Conjunctions(_OverBits):
         )
 
     def _wrong(self, cube: NDArray[np.int64], ones: int, total: int) -> NDArray[np.int64]:
-        """ones - (the signed weight of the subcube where it holds), subcubes an axis at a time."""
+        """Return `ones` less the signed weight of the subcube where it holds, axis by axis."""
         for axis in range(self.d):
             zero, one = np.split(cube, 2, axis=axis)
             cube = np.concatenate([zero + one, one, zero], axis=axis)

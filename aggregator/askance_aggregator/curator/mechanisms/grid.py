@@ -92,6 +92,7 @@ def l1_in_steps(sensitivity: Fraction, step: Fraction, rounded: int) -> int:
 
     Args:
       sensitivity: of the answer, above 0, in its own units.
+      step: granularity of the grid, above 0.
       rounded: how many entries one record may change that need rounding; 0: none does.
     """
     _check(sensitivity, rounded)
@@ -107,6 +108,7 @@ def l2_squared_in_steps(squared: Fraction, step: Fraction, rounded: int) -> int:
 
     Args:
       squared: the answer's L2 sensitivity, squared.
+      step: granularity of the grid, above 0.
       rounded: as of `l1_in_steps`.
     """
     _check(squared, rounded)

@@ -112,6 +112,7 @@ def laplace(
       answers: a number or shape (answers,): integers, floats or Fractions.
       sensitivity: the most that replacing one record moves the entries, in L1.
       epsilon: nats.
+      words: source of random words.
       step: the granularity; the answer is rounded onto its multiples before the draw.
       rounded: how many entries one record may change that do not lie on the grid by themselves; 0
         (the default): all lie on it, which is checked. The noise pays for it (see `grid`).

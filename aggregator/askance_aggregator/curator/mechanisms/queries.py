@@ -152,6 +152,7 @@ def sums(
       queries: one or more.
       records: what the queries' functions take; how many there are is public.
       calibration: the budget of *each* query: `laplace_at(epsilon)` or `gaussian_at(rho)`.
+      words: source of random words.
       step: the grid that values are rounded onto.
 
     Raises:
@@ -190,6 +191,9 @@ def histogram(codes: ArrayLike, cells: int, calibration: Calibration, words: Wor
 
     Args:
       codes: shape (n,), each record's cell, 0 .. cells-1. The cells are public.
+      cells: number of cells, 1 or more; public.
+      calibration: budget of the histogram: `laplace_at(epsilon)` or `gaussian_at(rho)`.
+      words: source of random words.
 
     Returns:
       A release of `cells` answers.

@@ -72,6 +72,7 @@ class Release:
         """Bound the largest error of `answers` answers, with probability at least `confidence`.
 
         Args:
+          confidence: between 0 and 1.
           answers: 1 for a statement about each; their number for one about all of them together.
         """
         return self.mechanism.half_width(confidence, answers) * self.unit + self.rounding

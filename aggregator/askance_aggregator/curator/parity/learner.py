@@ -97,6 +97,7 @@ class PrivateParity:
         """A: one run.
 
         Args:
+          epsilon: above 0, nats.
           keeping: `sharper_keeping` and `even_keeping` are both tanh(eps/2); or `printed_keeping`.
 
         Raises:

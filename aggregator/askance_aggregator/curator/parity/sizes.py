@@ -13,7 +13,7 @@ _PARTS = 3  # of beta: every run gave up by its coin; too few were kept; what wa
 
 
 def runs_needed(beta: Rational) -> int:
-    """k = ceil(log2(3 / beta)): the chance that every run gives up by its coin is beta / 3.
+    """Return k = ceil(log2(3 / beta)): the chance that every run gives up by its coin is beta / 3.
 
     Raises:
       InvalidParameter: no number between 0 and 1.

@@ -137,7 +137,9 @@ class Boosting:
 
         Args:
           hypotheses: the weak ones; public.
-          x, y: the examples, as the class takes them; their number is public.
+          x: the examples' features, as the class takes them; their number is public.
+          y: the examples' labels, as the class takes them.
+          words: source of random words.
 
         Raises:
           InvalidRecord: examples that are none of the class. Nothing has been drawn.

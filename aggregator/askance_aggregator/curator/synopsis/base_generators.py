@@ -32,6 +32,7 @@ class BaseGenerator(Protocol[S_co]):
 
         Args:
           chosen: the sampled queries, none twice.
+          words: source of random words.
         """
         ...
 

@@ -75,6 +75,7 @@ def boosted_locally(
 
     Args:
       family: counting queries over a universe, scale 1.
+      oracle: answers the sampled queries.
       asked: each as a predicate over the fleet's schema; `conjunctions` makes those of marginals.
       accuracy: lambda and mu, above 0.
       samples: k, 1 or more.
@@ -113,6 +114,7 @@ def conjunctions(family: MarginalFamily, columns: Sequence[Expression]) -> Asked
     """The queries of marginals as predicates over a schema.
 
     Args:
+      family: the marginals.
       columns: for each column of the universe the expression that holds its code.
 
     Raises:

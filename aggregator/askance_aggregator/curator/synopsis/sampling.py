@@ -36,8 +36,10 @@ def exponential_draws(
     by a range of at most 2 rate D over all candidates: `BoundedRange(2 rate D)`.
 
     Args:
+      words: source of random words.
       scores: shape (candidates,), whole numbers, at most 2^20 candidates.
       rate: 0 or more.
+      count: number of draws, 0 or more.
 
     Returns:
       Their indices, shape (count,).

@@ -102,6 +102,7 @@ class Histogram:
         """The histogram of a table of codes.
 
         Args:
+          universe: the columns and their codes.
           table: shape (n, columns), whole numbers, each a code of its column.
 
         Raises:

@@ -188,7 +188,7 @@ def _rows(words: Words, count: int, wide: int) -> list[list[int]]:
 
 
 def _from_zero(call: LocalCall, words: Words) -> bytes:
-    """w ~ R(0)."""
+    """Draw w ~ R(0)."""
     coins = words.take(call.randomizer.coins).tolist()
     return call.randomizer.randomize(0, coins)
 

@@ -185,7 +185,7 @@ def _unit(query: Query, bits: int) -> Expression:
 
 
 def _down(u: Expression, digits: int) -> Expression:
-    """u rounded down to a multiple of 2^-digits (`round_to` rounds half up)."""
+    """Round u down to a multiple of 2^-digits (`round_to` rounds half up)."""
     if digits >= u.frac:
         return u
     return round_to(u - constant(Fraction(1, 1 << (digits + 1)), digits + 1), digits)

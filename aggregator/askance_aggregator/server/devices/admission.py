@@ -75,6 +75,7 @@ class Admission:
         """Return the ordinal of the device that these credentials prove.
 
         Args:
+          credentials: the device's id and token.
           peer: the caller's address, as gRPC names it.
 
         Raises:

@@ -104,6 +104,7 @@ async def read_message(context: Context, within_s: float) -> bytes:
     """Read a call's first message.
 
     Args:
+      context: gRPC's context of the call.
       within_s: how long it may take to arrive, in seconds.
 
     Raises:

@@ -86,8 +86,11 @@ class Connection:
         self._forget()
 
     async def last_written(self) -> None:
-        """Waits for what is under way, a while: gRPC does not allow a status beside a first message
-        that is, nor to call that message off; a peer would hear nothing for ever."""
+        """Wait a bounded time for a write that is under way.
+
+        gRPC does not allow a status beside a first message, nor to cancel that message; the
+        peer would wait for ever.
+        """
         if self._flushing is not None:
             await asyncio.wait([self._flushing], timeout=_LAST_WRITE_S)
         if self._flushing is not None:

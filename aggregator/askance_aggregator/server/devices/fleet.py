@@ -39,8 +39,7 @@ class ServiceFleet:
         return self._store.population()
 
     def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
-        """Asks every member of every group; returns when each has answered or refused, or the
-        round's deadline has passed.
+        """Ask every member of every group; return when all have replied or the deadline passes.
 
         Raises:
           ServiceStopped: the service was stopped meanwhile.

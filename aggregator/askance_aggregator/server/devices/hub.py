@@ -177,8 +177,9 @@ class Hub:
         return known
 
     async def open(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
-        """Asks a round and returns its tallies when every member has answered or refused, or its
-        deadline has passed.
+        """Ask a round and return its tallies when it is complete or its deadline has passed.
+
+        A round is complete when every member has answered or refused.
 
         What the store already holds of it is counted, and its members are not asked again. A round
         that is opened again keeps the deadline that it had first.

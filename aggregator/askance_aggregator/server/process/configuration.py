@@ -125,7 +125,9 @@ def read_configuration(
     """The configuration in a file.
 
     Args:
-      listen, store: in place of the file's, where given.
+      path: the file.
+      listen: address in place of the file's, if given.
+      store: path in place of the file's, if given.
 
     Raises:
       InvalidParameter: no file, not TOML, or something in it that does not belong there.

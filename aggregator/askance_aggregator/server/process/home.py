@@ -51,6 +51,7 @@ class AggregatorHome:
         already is filled, its configuration last.
 
         Args:
+          folder: absent or empty.
           listen: where it is to listen; the page of metrics is on loopback, a port further.
           hosts: names and addresses that its certificate is for, besides this machine's own.
           now_s: the time in Unix seconds; certificates begin then.

@@ -39,6 +39,7 @@ def logs_to(stream: TextIO, level: str) -> Iterator[None]:
     """Sends every log record of this process to a stream, meanwhile.
 
     Args:
+      stream: where the records are written.
       level: the least that is logged: "info".
     """
     handler = logging.StreamHandler(stream)

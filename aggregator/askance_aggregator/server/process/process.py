@@ -86,6 +86,8 @@ def serve(
     committed. Open studies stay open in the store; the next process goes on with them.
 
     Args:
+      configuration: settings of the operator.
+      stopping: set by the caller to end the service.
       ready: called once, when every service answers.
       now_s: the time in Unix seconds.
 

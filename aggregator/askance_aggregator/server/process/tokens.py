@@ -1,4 +1,4 @@
-"""Enrolment tokens: what an operator hands to those who may make devices known.
+r"""Enrolment tokens: what an operator hands to those who may make devices known.
 
 A token is a line of text: URL-safe base64, without padding, of
 

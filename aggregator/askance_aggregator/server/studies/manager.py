@@ -158,7 +158,8 @@ class StudyManager:
     def conclusion(self, digest: bytes, public_key: bytes) -> Conclusion | None:
         """Return the conclusion of a study; None while it is open.
 
-        Raises:\n    UnknownStudy: no study has this digest and key.
+        Raises:
+            UnknownStudy: no study has this digest and key.
         """
         self._signed(digest, public_key)
         return self._store.conclusion(digest)
@@ -166,7 +167,8 @@ class StudyManager:
     def export(self, digest: bytes, public_key: bytes) -> tuple[SignedStudy, list[str], str]:
         """A study, its transcript so far, and its result ("" while it is open).
 
-        Raises UnknownStudy."""
+        Raises UnknownStudy.
+        """
         signed = self._signed(digest, public_key)
         ended = self._store.conclusion(digest)
         lines = list(self._store.log(digest).lines())
@@ -195,7 +197,8 @@ class StudyManager:
     def stop(self) -> None:
         """Lets go of every study; open ones stay open in the store, to be resumed.
 
-        The service is to be stopped before: studies wait for it."""
+        The service is to be stopped before: studies wait for it.
+        """
         with self._lock:  # what is being taken in is let go of too
             self._stopped = True
             running = tuple(self._runs.values())

@@ -133,6 +133,8 @@ def check_affordable(
     asked for. Every user is taken to be in all of them, so no user is ever over the limit.
 
     Args:
+      submission: the study that is checked.
+      limits: the limit per user.
       running: the open studies.
       ended_nano_nats: the sum over ended studies (see `Store.nano_nats_asked`).
     """

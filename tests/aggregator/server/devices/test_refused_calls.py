@@ -219,7 +219,7 @@ def test_an_unknown_method(server: AggregatorServer, run: Run) -> None:
 def test_a_thousand_calls_at_once_are_all_taken_up(
     world: World, store: MemoryStore, server: AggregatorServer, run: Run
 ) -> None:
-    """gRPC by itself rejects what is pending beyond a thousand."""
+    """Calls pending beyond a thousand are rejected by gRPC itself."""
     world.enrol(store, 1)
 
     async def attempt() -> None:

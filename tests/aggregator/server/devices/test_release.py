@@ -129,6 +129,8 @@ class Scene:
         """Ask for these in one message.
 
         Args:
+          requests: encoded requests.
+          run: runs coroutines.
           evaluated: whether a record is read, and in time.
           disk_ms: how long the disk takes, on the hand-made clock.
 

@@ -76,7 +76,6 @@ def proven(home: AggregatorHome) -> Iterator[tuple[str, Metadata]]:
 
 def home_key(home: AggregatorHome) -> Any:
     """Load the key of the analyst that the aggregator was made with."""
-
     return load_key(home.folder / "analyst.pem")
 
 

@@ -473,8 +473,10 @@ def _ledger(deployment: Deployment, ordinal: int) -> Any:
 def test_a_learner_that_has_changed_ends_its_study_and_what_was_asked_counts(
     run_in: RunIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The accounts are not charged as far as that, since the replay breaks off before; and a
-    user's budget that was asked for is not given back."""
+    """The replay breaks off before, so the accounts are not charged that far.
+
+    A user's budget that was asked for is not given back.
+    """
 
     def changed(*_: Any) -> None:
         raise NondeterminismError("round 0: expected question 0 as recorded, found another")

@@ -29,7 +29,7 @@ def with_a_pass(levels: int, nano_nats: int) -> ask.Channel:
 
 
 def main() -> None:
-    """Asks 4,000 users one predicate by it, on both fleets."""
+    """Ask 4,000 users one predicate by it, on both fleets."""
     table = with_a_pass(2, 1_000_000_000)
     print("loss in nano-nats:", table.loss.nano_nats, "   coins a report:", table.coins)
     people = ask.Population.generated("numbers", 4_000)

@@ -20,7 +20,7 @@ class Address:
 
     @classmethod
     def of(cls, text: str) -> Address:
-        """Reads HOST:PORT, or [ADDRESS]:PORT for version 6.
+        """Read HOST:PORT, or [ADDRESS]:PORT for version 6.
 
         Raises:
           InvalidParameter: it is neither.

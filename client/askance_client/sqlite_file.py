@@ -65,7 +65,7 @@ class SqliteFile:
 
     @classmethod
     def create(cls, path: Path, kind: FileKind) -> SqliteFile:
-        """Makes a new file, readable by its owner only, and opens it.
+        """Make a new file, readable by its owner only, and open it.
 
         It is made beside and linked into place when it is whole: a process that dies meanwhile
         leaves nothing at `path`.
@@ -95,7 +95,7 @@ class SqliteFile:
 
     @classmethod
     def open(cls, path: Path, kind: FileKind) -> SqliteFile:
-        """Opens a file and brings an older version up to date, or refuses.
+        """Open a file and bring an older version up to date, or refuse.
 
         Raises:
           StoreError: no file, not of this kind, damaged, or in use.
@@ -160,7 +160,7 @@ class SqliteFile:
                 raise
 
     def close(self) -> None:
-        """Lets the file go."""
+        """Close the file."""
         with self._lock:
             self.connection.close()
 
@@ -214,7 +214,7 @@ def _set_durable(connection: sqlite3.Connection, path: Path, kind: FileKind) -> 
 
 
 def _fill(path: Path, kind: FileKind) -> None:
-    """Makes a whole file of an empty one; closing it folds the log into it."""
+    """Make a whole file of an empty one; closing it folds the log into it."""
     connection = _connect(path)
     try:
         _set_durable(connection, path, kind)

@@ -99,7 +99,7 @@ def session(
 
 
 def asking(rounds: int) -> ask.Learner[Any]:
-    """Asks the same share of fresh people, so many times."""
+    """Ask the same share of fresh users, a number of times."""
 
     @ask.adaptive("asking")
     def learner() -> ask.Learning[list[float]]:

@@ -70,16 +70,16 @@ class Quiet:
     """A gateway's watcher that says nothing."""
 
     def answered(self, refusal: Reason | None) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def refused(self, refusal: Refusal) -> None:
         """The text is of no interest."""
 
     def failed(self, failure: str) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def connection(self, number: int, *, up: bool) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
 
 def open_ledgers(path: Path) -> LedgerFile:
@@ -117,7 +117,7 @@ def note_acknowledgements(file: TextIO) -> None:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs until it is killed."""
+    """Run until it is killed."""
     folder, address, ca, analyst = Path(argv[0]), argv[1], Path(argv[2]), bytes.fromhex(argv[3])
     users, d, seed, spread_ms = map(int, argv[4:8])
     population, source = people(users, d, seed), coins(seed)

@@ -69,7 +69,7 @@ class Violated(Exception):
 
 
 def check(holds: bool, what: str) -> None:
-    """Raises Violated where it does not hold."""
+    """Raise Violated where it does not hold."""
     if not holds:
         raise Violated(what)
 
@@ -131,7 +131,7 @@ class Victim:
         self._ready = False
 
     def start(self) -> None:
-        """Starts it."""
+        """Start it."""
         with self._log.open("a") as log:
             self._process = subprocess.Popen(
                 self._command,
@@ -166,7 +166,7 @@ class Victim:
         self._process.wait()
 
     def stop(self) -> int | None:
-        """Asks it to end, and waits; its exit code."""
+        """Ask it to end, wait, and return its exit code."""
         if self._process is None or self._process.poll() is not None:
             return None
         self._process.send_signal(signal.SIGTERM)
@@ -369,7 +369,7 @@ def killed_study(
 def held_against(
     folders: Folders, study: SignedStudy, result: dict[str, Any], expected: Outcome[Any]
 ) -> Counter[str]:
-    """Checks all that must hold of a study that has ended; the numbers that agree."""
+    """Check an ended study's invariants and return the numbers that agree."""
     check(result["state"] == "done", f"expected a study that is done, found {result}")
     check(
         result["hypothesis"] == hypothesis_json(expected.hypothesis),
@@ -462,7 +462,7 @@ def endure(points: int, seed: int, folder: Path, told: bool) -> dict[str, Any]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs and reports."""
+    """Run and report."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--points", type=int, default=200, metavar="N", help="kills; default 200")
     parser.add_argument("--seed", type=int, default=0, metavar="S")

@@ -102,7 +102,7 @@ class Disk:
             self.store = SqliteStore.open(self._folder / "store")
 
     def close(self) -> None:
-        """Lets go of the files."""
+        """Close the files."""
         self.store.close()
         if self._folder is not None:
             self._ledgers.close()
@@ -129,7 +129,7 @@ class Phone:
         self.boot()
 
     def boot(self) -> None:
-        """Starts anew, with its ledger and nothing else."""
+        """Start anew, with its ledger and nothing else."""
         disk, clock = self._deployment.disk, self._deployment.clock
         self.life = Life()
         self.link = Link(
@@ -152,13 +152,13 @@ class Phone:
             await self.runner.check_in_once()
 
     async def dial(self, messages: int) -> None:
-        """Holds a stream open, for so many messages or until it does something else."""
+        """Hold a stream open for a number of messages or until it does something else."""
         await self.hang_up()
         self.link.messages = messages
         self._streaming = asyncio.ensure_future(self.runner.participate())
 
     async def hang_up(self) -> None:
-        """Ends its stream; what dies of its own is started anew."""
+        """End its stream; what dies of its own is started anew."""
         streaming, self._streaming = self._streaming, None
         if streaming is not None:
             streaming.cancel()
@@ -243,7 +243,7 @@ class Deployment:
         await self.settle()
 
     async def settle(self) -> None:
-        """Waits until nothing moves any more; an aggregator that has died meanwhile comes back."""
+        """Wait until nothing moves any more; an aggregator that has died meanwhile comes back."""
         for _ in range(_PATIENCE):
             for _ in range(_TURNS):
                 await asyncio.sleep(0)
@@ -256,7 +256,7 @@ class Deployment:
         raise AssertionError("a study neither asks nor ends")
 
     async def restart(self) -> None:
-        """Ends the aggregator, if it has not died, and starts another on the same store."""
+        """End the aggregator, if it has not died, and start another on the same store."""
         process = self._process
         await process.hub.stop()
         await asyncio.get_running_loop().run_in_executor(None, process.manager.stop)
@@ -268,7 +268,7 @@ class Deployment:
         await self.settle()
 
     async def stop(self) -> None:
-        """Ends everything."""
+        """End everything."""
         for phone in self.phones:
             await phone.hang_up()
         await self._process.hub.stop()

@@ -151,7 +151,7 @@ class Target:
         return asked.groups[0].payload
 
     def fire(self, shots: Sequence[Shot]) -> None:
-        """Makes these calls at one time; each ends with a status that it may end with."""
+        """Make these calls at one time; each ends with a status that it may end with."""
         codes = self._runner.run(self._fire(shots))
         for shot, code in zip(shots, codes, strict=True):
             self.statuses[shot.call, code] += 1

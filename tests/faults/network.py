@@ -171,7 +171,7 @@ class Stream:
             self._down.put_nowait(why)
 
     async def served(self) -> None:
-        """Waits until the aggregator has let go of it."""
+        """Wait until the aggregator has released it."""
         if self._serving is not None:
             await asyncio.wait([self._serving])
             self._serving.result()

@@ -145,7 +145,7 @@ class Aggregator:
         return StudyHandle(self, found[0])
 
     def close(self) -> None:
-        """Hangs up."""
+        """Hang up."""
         self._channel.close()
 
     def __enter__(self) -> Self:
@@ -189,7 +189,7 @@ class Aggregator:
         return call_metadata(sign_call(call, subject, self._key, self._now_s()))
 
     def refuse(self, error: grpc.RpcError) -> NoReturn:
-        """Raises what a call's failure means."""
+        """Raise what a call's failure means."""
         if not isinstance(error, grpc.Call):
             raise error
         details = error.details() or "no reason given"
@@ -274,11 +274,11 @@ class StudyHandle:
         return StudyResult(self.id, found.state, found.reason, found.message, content, self.fetch)
 
     def cancel(self) -> StudyState:
-        """Ends the study; what was answered is charged all the same. Returns how it stands now."""
+        """End the study and return its status; answers given are charged all the same."""
         return wire.decode_cancelled(self._aggregator.unary(Call.CANCEL, self._digest))
 
     def export(self, path: Path | str) -> StudyExport:
-        """Writes the study, its transcript and its result to one file, whole or not at all."""
+        """Write the study, its transcript and its result to one file, whole or not at all."""
         found = self.fetch()
         found.write(Path(path))
         return found

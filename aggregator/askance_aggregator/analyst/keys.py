@@ -20,7 +20,7 @@ AnalystKey = Ed25519PrivateKey | Path | str | bytes
 
 
 def create_key(path: Path) -> Ed25519PrivateKey:
-    """Makes a new key and its file.
+    """Make a new key and its file.
 
     Raises:
       InvalidParameter: a file is there already (it is never overwritten), or none can be made.

@@ -52,7 +52,7 @@ class StudyResult:
         return dict(self.content)
 
     def verify(self) -> Verification:
-        """Fetches the export and replays it here, offline but for that.
+        """Fetch the export and replay it on this machine, offline but for the fetch.
 
         Raises:
           VerificationFailed: it does not hold together.

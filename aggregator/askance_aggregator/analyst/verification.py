@@ -120,7 +120,7 @@ class Verification:
 
 
 def verify_export(path: Path, analyst_keys: Collection[bytes] | None = None) -> Verification:
-    """Verifies a study's export in a file (see `verify`).
+    """Verify a study's export in a file (see `verify`).
 
     Raises:
       InvalidRecord: the file is none. VerificationFailed: it does not hold together.
@@ -271,7 +271,7 @@ class _Replay:
 
 
 def _check_record(transcript: Transcript, terms: StudyTerms, digest: bytes) -> None:
-    """Checks what the session takes from a transcript as it is."""
+    """Check what the session takes from a transcript as it is."""
     events = transcript.recorded
     if not events:
         return
@@ -296,7 +296,7 @@ def _check_record(transcript: Transcript, terms: StudyTerms, digest: bytes) -> N
 
 
 def _check_asked(asked: Asked, terms: StudyTerms, digest: bytes, free: range) -> int:
-    """Checks a round's requests and who they went to; returns the first position not used."""
+    """Check a round's requests and who they went to; return the first position not used."""
     place = f"transcript: round {asked.round}"
     if {group.question for group in asked.groups} != set(range(len(asked.questions))):
         raise VerificationFailed(f"{place}: expected a group for every question, found others")
@@ -379,7 +379,7 @@ def _check_closed(asked: Asked, closed: Closed) -> None:
 def _check_result(
     export: StudyExport, terms: StudyTerms, transcript: Transcript, replay: _Replay
 ) -> str:
-    """Holds a result against the replay; its state."""
+    """Compare a result with the replay and return its state."""
     result = export.result or {}
     state = result.get("state")
     ends = ", ".join(one.name.lower() for one in StudyState if one is not StudyState.OPEN)
@@ -419,7 +419,7 @@ def _check_result(
 
 
 def _check_words(result: dict[str, Any], state: str) -> None:
-    """Checks what is said beside the figures."""
+    """Check the text beside the figures."""
     if result.get("reason") not in _REASONS[state]:
         raise VerificationFailed(f"result: expected the reason of a study that is {state}")
     if state == "done" and result.get("message") != "":

@@ -99,7 +99,7 @@ class Advanced:
 
 
 def check(accountant: Accountant, totals: EventCounts, delta: Fraction) -> None:
-    """Refuses what an accountant cannot bound.
+    """Refuse what an accountant cannot bound.
 
     Raises:
       InvalidParameter: a delta outside 0 .. 1, or an event that it does not count.

@@ -51,7 +51,7 @@ class ReleaseLedger:
         return self._budget.within(self._tried(events))
 
     def compose(self, *events: Event) -> EventCounts:
-        """Records these in order and gives the new totals.
+        """Record these in order and return the new totals.
 
         Raises:
           InvalidParameter: one of them is no event, or none that the budget can be held against.

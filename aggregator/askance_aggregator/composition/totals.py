@@ -89,7 +89,7 @@ def rho_of(event: Event) -> Fraction:
 
 
 def check_event(event: Event, place: str) -> None:
-    """Refuses what is no event.
+    """Refuse what is no event.
 
     Raises:
       InvalidParameter: it is none.

@@ -70,7 +70,7 @@ class TableFamily(Family[Channel]):
         return counts
 
     def frequencies(self, counts: Sequence[int] | Counts, n: int) -> tuple[Fraction, ...]:
-        """Applies the exact left inverse of the table to the symbols' shares."""
+        """Apply the exact left inverse of the table to the symbols' shares."""
         plain = check_counts(counts, n, self.randomizer.symbols, n)
         return tuple(
             Fraction(sum(b * count for b, count in zip(row, plain, strict=True)), n)
@@ -92,7 +92,7 @@ class TableFamily(Family[Channel]):
         return tuple(self._mean(level, values) for level in range(self.randomizer.levels))
 
     def covering(self, values: Sequence[Fraction | int]) -> tuple[Fraction, ...]:
-        """Shifts and scales decode values so that the moved grid runs from -1 to 1, exactly.
+        """Shift and scale decode values so that the moved grid runs from -1 to 1, exactly.
 
         Raises:
             InvalidParameter: the first and the last level have the same expectation.

@@ -108,7 +108,7 @@ class DecisionList:
 def decision_lists(
     schema: Schema, accuracy: Rational = "1/10", length: int = 2
 ) -> Adaptive[DecisionList]:
-    """Appends, round by round, every literal whose new examples all but agree.
+    """Append, round by round, every literal whose new examples all but agree.
 
     Let R be the examples that no rule so far has caught. A round asks for each variable that is
     in no rule the shares of (x_j, y) within R, one question of five cells. The literal x_j = v

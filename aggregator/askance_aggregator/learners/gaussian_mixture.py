@@ -121,7 +121,7 @@ class GaussianMixture:
         return np.asarray(self.predict_proba(rows).argmax(axis=1))
 
     def to_json(self) -> dict[str, Any]:
-        """Return "summary", "weights", "means" (in the fields' units), "scaled", "variances", "schema".
+        """Return "summary", "weights", "means" (in fields' units), "scaled", "variances", "schema".
 
         Variances are those of the scaled numbers.
         """

@@ -83,7 +83,7 @@ _KINDS: dict[str, type[Readable]] = {}
 
 
 def hypothesis_of(*learners: str) -> Callable[[H], H]:
-    """Says which learners conclude a hypothesis of this class.
+    """Declare which learners conclude a hypothesis of this class.
 
     Raises:
         InvalidParameter: one of these names is taken.

@@ -113,7 +113,7 @@ def masked_parity_schema(d: int) -> Schema:
 
 @adaptive("masked-parity", version=1)
 def masked_parity(schema: Schema, variant: str = SIGNED) -> Learning[MaskedParity]:
-    """Reads the mask from the half that shows it, then the bit from the other half.
+    """Read the mask from the half that shows it, then the bit from the other half.
 
     Utility: exact whenever every answer is within its tolerance. Users needed at eps <= 1, up to
     constants: variant "signed" d^2 ln d / eps^2, variant "printed" d^3 ln d / eps^2.

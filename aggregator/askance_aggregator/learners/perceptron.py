@@ -51,7 +51,7 @@ def perceptron(
     margin: Rational | None = None,
     rounds: int = 8,
 ) -> Learning[Halfspace]:
-    """Adds the mean of misclassified examples (their sign times x) to the weights, from zero.
+    """Add the mean of misclassified examples (their sign times x) to the weights, from zero.
 
     Utility: at most `rounds` rounds; each asks for the share of misclassified examples, for the
     mean of their signs, and a question a number (its mean over them, signed) or a category (a sign

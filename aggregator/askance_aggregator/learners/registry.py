@@ -108,7 +108,7 @@ _CATALOGUE: dict[str, LearnerEntry] = {}
 
 
 def register(entry: LearnerEntry) -> LearnerEntry:
-    """Adds a learner to the catalogue.
+    """Add a learner to the catalogue.
 
     Raises:
         InvalidParameter: its name is taken.

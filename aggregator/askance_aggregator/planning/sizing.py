@@ -254,7 +254,7 @@ def _worth_looking(sizing: Sizing, beta: float) -> bool:
 
 
 def _sized(batch: Batch, nano_nats: int, beta: float, design: Design, least_answers: int) -> Sizing:
-    """Chooses allocation and randomizers: what takes fewer users; a tie is FRESH.
+    """Choose allocation and randomizers: what takes fewer users; a tie is FRESH.
 
     Raises:
         InvalidParameter: no randomizer spends such a budget.

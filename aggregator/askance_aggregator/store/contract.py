@@ -124,7 +124,7 @@ class StudyLog(Protocol):
     """A study's transcript: lines, appended and never changed."""
 
     def append(self, line: str) -> None:
-        """Adds a line; it is durable when this returns."""
+        """Add a line; it is durable when this returns."""
         ...
 
     def lines(self) -> Iterator[str]:
@@ -136,7 +136,7 @@ class Store(Protocol):
     """The aggregator's memory. Safe to share between threads."""
 
     def enrol(self, devices: Iterable[tuple[bytes, bytes]]) -> range:
-        """Takes up devices, all or none, as (device id, SHA-256 of its token).
+        """Enrol devices, all or none, given as (device id, SHA-256 of its token).
 
         Returns:
           Their ordinals, which go on from the last one, in the order given.
@@ -170,7 +170,7 @@ class Store(Protocol):
         ...
 
     def add_study(self, digest: bytes, signed: SignedStudy) -> None:
-        """Keeps a study under the SHA-256 of its bytes; the same study again changes nothing.
+        """Keep a study under the SHA-256 of its bytes; the same study again changes nothing.
 
         Raises:
           StoreError: another study or signature stands under that digest.
@@ -239,7 +239,7 @@ class Store(Protocol):
         ...
 
     def conclude(self, study_digest: bytes, conclusion: Conclusion) -> None:
-        """Notes how a study ended.
+        """Note how a study ended.
 
         Raises:
           StoreError: there is no such study, or it ended otherwise.
@@ -259,7 +259,7 @@ class Store(Protocol):
         ...
 
     def accept(self, arrivals: Sequence[StoredReport]) -> list[AckStatus]:
-        """Makes a batch of reports durable in one transaction, each counted exactly once.
+        """Make a batch of reports durable in one transaction, each counted exactly once.
 
         The caller has checked that the request was asked of that user and that the report is one.
 
@@ -302,7 +302,7 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Releases what the store holds; nothing else may be called afterwards."""
+        """Release what the store holds; nothing else may be called afterwards."""
         ...
 
 

@@ -60,7 +60,7 @@ class SqliteStore:
 
     @classmethod
     def create(cls, path: Path) -> SqliteStore:
-        """Makes a new, empty store at `path`.
+        """Make a new, empty store at `path`.
 
         Raises:
           StoreError: something is there already (a store is never overwritten), or the disk says
@@ -70,7 +70,7 @@ class SqliteStore:
 
     @classmethod
     def open(cls, path: Path, watch: StoreWatch | None = None) -> SqliteStore:
-        """Opens the store at `path` and brings an older version up to date, or refuses.
+        """Open the store at `path` and bring an older version up to date, or refuse.
 
         Args:
           path: the file; it is created if absent.
@@ -378,7 +378,7 @@ class SqliteStore:
             raise
 
     def append_line(self, study: int, line: str) -> None:
-        """Adds a line to the transcript of the study of that number."""
+        """Add a line to the transcript of the study of that number."""
         with self._writing() as connection:
             connection.execute(
                 "INSERT INTO transcript_lines SELECT ?, coalesce(max(number) + 1, 0), ?"

@@ -44,7 +44,7 @@ class CohortAccount:
         self._spent = array("q")
 
     def confirm(self, place: int, charged: int, spent: int) -> None:
-        """Enters what a device says: this answer's charge, and the study's total on its ledger.
+        """Enter what a device says: this answer's charge, and the study's total on its ledger.
 
         Args:
           place: where its user stands among the cohort's members.
@@ -112,7 +112,7 @@ class Accounts:
         return self._budget - self.of(cohort).asked
 
     def reserve(self, cohort: Cohort, nano_nats: int) -> None:
-        """Charges each of a cohort's users, or none of them.
+        """Charge each of a cohort's users, or none of them.
 
         Raises:
           InvalidParameter: they have less than `nano_nats` left; this call charged no user.

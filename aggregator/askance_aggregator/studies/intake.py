@@ -64,7 +64,7 @@ class Intake:
         return owed
 
     def examine(self, ordinal: int, data: bytes) -> Arrival | AckStatus:
-        """Checks a delivered report: known request, asked of this user, in the alphabet.
+        """Check a delivered report: known request, asked of this user, in the alphabet.
 
         Returns:
           The arrival to be entered, or UNKNOWN or MALFORMED.
@@ -86,7 +86,7 @@ class Intake:
         return Arrival(number, index, ordinal, report, data)
 
     def add(self, arrival: Arrival) -> None:
-        """Counts a report; what is settled already is left as it is."""
+        """Count a report; what is settled already is left as it is."""
         table = self._tables[arrival.group]
         if table.settled(arrival.place):
             return
@@ -100,7 +100,7 @@ class Intake:
         account.confirm(arrival.place, report.charged_nano_nats, report.spent_nano_nats)
 
     def tallies(self) -> tuple[Tally, ...]:
-        """Closes the round."""
+        """Close the round."""
         return tuple(table.tally() for table in self._tables)
 
 

@@ -297,7 +297,7 @@ class LocalOracle:
         return asked
 
     def _close(self, number: int, asked: Asked, closed: Closed | None) -> Closed:
-        """Charges the accounts and, unless the round is closed already, asks the fleet."""
+        """Charge the accounts and, unless the round is closed already, ask the fleet."""
         ranges = {(group.start, group.stop) for group in asked.groups}
         cohorts = {range_: Cohort(self._permutation, *range_) for range_ in ranges}
         groups = tuple(

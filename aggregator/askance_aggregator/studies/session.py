@@ -110,7 +110,7 @@ class Session(Generic[T]):
         )
 
     def run(self) -> Outcome[T]:
-        """Runs the study to its end; called again, it goes on from what is recorded.
+        """Run the study to its end; called again, it goes on from what is recorded.
 
         Raises:
           PlanRefused: it cannot work with these users and this budget; no user was asked.

@@ -87,14 +87,14 @@ class SymbolTable:
         return bool(self._each_settled[index])
 
     def write(self, index: int, symbol: bytes) -> None:
-        """Enters a member's symbol; the caller has checked it and that none is there."""
+        """Enter a member's symbol; the caller has checked it and that none is there."""
         start = index * self._width
         self._each_byte[start : start + self._width] = symbol
         self._each_answered[index] = True
         self._settle(index)
 
     def refuse(self, index: int, reason: Reason) -> None:
-        """Enters a member's refusal."""
+        """Enter a member's refusal."""
         self._refusals[reason] = self._refusals.get(reason, 0) + 1
         self._settle(index)
 
@@ -169,7 +169,7 @@ class MerkleTree:
         self._roots: list[bytes] = []
 
     def add(self, leaf: bytes) -> None:
-        """Adds the next leaf."""
+        """Add the next leaf."""
         self._leaves += 1
         self._roots.append(leaf)
         full = self._leaves

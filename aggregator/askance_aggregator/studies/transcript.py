@@ -137,7 +137,7 @@ class Transcript:
         return "sha256:" + self._hash.hexdigest()
 
     def append(self, event: Event) -> None:
-        """Records an event; durable when this returns."""
+        """Record an event; durable when this returns."""
         line = json.dumps(_plain(event), sort_keys=True, separators=(",", ":"))
         self._log.append(line)
         self._hash.update(line.encode() + b"\n")

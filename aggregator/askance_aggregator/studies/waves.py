@@ -214,7 +214,7 @@ class Waves:
         return block
 
     def _look(self) -> None:
-        """Marks the questions that this look shows to be exact enough; the last needs no look."""
+        """Mark the questions that this look shows to be exact enough; the last needs no look."""
         if self._wave == self._planned.waves - 1:
             return
         share = float(self._shares[self._wave])

@@ -14,7 +14,7 @@ _MAX_TEXT = 64
 
 
 def check_nano_nats(nano: int) -> int:
-    """Gives `nano` back if it is a budget: an int in 0..MAX_NANO_NATS.
+    """Give `nano` back if it is a budget: an int in 0..MAX_NANO_NATS.
 
     Raises:
         InvalidParameter: it is not.
@@ -29,7 +29,7 @@ def check_nano_nats(nano: int) -> int:
 
 
 def parse_epsilon(epsilon: str | int | Decimal | Fraction) -> int:
-    """Reads an epsilon in nats as nano-nats, exactly, rounded down.
+    """Read an epsilon in nats as nano-nats, exactly, rounded down.
 
     Privacy: rounding down never grants more than was written.
 
@@ -56,7 +56,7 @@ def parse_epsilon(epsilon: str | int | Decimal | Fraction) -> int:
 
 
 def format_nats(nano: int) -> str:
-    """Shows nano-nats as nats, exactly: 500,000,000 is "0.5" and 2 * 10^9 is "2"."""
+    """Show nano-nats as nats, exactly: 500,000,000 is "0.5" and 2 * 10^9 is "2"."""
     sign = "-" if nano < 0 else ""
     whole, rest = divmod(abs(nano), NANO_NATS_PER_NAT)
     decimals = f"{rest:09d}".rstrip("0")

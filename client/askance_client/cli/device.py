@@ -174,7 +174,7 @@ COMMANDS = (
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
-    """Adds the commands to a parser; each sets `device` to its `Command`."""
+    """Add the commands to a parser; each sets `device` to its `Command`."""
     commands = parser.add_subparsers(dest="device_command", metavar="COMMAND", required=True)
     for command in COMMANDS:
         sub = commands.add_parser(command.name, help=command.summary, description=command.summary)
@@ -189,7 +189,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def run_command(arguments: argparse.Namespace) -> int:
-    """Runs the chosen command, prints its result and returns its exit code."""
+    """Run the chosen command, print its result and return its exit code."""
     command: Command = arguments.device
     return command.run(arguments)
 

@@ -19,7 +19,7 @@ _LOGGER = logging.getLogger("askance.device")
 
 
 def log_to_stderr() -> None:
-    """Sends the journal's lines to stderr, with the time in UTC."""
+    """Send the journal's lines to stderr, with the time in UTC."""
     handler = logging.StreamHandler(sys.stderr)
     formatter = logging.Formatter("%(asctime)sZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
     formatter.converter = utc
@@ -83,7 +83,7 @@ class Journal:
             _LOGGER.warning("connection lost connection=%d", number)
 
     def flush(self) -> None:
-        """Writes down what has been counted."""
+        """Write down what has been counted."""
         self._due = None
         if self._answered:
             _LOGGER.info("answered count=%d", self._answered)

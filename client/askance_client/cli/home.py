@@ -38,7 +38,7 @@ class DeviceHome:
     def create(
         cls, folder: Path, configuration: str, binding: Mapping[str, str] | None = None
     ) -> DeviceHome:
-        """Makes a new secret, a ledger without a charge, and a configuration of this text.
+        """Make a new secret, a ledger without a charge, and a configuration of this text.
 
         Args:
           folder: made if it is not there.

@@ -18,7 +18,7 @@ from askance_client.toml_tables import TomlTable
 
 
 def init(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Makes the folder that was asked for; what was not said is left to fill in."""
+    """Make the folder that was asked for; values that were not given are left to fill in."""
     folder: Path = arguments.folder
     named = {
         "--row": arguments.row is not None,

@@ -34,7 +34,7 @@ class MemberRoster:
 
 
 def read_people(configuration: DeviceConfiguration) -> MemberRoster:
-    """Reads the files that a configuration names.
+    """Read the files that a configuration names.
 
     Raises:
       InvalidRecord: a bad file, a row that is not there, a name that two rows have, or no name.

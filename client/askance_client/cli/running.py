@@ -45,7 +45,7 @@ class AggregatorFailed(AskanceError):
 
 
 def enroll(home: DeviceHome, path: Path, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Makes all members known to the aggregator; again is no harm."""
+    """Make all members known to the aggregator; again is no harm."""
     configuration, token = read_configuration(path), _token(arguments)
     people = read_people(configuration)
     warn(people.warnings)
@@ -111,7 +111,7 @@ def run_on(home: DeviceHome, path: Path, *, as_json: bool) -> None:
 
 
 async def _until_signalled(gateway: Gateway) -> None:
-    """Runs a gateway until SIGTERM or SIGINT, then hangs up in order."""
+    """Run a gateway until SIGTERM or SIGINT, then hang up in order."""
     loop, told = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told.set)

@@ -114,7 +114,7 @@ class Device:
         return digest in self._studies
 
     def introduce(self, signed: SignedStudy) -> Refusal | None:
-        """Meets a study; a refusal says why none of its requests will be answered."""
+        """Meet a study; a refusal says why none of its requests will be answered."""
         # First, because it is cheap: a stranger's study is not worth a look.
         if signed.public_key not in self._policy.analysts:
             return Refusal(Reason.UNTRUSTED_KEY, "expected a study signed by a pinned analyst key")

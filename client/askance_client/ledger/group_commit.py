@@ -31,7 +31,7 @@ class GroupCommit:
         self._led = False
 
     def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Runs a step and returns what it returned, durably.
+        """Run a step and return what it returned, durably.
 
         Args:
           work: reads, and then writes, as the last thing it does and by statements only; so one

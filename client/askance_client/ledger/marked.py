@@ -96,7 +96,7 @@ class MarkedFile:
             self._settle()
 
     def close(self) -> None:
-        """Let the file and the mark go."""
+        """Close the file and the mark."""
         with self._lock:
             self.file.close()
             self._mark.close()

@@ -151,7 +151,7 @@ class LedgerFile:
         return (posting for posting in self.postings() if posting.kind is PostingKind.ANSWER)
 
     def close(self) -> None:
-        """Let the file go; every member's ledger is closed with it."""
+        """Close the file and with it every member's ledger."""
         self._file.close()
 
 
@@ -223,7 +223,7 @@ class SqliteLedger:
         return (Entry(*row) for row in rows)
 
     def close(self) -> None:
-        """Let the file go, for all its members."""
+        """Close the file, for all its members."""
         self._file.close()
 
     def _charge(

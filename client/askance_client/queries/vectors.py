@@ -27,7 +27,7 @@ class Bounds(NamedTuple):
 
 
 def check_fields(compiled: Compiled, encoded: Encoded) -> None:
-    """Refuses a record that was encoded by a schema without a field that is used."""
+    """Refuse a record that was encoded by a schema without a field that is used."""
     for name in compiled.names:
         if name not in encoded.present:
             raise InvalidRecord(f"the query uses field {name}, which the record's schema lacks")

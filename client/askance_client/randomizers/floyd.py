@@ -17,7 +17,7 @@ def draw_members(
     coins: Sequence[int],
     coin_bits: int = COIN_BITS,
 ) -> int:
-    """Draws `size` of `cells` items, the own one with probability threshold / 2^coin_bits.
+    """Draw `size` of `cells` items, the own one with probability threshold / 2^coin_bits.
 
     coins[0] decides whether the own item is in. The others come from the cells - 1 remaining items
     (`draw_subset`). With the own item in, one is needed fewer and coins[1] is ignored: the number
@@ -45,7 +45,7 @@ def draw_members(
 
 
 def draw_subset(items: int, size: int, coins: Sequence[int], coin_bits: int = COIN_BITS) -> int:
-    """Draws `size` of `items` items evenly, by Floyd's algorithm.
+    """Draw `size` of `items` items evenly, by Floyd's algorithm.
 
     For every j from items - size to items - 1 draw t = (U (j + 1)) >> coin_bits, which is in 0..j,
     and take t, or j if t is taken already.

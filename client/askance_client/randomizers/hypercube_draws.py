@@ -38,7 +38,7 @@ def draw_flips(
     coins: Sequence[int],
     coin_bits: int = COIN_BITS,
 ) -> int:
-    """Draws the components that differ: within radius with probability threshold / 2^coin_bits.
+    """Draw the components that differ: within radius with probability threshold / 2^coin_bits.
 
     coins[0] decides whether the pattern is near. The next coins, joined to one number U, give it a
     rank (U R) >> (bits of U) among the R near or far patterns ordered by distance, hence the

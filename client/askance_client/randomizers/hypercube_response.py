@@ -114,7 +114,7 @@ class HypercubeResponse(Randomizer):
         return (self.components, self.radius, self.threshold)
 
     def randomize(self, level: int, coins: Sequence[int]) -> bytes:
-        """Draws which components differ from the own pattern's (see `draw_flips`)."""
+        """Draw which components differ from the own pattern's (see `draw_flips`)."""
         level, words = self.check_draw(level, coins)
         flips = draw_flips(self.components, self.radius, self.threshold, words)
         return (level ^ flips).to_bytes(self.width, "big")
@@ -142,7 +142,7 @@ class HypercubeResponse(Randomizer):
 
 
 def check_components(components: int) -> None:
-    """Refuses a number of components outside 1..1024."""
+    """Refuse a number of components outside 1..1024."""
     check_integer("components", components)
     if not 1 <= components <= MAX_COMPONENTS:
         raise InvalidParameter(f"there are 1..{MAX_COMPONENTS} components, found {components}")

@@ -112,7 +112,7 @@ class KaryResponse(Randomizer):
 
 
 def check_cells(cells: int) -> None:
-    """Refuses a number of cells outside 2..65535."""
+    """Refuse a number of cells outside 2..65535."""
     check_integer("cells", cells)
     if not MIN_CELLS <= cells <= MAX_CELLS:
         raise InvalidParameter(f"there are {MIN_CELLS}..{MAX_CELLS} cells, found {cells}")

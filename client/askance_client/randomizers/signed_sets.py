@@ -54,5 +54,5 @@ def certified_ratio(
 
 
 def spread(bits: int) -> int:
-    """Puts a 0 before every bit: binary digits read to base 4."""
+    """Put a 0 before every bit: binary digits read to base 4."""
     return int(f"{bits:b}", 4)

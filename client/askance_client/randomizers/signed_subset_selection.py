@@ -119,7 +119,7 @@ class SignedSubsetSelection(Randomizer):
         return (self.values, self.size, self.threshold)
 
     def randomize(self, level: int, coins: Sequence[int]) -> bytes:
-        """Draws the set and its signs, and serialises it as its bitmap."""
+        """Draw the set and its signs, and serialise it as its bitmap."""
         level, words = self.check_draw(level, coins)
         own, plus, either = self.own_coins(level)
         members = draw_members(self.values, self.size, either, own, words[: 1 + self.size])

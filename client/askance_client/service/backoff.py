@@ -22,7 +22,7 @@ def system_jitter(bound: int) -> int:
 
 
 async def sleep_ms(milliseconds: int) -> None:
-    """Waits on the event loop's clock."""
+    """Wait on the event loop's clock."""
     await asyncio.sleep(timedelta(milliseconds=milliseconds).total_seconds())
 
 

@@ -156,7 +156,7 @@ class Gateway:
                     await asyncio.sleep(0)  # so that who answers, or hangs up, is heard meanwhile
 
     async def check_in_once(self) -> CheckInOutcome:
-        """Lets each member fetch, answer and deliver once; failures are counted, not retried."""
+        """Let each member fetch, answer and deliver once; failures are counted, not retried."""
         outcome = CheckInOutcome(len(self._members))
 
         def report(data: bytes) -> None:

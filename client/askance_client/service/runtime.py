@@ -136,7 +136,7 @@ class DeviceRunner:
         return len(self._outbox)
 
     async def check_in_once(self) -> int:
-        """Delivers what is unacknowledged, fetches requests, answers them and delivers that too.
+        """Deliver unacknowledged reports, fetch requests, answer them and deliver the answers.
 
         Returns:
           When the aggregator would like the next check-in, in milliseconds.
@@ -180,7 +180,7 @@ class DeviceRunner:
             await self._sleep(wait_ms)
 
     async def participate(self) -> None:
-        """Holds a stream open for ever; after a failure, waits and opens the next one.
+        """Hold a stream open for ever; after a failure, wait and open the next one.
 
         Raises:
           StoreError: the device's ledger cannot be used; nothing was spent, nothing was sent.

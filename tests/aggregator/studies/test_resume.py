@@ -262,7 +262,7 @@ class TestOtherStudies:
 
 
 def asking(*rounds: list[Query]) -> Learner[list[Answers]]:
-    """Asks these questions, round by round, and returns all answers."""
+    """Ask these questions, round by round, and return all answers."""
 
     def factory() -> Learning[list[Answers]]:
         answers = []

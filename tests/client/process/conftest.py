@@ -77,7 +77,7 @@ class Aggregator:
         return Round(number, self.study, study, (group,))
 
     def ask(self, round_: Round) -> Future[tuple[Tally, ...]]:
-        """Opens a round; what is returned comes to an end when all have answered."""
+        """Open a round; what is returned comes to an end when all have answered."""
         opened = self.server.hub.outstanding
         accounts = Accounts(self.store.population(), BUDGET)
         asked = self._pool.submit(self.server.fleet.ask, round_, accounts)
@@ -88,7 +88,7 @@ class Aggregator:
         raise AssertionError("expected the round to open")
 
     def stop(self) -> None:
-        """Ends the service, and with it a round that is open."""
+        """End the service, and with it a round that is open."""
         self.server.stop()
         self._pool.shutdown()
 

@@ -33,7 +33,7 @@ def charged(folder: Folder) -> list[tuple[str, int]]:
 
 
 def renamed(folder: Folder, before: str, after: str) -> None:
-    """Writes another naming into device.toml."""
+    """Write another naming into device.toml."""
     path = folder.path / "device.toml"
     text = path.read_text()
     assert f"\n{before}\n" in text
@@ -41,7 +41,7 @@ def renamed(folder: Folder, before: str, after: str) -> None:
 
 
 def answered(aggregator: Any, folder: Folder, number: int = 0) -> None:
-    """Enrols and answers one round."""
+    """Enrol and answer one round."""
     assert folder.run("enroll", "--token", aggregator.token(5))[0] == 0
     asked = aggregator.ask(aggregator.round(number))
     code, _, err = folder.run("run", "--once")

@@ -83,7 +83,7 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
         self.words = words
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803  # scikit-learn's name
-        """Releases the coefficients.
+        """Release the coefficients.
 
         Args:
           X: shape (n, d).

@@ -61,7 +61,7 @@ def learn_agnostically(
     *,
     selection: Callable[[Rational, Rational], Selection] = PermuteAndFlip.of,
 ) -> Learned:
-    """Releases a hypothesis that gets about as few examples wrong as any of its class.
+    """Release a hypothesis that gets about as few examples wrong as any of its class.
 
     Privacy: epsilon-DP, for replacing one labelled example moves each count of mistakes by at most
       1 (sensitivity 1).

@@ -93,7 +93,7 @@ def gaussian(
     step: Rational = 1,
     rounded: int = 0,
 ) -> Release:
-    """Releases a number or a vector of numbers of stated L2 sensitivity.
+    """Release a number or a vector of numbers of stated L2 sensitivity.
 
     Privacy: rho-zCDP; what is trusted is what `laplace` trusts.
 

@@ -102,7 +102,7 @@ def laplace(
     step: Rational = 1,
     rounded: int = 0,
 ) -> Release:
-    """Releases a number or a vector of numbers of stated L1 sensitivity.
+    """Release a number or a vector of numbers of stated L1 sensitivity.
 
     Privacy: epsilon-DP, if the answer as it is handed over (floats included, with whatever their
     summation has rounded) has the stated sensitivity. `sums` and `means` need no such trust: they

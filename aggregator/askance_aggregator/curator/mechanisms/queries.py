@@ -143,7 +143,7 @@ def sums(
     *,
     step: Rational = 1,
 ) -> tuple[Release, ...]:
-    """Releases every query's sum over the records.
+    """Release every query's sum over the records.
 
     Privacy: each release by itself is what its event says; all of them together is what an
     accountant says of the list of their events (for `laplace_at(eps)`: k eps at most).
@@ -173,7 +173,7 @@ def means(
     *,
     step: Rational = 1,
 ) -> tuple[Release, ...]:
-    """Releases every query's average over the records: its sum over n, which is public.
+    """Release every query's average over the records: its sum over n, which is public.
 
     Privacy, Args, Raises: as of `sums`.
     """
@@ -184,7 +184,7 @@ def means(
 
 
 def histogram(codes: ArrayLike, cells: int, calibration: Calibration, words: Words) -> Release:
-    """Releases how many records are in each cell.
+    """Release how many records are in each cell.
 
     Privacy: replacing a record takes one from a cell and adds one to another: L1 sensitivity 2, L2
     sqrt(2).

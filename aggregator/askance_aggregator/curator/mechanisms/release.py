@@ -102,7 +102,7 @@ def add(
     rounding: Fraction,
     words: Words,
 ) -> Release:
-    """Draws, and adds. The answers have been checked and put on the grid."""
+    """Draw, and add. The answers have been checked and put on the grid."""
     drawn = mechanism.draws(words, answers.size)
     return Release(answers + drawn, unit, rounding, mechanism)
 

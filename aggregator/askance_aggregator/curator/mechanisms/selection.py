@@ -127,7 +127,7 @@ class Exponential:
         return BoundedRange(self.epsilon)
 
     def choose(self, candidates: Candidates, words: Words) -> int:
-        """Draws with replacement until a candidate is accepted.
+        """Draw with replacement until a candidate is accepted.
 
         Raises:
           InvalidRecord: scores that are none. Nothing has been drawn.
@@ -173,7 +173,7 @@ class PermuteAndFlip:
         return Pure(self.epsilon)
 
     def choose(self, candidates: Candidates, words: Words) -> int:
-        """Draws without replacement until a candidate is accepted.
+        """Draw without replacement until a candidate is accepted.
 
         Raises:
           InvalidRecord: scores that are none. Nothing has been drawn.

@@ -133,7 +133,7 @@ class Boosting:
         return np.array([table[lead] for lead in leads.tolist()], dtype=np.int64)
 
     def fit(self, hypotheses: WeightedClass, x: ArrayLike, y: ArrayLike, words: Words) -> Committee:
-        """Releases a committee.
+        """Release a committee.
 
         Args:
           hypotheses: the weak ones; public.

@@ -63,7 +63,7 @@ class PrivateBoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         self.words = words
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803  # scikit-learn's name
-        """Releases the committee.
+        """Release the committee.
 
         Args:
           X: shape (n, d).

@@ -150,7 +150,7 @@ class Spent:
         self._nano_nats: dict[int, int] = {}
 
     def charge(self, call: LocalCall) -> None:
-        """Counts a call.
+        """Count a call.
 
         Raises:
             InvalidParameter: it passes its user's budget, or the number of calls that was stated.
@@ -170,7 +170,7 @@ class Spent:
 
 
 def run_locally(algorithm: LocalAlgorithm[T], people: EncodedColumns, words: Words) -> T:
-    """Runs a local algorithm on records: the real thing, with the oracle LR_z.
+    """Run a local algorithm on records: the real thing, with the oracle LR_z.
 
     Args:
         algorithm: asks.

@@ -39,7 +39,7 @@ class EnrolmentVerifier(Protocol):
 
 
 def check_protocol(version: int) -> None:
-    """Refuses another version of the exchange.
+    """Refuse another version of the exchange.
 
     Raises:
       UnsupportedProtocol: it is not this one.
@@ -94,7 +94,7 @@ class Admission:
     async def enrol(
         self, devices: Sequence[tuple[bytes, bytes]], token_id: bytes, limit: int
     ) -> Enrolled:
-        """Takes up devices (see `Store.enrol_with`)."""
+        """Enrol devices (see `Store.enrol_with`)."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(
             self._executor, self._store.enrol_with, devices, token_id, limit

@@ -42,7 +42,7 @@ class ReportGroupCommit:
         self._closed = False
 
     def submit(self, reports: Sequence[StoredReport]) -> asyncio.Future[Statuses]:
-        """Queues the reports of a message, to be made durable together.
+        """Queue the reports of a message, to be made durable together.
 
         Returns:
           What became of each, known only after the commit; or the store's StoreError, in which
@@ -58,7 +58,7 @@ class ReportGroupCommit:
         return future
 
     async def close(self) -> None:
-        """Commits what is queued and takes no more."""
+        """Commit the queue and accept no more."""
         self._closed = True
         if self._writer is not None:
             await self._writer

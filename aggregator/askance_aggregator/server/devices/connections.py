@@ -56,33 +56,33 @@ class Connection:
             self._parts.append(encode_response(Response(acknowledged_sequence=sequence)))
 
     def push(self, *parts: bytes) -> None:
-        """Queues parts of responses, each with at most one request or study."""
+        """Queue parts of responses, each with at most one request or study."""
         self._parts.extend(parts)
         self.flush()
 
     def withdraw(self, parts: Collection[bytes]) -> None:
-        """Does not say these any more, unless they are under way."""
+        """Drop these messages, unless they are being written."""
         if self._parts:
             self._parts = deque(part for part in self._parts if part not in parts)
 
     def acknowledge(self, acks: Iterable[Ack]) -> None:
-        """Queues acknowledgements, which wait for something else to be said, or for `flush`."""
+        """Queue acknowledgements, which wait for something else to be said, or for `flush`."""
         self._acks.extend(acks)
         if len(self._acks) > MAX_REPORTS:
             self.flush()
 
     def flush(self) -> None:
-        """Sends what is queued."""
+        """Send what is queued."""
         if self._flushing is None and (self._parts or self._acks):
             self._flushing = asyncio.ensure_future(self._flush())
 
     async def flushed(self) -> None:
-        """Waits until what is being sent is: a peer that does not read is not read either."""
+        """Wait until what is being sent is: a peer that does not read is not read either."""
         if self._flushing is not None:
             await asyncio.wait([self._flushing])
 
     def drop(self) -> None:
-        """Sends nothing any more, but what is under way."""
+        """Send nothing any more, but what is under way."""
         self._forget()
 
     async def last_written(self) -> None:

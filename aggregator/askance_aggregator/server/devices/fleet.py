@@ -78,7 +78,7 @@ class ServiceFleet:
             self._loop.call_soon_threadsafe(work, study_digest)
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs something in the hub's loop and waits for it."""
+        """Run something in the hub's loop and wait for it."""
         try:
             running = asyncio.run_coroutine_threadsafe(work, self._loop)
         except RuntimeError:

@@ -138,7 +138,7 @@ class Hub:
         ]
 
     def connect(self, connection: Connection) -> None:
-        """Takes up a device's stream, in place of one that it may have, and asks what it owes."""
+        """Register a device's stream in place of an earlier one, and send its open requests."""
         replaced = self._connections.get(connection.ordinal)
         self._connections[connection.ordinal] = connection
         if replaced is not None:
@@ -147,7 +147,7 @@ class Hub:
             self._ask(round_, connection)
 
     def disconnect(self, connection: Connection) -> None:
-        """Forgets a stream, unless a newer one has replaced it."""
+        """Forget a stream, unless a newer one has replaced it."""
         connection.drop()
         if self._connections.get(connection.ordinal) is connection:
             del self._connections[connection.ordinal]
@@ -283,7 +283,7 @@ class Hub:
         await self._resume(OpenRound(round_, accounts))
 
     def close_round(self, study_digest: bytes) -> bool:
-        """Ends a study's open round with what has come; the rest will be late.
+        """End a study's open round with what has come; the rest will be late.
 
         Returns:
           Whether there was one.
@@ -294,7 +294,7 @@ class Hub:
         return opened is not None
 
     def acknowledge(self, connection: Connection, acks: Iterable[tuple[bytes, AckStatus]]) -> None:
-        """Acknowledges over a stream: with the next request, or soon without one."""
+        """Acknowledge over a stream: with the next request, or soon without one."""
         connection.acknowledge(acks)
         if not self._acknowledging:
             asyncio.get_running_loop().call_later(_ACK_S, self._flush)
@@ -330,7 +330,7 @@ class Hub:
     async def deliver(
         self, ordinal: int, reports: Sequence[bytes]
     ) -> list[tuple[bytes, AckStatus]]:
-        """Takes a device's reports and says what became of each, once that is durable.
+        """Accept a device's reports and return the status of each, once it is durable.
 
         Returns:
           In order, the digest of the request that it answers, and the status to acknowledge.
@@ -394,7 +394,7 @@ class Hub:
     def _add_reports(
         self, arrivals: list[tuple[OpenRound, Arrival]], future: asyncio.Future[Statuses]
     ) -> None:
-        """Counts reports whose commit has ended well.
+        """Count reports whose commit has succeeded.
 
         A duplicate is entered too: its first commit may have reached the disk and yet have failed,
         so that it was never counted. Entering is idempotent.
@@ -417,7 +417,7 @@ class Hub:
             self._observer.charged(report.charged_nano_nats)
 
     async def stop(self) -> None:
-        """Commits what has arrived, and lets go of the devices and of who waits for a round."""
+        """Commit the reports that have arrived, and release devices and callers that wait."""
         self._stopped = True
         for opened in tuple(self._rounds.values()):
             opened.close()
@@ -449,7 +449,7 @@ class Hub:
         raise RoundNotOpen("reports: expected an open round, found one that is not asked yet")
 
     async def _resume(self, opened: OpenRound) -> None:
-        """Enters what the store holds of a round, a page at a time."""
+        """Enter what the store holds of a round, a page at a time."""
         loop = asyncio.get_running_loop()
         for digest in opened.requests:
             reports = self._store.reports(digest)

@@ -71,40 +71,40 @@ class Silent:
     """Observer that discards all events."""
 
     def stream_opened(self) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def stream_closed(self) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def checked_in(self, seconds: float) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def committed(self, reports: int, seconds: float) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def acknowledged(self, status: AckStatus) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def refused(self, reason: Reason) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def charged(self, nano_nats: int) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def round_opened(self) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def round_closed(self) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def study_submitted(self) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def study_concluded(self, state: StudyState) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def call_refused(self, code: grpc.StatusCode) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def peer_refused(self, reason: str) -> None:
         """Do nothing."""

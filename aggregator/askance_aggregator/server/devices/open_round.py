@@ -56,7 +56,7 @@ class OpenRound:
         return sum(group.cohort.size for group in self._round.groups)
 
     def examine(self, ordinal: int, data: bytes) -> Arrival | AckStatus:
-        """Checks a report (see `Intake.examine`)."""
+        """Check a report (see `Intake.examine`)."""
         return self._intake.examine(ordinal, data)
 
     def check(self, ordinal: int, report: Report, data: bytes) -> Arrival | AckStatus:
@@ -64,12 +64,12 @@ class OpenRound:
         return self._intake.check(ordinal, report, data)
 
     def add(self, arrival: Arrival) -> None:
-        """Counts a durable report; entering it again changes nothing."""
+        """Count a durable report; entering it again changes nothing."""
         self._intake.add(arrival)
         self._close_if_complete()
 
     def expect(self, committed: asyncio.Future[Statuses]) -> None:
-        """Does not end before this commit has: what is acknowledged as accepted is counted."""
+        """Do not end before this commit has: what is acknowledged as accepted is counted."""
         self._arriving.add(committed)
         committed.add_done_callback(self._arrived)
 

@@ -90,7 +90,7 @@ class AggregatorServer:
         settings: Settings | None = None,
         parts: ServerParts | None = None,
     ) -> AggregatorServer:
-        """Starts serving `store`'s devices; port 0 takes a free one.
+        """Start serving `store`'s devices; port 0 takes a free one.
 
         Raises:
           StoreError: the address cannot be listened on.
@@ -133,7 +133,7 @@ class AggregatorServer:
         return self._thread.is_alive()
 
     def stop(self) -> None:
-        """Ends every call, commits what has arrived, and returns within bounded time."""
+        """End every call, commit the reports that have arrived, and return within bounded time."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stopping.set)
             self._thread.join(self._settings.stop_grace_s + _STOP_MARGIN_S)

@@ -167,7 +167,7 @@ class DevicesServicer:
             await connection.last_written()
 
     async def _deliver(self, ordinal: int, message: CheckIn) -> list[Ack]:
-        """Delivers a message's reports together."""
+        """Deliver a message's reports together."""
         return await self._hub.deliver(ordinal, message.reports) if message.reports else []
 
     def refused(self, error: Exception) -> CallStatus:

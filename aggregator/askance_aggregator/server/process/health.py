@@ -44,7 +44,7 @@ class Health:
         self._over = False
 
     def add_to(self, server: aio.Server) -> None:
-        """Registers the service, before the server starts, in its event loop."""
+        """Register the service, before the server starts, in its event loop."""
         self._loop = asyncio.get_running_loop()
         handler = grpc.method_handlers_generic_handler(
             _HEALTH,

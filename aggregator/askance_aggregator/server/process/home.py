@@ -45,7 +45,7 @@ class AggregatorHome:
     def create(
         cls, folder: Path, *, listen: Address, hosts: Sequence[str], now_s: int
     ) -> AggregatorHome:
-        """Makes a folder with everything that an aggregator needs, readable by its owner only.
+        """Make a folder with everything that an aggregator needs, readable by its owner only.
 
         It is made beside and moved into place when it is whole. An empty folder that is there
         already is filled, its configuration last.
@@ -114,7 +114,7 @@ def _is_empty_folder(folder: Path) -> bool:
 
 
 def _fill(folder: Path, listen: Address, hosts: Sequence[str], now_s: int) -> bytes:
-    """Makes every file; returns the analyst's public key."""
+    """Make every file; return the analyst's public key."""
     authority, server = self_made(hosts, now_s)
     analyst = Ed25519PrivateKey.generate()
     public = analyst.public_key().public_bytes_raw()
@@ -138,7 +138,7 @@ def _next_port(port: int) -> int:
 
 
 def _move_into(beside: Path, folder: Path) -> None:
-    """Moves every file into an empty folder, the configuration last, or none of them."""
+    """Move every file into an empty folder, the configuration last, or none of them."""
     os.chmod(folder, 0o700)
     names = sorted(os.listdir(beside), key=lambda name: name == CONFIGURATION)
     moved: list[Path] = []

@@ -36,7 +36,7 @@ def logger(name: str) -> BoundLogger:
 
 @contextmanager
 def logs_to(stream: TextIO, level: str) -> Iterator[None]:
-    """Sends every log record of this process to a stream, meanwhile.
+    """Send every log record of this process to a stream, meanwhile.
 
     Args:
       stream: where the records are written.
@@ -90,7 +90,7 @@ def _renderer(stream: TextIO) -> Processor:
 
 
 def _tame(record: logging.LogRecord) -> bool:
-    """Takes out of another library's record whatever may repeat what the library was given."""
+    """Take out of another library's record whatever may repeat what the library was given."""
     if record.name.split(".")[0] not in _OURS:
         record.msg = str(record.msg).partition("\n")[0]
         record.args = ()

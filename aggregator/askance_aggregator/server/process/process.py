@@ -188,7 +188,7 @@ class _Beside:
         self._now_s = now_s
 
     def add_to(self, server: aio.Server, fleet: ServiceFleet) -> None:
-        """Adds the analysts' calls and the health service."""
+        """Add the analysts' calls and the health service."""
         limits = self._configuration.limits
         self.manager = StudyManager(
             self._store,

@@ -93,7 +93,7 @@ class StudyManager:
         return self._analysts
 
     def resume(self) -> int:
-        """Goes on with every open study; once, at the start.
+        """Go on with every open study; once, at the start.
 
         A study whose analyst is not known any more, or whose learner has another version now, stays
         as it is, and says so in the log.
@@ -195,7 +195,7 @@ class StudyManager:
         return StudyState.OPEN if ended is None else ended.state
 
     def stop(self) -> None:
-        """Lets go of every study; open ones stay open in the store, to be resumed.
+        """Release every study; open ones stay open in the store, to be resumed.
 
         The service is to be stopped before: studies wait for it.
         """
@@ -209,7 +209,7 @@ class StudyManager:
             run.join(max(until - time.monotonic(), 0))
 
     def _begin_if_let_go(self, submission: Submission) -> None:
-        """Begins a study that was kept by a disk which said that it was not."""
+        """Begin a study that was kept by a disk which said that it was not."""
         with self._lock:
             ended = self._store.conclusion(submission.digest)
             if ended is None and submission.digest not in self._runs:

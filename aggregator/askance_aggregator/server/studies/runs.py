@@ -67,7 +67,7 @@ class Run:
         return self._conclusion
 
     def start(self) -> None:
-        """Begins, or goes on from where the transcript breaks off."""
+        """Begin, or go on from where the transcript breaks off."""
         self._thread.start()
 
     def cancel(self) -> None:
@@ -75,11 +75,11 @@ class Run:
         self._service.cancel(self.submission.digest)
 
     def stop(self) -> None:
-        """Lets go of it as soon as it waits for nothing."""
+        """Stop running it as soon as it waits for nothing."""
         self._stopping.set()
 
     def join(self, timeout_s: float) -> None:
-        """Waits until it is let go of."""
+        """Wait until it is released."""
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
@@ -107,7 +107,7 @@ class Run:
             return
 
     def _conclude(self) -> Conclusion:
-        """Runs it to its end and makes the end durable.
+        """Run it to its end and make the end durable.
 
         An end that a disk kept although it failed is the end: another run could hear less.
         """

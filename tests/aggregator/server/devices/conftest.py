@@ -227,7 +227,7 @@ def participating() -> Any:
 
 @pytest.fixture
 def run() -> Callable[[Coroutine[Any, Any, T]], T]:
-    """Runs a coroutine that must come to an end."""
+    """Run a coroutine that must come to an end."""
 
     def bounded(coroutine: Coroutine[Any, Any, T]) -> T:
         async def within() -> T:

@@ -95,7 +95,7 @@ class Scene:
 def play(
     world: World, store: MemoryStore, server: AggregatorServer, run: Run
 ) -> Callable[[Callable[[Scene], Any]], Any]:
-    """Plays a scenario on a scene with an open round."""
+    """Play a scenario on a scene with an open round."""
     world.enrol(store, USERS + 1)
 
     def playing(scenario: Callable[[Scene], Any]) -> Any:

@@ -101,7 +101,7 @@ BAD: dict[str, tuple[Metadata, bytes, Code]] = {
 
 @pytest.fixture
 def call(world: World, store: MemoryStore, server: AggregatorServer, run: Run) -> Failing:
-    """Makes a call that must fail, on either method, and returns its error."""
+    """Make a call that must fail, on either method, and return its error."""
     world.enrol(store, 3)
 
     def failing(method: str, metadata: Metadata, data: bytes) -> aio.AioRpcError:

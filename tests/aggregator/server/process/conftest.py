@@ -77,7 +77,7 @@ class Served:
 
 @contextmanager
 def serving(home: AggregatorHome, *words: str) -> Iterator[Served]:
-    """Serves a folder in a process of its own until the end of the block."""
+    """Serve a folder in a process of its own until the end of the block."""
     log = home.folder / "log.jsonl"
     words = ("aggregator", "serve", "--config", str(home.configuration), "--json", *words)
     with (

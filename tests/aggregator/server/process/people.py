@@ -97,7 +97,7 @@ class People:
         return {entry.request_digest for ledger in self._ledgers for entry in ledger.history()}
 
     def enrol(self, channel: grpc.Channel, token: str) -> tuple[int, int]:
-        """Makes them known; how many are new, and how many were known."""
+        """Enrol them and return the numbers of new and of known ones."""
         call: UnaryCall = channel.unary_unary(f"/{SERVICE}/Enrol")
         message = encode_enrol(Enrol(tuple(self.enrolled())))
         metadata = enrolment_metadata(token.encode())

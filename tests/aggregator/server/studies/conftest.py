@@ -20,7 +20,7 @@ RunIn = Callable[..., None]
 
 @pytest.fixture
 def run_in() -> RunIn:
-    """Runs a scenario in a deployment in which nothing was submitted yet."""
+    """Run a scenario in a deployment in which nothing was submitted yet."""
 
     def run(scenario: Scenario, setup: Setup = PEOPLE, **options: Any) -> None:
         async def whole() -> None:

@@ -56,9 +56,11 @@ class InOrder(Permutation):
     """Users in the order of their ordinals: "the first so many" can be asked."""
 
     def positions(self, ordinals: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the ordinals, which are the positions."""
         return ordinals
 
     def ordinals(self, start: int, stop: int) -> NDArray[np.int64]:
+        """Return the ordinals start .. stop-1."""
         return np.arange(start, stop, dtype=np.int64)
 
 
@@ -120,13 +122,21 @@ class Server(Protocol):
 
     address: str
 
-    def wait_connected(self, count: int) -> float: ...
+    def wait_connected(self, count: int) -> float:
+        """Wait for this number of devices and return the seconds that it took."""
+        ...
 
-    def rounds(self, first: int, count: int, members: int) -> float: ...
+    def rounds(self, first: int, count: int, members: int) -> float:
+        """Run rounds and return the seconds that they took."""
+        ...
 
-    def open(self) -> None: ...
+    def open(self) -> None:
+        """Open a round."""
+        ...
 
-    def stop(self) -> None: ...
+    def stop(self) -> None:
+        """Stop the server."""
+        ...
 
 
 class Durable:

@@ -163,9 +163,10 @@ def _shown(*counts: ProgressColumn) -> Progress:
     from rich.text import Text
 
     class Rate(ProgressColumn):
-        """Answers a second: of late, or where they are counted apart, since the start."""
+        """Answers per second: recently, or since the start if they are counted apart."""
 
         def render(self, task: Task) -> Text:
+            """Return the rate as text."""
             rate = task.speed
             if "answers" in task.fields:
                 rate = task.fields["answers"] / task.elapsed if task.elapsed else None

@@ -1,4 +1,4 @@
-"""Where something listens, as an operator writes it."""
+"""Addresses to listen on, as an operator writes them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Address:
 
     @property
     def from_here(self) -> Address:
-        """Where a process on the same machine finds it."""
+        """Return the address by which a process on the same machine finds it."""
         if not self.is_wildcard:
             return self
         return Address("::1" if ":" in self.host else "127.0.0.1", self.port)

@@ -17,7 +17,7 @@ MAX_WAVES = 16
 
 
 class Reason(IntEnum):
-    """Why a device refused. The numbers are the wire's."""
+    """Reason for a device's refusal. The numbers are the wire's."""
 
     MALFORMED = 1
     UNKNOWN_STUDY = 2

@@ -84,7 +84,7 @@ class TomlTable:
             table.finish()
 
     def place(self, key: str) -> str:
-        """Where a key stands, as errors say it."""
+        """Return the place of a key, as errors name it."""
         return f"{self._place}: {self._name}{key}"
 
 

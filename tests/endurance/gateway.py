@@ -44,7 +44,7 @@ def people(users: int, d: int, seed: int) -> Population:
 
 
 def coins(seed: int) -> SeededCoins:
-    """Where their answers' randomness comes from."""
+    """Return the coins of the answers."""
     return SeededCoins(Seed.of(seed) / "coins")
 
 

@@ -332,7 +332,7 @@ class Disturbance:
 
 
 def stands(handle: StudyHandle) -> StudyEvent:
-    """Where the study stands; a channel may still wait before it dials a new process."""
+    """Return the study's status; a channel may still wait before it dials a new process."""
     until = time.monotonic() + END_S
     while True:
         try:

@@ -221,7 +221,7 @@ class StudyHandle:
         return self._digest.hex()
 
     def watch(self, timeout_s: float | None = None) -> Iterator[StudyEvent]:
-        """Where the study stands, now and at every change until it has ended.
+        """Yield the study's status, now and at every change until it has ended.
 
         An aggregator that goes away meanwhile is called again for two minutes.
 
@@ -252,7 +252,7 @@ class StudyHandle:
                 self._aggregator.sleep_s(_AGAIN_S)
 
     def status(self) -> StudyEvent:
-        """Where the study stands now."""
+        """Return the study's present status."""
         watching = self.watch(_CALL_S)
         try:
             return next(iter(watching))

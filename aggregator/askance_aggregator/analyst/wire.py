@@ -38,7 +38,7 @@ class StudySummary:
 
 @dataclass(frozen=True, slots=True)
 class StudyEvent:
-    """Where a study stands.
+    """Status of a study.
 
     Args:
       state: open, or how it ended.
@@ -174,7 +174,7 @@ def encode_cancelled(state: StudyState) -> bytes:
 
 
 def decode_cancelled(data: bytes) -> StudyState:
-    """Where a study stands after it was to be cancelled."""
+    """Decode the status of a study after its cancellation was requested."""
     return _state(parse(pb.CancelStudyResponse, data).state)
 
 

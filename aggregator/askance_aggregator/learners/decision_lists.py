@@ -183,7 +183,7 @@ def _settled(open_: Sequence[int], answers: Answers, tau: float) -> list[tuple[R
 
 
 def _no_list(open_: Sequence[int], answers: Answers, tau: Fraction, length: int) -> str:
-    """Why no decision list of that length has these answers, and which comes nearest."""
+    """Explain why no decision list of that length has these answers, and which comes nearest."""
     pairs = zip(open_, answers, strict=True)
     worse = {variable: max(_wrong(answer, 0), _wrong(answer, 1)) for variable, answer in pairs}
     least = min(worse, key=lambda variable: worse[variable])

@@ -51,7 +51,7 @@ class Literals:
         return np.array([0, 1])
 
     def literals(self, rows: Rows) -> NDArray[np.bool_]:
-        """Which of its literals hold, shape (n, literals)."""
+        """Return which of the rows' literals hold, shape (n, literals)."""
         x = bits_of("x", self.d, rows)
         return np.concatenate(
             [x[:, list(self.variables)] == 1, x[:, list(self.negated)] == 0], axis=1

@@ -19,7 +19,7 @@ from askance_client.queries import Integer, Query, Real, Schema, predicate
 
 @dataclass(frozen=True, slots=True)
 class Quantile:
-    """Where a share of people lies below.
+    """Value below which a share of users lies.
 
     Args:
         level: the share, in (0, 1).

@@ -83,7 +83,7 @@ class Gradient:
 
     @property
     def significant(self) -> NDArray[np.bool_]:
-        """Which of them are known not to be zero."""
+        """Mask of the residuals that are known not to be zero."""
         return np.asarray(np.abs(self.values) > self.reach)
 
 

@@ -1,4 +1,4 @@
-"""Where to split a leaf of a decision tree, by counts that are off by no more than a tolerance."""
+"""Splits of a leaf of a decision tree, by counts that are off by no more than a tolerance."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def block_variance(components: int, size: int, nano_nats: int) -> Fraction:
 
 
 def laid_out(components: int, parts: int) -> Iterator[tuple[int, int]]:
-    """Where each part begins, and how long it is; the first ones are one longer."""
+    """Return the start and the length of each part; the first ones are one longer."""
     length, longer = divmod(components, parts)
     start = 0
     for part in range(parts):

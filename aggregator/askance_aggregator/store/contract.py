@@ -38,7 +38,7 @@ class Enrolled:
 
 
 class StudyState(IntEnum):
-    """Where a study stands. The numbers are the wire's."""
+    """State of a study. The numbers are the wire's."""
 
     OPEN = 1
     DONE = 2

@@ -52,7 +52,7 @@ class Permutation:
         return hash((self.seed, self.size))
 
     def positions(self, ordinals: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where each of these users stands in the permuted order."""
+        """Return the position of each of these users in the permuted order."""
         return self._walk(ordinals, forward=True)
 
     def ordinals(self, start: int, stop: int) -> NDArray[np.int64]:
@@ -121,7 +121,7 @@ class Cohort:
         return self.size == self.permutation.size
 
     def holds(self, ordinals: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of these users are in it; users that the permutation does not have are not."""
+        """Return which of these users are in it; users outside the permutation are not."""
         known: NDArray[np.bool_] = (ordinals >= 0) & (ordinals < self.permutation.size)
         if self.whole:
             return known

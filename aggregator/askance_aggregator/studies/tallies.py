@@ -42,7 +42,7 @@ class Tally:
 
 
 class Places:
-    """Where users stand among the members of a group; groups with the same members share it."""
+    """Positions of users among the members of a group; groups with the same members share it."""
 
     def __init__(self, members: NDArray[np.int64]) -> None:
         self._members = np.ascontiguousarray(members, np.int64).data
@@ -50,7 +50,7 @@ class Places:
         self._place: int | None = None
 
     def of(self, ordinal: int) -> int | None:
-        """Where this user stands among the members, if at all."""
+        """Return the position of this user among the members, if any."""
         if ordinal != self._ordinal:
             members = self._members
             place = bisect_left(members, ordinal)

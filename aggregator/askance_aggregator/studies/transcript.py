@@ -23,11 +23,15 @@ FORMAT = "askance transcript v2"
 
 
 class TranscriptLog(Protocol):
-    """Where a transcript's lines are kept; `append` returns when the line is durable."""
+    """Storage of a transcript's lines; `append` returns when the line is durable."""
 
-    def append(self, line: str) -> None: ...
+    def append(self, line: str) -> None:
+        """Append a line; it is durable when this returns."""
+        ...
 
-    def lines(self) -> Iterator[str]: ...
+    def lines(self) -> Iterator[str]:
+        """Return the lines, in order."""
+        ...
 
 
 class MemoryLog:

@@ -1,4 +1,4 @@
-"""Which decode values a table has: alternately the best table for them, and better ones for it."""
+"""Refinement of decode values: alternately the best table for them, and better ones for it."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class Device:
 
     def introduce(self, signed: SignedStudy) -> Refusal | None:
         """Meet a study; a refusal says why none of its requests will be answered."""
-        # First, because it is cheap: a stranger's study is not worth a look.
+        # First, because it is cheap: an untrusted study is not worth a look.
         if signed.public_key not in self._policy.analysts:
             return Refusal(Reason.UNTRUSTED_KEY, "expected a study signed by a pinned analyst key")
         study = self._examiner.study(signed)

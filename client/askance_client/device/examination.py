@@ -184,7 +184,7 @@ def _examine_request(
 
 
 def _mismatch(query: Query, randomizer: Randomizer) -> str | None:
-    """Why the query's values are not the randomizer's levels; None if they are."""
+    """Explain why the query's values are not the randomizer's levels; None if they are."""
     if query.kind is QueryKind.VECTOR:
         if not randomizer.pattern_components:
             return f"expected a randomizer of sign patterns, found {randomizer.name}"

@@ -21,7 +21,7 @@ NO_HASH = bytes(32)  # stands before the first row of a chain
 LOSS_STEP = 1 << 32
 """Sequence numbers that an accepted loss skips: more than an enrolment can ever have had."""
 _CONTEXT = b"askance posting v1\0"
-PAGE = 256  # rows read at a time: whoever commits meanwhile waits for no more than these
+PAGE = 256  # rows read at a time: a concurrent commit waits for no more than these
 
 
 class PostingKind(Enum):

@@ -55,19 +55,29 @@ class Carried(Protocol):
     """Source that a node is read from: a `Node`, or a message of the wire."""
 
     @property
-    def op(self) -> int: ...
+    def op(self) -> int:
+        """Number of the operation."""
+        ...
 
     @property
-    def args(self) -> Sequence[int]: ...
+    def args(self) -> Sequence[int]:
+        """Indices of the argument nodes, each below the node's own."""
+        ...
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Name of the field; empty for other operations."""
+        ...
 
     @property
-    def constants(self) -> Sequence[int]: ...
+    def constants(self) -> Sequence[int]:
+        """Constants of the operation."""
+        ...
 
     @property
-    def frac(self) -> int: ...
+    def frac(self) -> int:
+        """Fractional bits of the constants' grid."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -234,7 +234,7 @@ class Query:
         return min(max(value, self.low), self.high) if answered else self.default
 
     def holds(self, columns: EncodedColumns) -> NDArray[np.bool_]:
-        """Where a PREDICATE holds: what `evaluate` says, in a byte a row.
+        """Return where a PREDICATE holds: `evaluate`'s values, in a byte per row.
 
         Raises:
             InvalidQuery: a query of another kind.
@@ -298,7 +298,7 @@ def real(
 
 
 def category(expression: Expression, default: int = 0) -> Query:
-    """Which of the cells 0..high the expression's value is.
+    """Ask which of the cells 0..high the expression's value is.
 
     Args:
         expression: a category, or a number on the integers, from 0.

@@ -1,4 +1,4 @@
-"""Where chance comes from: uniform 64-bit words, passed in and never drawn on the side."""
+"""Sources of coins: uniform 64-bit words, passed in and never drawn on the side."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Rules of the package:
 
 - A device and a simulation read the same file by this code, so that a record is on the same grid
-  whoever reads it.
+  for both.
 - A number is kept as it was written, as text or as an exact fraction, never as a float.
 - A value that is missing or unreadable is no error: a query over it answers its public default. A
   malformed row is a record without any value (`Table.malformed`): a device's owner is warned, a

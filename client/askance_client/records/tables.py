@@ -70,7 +70,7 @@ class Table:
         return replace(self, rows=[self.rows[row] for row in rows], malformed=kept, numbered=None)
 
     def column_index(self, name: str) -> int:
-        """Which column this is, by its name as written or as a field's.
+        """Return the index of a column, by its name as written or as a field's.
 
         Raises:
           InvalidRecord: there is none.

@@ -10,7 +10,7 @@ from askance_client.ledger import Ledger, LedgerFile, MemoryLedger
 
 
 class Ledgers(Protocol):
-    """Where the devices' ledgers are kept."""
+    """Factory of the devices' ledgers."""
 
     def fresh(self) -> Ledger:
         """Return an empty one; the last one is given up."""

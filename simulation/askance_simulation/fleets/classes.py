@@ -1,4 +1,4 @@
-"""Which users have equal histories: the classes of a chunk of ordinals, and what each one does."""
+"""Classes of a chunk's users with equal histories, and the actions of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where connected devices and open rounds meet."""
+"""Hub between connected devices and open rounds."""
 
 from __future__ import annotations
 

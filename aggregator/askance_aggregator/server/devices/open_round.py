@@ -126,7 +126,7 @@ class OpenRound:
         return parts
 
     def members_among(self, ordinals: Iterable[int]) -> Iterator[int]:
-        """Which of these users are asked anything."""
+        """Return which of these users are asked anything."""
         connected = np.fromiter(ordinals, np.int64)
         asked = np.zeros(len(connected), np.bool_)
         for cohort in {group.cohort for group in self._round.groups}:

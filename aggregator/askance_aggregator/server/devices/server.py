@@ -99,12 +99,12 @@ class AggregatorServer:
 
     @property
     def host(self) -> str:
-        """Where it listens."""
+        """Address on which the server listens."""
         return self._address[0]
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Address on which the server listens."""
         return self._address[1]
 
     @property

@@ -42,7 +42,7 @@ _COUNTS = (
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """Where the server's certificate and its key are (PEM)."""
+    """Paths of the server's certificate and its key (PEM)."""
 
     certificate: Path
     key: Path

@@ -38,7 +38,7 @@ class UnknownStudy(AskanceError):
 
 @dataclass(frozen=True, slots=True)
 class StudyStatus:
-    """Where a study stands.
+    """Status of a study.
 
     `round` is the open one, or how many there were; `asked` and `answered` are of the open round;
     `reason` and `message` are of the end.
@@ -141,11 +141,11 @@ class StudyManager:
         return submission.digest
 
     def listing(self, public_key: bytes) -> list[StudyStatus]:
-        """Where an analyst's studies stand, the oldest first."""
+        """Return the status of an analyst's studies, the oldest first."""
         return [self._status(summary) for summary in self._store.summaries(public_key)]
 
     def status(self, digest: bytes, public_key: bytes) -> StudyStatus:
-        """Where a study stands.
+        """Return the status of a study.
 
         Raises:
           UnknownStudy: there is none of that digest, or it is another analyst's.

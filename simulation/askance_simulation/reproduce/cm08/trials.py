@@ -26,7 +26,7 @@ from askance_simulation.reproduce.cm08.printed import PrintedObjective, PrintedO
 
 
 class Version(StrEnum):
-    """Which algorithms."""
+    """Algorithm of a trial."""
 
     STANDARD = "standard"  # no privacy
     PRINTED = "printed"  # not private

@@ -8,6 +8,8 @@ device, owner, caller, aggregator, operator or analyst. Metaphors are not search
 from __future__ import annotations
 
 import ast
+import importlib
+import importlib.util
 import io
 import re
 import subprocess
@@ -186,3 +188,14 @@ def test_a_breach_in_a_document_is_found() -> None:
 def test_plain_words_pass() -> None:
     source = '"""Answer a request."""\nx = 1  # leaves room for one more\n'
     assert list(faults_in_source(source)) == []
+
+
+def test_the_glossary_names_code_that_exists() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    names = set(re.findall(r"`(askance_\w+(?:\.\w+)+)`", text))
+    assert len(names) > 30
+    for name in names:
+        module, _, last = name.rpartition(".")
+        if importlib.util.find_spec(name if last.islower() else module) is None:
+            pytest.fail(f"docs/glossary.md: expected a module, got {name}")
+        assert last.islower() or hasattr(importlib.import_module(module), last), name

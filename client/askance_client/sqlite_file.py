@@ -30,7 +30,7 @@ class FileKind:
       steps: SQL that takes an empty file to the present version, a step a version; only ever
         appended to. `user_version` in the header is how many were taken.
       undone: what to say of a step that failed: "nothing was spent".
-      make: how a person makes one.
+      make: the command that makes one.
     """
 
     name: str

@@ -43,7 +43,7 @@ class CallRefused(AskanceError):
 
     Args:
       reason: a word for programs.
-      message: a line for people.
+      message: one line of text.
     """
 
     def __init__(self, reason: str, message: str) -> None:

@@ -17,7 +17,7 @@ _OPTIONS = [
     ("grpc.max_receive_message_length", MAX_ANSWER_BYTES),
     ("grpc.max_send_message_length", 2 * MAX_SUBMISSION_BYTES),
     ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
-    ("grpc.max_reconnect_backoff_ms", 2_000),  # a person waits
+    ("grpc.max_reconnect_backoff_ms", 2_000),  # an interactive caller waits
 ]
 
 

@@ -19,7 +19,7 @@ class StudyResult:
       id: the study's digest in hexadecimal.
       state: how it ended.
       reason: a word for programs: done, cancelled, plan-refused, too-few-respondents, ....
-      message: a line for people; empty where it is done.
+      message: one line of text; empty if the study is done.
       content: all of it, as the aggregator sent it.
       fetch: where its export comes from.
     """

@@ -46,7 +46,7 @@ class StudyEvent:
       asked: how many are asked in the open round.
       answered: how many of them have answered or refused.
       reason: of the end: a word for programs.
-      message: of the end: a line for people.
+      message: of the end: one line of text.
     """
 
     state: StudyState

@@ -9,7 +9,7 @@ totals:
   concentration, or the optimum for what is pure or approximate. The releases may be chosen
   adaptively, but how many there are, and with which budgets, is fixed before the first;
 - a *filter* says whether they are within a budget, also when each release's budget is chosen by
-  what the earlier ones said. A ledger with a filter records nothing that would pass it.
+  what the earlier ones answered. A ledger with a filter records nothing that would pass it.
 
 What a bound claims is rounded outward: sums are exact fractions; where floats come in
 (logarithms, roots) the result is raised by more than all their errors (`rounding`).

@@ -70,7 +70,7 @@ def _leading(cells: int, modulus: int, digits: int) -> int:
 def _summed(
     table: NDArray[np.signedinteger[Any]], q: int, digits: int, leading: int
 ) -> NDArray[np.signedinteger[Any]]:
-    """The sums over all digits of a, for c = 0; the leading digit of x takes so many values.
+    """The sums over all digits of a, for c = 0; the leading digit of x takes this many values.
 
     Shape (leading q^(digits - 1),).
     """

@@ -154,7 +154,7 @@ def linear_hashing(cells: int, nano: int) -> LinearHashing:
 
 @lru_cache(maxsize=64)
 def _moduli(cells: int) -> tuple[int, ...]:
-    """The primes that a tally of so many cells is not too long for."""
+    """Return the primes for which a tally of this many cells is not too long."""
     return tuple(
         q
         for q in range(2, min(cells - 1, MAX_MODULUS) + 1)

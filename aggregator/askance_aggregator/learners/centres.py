@@ -115,7 +115,7 @@ def in_units(schema: Schema, points: Sequence[Sequence[float]]) -> list[dict[str
 
 
 def shown(point: dict[str, Any]) -> str:
-    """A point for people."""
+    """Return a point as text."""
     return ", ".join(f"{name} {value:.4g}" for name, value in point.items())
 
 

@@ -163,7 +163,7 @@ def _rounds(schema: Schema, d: int, tau: Fraction, length: int) -> Learning[Deci
             return DecisionList(d, (*rules, *alone, both[0][0]), both[0][1].label)
         if not settled:  # no literal is sure: no decision list at all
             break
-        rules += alone[: d - 1 - len(rules)]  # one variable stays open, to tell the default
+        rules += alone[: d - 1 - len(rules)]  # one variable stays open, to determine the default
     raise InvalidAnswer(_no_list(open_, answers, tau, length))
 
 

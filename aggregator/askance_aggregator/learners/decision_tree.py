@@ -64,7 +64,7 @@ def decision_tree(
     joined unless one of them has, beyond the error, another class than both have together.
 
     Utility: at most depth + 1 rounds; a round asks as many questions as there are fields (the last
-    one: one), with leaves x cells x classes + 1 values. Users are as for so many questions, each
+    one: one), with leaves x cells x classes + 1 values. Users are as for this many questions, each
     with a group of its own. With `tau`, every answer is off by less than that: then the class
     shares of each split do differ, and in no leaf that is asked about is a class commoner than the
     one predicted by 2 tau of all users or more. Without one, users are divided evenly over all

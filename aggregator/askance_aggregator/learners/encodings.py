@@ -1,7 +1,7 @@
 """Encodings of fields as cells or numbers, by the schema alone, so that no privacy is spent.
 
 Bins, scales and codes follow from what a schema says of a field (its bounds, its labels), never
-from people's values; the author of the schema has decided them before any user is asked. Each
+from users' values; the author of the schema has decided them before any user is asked. Each
 encoding is a query expression, and `of` is the same expression on columns: what a device computes
 for a question is, to the integer, what a hypothesis sees in a row that it predicts for.
 
@@ -209,7 +209,7 @@ def equal_edges(kind: Integer | Real, bins: int) -> tuple[Fraction, ...]:
     """The inner edges of bins of equal width; whole numbers keep to whole edges.
 
     Raises:
-        InvalidParameter: too few or too many bins, or bounds too close for so many.
+        InvalidParameter: too few or too many bins, or bounds too close for this many.
     """
     if isinstance(bins, bool) or not isinstance(bins, int) or not 2 <= bins <= MAX_BINS:
         raise InvalidParameter(f"bins expects a whole number in 2..{MAX_BINS}, found another")

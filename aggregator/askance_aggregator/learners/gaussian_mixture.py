@@ -172,19 +172,19 @@ def gaussian_mixture(
     further component (so a responsibility is off by less than (k - 2)/400, beside the table's).
 
     Utility: at most `rounds` rounds of k (d + 2) questions: for each component the means of its
-    responsibility r, of r x for each number x, and of r |x|^2. Users are as for so many questions,
-    each with a group of its own. A mean whose component may be empty, within the error, goes half
-    of the way to that of the greatest. It stops early where there is no such component and no mean
-    has moved beyond its error. With `tau` every answer is off by less than that (of r |x|^2: d
-    times that), and if it stops early, E[r (x - mean)] is below 4 tau in every coordinate. Without
-    one the users are divided evenly over all questions. There is no promise about the likelihood:
-    expectation-maximisation has none.
+    responsibility r, of r x for each number x, and of r |x|^2. Users are as for this many
+    questions, each with a group of its own. A mean whose component may be empty, within the error,
+    goes half of the way to that of the greatest. It stops early where there is no such component
+    and no mean has moved beyond its error. With `tau` every answer is off by less than that (of r
+    |x|^2: d times that), and if it stops early, E[r (x - mean)] is below 4 tau in every coordinate.
+    Without one the users are divided evenly over all questions. There is no promise about the
+    likelihood: expectation-maximisation has none.
 
     Args:
         schema: of the records.
         k: how many components, 1 .. 16: a device allows no deeper expressions.
         columns: numbers; None: all Integer and Real fields.
-        rounds: at most so many, 1 .. 10,000.
+        rounds: maximum number of rounds, 1 .. 10,000.
         tau: how exactly the moments are wanted, in the box; None: as the users allow.
 
     Raises:
@@ -295,7 +295,7 @@ def _variances(
 ) -> NDArray[np.float64]:
     """Compute each component's variance, shrunk to the common one as far as the answers are noise.
 
-    A component that is taken to be narrower than it is loses its people and does not come back, so
+    A component that is taken to be narrower than it is loses its users and does not come back, so
     a variance falls by no more than three quarters a round.
     """
     if not known.any():

@@ -16,7 +16,7 @@ from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Schema
 
-MAX_CELLS = 65534  # and one for all others: as many as a randomizer can tell apart
+MAX_CELLS = 65534  # and one for all others: as many as a randomizer can distinguish
 
 
 @dataclass(frozen=True, slots=True)

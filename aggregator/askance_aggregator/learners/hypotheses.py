@@ -11,7 +11,7 @@ Conventions of a hypothesis:
   schema's order, or encoded columns; a field that is missing in a row is no error. Names are
   scikit-learn's where they mean the same: `predict`, `predict_proba`, `classes_`, `coef_`,
   `intercept_`, `feature_names_in_`.
-- `str(hypothesis)` is for people. A classifier's JSON has it as "summary".
+- `str(hypothesis)` is text for a reader. A classifier's JSON has it as "summary".
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def k_means(
 
     Utility: at most `rounds` rounds of 1 + k d questions: which cluster (k + 1 cells), and for each
     cluster and number the mean of the number where the user is in the cluster, else 0. Users are as
-    for so many questions, each with a group of its own. A centre whose share cannot be
+    for this many questions, each with a group of its own. A centre whose share cannot be
     distinguished from none goes half of the way to that of the greatest share. It stops early where
     there is no such centre and none is found to be off its cluster's mean. With `tau` every answer
     is off by less than that, and if it stops early, E[(x - c) 1[x in the cluster of c]] is below 4
@@ -129,7 +129,7 @@ def k_means(
         schema: of the records.
         k: how many centres, 1 .. 64.
         columns: numbers; None: all Integer and Real fields.
-        rounds: at most so many, 1 .. 10,000.
+        rounds: maximum number of rounds, 1 .. 10,000.
         tau: how exactly shares and sums are wanted, in the box; None: as the users allow.
 
     Raises:

@@ -1,7 +1,7 @@
 """Exchange of a learner: questions, batches, answers.
 
 A learner is a generator without I/O: ``answers = yield Batch(...)`` is a round, ``return`` is the
-hypothesis and ``yield from`` composes. It cannot tell which oracle answers it: a distribution, a
+hypothesis and ``yield from`` composes. It cannot detect which oracle answers it: a distribution, a
 sample, or a fleet of devices.
 
 **Tolerances are open.** A question with tolerance tau is answered within *less than* tau of the

@@ -48,7 +48,8 @@ def logistic_regression(
     is the logistic function rounded to 2 levels + 1 steps: the logistic loss, as levels grow.
 
     Utility: at most `rounds` rounds; each asks, for one mean: the residual; a number: another; a
-    category: `levels` questions with a sign a cell. Users are as for so many questions, each with a
+    category: `levels` questions with a sign a cell. Users are as for this many questions, each with
+      a
     group of its own. It stops early where no coordinate of the gradient differs measurably from
     zero. With `tau` every answer is off by less than that: coordinates within tau do not move, and
     if it stops early every coordinate of the true gradient is below 2 tau there. Without one, the
@@ -59,7 +60,7 @@ def logistic_regression(
         schema: of the records; the label has two classes.
         label: what to predict; None: its only Label.
         columns: what from; None: all other fields.
-        rounds: at most so many, 1 .. 10,000: the more, the fewer users for each.
+        rounds: maximum number of rounds, 1 .. 10,000: the more, the fewer users for each.
         rate: the step, > 0: what the gradient is multiplied by; about 4 over the mean of |x|^2.
         levels: 2, 4 or 8.
         tau: how exactly each coordinate of the gradient is wanted; None: as the users allow.

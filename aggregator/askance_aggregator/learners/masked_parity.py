@@ -146,7 +146,7 @@ def _two_rounds(
 def read_mask(schema: Schema) -> Learning[tuple[int, ...]]:
     """Round 1, one signed question: E[y 1[b=1, i=j]] is 1/(2d) if r_j = 0 and -1/(2d) if r_j = 1.
 
-    Pair j holds the examples with b = 1 and i = j, a 1/(2d) of all, so its sign is told by any
+    Pair j holds the examples with b = 1 and i = j, a 1/(2d) of all, so its sign follows from any
     answer that is off by less than 1/(2d).
     """
     d = _width(schema)

@@ -55,9 +55,9 @@ def perceptron(
 
     Utility: at most `rounds` rounds; each asks for the share of misclassified examples, for the
     mean of their signs, and a question a number (its mean over them, signed) or a category (a sign
-    a cell); users are as for so many questions. It stops where the share is at most 3/4 `accuracy`,
-    and returns the weights that had the smallest share. With a margin, and if every answer is
-    within its tolerance: where it stops early, the error is below `accuracy` under any
+    a cell); users are as for this many questions. It stops where the share is at most 3/4
+    `accuracy`, and returns the weights that had the smallest share. With a margin, and if every
+    answer is within its tolerance: where it stops early, the error is below `accuracy` under any
     distribution; and if some unit vector w has sign w.x >= margin R for all examples, R^2 = 1 +
     (numbers) + (categories) the greatest |x|^2, it stops within `perceptron_rounds(margin)` rounds.
     The share has tau = accuracy/4, the others accuracy margin R / (9 sqrt(coordinates)). Without a
@@ -76,7 +76,7 @@ def perceptron(
         columns: what from; None: all other fields.
         accuracy: the allowed error, in (0, 1).
         margin: of the examples, over the greatest length, in (0, 1]; None: not known.
-        rounds: at most so many, 1 .. 10,000.
+        rounds: maximum number of rounds, 1 .. 10,000.
 
     Raises:
         InvalidParameter: an argument is out of range, or the label has not two classes.

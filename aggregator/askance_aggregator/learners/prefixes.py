@@ -82,7 +82,7 @@ class Domain:
         return prefix << (self.width - length) <= self._last
 
     def value(self, bits: int) -> Value:
-        """The value that all its bits say, as a person knows it."""
+        """Return the value of all its bits, in the field's unit."""
         kind = self.schema.fields[self.column]
         if isinstance(kind, Category):
             return kind.labels[bits]

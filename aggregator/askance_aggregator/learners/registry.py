@@ -17,7 +17,7 @@ from askance_aggregator.numbers import Rational
 from askance_client.errors import InvalidParameter, InvalidQuery
 from askance_client.queries import Bit, Category, Integer, Label, Real, Schema
 
-MAX_CELLS = 65535  # as many as a randomizer can tell apart
+MAX_CELLS = 65535  # as many as a randomizer can distinguish
 Build = Callable[[Schema | None, Mapping[str, str]], Learner[Any]]
 
 

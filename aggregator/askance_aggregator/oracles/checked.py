@@ -1,4 +1,4 @@
-"""Answers held against what any valid oracle could have said."""
+"""Oracle that checks answers against those that any valid oracle could give."""
 
 from __future__ import annotations
 

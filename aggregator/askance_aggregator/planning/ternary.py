@@ -35,7 +35,7 @@ class Ternary(Tail):
         stray: P[only the + cell is in it | the user is at neither], and the same for -; at most,
             where it is not the same for all.
         mass: at most this share of users is at one of the two.
-        least_stray: at least so much is it, > 0; None: `stray`.
+        least_stray: lower bound of it, > 0; None: `stray`.
     """
 
     hit: float

@@ -53,7 +53,7 @@ class Conclusion:
     Args:
       state: any but OPEN.
       reason: a word for programs.
-      message: a line for people.
+      message: one line of text.
       result_json: one JSON object.
       max_asked_nano_nats: the most nano-nats that any user was asked for.
     """

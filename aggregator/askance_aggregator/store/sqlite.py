@@ -358,7 +358,7 @@ class SqliteStore:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        """Run one transaction and tell the observer how it went."""
+        """Run one transaction and report its outcome to the observer."""
         try:
             with self._file.transaction() as connection:
                 yield connection
@@ -369,7 +369,7 @@ class SqliteStore:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        """Read, and tell the observer of a failure."""
+        """Read, and report a failure to the observer."""
         try:
             with self._file.reading() as connection:
                 yield connection

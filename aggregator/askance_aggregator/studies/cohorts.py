@@ -21,7 +21,7 @@ class Permutation:
 
     A Feistel network over the next power of four, walked until it lands inside (a Feistel network
     on a larger domain restricted by cycle walking is a permutation of the smaller one). Vectorised,
-    so that a fleet of any size can tell chunk by chunk which of its ordinals stand in a cohort.
+    so that a fleet of any size can compute chunk by chunk which of its ordinals stand in a cohort.
 
     Args:
       seed: any bytes; the permutation is a function of them and of `size`.

@@ -7,7 +7,7 @@ Rules of the package:
 - The charge of a likelihood ratio a/b is the least N with a <= e^(N/10^9) b. It is decided with
   integers that bound e^x from both sides, never by way of a float: a float rounded outward and then
   up costs 500,000,001 for epsilon = 0.5 and refuses every user whose budget is exactly 0.5.
-- A budget that a person writes down is rounded down, a charge is rounded up.
+- A budget given as text or number is rounded down, a charge is rounded up.
 - The package imports the standard library and `askance_client.errors`, nothing else.
 """
 

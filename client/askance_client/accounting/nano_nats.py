@@ -1,4 +1,4 @@
-"""The unit of every budget: an integer number of nano-nats, read from and shown to people."""
+"""Unit of every budget: an integer number of nano-nats, parsed from and formatted as nats."""
 
 from __future__ import annotations
 

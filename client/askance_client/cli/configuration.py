@@ -54,7 +54,7 @@ class DeviceConfiguration:
       ca: the authority that signs the aggregator's certificate (PEM); None for plain text.
       policy: what is answered, and for how much.
       records: whose records.
-      release_ms: a report leaves at a multiple of so many milliseconds after its request came;
+      release_ms: a report leaves at a multiple of this many milliseconds after its request;
         half of it is the time limit of reading and evaluating a record.
       connections: over how many connections a gateway's streams are spread.
       longest_wait_s: between two tries to reach the aggregator.

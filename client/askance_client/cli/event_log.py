@@ -12,7 +12,7 @@ from askance_client.messages import Reason, Refusal
 from askance_client.printable import printable
 from askance_client.service.clock import utc
 
-_EVERY_S = 2  # what happens within so many seconds is one line of counts
+_EVERY_S = 2  # seconds whose events make one line of counts
 _MAX_WARNINGS = 20  # printed for one file
 _TEXTS = 8  # of refusals, within that time: a hostile aggregator could fill the log with them
 _LOGGER = logging.getLogger("askance.device")
@@ -41,7 +41,7 @@ def warn(warnings: Sequence[str]) -> None:
 class Journal:
     """Write events of a gateway to the log (see `Watcher`).
 
-    No line has a value, a symbol or a person's name in it.
+    No line has a value, a symbol or a member's name in it.
     """
 
     def __init__(self) -> None:

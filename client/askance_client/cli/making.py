@@ -43,7 +43,7 @@ def init(arguments: argparse.Namespace) -> dict[str, Any]:
     )
     text = device_toml(given)
     binding: Mapping[str, str] = {}
-    if given.complete:  # what does not go together is said before anything is made
+    if given.complete:  # conflicting options are reported before anything is made
         path = DeviceHome(folder).configuration
         people = read_people(configuration_in(TomlTable(tomllib.loads(text), str(path)), path))
         warn(people.warnings)

@@ -14,7 +14,7 @@ from askance_client.records import read_table, schema_from_toml
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MemberRoster:
-    """The people of a configuration, in the file's order.
+    """Members of a configuration, in the file's order.
 
     Args:
       schema: what a record is.

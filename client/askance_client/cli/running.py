@@ -1,4 +1,4 @@
-"""`device enroll` and `device run`: a folder's people at work."""
+"""`device enroll` and `device run`: enrol and run a folder's members."""
 
 from __future__ import annotations
 

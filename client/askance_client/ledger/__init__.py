@@ -5,7 +5,7 @@ Its rules: a charge and its randomized report are one durable transaction, made 
 stored bytes; a question once answered is frozen, and the same question under another request costs
 nothing and reveals nothing new. The ledger gets the budget's limits and decides atomically, so
 that two threads or two studies cannot both spend the last nano-nat. A ledger that is missing,
-damaged, in use or of a newer version refuses to open: `create` is a person's decision.
+damaged, in use or of a newer version refuses to open: `create` is the owner's decision.
 
 A gateway's members each have a ledger of their own, all in one `LedgerFile`: budgets, frozen
 answers and totals are a member's, the disk is waited for together (`group_commit`). A file is

@@ -62,7 +62,7 @@ class GroupCommit:
                 for step in batch:
                     step.take(connection)
         except BaseException as failure:
-            # Whatever it is, all that wait must hear of it; the leader hears by this very raise.
+            # All that wait must get the error; the leader gets it by this very raise.
             for step in batch:
                 step.failure = StoreError(str(failure) or "ledger: nothing was spent")
             raise

@@ -96,7 +96,7 @@ CREATE INDEX charges_by_day ON charges (day, nano_nats);
 CREATE INDEX charges_by_question ON charges (question);
 """
 
-# A gateway keeps many people's ledgers in one file. Every index is led by the member, so that no
+# A gateway keeps many members' ledgers in one file. Every index is led by the member, so that no
 # ledger's sums take longer because others stand beside it.
 _MEMBERS = """
 CREATE TABLE charges_of_members (

@@ -1,6 +1,6 @@
 """Numbers as exact ratios of integers, and their rounding to a grid of 2^-frac.
 
-Everything that a person may write as a number (an integer, a decimal text, a float, a Fraction)
+Everything that may be written as a number (an integer, a decimal text, a float, a Fraction)
 is first an exact ratio; there is one rounding, and it is stated: half to even.
 """
 

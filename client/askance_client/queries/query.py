@@ -228,7 +228,7 @@ class Query:
 
     def _evaluate_record(self, record: EncodedRecord) -> int:
         names = self._compiled.names
-        # Computed also where a field is missing: the time it takes does not tell whether one is.
+        # Computed also where a field is missing: the time it takes does not reveal whether one is.
         value: int = self._compiled.run([record.values[name] for name in names])
         answered = all(record.present[name] for name in names)
         return min(max(value, self.low), self.high) if answered else self.default

@@ -53,7 +53,7 @@ def slots_of(compiled: Compiled, columns: EncodedColumns, rows: slice) -> list[A
 def vector_of_record(compiled: Compiled, bounds: Bounds, record: EncodedRecord) -> tuple[int, ...]:
     """The components of one record."""
     low, high, default = bounds
-    # Computed also where a field is missing: the time it takes does not tell whether one is.
+    # Computed also where a field is missing: the time it takes does not reveal whether one is.
     values = compiled.run([record.values[name] for name in compiled.names])
     absent = sum([1 << i for i, name in enumerate(compiled.names) if not record.present[name]])
     return tuple(

@@ -20,7 +20,7 @@ _MISSING = frozenset(("", "?", "NA", "NaN", "nan"))
 _MAX_NAME = 64
 _SHOWN = 20  # column names in an error
 MAX_CELL_CHARACTERS = 1 << 17  # of one cell or JSON text, as Python's csv module has it
-MAX_DIGITS = 640  # of a whole number in JSON: Python converts so many under every setting
+MAX_DIGITS = 640  # of a whole number in JSON: Python converts this many under every setting
 _NO_LIMIT = (1 << 31) - 1  # the largest that csv takes on every platform
 _NOT_UTF_8 = "surrogateescape"  # other bytes become surrogates, which `is_utf_8` refuses
 _UNREAD = object()  # in place of a number in JSON that is too long
@@ -28,7 +28,7 @@ _UNREAD = object()  # in place of a number in JSON that is too long
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """The people in a file, one a row.
+    """Records of a file, one per row.
 
     A malformed row keeps its number, and is a record without any value.
 
@@ -132,7 +132,7 @@ class Table:
 
 
 def read_table(path: Path) -> Table:
-    """The people in a file: .json for a list of objects (or one object), else CSV.
+    """Read the records of a file: .json for a list of objects (or one object), else CSV.
 
     Raises:
       InvalidRecord: see `read_csv` and `read_json`.
@@ -141,7 +141,7 @@ def read_table(path: Path) -> Table:
 
 
 def read_csv(path: Path) -> Table:
-    """The people in a CSV file with a header line; spaces around a cell are no part of it.
+    """Read the records of a CSV file with a header line; spaces around a cell are no part of it.
 
     A row is malformed if it has fewer or more cells than the header, a cell of more than
     `MAX_CELL_CHARACTERS`, bytes that are not UTF-8, or a quote that does not close at the end of

@@ -1,4 +1,4 @@
-"""Many people's devices in one process, each with an identity and a ledger of its own."""
+"""Devices of many members in one process, each with an identity and a ledger of its own."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Gateway:
     """The devices of all members, their streams spread over a few connections.
 
     Privacy: each member's device decides by its own record, ledger and coins; all that they share
-      is what can be said of a request from its bytes alone.
+      is the examination of a request by its bytes alone.
 
     Args:
       members: whom it stands for, in any order: the aggregator observes that of `order`.
@@ -153,7 +153,9 @@ class Gateway:
                 runner = self._runner(place, channels, executor, self._report)
                 tasks.create_task(self._participate(runner))
                 if place % _DIALLING == 0:
-                    await asyncio.sleep(0)  # so that who answers, or hangs up, is heard meanwhile
+                    await asyncio.sleep(
+                        0
+                    )  # so that answers and closed streams are handled meanwhile
 
     async def check_in_once(self) -> CheckInOutcome:
         """Let each member fetch, answer and deliver once; failures are counted, not retried."""

@@ -73,7 +73,7 @@ class DeviceRunner:
       sleep: how to wait.
       offload: where requests are settled and committed when that waits for a disk; None: in place.
       evaluate: runs the evaluation of a message's answers, for no longer than its time limit.
-      release_ms: reports leave at a multiple of so many milliseconds since their requests came, all
+      release_ms: reports leave at a multiple of this many milliseconds since their requests, all
         of one message together, so that the time an answer took does not show. `evaluate` waits for
         less than that. 0 sends them at once (for simulated devices).
       longest_wait_ms: between two tries.

@@ -46,7 +46,7 @@ class Audit:
       subject: its name.
       nano_nats: what a report charges.
       reports: of each case.
-      exposures: what reports tell between the cases of each pair.
+      exposures: what reports reveal between the cases of each pair.
       goodness: whether they are distributed as stated.
       broken: promises without chance that were seen broken.
     """

@@ -73,7 +73,7 @@ class Case:
     """A record that is asked.
 
     Args:
-      name: for people.
+      name: for display.
       record: values by field; a field left out is missing.
       law: the level that the question has for it, or of a number the levels' chances.
     """

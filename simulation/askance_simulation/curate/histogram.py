@@ -18,7 +18,7 @@ _MAX_BINS = 10_000
 def curate(request: CuratorRequest) -> Curated:
     """Release the counts of a column's labels, or of bins between its bounds.
 
-    Privacy: epsilon-DP: replacing a person moves two counts by one each.
+    Privacy: epsilon-DP: replacing a record moves two counts by one each.
 
     Raises:
       InvalidParameter, InvalidRecord: a column of which nothing is stated, or another value in it.

@@ -97,7 +97,7 @@ class Curated:
 
     Args:
       result: what there is to know, as JSON has it.
-      summary: the same in lines for people.
+      summary: the same as lines of text.
       events: all that touched the data; checked against the budget before anything is returned.
       delta: of the guarantee; None: it is pure.
       notes: what should be known, a sentence each.

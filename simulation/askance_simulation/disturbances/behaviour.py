@@ -57,7 +57,7 @@ class Behaviour(Protocol):
 
         A report of the alphabet, or it would not be counted. The liar's ledger is charged as if it
         had answered honestly, and keeps the lie: asked the same question by another request, it
-        says again what it said to the first. `level` is its true one.
+        repeats its answer to the first. `level` is its true one.
         """
         ...
 

@@ -30,7 +30,7 @@ from askance_simulation.disturbances.mortality import Life, mortal
 from askance_simulation.disturbances.recorder import FaultRecorder
 
 _SLOW_S = 0.05
-_HURRY = 50  # waits between two tries are so many times shorter than on a real device
+_HURRY = 50  # factor by which waits between two tries are shorter than on a real device
 _CALL_TIMEOUT_S = 60
 _CUT = aio.AioRpcError(
     grpc.StatusCode.UNAVAILABLE, aio.Metadata(), aio.Metadata(), "the network was cut"

@@ -232,7 +232,7 @@ def simulate(
 
     Args:
       study: the study, or how to make it for a population.
-      people: the users; or how to make them from a seed, anew for each trial.
+      people: the users; or a function that makes them from a seed, anew for each trial.
       fleet: "objects", "grpc", "columns" or "ray"; transcripts are the same.
       seed: trial t runs on a seed derived from (seed, t).
       trials: how many.
@@ -389,8 +389,8 @@ def _judged(
 ) -> Verdict:
     """Return the verdict; a run without any answer is no success, however wide its intervals.
 
-    What is said of a sample is held against those who were asked; where some of them did not
-    answer, the tallies do not tell who is meant.
+    A statement about a sample is compared with the users who were asked; if some of them did not
+    answer, the tallies do not show which users are meant.
     """
     found, header = outcome.hypothesis, transcript.recorded[0]
     if isinstance(found, MeanEstimate) and found.of == SAMPLE and isinstance(header, Header):

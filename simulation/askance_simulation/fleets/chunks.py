@@ -42,8 +42,8 @@ Part = tuple[UserClass, Outcome | None]
 _BLOCK = 1 << 16  # words of coins that are drawn from together: they stay in the cache
 _FEWEST = 1 << 12  # users of a block, however many words each takes
 _PER_LEVEL = 64  # reports for each level that are tallied together, so that most time is theirs ...
-_HELD = 1 << 22  # ... unless they have so many bytes
-_SPARSE = 8  # one user in so many or fewer: their coins are computed one by one
+_HELD = 1 << 22  # ... unless they have this many bytes
+_SPARSE = 8  # one user in this many or fewer: their coins are computed one by one
 
 
 class _Memory(local):

@@ -16,7 +16,7 @@ from askance_simulation.fleets.histories import AnsweredAsk, Ask, Outcome, repla
 Ordinals = NDArray[np.int64]
 Rows = NDArray[np.int64] | slice
 
-_FEW = 16  # one user in so many or fewer: those who are asked are listed, not looked for
+_FEW = 16  # one user in this many or fewer: users who are asked are listed, not searched
 
 Does = tuple[tuple[int, Outcome | None], ...]
 """For each group whose cohort a user is in, by its number: what the user does; None: nothing."""
@@ -156,8 +156,8 @@ class Classes:
 def _listed(cohorts: Sequence[Cohort]) -> Ordinals | None:
     """List all users who are in some of these cohorts, sorted; None if they are too many to list.
 
-    To tell who of a chunk is in a cohort takes a walk of the permutation for each of its users,
-    which is the longer way to a few among very many.
+    To compute which users of a chunk are in a cohort takes a walk of the permutation for each of
+    its users, which is the longer way to a few among very many.
     """
     distinct = set(cohorts)
     population = max((cohort.permutation.size for cohort in distinct), default=0)

@@ -2,7 +2,7 @@
 
 Every change makes another population of the same users, schema and size, by random access: whose
 label is wrong, and from which round on a user's record is another, is a function of the seed and
-the ordinal. So changes can be combined, and every fleet sees the same people.
+the ordinal. So changes can be combined, and every fleet sees the same users.
 """
 
 from __future__ import annotations

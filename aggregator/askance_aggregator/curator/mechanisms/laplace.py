@@ -118,7 +118,7 @@ def laplace(
         (the default): all lie on it, which is checked. The noise pays for it (see `grid`).
 
     Raises:
-      InvalidParameter: a number outside what is said here.
+      InvalidParameter: a number outside these ranges.
       InvalidRecord: an answer that is none, or off the grid. Nothing has been drawn.
     """
     budget, grain = read_epsilon(epsilon), read_step(step)

@@ -14,7 +14,7 @@ from askance_client.errors import InvalidParameter, InvalidRecord
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParityExamples:
-    """Examples (x, y), one a person: x in {0, 1}^d, y in {0, 1}.
+    """Examples (x, y), one per user: x in {0, 1}^d, y in {0, 1}.
 
     Made by `of_bits` or `of_words`, which check everything.
 

@@ -70,7 +70,7 @@ class PrivateParity:
       keep: p, the probability with which a run keeps an example.
 
     Raises:
-      InvalidParameter: so many runs with this p cost more than epsilon.
+      InvalidParameter: these runs with this p cost more than epsilon.
 
     Source: KLNRS08 section 3.2 (A, A*). Deviations: p, and k = ceil(log2(3 / beta)) runs.
     """

@@ -32,9 +32,9 @@ def examples_needed(d: int, keep: Fraction, alpha: Rational, beta: Rational) -> 
     """Compute a number of examples with which A* succeeds: error above alpha at most with beta.
 
     n = (2 / (p alpha)) (d ln 2 + ln(1 / beta')), beta' = beta / 3. Then at least p n / 2 examples
-    are kept but with e^(-p n / 8), and so many leave no parity of error above alpha that fits but
-    with beta'. Both are at most beta'; where alpha is above 1/4 the first one may ask for more, 8
-    ln(1 / beta') / p.
+    are kept but with e^(-p n / 8), and that number leaves no parity of error above alpha that fits
+    but with beta'. Both are at most beta'; where alpha is above 1/4 the first one may ask for more,
+    8 ln(1 / beta') / p.
 
     Args:
       d: the length of an x.

@@ -73,7 +73,7 @@ class Boosting:
       they change by at most 65536 cap, the sensitivity that the choice is made with. Reweighting
       looks at nothing that has not been released but one's own example, and is not released; it
       costs nothing by itself. Budgets of adaptive rounds add up (or `events` go to an accountant).
-    Utility: a round's choice is within (2 rounds / epsilon) ln(|H| / beta) people of weight cap / n
+    Utility: a round's choice is within (2 rounds / epsilon) ln(|H| / beta) users of weight cap / n
       of the least weighted mistakes, but with probability beta: little, while the total weight is
       many times that.
 

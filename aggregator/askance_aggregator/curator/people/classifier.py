@@ -1,4 +1,4 @@
-"""Boosting for people with scikit-learn's conventions."""
+"""Boosting over users with scikit-learn's conventions."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def per_release_epsilon(total: Fraction, delta: Fraction, count: int) -> Fractio
     All of them together are (total, delta)-private by Theorem III.3, or by their sum.
 
     Raises:
-      InvalidParameter: so many releases that nothing is left for one.
+      InvalidParameter: the releases are too many for the budget.
     """
     theorem = Advanced()
 

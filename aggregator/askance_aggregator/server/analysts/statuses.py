@@ -28,7 +28,7 @@ _INTERNAL = "internal error: ask again later"
 
 
 def status_of(error: Exception) -> tuple[grpc.StatusCode, str, str]:
-    """The gRPC status of an error, its details for people and its reason for programs."""
+    """Return the gRPC status of an error, its details as text and its reason code."""
     match error:
         case SubmissionRefused() | CallRefused():
             code = _REASONS.get(error.reason, _Code.FAILED_PRECONDITION)

@@ -69,7 +69,7 @@ class CallStatus:
 
     Args:
       code: gRPC's status code.
-      details: one line for people.
+      details: one line of text.
       metadata: what programs read, in the trailing metadata.
     """
 

@@ -66,7 +66,7 @@ class Connection:
             self._parts = deque(part for part in self._parts if part not in parts)
 
     def acknowledge(self, acks: Iterable[Ack]) -> None:
-        """Queue acknowledgements, which wait for something else to be said, or for `flush`."""
+        """Queue acknowledgements, which wait for another message, or for `flush`."""
         self._acks.extend(acks)
         if len(self._acks) > MAX_REPORTS:
             self.flush()

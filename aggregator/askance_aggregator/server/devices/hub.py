@@ -33,7 +33,7 @@ _SEQUENCES = 1 << 16  # users whose highest acknowledged sequence number is reme
 _PAGE = 1024  # reports of an interrupted round that are entered between two turns of the loop
 _ACK_S = 1.0  # how long an acknowledgement waits for a request to ride on
 # Between two looks at the clock, and two notes of what is left of a round: a machine that starts
-# again gives its rounds at most so much more time than they had left.
+# again gives its rounds at most this much more time than they had left.
 _LONGEST_WAIT_MS = 60_000
 
 
@@ -243,7 +243,7 @@ class Hub:
             found = self._store.open_round(study, number, list(opened.requests), fresh)
             if found.deadline is None or self._on_this_clock(found.deadline):
                 return found
-            # Another run of the machine: how long it was off only a clock that is set would tell.
+            # Another run of the machine: only a clock that is set would show how long it was off.
             deadline = self._deadline(found.deadline.left_ms)
             self._store.note_deadline(study, number, deadline)
             return RoundNote(deadline, found.closed)

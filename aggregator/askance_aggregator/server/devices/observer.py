@@ -36,7 +36,7 @@ class Observer(Protocol):
         """A device's refusal was counted."""
 
     def charged(self, nano_nats: int) -> None:
-        """An answer was counted that cost its device so much, as it says."""
+        """Count an answer and the charge that its device reported."""
 
     def round_opened(self) -> None:
         """A round is being asked."""
@@ -54,7 +54,7 @@ class Observer(Protocol):
         """A call ended with this status."""
 
     def peer_refused(self, reason: str) -> None:
-        """Count a peer that was refused before it said who it is.
+        """Count a peer that was refused before it identified itself.
 
         Args:
           reason: one of a few fixed words, "too-many-streams"; a label of a metric.

@@ -33,8 +33,8 @@ class Settings:
       unproven: limits on calls whose caller has not proved an identity.
       handshake_s: how long a connection may take until it speaks HTTP/2, TLS included.
       first_message_s: how long the first message of a call may take, after its metadata.
-      idle_s: a connection without a call is closed after so many seconds.
-      age_s: a connection takes no new calls after so many seconds, and ends with its last call;
+      idle_s: seconds after which a connection without a call is closed.
+      age_s: seconds after which a connection takes no new calls; it ends with its last call;
         open streams go on.
       retry_ms: an overloaded service asks callers to call again after so long to twice as long.
       check_in_every_ms: when an idle device is to check in again, give or take a half.

@@ -1,4 +1,4 @@
-"""Logs: one JSON object a line, or a coloured line where a person looks on.
+"""Logs: one JSON object a line, or a coloured line on a terminal.
 
 Everything that is logged in the process passes here: our own events and what the service logs
 through `logging`. An event is a few fixed words; what varies stands in fields. Of other libraries'

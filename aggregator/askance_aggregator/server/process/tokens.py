@@ -58,7 +58,7 @@ class EnrolmentTokens:
     Args:
       key: 32 secret bytes.
       now_s: the time in Unix seconds.
-      random_bytes: from a count, so many random bytes.
+      random_bytes: returns a given number of random bytes.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class EnrolmentTokens:
         self._random_bytes = random_bytes
 
     def issue(self, devices: int, days: int) -> EnrolmentToken:
-        """A new token for so many devices, from now on for so many days.
+        """Return a new token for a number of devices, valid from now on for a number of days.
 
         Raises:
           InvalidParameter: a number that no token can hold.

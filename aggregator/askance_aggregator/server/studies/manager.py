@@ -209,7 +209,7 @@ class StudyManager:
             run.join(max(until - time.monotonic(), 0))
 
     def _begin_if_let_go(self, submission: Submission) -> None:
-        """Begin a study that was kept by a disk which said that it was not."""
+        """Begin a study that was kept by a disk that reported a failure."""
         with self._lock:
             ended = self._store.conclusion(submission.digest)
             if ended is None and submission.digest not in self._runs:

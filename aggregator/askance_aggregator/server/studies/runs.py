@@ -109,7 +109,8 @@ class Run:
     def _conclude(self) -> Conclusion:
         """Run it to its end and make the end durable.
 
-        An end that a disk kept although it failed is the end: another run could hear less.
+        An end that a disk kept although it failed is the end: another run could receive fewer
+        reports.
         """
         kept = self._store.conclusion(self.submission.digest)
         if kept is not None:

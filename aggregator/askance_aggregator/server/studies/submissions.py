@@ -95,7 +95,7 @@ def check_timely(submission: Submission, limits: SubmissionLimits, now_s: int) -
 
 
 def check_workable(submission: Submission, population: int) -> None:
-    """Raise SubmissionRefused for a study that cannot work with so many users."""
+    """Raise SubmissionRefused for a study that cannot work with this many users."""
     if population < 1:
         raise SubmissionRefused("plan-refused", "study: expected enrolled devices, found none")
     terms = submission.terms

@@ -58,7 +58,7 @@ EXPECTED: Mapping[str, tuple[float, float, float]] = {
 
 SIZES = (10**3, 10**4, 10**5)
 _SLACK = 1.6  # for chance and other data, in an error
-_CLEARLY = 1.75  # so much apart, two expected errors must be in order
+_CLEARLY = 1.75  # at this distance, two expected errors must be in order
 _TRIALS = 5
 _LAMBDA = _MU = Fraction(1, 100)  # of the run without noise
 _INK, _ACCENT, _QUIET, _BAD = "#222222", "#0b6e99", "#b0b0b0", "#c0392b"

@@ -204,7 +204,7 @@ def _errs(mechanism: PrivateParity, d: int, n: int, ones: int, words: Words) -> 
     if found is None:
         return True
     wrong = sum(r != int(target[c // 64]) >> c % 64 & 1 for c, r in enumerate(found.r))
-    # The parity of so many independent bits is odd with probability (1 - (1 - 2q)^wrong) / 2.
+    # The parity of this many independent bits is odd with probability (1 - (1 - 2q)^wrong) / 2.
     error = (1 - (1 - Fraction(2, 1 << ones)) ** wrong) / 2
     return error > ERROR
 

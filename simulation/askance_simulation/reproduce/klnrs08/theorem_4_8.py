@@ -46,7 +46,7 @@ class RoundTrip:
 
     Args:
         classes: of the theorem: "LI = SQ" or "LNI = NASQ".
-        people: so many independent labelled examples.
+        people: returns a given number of independent labelled examples.
         there: the learner as a local algorithm.
         back: that as a learner again.
     """

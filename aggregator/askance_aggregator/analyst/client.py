@@ -106,7 +106,7 @@ class Aggregator:
         Raises:
           InvalidParameter: its learner is not one that an aggregator has.
           PlanRefused: it cannot work with the devices there are, or the budget that users have
-            left; no user was asked. CallRefused: it was not taken in for another reason.
+            left; no user was asked. CallRefused: it was refused for another reason.
         """
         return self.submit_signed(sign_submission(study, self._key, days=days, now_s=self._now_s))
 

@@ -47,7 +47,7 @@ class StudyDefinition:
     """A study as it was written down.
 
     Args:
-      study: what is asked, of whom, and what it may cost.
+      study: the questions, the users and the budget.
       days: number of days after which devices refuse it.
     """
 

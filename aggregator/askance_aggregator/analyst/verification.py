@@ -296,7 +296,7 @@ def _check_record(transcript: Transcript, terms: StudyTerms, digest: bytes) -> N
 
 
 def _check_asked(asked: Asked, terms: StudyTerms, digest: bytes, free: range) -> int:
-    """Check a round's requests and who they went to; return the first position not used."""
+    """Check a round's requests and the users they went to; return the first position not used."""
     place = f"transcript: round {asked.round}"
     if {group.question for group in asked.groups} != set(range(len(asked.questions))):
         raise VerificationFailed(f"{place}: expected a group for every question, found others")

@@ -99,7 +99,7 @@ def encode_submitted(digest: bytes) -> bytes:
 
 
 def decode_submitted(data: bytes) -> bytes:
-    """The digest of the study that was taken in."""
+    """Decode the digest of the accepted study."""
     return _digest(parse(pb.SubmitStudyResponse, data).study_digest)
 
 

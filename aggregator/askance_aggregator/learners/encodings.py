@@ -280,7 +280,7 @@ def joint(*parts: Cells) -> tuple[Query, tuple[int, ...]]:
     """Build one categorical question for a joint cell, and the shape of its table.
 
     The cells come in C order, the last encoding varying fastest; one more cell, the last, holds
-    those of whom a field is not present, so that they are in no cell of the table.
+    users without a value of a field, so that they are in no cell of the table.
     """
     shape = tuple(len(part) for part in parts)
     place = parts[0].index

@@ -178,7 +178,7 @@ def _questions(
 ) -> Iterator[Question]:
     k = len(centres)
     cell = index_of(nearest(parts, centres))
-    yield Question(category(either(cell >= 0, cell, k), default=k), tau)  # k: who has no numbers
+    yield Question(category(either(cell >= 0, cell, k), default=k), tau)  # k: users without numbers
     for place in range(k):
         for part in parts:
             yield Question(real(either(cell == place, part.expression, 0), default=0), tau)

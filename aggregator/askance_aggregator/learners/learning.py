@@ -122,7 +122,7 @@ class Batch:
 
     Args:
         questions: at least one; any iterable.
-        allocation: who answers them; None: the planner takes what needs fewer users.
+        allocation: the users who answer them; None: the planner takes what needs fewer users.
 
     Raises:
         InvalidQuery: there is no question.

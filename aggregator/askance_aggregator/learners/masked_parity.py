@@ -4,8 +4,8 @@ A concept is a mask r in {0,1}^d, d a power of two, and a bit a. Of a uniform ex
 
     c(x, i, b) = (-1)^(<r,x> + a)  if b = 0,      (-1)^(r_i)  if b = 1.
 
-The half with b = 1 gives r away bit by bit; who knows r reads a off the half with b = 0. Who does
-not know r has to guess a parity over d bits: a non-adaptive learner must ask exponentially much
+The half with b = 1 gives r away bit by bit; with r, a is read off the half with b = 0. Without r
+a learner has to guess a parity over d bits: a non-adaptive one must ask exponentially much
 (Theorem 5.1). Hence the class is learnable locally with interaction and not without.
 """
 

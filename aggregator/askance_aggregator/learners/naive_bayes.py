@@ -143,7 +143,7 @@ class NaiveBayes:
         return f"naive Bayes for {self.label} ({told}) over {self._strongest()}"
 
     def _strongest(self) -> str:
-        """Return the columns, those that distinguish classes most first, by mean distance of rows."""
+        """Return the columns by mean distance of their rows, the greatest first."""
         apart = [
             float(np.abs(np.array(table) - np.mean(table, axis=0)).sum(axis=1).mean())
             for table in self.tables

@@ -137,7 +137,7 @@ def _correct(
     best, least = weights, np.inf
     for _ in range(rounds):
         value = score(coordinates, weights)
-        wrong = where(positive, value <= 0, value >= 0)  # who lies on the plane counts too
+        wrong = where(positive, value <= 0, value >= 0)  # a record on the plane counts too
         asked = residual_questions(Residual(positive, (wrong,)), coordinates, tolerances.mistake)
         share, *mistakes = yield Batch([Question(predicate(wrong), tolerances.error), *asked])
         if share.value < least:

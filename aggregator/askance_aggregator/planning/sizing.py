@@ -67,7 +67,7 @@ class Sizing:
 
     Args:
         batch: what is asked.
-        allocation: who answers.
+        allocation: the users who answer.
         parts: for each question one, or one a block.
         nano_nats: each user's budget for the batch.
         beta: the probability of failure for each value, at the last look.

@@ -66,7 +66,7 @@ class LocalOracle:
     Args:
       study: the signed study; its budget is each user's whole budget here.
       study_plan: how its rounds were planned.
-      fleet: who answers.
+      fleet: the devices that answer.
       transcript: what was recorded before, and where to record on.
       header: what the transcript begins with: whose study, how many users, the cohorts' seed.
       design: which randomizer for how many levels and nano-nats.

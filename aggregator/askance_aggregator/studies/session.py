@@ -51,9 +51,9 @@ class Session(Generic[T]):
     Args:
       study: the signed study; its budget is each user's whole budget here.
       learner: what asks.
-      fleet: who answers.
+      fleet: the devices that answer.
       log: the transcript's log; an interrupted one is replayed and continued.
-      cohort_seed: fixes who is in which cohort.
+      cohort_seed: determines the members of each cohort.
       design: which randomizer for how many levels and nano-nats.
       watch: called for each round as it opens (with its plan) and closes.
     """
@@ -110,7 +110,7 @@ class Session(Generic[T]):
         )
 
     def run(self) -> Outcome[T]:
-        """Run the study to its end; called again, it goes on from what is recorded.
+        """Run the study to its end; called again, it continues from the transcript.
 
         Raises:
           PlanRefused: it cannot work with these users and this budget; no user was asked.

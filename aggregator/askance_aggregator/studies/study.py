@@ -1,4 +1,4 @@
-"""A study: a learner, whom it asks, and what it may cost each of them."""
+"""Study: a learner, the users that it asks, and the budget of each."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Tally:
       counts: the randomizer's own tally of the symbols received.
       answered: how many answered; the rest of the group refused or stayed away.
       asked: how many were asked.
-      root: the Merkle root over chunks of 2^16 ordinals: who answered, and what (`leaf`).
+      root: the Merkle root over chunks of 2^16 ordinals and their reports (`leaf`).
       refusals: how many refused, by reason.
     """
 
@@ -125,9 +125,9 @@ class SymbolTable:
 
 
 def leaf(chunk: int, who: Packed = b"", what: Packed = b"") -> bytes:
-    """The hash of one chunk: who of its 2^16 ordinals answered, of those that were asked, and what.
+    """Return the hash of a chunk: the ordinals that answered, of 2^16, and their symbols.
 
-    Who was asked follows from the cohort's seed and range, which the transcript holds. How many
+    The users asked follow from the cohort's seed and range, which the transcript holds. How many
     symbols there are follows from the bits before them, so no two different chunks hash the same.
 
     Args:
@@ -159,7 +159,7 @@ def packed_what(randomizer: Randomizer, symbols: NDArray[np.uint8]) -> Packed:
 
 
 class MerkleTree:
-    """A binary tree over leaves as they come in order; an odd one is carried up as it is.
+    """Return the root of a binary tree over leaves in order; an odd one is carried up.
 
     Only the roots of the full subtrees so far are kept, one for each 1 in the number of leaves.
     """

@@ -1,4 +1,4 @@
-"""A device's folder: who it is, its ledgers and its configuration."""
+"""Folder of a device: its identity, its ledgers and its configuration."""
 
 from __future__ import annotations
 

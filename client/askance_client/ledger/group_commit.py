@@ -17,8 +17,8 @@ class GroupCommit:
     """Commit together the steps that arrive during the commit before; there is no timer.
 
     The first thread that comes leads: it runs the steps of all that wait, its own among them, in
-    one transaction, and wakes them when the disk has it and the mark has reached it. Who came
-    meanwhile is the next commit, led by the first of them. A lone thread commits at once.
+    one transaction, and wakes them when the disk has it and the mark has reached it. A step that
+    came meanwhile is the next commit, led by the first of them. A lone thread commits at once.
 
     No effect of a step is visible before it is durable: the file is held from the first
     step's first statement until the commit has returned.

@@ -50,7 +50,7 @@ def accept_loss(
         members: the members that are concerned.
         life_nano_nats: the life budget of each.
         now_s: the time, in Unix seconds.
-        everyone: whether the members that the file knows are concerned as well; they are whenever
+        everyone: True if the members that the file knows are concerned as well; they are whenever
             the file is older than its mark.
 
     Returns:

@@ -92,7 +92,7 @@ class Program:
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """The nodes, laid out anew: who sends a program needs them, who receives one has them."""
+        """Return the nodes, computed anew: a sender needs them, a receiver has them."""
         return flatten(self.expression)
 
 

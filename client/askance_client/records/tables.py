@@ -145,7 +145,7 @@ def read_csv(path: Path) -> Table:
 
     A row is malformed if it has fewer or more cells than the header, a cell of more than
     `MAX_CELL_CHARACTERS`, bytes that are not UTF-8, or a quote that does not close at the end of
-    its cell; after such a quote, reading goes on at the next line.
+    its cell; after such a quote, reading continues at the next line.
 
     Raises:
       InvalidRecord: no file, no header in UTF-8, no row, or two columns of one name.

@@ -30,7 +30,7 @@ class Backoff:
     """The waits after failures in a row: uniform in 0 .. min(cap, base * 2^failures).
 
     Source: "Exponential Backoff And Jitter", M. Brooker, 2015: full jitter needs the fewest calls
-      until a crowd of clients is served.
+      until many clients are served.
     """
 
     def __init__(

@@ -83,7 +83,7 @@ class Gateway:
       is the examination of a request by its bytes alone.
 
     Args:
-      members: whom it stands for, in any order: the aggregator observes that of `order`.
+      members: the devices that it hosts, in any order: the aggregator observes that of `order`.
       schema, policy: of all of them.
       coins_for: from a member's name, where its device's randomness comes from.
       now_s: the time, in whole seconds since 1970, UTC.

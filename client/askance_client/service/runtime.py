@@ -67,7 +67,7 @@ class DeviceRunner:
 
     Args:
       device: what answers.
-      identity: who it is to the aggregator.
+      identity: the device's identity to the aggregator.
       channel: to the aggregator; may be shared by many devices of one process.
       jitter: where the randomness of waiting comes from.
       sleep: how to wait.

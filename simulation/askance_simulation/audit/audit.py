@@ -138,7 +138,7 @@ def audit(
     Args:
       name: of what is audited.
       answer: (case, n) -> the bytes of n fresh devices, all asked the same.
-      cases: who is asked.
+      cases: the records that are asked.
       pairs: of cases, with the largest loss allowed between them.
       statements: the shares that are stated, for the cases that have any.
       events: to be looked for besides those that are learned.

@@ -110,7 +110,7 @@ class Subject:
 
 
 def of_cells(name: str, randomizer: Randomizer) -> Subject:
-    """Return a question about which cell a record is in; who has no answer counts as cell 1."""
+    """Return a question for a record's cell; a record without an answer is in cell 1."""
     last = randomizer.levels - 1
     if last == 1:
         schema = Schema("audited", 1, answer=Bit(), other=Bit())
@@ -194,7 +194,7 @@ class AuditFleet:
     """Maker of devices for a subject, which asks them.
 
     Args:
-      subject: what is asked of whom.
+      subject: the question and the records that are asked.
       coins: the operating system's, or seeded ones; shared by all devices, fresh at every call.
       make: makes a device.
     """

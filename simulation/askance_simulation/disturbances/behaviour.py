@@ -37,7 +37,7 @@ class Behaviour(Protocol):
         An absent device is asked and does not answer. It is charged nothing and keeps
         nothing of the round.
 
-        Who is absent is charged nothing and keeps nothing of the round.
+        An absent user is charged nothing and keeps nothing of the round.
         """
         ...
 

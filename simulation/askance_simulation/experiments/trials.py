@@ -69,7 +69,7 @@ class Trial:
     transcript: Transcript
     seconds: float
     rounds: tuple[RoundTaken, ...]
-    notes: tuple[str, ...] = ()  # who stayed away, who lied, what went wrong
+    notes: tuple[str, ...] = ()  # users who stayed away, users who lied, faults
 
 
 @dataclass(frozen=True, slots=True)

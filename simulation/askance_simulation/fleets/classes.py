@@ -107,7 +107,7 @@ class Classes:
                 yield UserClass(rows, len(alike), does, says)
 
     def _candidates(self, start: int, stop: int) -> Ordinals:
-        """Return a chunk's users whom the round may ask anything, sorted."""
+        """Return a chunk's users that the round may ask anything, sorted."""
         if self._listed is None:
             return np.arange(start, stop, dtype=np.int64)
         first, last = self._listed.searchsorted((start, stop))

@@ -37,7 +37,7 @@ class ColumnFleet:
       devices: the population, policy, coins, clock and behaviour that its devices have; they differ
         from each other in record, coins and history only.
       progress: called with the number of new reports.
-      runner: who computes the chunks; None: the threads of this process, one per core.
+      runner: computes the chunks; None: the threads of this process, one per core.
     """
 
     def __init__(

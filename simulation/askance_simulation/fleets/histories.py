@@ -1,7 +1,8 @@
 """Histories: a user's answers, charges and refusals as a function of its requests, by replay.
 
 Users who were asked the same in the same order do the same, but for what their records and coins
-decide: which symbol they send. So the fleet remembers what was asked of whom, and nothing a user.
+decide: which symbol they send. So the fleet keeps the questions of each cohort, and nothing per
+  user.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Ask:
     """Request to a cohort, with all that every device of the fleet derives from examining it.
 
     Args:
-      cohort: who was asked.
+      cohort: the users who were asked.
       study: the study's digest.
       round: the round's number.
       request: the request's digest.

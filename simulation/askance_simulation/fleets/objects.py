@@ -20,7 +20,7 @@ class ObjectFleet:
     Their reports go through the service's own intake.
 
     Args:
-      devices: who is asked.
+      devices: the devices that are asked.
       progress: called now and then with the number of new reports.
     """
 

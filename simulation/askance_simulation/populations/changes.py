@@ -91,8 +91,8 @@ def moving(population: Population, other: Population, rate: Rational, seed: Seed
     """Make users who become, for good, those of the same ordinal in another population.
 
     In round r, the first being 0, a user has moved with probability 1 - (1 - rate)^r, exact to
-    2^-64. Each user's round is drawn once, so that who has moved stays so. The target and the
-    `unseen` records are the first population's, and a hypothesis is judged by those.
+    2^-64. Each user's round is drawn once, so that a user who has moved stays so. The target and
+    the `unseen` records are the first population's, and a hypothesis is judged by those.
 
     Args:
       population: users and their records.

@@ -217,7 +217,7 @@ def _first_accepted(
     while True:
         drawn = integers_below(words, candidates.size, count)
         if turned_down is not None:
-            # Who was turned down stays so, in this handful of draws too: the first draw counts.
+            # A rejected candidate stays rejected, in these draws too: the first draw counts.
             _, first = np.unique(drawn, return_index=True)
             drawn = drawn[np.sort(first)]
             drawn = drawn[~turned_down[drawn]]

@@ -1,4 +1,4 @@
-"""Local algorithms: who is asked what through which randomizer, and what is concluded."""
+"""Local algorithms: questions, the users who get them, randomizers, and conclusions."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ Its rules: a device gets no information before it has proved its identity. What 
 in bytes and items and checked before it is stored; a report is acknowledged only after the commit
 that made it durable, and entered in the round's intake then. Bytes are serialised once, however
 many devices they go to. What the hub holds in memory can be rebuilt: after a restart the round is
-opened again, the store says who has answered, and devices answer the rest, or again, with stored
-bytes.
+opened again, the store holds which devices have answered, and devices answer the rest, or again,
+with stored bytes.
 
 Theory of operation. `AggregatorServer` runs one event loop in a thread of its own, and in it a
 `Hub`: connected devices, open rounds, and between them a `ReportGroupCommit` that makes durable

@@ -79,7 +79,7 @@ class Admission:
           peer: the caller's address, as gRPC names it.
 
         Raises:
-          UnsupportedProtocol, Unauthenticated: it may not come in.
+          UnsupportedProtocol, Unauthenticated: it is not admitted.
           Overloaded: too many callers are being looked up.
           StoreError: the store cannot say.
         """

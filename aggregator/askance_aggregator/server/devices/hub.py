@@ -203,7 +203,7 @@ class Hub:
         timer = None
         try:
             await self._resume(opened)
-            opened.begin()  # who connected meanwhile is asked here, and not twice
+            opened.begin()  # a device that connected meanwhile is asked by this loop, and not twice
             for ordinal in opened.members_among(self._connections):
                 self._ask(opened, self._connections[ordinal])
             if note.deadline is not None:

@@ -45,7 +45,7 @@ class Observer(Protocol):
         """Count a round that closed."""
 
     def study_submitted(self) -> None:
-        """A study was taken in."""
+        """Count an accepted study."""
 
     def study_concluded(self, state: StudyState) -> None:
         """A study has ended."""

@@ -1,7 +1,7 @@
 """The standard health service (`grpc.health.v1`), for monitoring from outside.
 
 Every peer that reaches the port may ask; so the state kept per peer is bounded, and no peer
-waits for one of them: who watches and does not read keeps neither the others nor the aggregator
+waits for one of them: a watcher that does not read keeps neither the others nor the aggregator
 from going on. (The package's own servicer writes to a watcher under the lock that a change needs.)
 """
 

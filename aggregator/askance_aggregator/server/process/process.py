@@ -57,7 +57,7 @@ class Listening:
     Args:
       address: where devices and analysts call, as HOST:PORT.
       metrics: where the page of metrics is, likewise; None: there is none.
-      studies_resumed: open studies that it goes on with.
+      studies_resumed: open studies that it resumes.
     """
 
     address: str
@@ -83,7 +83,7 @@ def serve(
     """Serve until `stopping` is set, then drain.
 
     Draining: the health service says so, studies' threads let go, calls end, what has arrived is
-    committed. Open studies stay open in the store; the next process goes on with them.
+    committed. Open studies stay open in the store; the next process resumes them.
 
     Args:
       configuration: settings of the operator.

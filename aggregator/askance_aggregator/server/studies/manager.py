@@ -29,7 +29,7 @@ from askance_client.errors import AskanceError
 from askance_client.messages import SignedStudy
 
 _LOGGER = logging.getLogger(__name__)
-_STOP_S = 1.0  # for all studies together; each is in the store, and goes on at the next start
+_STOP_S = 1.0  # for all studies together; each is in the store, and is resumed at the next start
 
 
 class UnknownStudy(AskanceError):
@@ -60,8 +60,8 @@ class StudyManager:
 
     Args:
       store: where they are kept.
-      fleet: who is asked.
-      analysts: the Ed25519 public keys whose studies are taken in.
+      fleet: the devices that are asked.
+      analysts: the Ed25519 public keys whose studies are accepted.
       limits: how many, and what they may cost a user together.
       now_s: the time, in whole seconds since 1970, UTC.
       observer: is called when a study's state changes.
@@ -89,7 +89,7 @@ class StudyManager:
 
     @property
     def analysts(self) -> frozenset[bytes]:
-        """The keys whose studies are taken in."""
+        """Keys whose studies are accepted."""
         return self._analysts
 
     def resume(self) -> int:
@@ -185,7 +185,7 @@ class StudyManager:
           UnknownStudy: see `status`.
         """
         signed = self._signed(digest, public_key)
-        with self._lock:  # a study that is being taken in is run before it can be cancelled
+        with self._lock:  # a study that is being accepted is run before it can be cancelled
             run = self._runs.get(digest)
             if run is None and not self._stopped:
                 self._end_unrun(digest, signed)
@@ -199,7 +199,7 @@ class StudyManager:
 
         The service is to be stopped before: studies wait for it.
         """
-        with self._lock:  # what is being taken in is let go of too
+        with self._lock:  # studies that are being accepted are released too
             self._stopped = True
             running = tuple(self._runs.values())
         for run in running:

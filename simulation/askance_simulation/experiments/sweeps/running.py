@@ -76,10 +76,10 @@ def sweep(
         its name has to guard its start (`if __name__ == "__main__":`). On the fleet "ray" trials
         are run one after another, and workers and cluster are as of `simulate`.
       cluster: address of a Ray; None: a local one.
-      population: whom all cells ask, as of `named`.
-      data: whom all cells ask, as of `named`.
-      schema: whom all cells ask, as of `named`.
-      label: whom all cells ask, as of `named`.
+      population: the users that all cells ask, as of `named`.
+      data: the users that all cells ask, as of `named`.
+      schema: the users that all cells ask, as of `named`.
+      label: the users that all cells ask, as of `named`.
       progress: called after each trial.
 
     Raises:

@@ -41,7 +41,7 @@ ALLOWED_MIB = 1024.0
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Marginals over `way` of so many bits; `allowed_s` is what a run may take, if anything."""
+    """Marginals over `way` of this many bits; `allowed_s` is what a run may take, if anything."""
 
     bits: int
     way: int

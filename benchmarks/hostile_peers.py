@@ -186,7 +186,7 @@ class Hostile:
 
 
 async def attack(port: int, connections: int, calls_per_s: float, seconds: float) -> dict[str, int]:
-    """Hold so many hostile connections for some seconds; return what they did, by kind."""
+    """Hold this many hostile connections for some seconds; return what they did, by kind."""
     counts: Counter[str] = Counter()
     pause_s = connections / calls_per_s
     peers = [

@@ -68,7 +68,7 @@ class Row:
 
 
 def measure(d: int, runs: int) -> Row:
-    """Time so many runs on one data set."""
+    """Time this many runs on one data set."""
     words = SystemWords()
     mechanism = PrivateParity.once(EPSILON, printed_keeping)
     n = examples_needed(d, mechanism.keep, ERROR, BETA)

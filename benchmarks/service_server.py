@@ -7,7 +7,7 @@ same library and event loop, and looks at none of them: the ceiling.
     python benchmarks/service_server.py durable|raw DEVICES QUESTIONS
 
 It prints {"address": ...}, then obeys lines on standard input, answering each with a JSON line:
-"connected N" waits for so many streams, "rounds R" asks R rounds of all connected devices,
+"connected N" waits for this many streams, "rounds R" asks R rounds of all connected devices,
 "open" leaves a round open for check-ins, "quit" ends it.
 """
 
@@ -65,7 +65,7 @@ class InOrder(Permutation):
 
 
 class Questions:
-    """A study of so many predicates, and its rounds."""
+    """A study of this many predicates, and its rounds."""
 
     def __init__(self, devices: int, questions: int) -> None:
         self._schema = Schema(NAME, 1, x=Bits(questions))
@@ -157,7 +157,7 @@ class Durable:
         self._executor = ThreadPoolExecutor(1)
 
     def wait_connected(self, count: int) -> float:
-        """Measure the seconds until so many streams are open."""
+        """Measure the seconds until this many streams are open."""
         began = time.perf_counter()
         while self._server.hub.connected < count:
             _check_patience(began, count, self._server.hub.connected)
@@ -204,7 +204,7 @@ class Raw:
         self._started.wait()
 
     def wait_connected(self, count: int) -> float:
-        """Measure the seconds until so many streams are open."""
+        """Measure the seconds until this many streams are open."""
         began = time.perf_counter()
         while len(self._streams) < count:
             _check_patience(began, count, len(self._streams))

@@ -1,4 +1,4 @@
-"""Attacks on the simulation that worked once: files of people, numbers that misled, full disks."""
+"""Attacks on the simulation that worked once: files of users, numbers that misled, full disks."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Real processes: `askance aggregator serve` on its SQLite store, over TLS, and a gateway of 300
 devices with a ledger each. In every study one of the two is killed at random moments, again and
 again, and started anew; then it is let come to its end. The undisturbed run that it is held
-against is a simulation of the same signed study, people and coins.
+against is a simulation of the same signed study, users and coins.
 
 The study is open at every point that counts: the devices come in twelve groups, one more before
 each kill, so that a round is never complete while it is being disturbed and always has reports
@@ -293,7 +293,7 @@ class Disturbance:
         self._aggregator, self._gateway = victims
 
     def disturb(self, kills: int, number: int) -> None:
-        """Kill so many times while round `number` is incomplete, then let it come to its end.
+        """Kill this many times while round `number` is incomplete, then let it come to its end.
 
         The last group dials only then, so that the round cannot be complete before.
         """

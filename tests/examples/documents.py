@@ -137,7 +137,7 @@ def clone(folder: Path) -> None:
 
 
 class Reader:
-    """A person with a clone, who runs a document from top to bottom.
+    """A user with a clone, who runs a document from top to bottom.
 
     Args:
         folder: the clone.

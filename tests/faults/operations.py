@@ -56,7 +56,7 @@ class Everybody:
 
 @dataclass(frozen=True)
 class Dial:
-    """A device holds a stream open, which is cut after so many messages."""
+    """A device holds a stream open, which is cut after this many messages."""
 
     device: int
     messages: int
@@ -102,7 +102,7 @@ class CrashDevice:
 
 @dataclass(frozen=True)
 class CrashAggregator:
-    """The aggregator dies after so many writes, at the next: before or after it is durable."""
+    """The aggregator dies after this many writes, at the next: before or after it is durable."""
 
     writes: int
     kept: bool

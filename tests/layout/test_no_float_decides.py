@@ -33,7 +33,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     # a column of floats on its way to the grid, by exact steps only: scaling by a power of two,
     # rounding to integers, clipping at a power of two
     "queries/columns.py": ("the type float", "ldexp ", "the text 'f'", "an array of any type"),
-    # a number as a person wrote it, read exactly and kept as a ratio of integers
+    # a number as a user wrote it, read exactly and kept as a ratio of integers
     "queries/exact.py": ("the type float", "the module decimal", "a power"),
     "accounting/nano_nats.py": ("the module decimal",),
     # paths are joined by a slash

@@ -30,7 +30,7 @@ KINDS: tuple[Event, ...] = (
     Concentrated(Fraction(1, 50)),
 )
 
-# Of a lattice, as budgets are that people write down: a coarse one keeps convolutions small.
+# Multiples of a step, as operators write budgets: a coarse one keeps convolutions small.
 epsilons = st.integers(1, 40).map(lambda tenths: Fraction(tenths, 20))
 with_an_epsilon = st.one_of(
     epsilons.map(Pure),

@@ -48,7 +48,7 @@ class Interrupted(Exception):
 
 
 class Crowd(Devices):
-    """Simulated devices, some of whom have owners with a policy of their own."""
+    """Simulated devices, some of which have owners with a policy of their own."""
 
     def __init__(
         self, population: Population, owners: Mapping[int, Policy] | None = None, seed: int = 0

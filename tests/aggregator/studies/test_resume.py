@@ -178,7 +178,7 @@ def test_whichever_line_could_not_be_written(world: World, at: int, *, kept: boo
 
 
 class Growing(ObjectFleet):
-    """Devices of whom only some are enrolled as yet."""
+    """Devices of which only some are enrolled as yet."""
 
     enrolled = 110
 

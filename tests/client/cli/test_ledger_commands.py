@@ -75,7 +75,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def folder(tmp_path: Path, run: Run) -> Path:
-    """A device of one person that has answered three questions."""
+    """A device of one user that has answered three questions."""
     (tmp_path / "people.toml").write_text(
         'name = "person"\n[fields]\nsmoker = { type = "bit" }\n'
         'colour = { type = "category", labels = ["red", "green", "blue"] }\n'

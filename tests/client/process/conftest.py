@@ -1,4 +1,4 @@
-"""An aggregator on loopback that enrols by tokens, a folder of people, and a round to ask them."""
+"""An aggregator on loopback that enrols by tokens, a folder of users, and a round to ask them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Aggregator:
         self.study = sign_study(terms, KEY)
 
     def token(self, devices: int) -> str:
-        """A token for so many devices."""
+        """A token for this many devices."""
         return self.tokens.issue(devices, 1).text
 
     def round(self, number: int = 0) -> Round:
@@ -129,7 +129,7 @@ class Folder:
 
 @pytest.fixture
 def folder(tmp_path: Path, aggregator: Aggregator) -> Folder:
-    """A gateway of five people, a, b, c, d and e."""
+    """A gateway of five users, a, b, c, d and e."""
     return make_folder(tmp_path, aggregator.server.address)
 
 

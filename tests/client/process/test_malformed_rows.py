@@ -10,7 +10,7 @@ import pytest
 from tests.client.process.conftest import make_folder
 
 LONG = "9" * 140_000
-# Rows of a person b; the number of people who answer.
+# Rows of a user b; the number of users who answer.
 ROWS = {
     "a stray comma": ("b,secret,1", 2),
     "a cell of 140 kB": (f"b,{LONG}", 3),

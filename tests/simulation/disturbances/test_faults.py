@@ -122,7 +122,7 @@ def test_any_history_of_faults(history: History) -> None:
 @settings(STEADY, max_examples=40)
 @given(HISTORIES, st.sampled_from(["0", ".2"]))
 def test_many_histories_of_faults(history: History, absent: str) -> None:
-    """With and without people who stay away."""
+    """With and without users who stay away."""
     away = Misbehaviour(absent=absent)
     found = trial("masked-parity", "grpc", faults=Script(history), behaviour=away)
     assert_same(found, present(absent))

@@ -67,7 +67,7 @@ def people(shift: int) -> Population:
 
 
 class Fickle:
-    """Devices of whom every so many stay away from a round, and every fourth lies."""
+    """Devices of which a fixed part stays away from a round, and every fourth lies."""
 
     absences = True
     lies = True

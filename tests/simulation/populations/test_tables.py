@@ -1,4 +1,4 @@
-"""People from a CSV file: what is inferred, what is missing, one clear error for each defect."""
+"""Users from a CSV file: what is inferred, what is missing, one clear error for each defect."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def rows(people: Population) -> list[Mapping[str, Any]]:
 
 @pytest.fixture
 def numbered(tmp_path: Path) -> Path:
-    """Return a file of ROWS people, each with a number of their own."""
+    """Return a file of ROWS users, each with a number of their own."""
     return written(tmp_path, "number\n" + "".join(f"{row}\n" for row in range(ROWS)))
 
 

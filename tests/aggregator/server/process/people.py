@@ -1,4 +1,4 @@
-"""Devices of people with values that are easily found again, and an analyst who asks them."""
+"""Devices of users with values that are easily found again, and an analyst who asks them."""
 
 from __future__ import annotations
 

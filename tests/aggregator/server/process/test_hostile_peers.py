@@ -48,7 +48,7 @@ def resident_mb(process: int) -> float:
 
 
 async def refused(address: str, authority: bytes, rpc: str, metadata: Metadata, calls: int) -> None:
-    """Make so many calls of 1 MB, each of which must be refused."""
+    """Make this many calls of 1 MB, each of which must be refused."""
     credentials = grpc.ssl_channel_credentials(authority)
     async with aio.secure_channel(address, credentials) as channel:
         method: Any = channel.unary_unary(f"/{rpc}")

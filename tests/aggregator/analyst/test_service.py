@@ -120,7 +120,7 @@ def test_what_cannot_work_is_refused_before_anybody_is_asked(served: ServedManag
         assert aggregator.studies() == []
 
 
-def test_limits_of_the_desk(open_served: OpenHouse) -> None:
+def test_limits_of_the_study_manager(open_served: OpenHouse) -> None:
     limits = SubmissionLimits(open_studies=1, user_nano_nats=8 * 10**9)
     with open_served(devices=False, limits=limits) as served, served.connected() as aggregator:
         with pytest.raises(PlanRefused, match="what other studies leave"):

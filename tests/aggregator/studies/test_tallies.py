@@ -84,7 +84,7 @@ class TestMerkleRoot:
         assert [merkle_root(leaves[:n]).hex()[:16] for n in (1, 2, 3, 7)] == GOLDEN_ROOTS
 
 
-class TestSymbolSheet:
+class TestSymbolTable:
     def test_the_root_is_over_symbols_in_ordinal_order(self, world: World) -> None:
         tally = entered(world, {2: b"\x01", 5: b"\x00", 7: ABSENT}, 10, [7, 5, 2])
         assert tally.root == sha(b"\x00" + bytes(8) + bytes([0b110_00000, 0b10_000000]))

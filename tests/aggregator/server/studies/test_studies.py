@@ -130,7 +130,7 @@ class TestRestarts:
 
         run_in(scenario)
 
-    def test_what_came_in_before_the_desk_resumes_is_run_once(self, run_in: RunIn) -> None:
+    def test_a_study_submitted_before_the_manager_resumes_is_run_once(self, run_in: RunIn) -> None:
         """The service listens before: two runs of a study would end it, each in the other's way."""
 
         async def scenario(deployment: Deployment) -> None:

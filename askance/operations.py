@@ -29,7 +29,7 @@ from askance_simulation.randomness.seeds import Seed
 if TYPE_CHECKING:
     from askance_aggregator.analyst import Aggregator, AnalystKey, StudyDefinition, Verification
     from askance_simulation.audit import Audit, Refused
-    from askance_simulation.curate import Told
+    from askance_simulation.curate import CuratorRelease
     from askance_simulation.reproduce import Reproduction
 
 __all__ = [
@@ -288,7 +288,7 @@ def curate(
     schema: Path | None = None,
     settings: Mapping[str, str] | None = None,
     seed: int | None = None,
-) -> Told:
+) -> CuratorRelease:
     """Release the result of a trusted curator's learner on a CSV or Parquet file.
 
     Args:

@@ -1,6 +1,6 @@
 """Adult (census income): three classifiers in the local model beside scikit-learn and a curator.
 
-A fifth of the people, the same in every run, are held out: they belong to no user, and accuracy is
+A fifth of the rows, the same in every run, are held out: they belong to no user, and accuracy is
 measured on them. All others are users; "resampled" populations draw them with replacement, to show
 where the local model catches up. Every learner has the same encodings everywhere: bins and scales
 follow from the schema below, which is public (the census's own categories, and bounds from common
@@ -13,7 +13,7 @@ discrete Laplace draws (notes, Theorem 7); "exact" has no draws and no parts.
     python benchmarks/adult.py shared/data/adult.csv [--quick] [--json] [--plot adult.png]
         [--users 0 1000000 10000000] [--epsilons 0.5 1 2 4 8] [--learners naive-bayes ...]
 
-Users 0: the people themselves. Without the file nothing is measured, and that is no failure.
+Users 0: the rows themselves. Without the file nothing is measured, and that is no failure.
 """
 
 from __future__ import annotations
@@ -93,16 +93,16 @@ LEARNERS: dict[str, Callable[[], Learner[Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A learner on a population at an epsilon; accuracies are on the held-out people.
+    """A learner on a population at an epsilon; accuracies are on the held-out rows.
 
     Args:
         learner: which.
         users: how many.
         epsilon: each user's whole budget.
         majority: of a hypothesis that knows the commoner class only.
-        scikit_learn: not private, on the people, with the same encodings.
-        exact: this learner with the people's exact answers.
-        central: this learner with a curator of so many rows, the mean of the trials; None: left
+        scikit_learn: not private, on the rows, with the same encodings.
+        exact: this learner with the users' exact answers.
+        central: this learner with a curator of this many rows, the mean of the trials; None: left
             out.
         local: the mean of the trials; least and most: the extremes.
         trials: how many; rounds, questions: the most that were asked.
@@ -137,7 +137,7 @@ _MISSED = Fraction(1, 20)  # the chance that an interval of one answer misses
 
 
 class EvenCurator:
-    """A curator who has so many rows and is asked so many questions: each takes an even part.
+    """A curator who has this many rows and is asked this many questions: each takes an even part.
 
     Privacy: pure epsilon-DP, as `CentralOracle`: a row is in one part only.
     """

@@ -26,7 +26,7 @@ import numpy as np
 
 from askance_aggregator.curator.synopsis import (
     Histogram,
-    Marginals,
+    MarginalFamily,
     QuerySet,
     Universe,
     boosted_counting,
@@ -41,7 +41,7 @@ ALLOWED_MIB = 1024.0
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Marginals over `way` of so many bits; `allowed_s` is what a run may take, if anything."""
+    """Marginals over `way` of this many bits; `allowed_s` is what a run may take, if anything."""
 
     bits: int
     way: int
@@ -87,7 +87,7 @@ class Row:
 def measure(case: Case) -> Row:
     """Time a case's runs on one data set."""
     rng = np.random.default_rng(case.bits)
-    family = Marginals(Universe.of_bits(case.bits), case.way)
+    family = MarginalFamily(Universe.of_bits(case.bits), case.way)
     table = rng.random((RECORDS, case.bits)) < rng.beta(0.5, 0.5, case.bits)
     histogram = Histogram.of(family.universe, table)
     truth = family.counts(histogram) / RECORDS

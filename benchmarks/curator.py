@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from askance_aggregator.curator.mechanisms import Exponential, PermuteAndFlip, Scored
+from askance_aggregator.curator.mechanisms import Exponential, PermuteAndFlip, ScoredCandidates
 from askance_aggregator.sampling import SystemWords, discrete_gaussian, discrete_laplace
 
 SCALE = 1000  # of the draws, in steps
@@ -84,7 +84,7 @@ def choices(sizes: Sequence[int]) -> list[Row]:
     words = SystemWords()
     found = []
     for size in sizes:
-        scored = Scored(-np.arange(size))
+        scored = ScoredCandidates(-np.arange(size))
         for name, kind in (("exponential", Exponential), ("permute-and-flip", PermuteAndFlip)):
             spent = best(partial(kind.of(1).choose, scored, words), 3)
             found.append(row(f"{name}, one of", size, spent))

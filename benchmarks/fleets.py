@@ -41,7 +41,7 @@ REPEATS = 3
 
 @dataclass(slots=True)
 class Phases:
-    """Where the seconds of one run went.
+    """Seconds of one run by activity.
 
     Args:
         make: devices are made, each with its record and its ledger.

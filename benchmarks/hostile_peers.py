@@ -39,9 +39,9 @@ from grpc import aio
 from service_load import metadata, token
 
 from askance_aggregator.server.analysts.servicer import AnalystsServicer
-from askance_aggregator.server.devices import AggregatorServer, Parts, ServiceFleet
+from askance_aggregator.server.devices import AggregatorServer, ServerParts, ServiceFleet
 from askance_aggregator.server.process.health import Health
-from askance_aggregator.server.studies import Desk
+from askance_aggregator.server.studies import StudyManager
 from askance_aggregator.store import SqliteStore
 from askance_client.service import (
     SERVICE,
@@ -99,7 +99,7 @@ def unknown() -> tuple[tuple[str, bytes], ...]:
 
 
 class Hostile:
-    """One hostile connection; made again when the aggregator closes it."""
+    """Hostile connection; made again when the aggregator closes it."""
 
     def __init__(self, kind: str, number: int, port: int, counts: Counter[str]) -> None:
         self._kind = kind
@@ -186,7 +186,7 @@ class Hostile:
 
 
 async def attack(port: int, connections: int, calls_per_s: float, seconds: float) -> dict[str, int]:
-    """Hold so many hostile connections for some seconds; return what they did, by kind."""
+    """Hold this many hostile connections for some seconds; return what they did, by kind."""
     counts: Counter[str] = Counter()
     pause_s = connections / calls_per_s
     peers = [
@@ -257,12 +257,12 @@ def serve() -> None:
         store.enrol((b"load %d" % n, token_digest(token(n))) for n in range(DEVICES))
 
         def add(server: aio.Server, fleet: ServiceFleet) -> None:
-            desk = Desk(store, fleet, analysts=frozenset())
-            analysts = AnalystsServicer(desk, executor=executor)
+            manager = StudyManager(store, fleet, analysts=frozenset())
+            analysts = AnalystsServicer(manager, executor=executor)
             server.add_generic_rpc_handlers((analysts.handler(),))
             health.add_to(server)
 
-        with AggregatorServer.start(store, parts=Parts(services=(add,))) as server:
+        with AggregatorServer.start(store, parts=ServerParts(services=(add,))) as server:
             print(json.dumps({"port": int(server.address.rpartition(":")[2])}), flush=True)
             sys.stdin.read()
         store.close()
@@ -278,7 +278,7 @@ def started(*words: object) -> subprocess.Popen[str]:
     )
 
 
-def told(process: subprocess.Popen[str]) -> dict[str, Any]:
+def next_line(process: subprocess.Popen[str]) -> dict[str, Any]:
     """Return the next line of a process, as JSON."""
     assert process.stdout is not None
     found: dict[str, Any] = json.loads(process.stdout.readline())
@@ -298,10 +298,10 @@ def measure(options: argparse.Namespace) -> None:
     phases: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
     most = 0.0
     try:
-        port = told(server)["port"]
+        port = next_line(server)["port"]
         subject = ("--port", port, "--connections", options.connections)
         behaving = started("--role", "honest", *subject, "--seconds", 2)
-        told(behaving)
+        next_line(behaving)
         behaving.wait()  # a warm service
         before = resident_mb(server.pid)
         for hostile in (False, True) * TIMES:
@@ -313,9 +313,13 @@ def measure(options: argparse.Namespace) -> None:
             while behaving.poll() is None:
                 most = max(most, resident_mb(server.pid))
                 time.sleep(0.1)
-            phase = {"hostile": hostile, **told(behaving), "resident_mb": resident_mb(server.pid)}
+            phase = {
+                "hostile": hostile,
+                **next_line(behaving),
+                "resident_mb": resident_mb(server.pid),
+            }
             if attacking is not None:
-                phase["peers"] = told(attacking)
+                phase["peers"] = next_line(attacking)
                 attacking.wait()
             phases[hostile].append(phase)
             print(json.dumps(phase), flush=True)

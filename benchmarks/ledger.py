@@ -55,6 +55,7 @@ class SlowConnection:
         return getattr(self._connection, name)
 
     def execute(self, statement: str, *parameters: Any) -> Any:
+        """Execute a statement; a commit takes longer."""
         found = self._connection.execute(statement, *parameters)
         if statement == "COMMIT":
             time.sleep(self._delay_s)
@@ -136,6 +137,7 @@ def answer_all(asked: list[Device], payload: bytes) -> tuple[float, list[float]]
 
 
 def main() -> None:
+    """Run the benchmark and print a table of rates and times."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--members", type=int, default=2_000)
     parser.add_argument("--rounds", type=int, default=4, help="of each kind")

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from askance_aggregator.curator.parity import (
-    Examples,
     Parity,
+    ParityExamples,
     PrivateParity,
     examples_needed,
     printed_keeping,
@@ -68,7 +68,7 @@ class Row:
 
 
 def measure(d: int, runs: int) -> Row:
-    """Time so many runs on one data set."""
+    """Time this many runs on one data set."""
     words = SystemWords()
     mechanism = PrivateParity.once(EPSILON, printed_keeping)
     n = examples_needed(d, mechanism.keep, ERROR, BETA)
@@ -77,7 +77,7 @@ def measure(d: int, runs: int) -> Row:
     target = Parity(tuple((words.take(d) & np.uint64(1)).tolist()))
     y = target(x)
     began = time.perf_counter()
-    examples = Examples.of_bits(x, y)
+    examples = ParityExamples.of_bits(x, y)
     pack_s = time.perf_counter() - began
     seconds: list[float] = []
     right = 0

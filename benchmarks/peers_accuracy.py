@@ -2,7 +2,7 @@
 
     python benchmarks/peers_accuracy.py --peers ENVS [--quick] [--json]
 
-Errors are about the truth of the very people who answered, averaged over cells, so that the raw
+Errors are about the truth of the very users who answered, averaged over cells, so that the raw
 rows are the conditional variance, which does not depend on who is in which cell. The bias is that
 of an empty cell: raw estimates have none; what is clipped or renormalised has, and its
 n x MSE depends on n. `peers_environments.py` says how ENVS is made.

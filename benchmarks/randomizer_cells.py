@@ -1,7 +1,7 @@
 """Errors of cells' shares and of signed values: our designs beside theory and the optimum.
 
 Variances are exact, of the integers that a device is sent, and of the raw estimates: about the
-people at hand, averaged over cells (or signed values), where they are the same for every truth.
+users at hand, averaged over cells (or signed values), where they are the same for every truth.
 Measured figures are n x the squared error of the same, from every user's own report
 (`families.draw`), counted and decoded as an aggregator does.
 """

@@ -139,7 +139,7 @@ def of_speed(rows: Sequence[SpeedRow]) -> Iterator[Claim]:
 
 def of_devices(rows: Sequence[DeviceRow]) -> Iterator[Claim]:
     """Make claims about a warm process's milliseconds for planned requests, and all bytes."""
-    mine = [row for row in rows if not row.stranger]
+    mine = [row for row in rows if not row.unplanned]
     yield from _most("devices: ms, a new request", (row.new_ms for row in mine), MOST_MS)
     yield from _most("devices: ms, a known request", (row.again_ms for row in mine), MOST_MS)
     yield from _most("devices: bytes a request", (row.request_bytes for row in rows), MOST_BYTES)

@@ -75,7 +75,7 @@ class Case:
         values: the record.
         query: what is asked.
         randomizer: by what.
-        stranger: no plan makes such a request, though a device answers it.
+        unplanned: no plan makes such a request, though a device answers it.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Case:
     values: Mapping[str, Any]
     query: Query
     randomizer: Randomizer
-    stranger: bool = False
+    unplanned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class DeviceRow:
 
     question: str
     family: str
-    stranger: bool
+    unplanned: bool
     request_bytes: int
     report_bytes: int
     first_ms: float
@@ -179,7 +179,7 @@ def device_rows(processes: int, answers: int) -> Iterator[DeviceRow]:
         yield DeviceRow(
             question=case.name,
             family=case.randomizer.name,
-            stranger=case.stranger,
+            unplanned=case.unplanned,
             request_bytes=len(asked.payloads[0]),
             report_bytes=case.randomizer.width,
             first_ms=min(times["new"][0] for times in found),

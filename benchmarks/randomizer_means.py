@@ -2,13 +2,13 @@
 
 Three objectives (`askance_aggregator.table_design`), on 33 levels of [-1, 1]:
 "minimax" has the least
-second moment whatever the population, "conditional" the least error about the people at hand,
-"prior" the least second moment for people who are as a stated prior says. Figures are exact, of the
+second moment whatever the population, "conditional" the least error about the users at hand,
+"prior" the least second moment for users who are as a stated prior says. Figures are exact, of the
 integers that a device is sent. What is measured is n x the squared error about the mean of the very
 people who answered: each is rounded onto a level and randomized from coins of its own, as on a
 device (`families.draw`), and the reports are counted and decoded.
 
-People: the numbers that peers are asked of (`peers.measuring`), with the density that they are
+Users: the numbers that peers are asked of (`peers.measuring`), with the density that they are
 drawn from as prior; and of the Adult data, where it is given, age and hours a week. There every
 other row makes the prior, which stands for public knowledge, and the others are asked.
 """
@@ -72,7 +72,7 @@ class MeanRow:
         figure: what the objective minimises, exactly of the integers.
         limit: the dual's bound: nothing is below.
         duchi: C^2, what one bit has, and the least that is promised to every population.
-        theory: n x MSE about the mean of these people, of the integers.
+        theory: n x MSE about the mean of these users, of the integers.
         n_mse: as measured, n users in each of the repetitions; with its standard error.
         bias: of the estimate, as measured; with its own.
         report_mse: of a report about the number it was made of, over all reports: what n_mse is in

@@ -165,7 +165,7 @@ def _of_devices(rows: Sequence[DeviceRow]) -> Table:
     for row in rows:
         table.add_row(
             row.question,
-            row.family + (" (a stranger's)" if row.stranger else ""),
+            row.family + (" (unplanned)" if row.unplanned else ""),
             f"{row.request_bytes:,}",
             f"{row.report_bytes:,}",
             f"{row.first_ms:.2f}",

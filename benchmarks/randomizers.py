@@ -97,7 +97,7 @@ QUICK = Effort(
 
 
 @dataclass(slots=True)
-class Found:
+class Measurements:
     """Measurements by section; a section that was not requested is empty."""
 
     means: list[MeanRow] = field(default_factory=list)
@@ -124,9 +124,9 @@ class Found:
 
 def measured(
     sections: Sequence[str], effort: Effort, environments: Path | None, adult: Path | None
-) -> Found:
+) -> Measurements:
     """Measure the requested sections in turn, with progress on stderr."""
-    found = Found()
+    found = Measurements()
 
     def means() -> None:
         everybody = [skewed()]
@@ -181,7 +181,7 @@ def measured(
     return found
 
 
-def story(found: Found) -> dict[str, Any]:
+def story(found: Measurements) -> dict[str, Any]:
     """Return the document that `--json` prints."""
     told = {
         name: [asdict(row) for row in getattr(found, name)]

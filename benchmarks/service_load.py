@@ -134,7 +134,7 @@ async def participate(
 
 
 async def check_in(address: str, ordinals: range, deliver: bool) -> dict[str, float]:
-    """Run unary calls: every device fetches its requests and, if told to, delivers the answers.
+    """Run unary calls: every device fetches its requests and, if `deliver`, delivers the answers.
 
     Only the second half is timed where answers are delivered.
     """

@@ -7,7 +7,7 @@ same library and event loop, and looks at none of them: the ceiling.
     python benchmarks/service_server.py durable|raw DEVICES QUESTIONS
 
 It prints {"address": ...}, then obeys lines on standard input, answering each with a JSON line:
-"connected N" waits for so many streams, "rounds R" asks R rounds of all connected devices,
+"connected N" waits for this many streams, "rounds R" asks R rounds of all connected devices,
 "open" leaves a round open for check-ins, "quit" ends it.
 """
 
@@ -58,14 +58,16 @@ class InOrder(Permutation):
     """Users in the order of their ordinals: "the first so many" can be asked."""
 
     def positions(self, ordinals: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the ordinals, which are the positions."""
         return ordinals
 
     def ordinals(self, start: int, stop: int) -> NDArray[np.int64]:
+        """Return the ordinals start .. stop-1."""
         return np.arange(start, stop, dtype=np.int64)
 
 
 class Questions:
-    """A study of so many predicates, and its rounds."""
+    """A study of this many predicates, and its rounds."""
 
     def __init__(self, devices: int, questions: int) -> None:
         self._schema = Schema(NAME, 1, x=Bits(questions))
@@ -122,13 +124,21 @@ class Server(Protocol):
 
     address: str
 
-    def wait_connected(self, count: int) -> float: ...
+    def wait_connected(self, count: int) -> float:
+        """Wait for this number of devices and return the seconds that it took."""
+        ...
 
-    def rounds(self, first: int, count: int, members: int) -> float: ...
+    def rounds(self, first: int, count: int, members: int) -> float:
+        """Run rounds and return the seconds that they took."""
+        ...
 
-    def open(self) -> None: ...
+    def open(self) -> None:
+        """Open a round."""
+        ...
 
-    def stop(self) -> None: ...
+    def stop(self) -> None:
+        """Stop the server."""
+        ...
 
 
 class Durable:
@@ -149,7 +159,7 @@ class Durable:
         self._executor = ThreadPoolExecutor(1)
 
     def wait_connected(self, count: int) -> float:
-        """Measure the seconds until so many streams are open."""
+        """Measure the seconds until this many streams are open."""
         began = time.perf_counter()
         while self._server.hub.connected < count:
             _check_patience(began, count, self._server.hub.connected)
@@ -196,7 +206,7 @@ class Raw:
         self._started.wait()
 
     def wait_connected(self, count: int) -> float:
-        """Measure the seconds until so many streams are open."""
+        """Measure the seconds until this many streams are open."""
         began = time.perf_counter()
         while len(self._streams) < count:
             _check_patience(began, count, len(self._streams))

@@ -145,7 +145,7 @@ def _asked(
     request = Request(bytes(32), 0, 0, question.query, planned.groups[0].randomizer)
     users = 0
     for counts, size in zip(tallies, sizes, strict=True):
-        waves.enter([0], [request], [Tally(tuple(map(int, counts)), size, size, bytes(32))])
+        waves.add([0], [request], [Tally(tuple(map(int, counts)), size, size, bytes(32))])
         users += size
         if waves.done:
             break

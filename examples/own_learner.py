@@ -23,7 +23,7 @@ def median(number: ask.Expression, low: int, high: int, tau: str = "0.1") -> ask
 
 
 def main() -> None:
-    """Finds the median of 5,000 made-up ages, twice."""
+    """Find the median of 5,000 made-up ages, twice."""
     schema = ask.Schema("ages", 1, age=ask.Integer(0, 127))
     ages = np.random.default_rng(7).binomial(100, 0.41, size=5_000)
     people = ask.Population.from_columns(schema, {"age": ages})

@@ -18,7 +18,7 @@ def with_a_pass(levels: int, nano_nats: int) -> ask.Channel:
     if levels != 2:
         raise ask.InvalidParameter(f"with_a_pass: expected 2 levels, found {levels}")
     half = ONE // 2
-    fits, fails = half // 2, half  # the share of the truth; at a half of a half nothing is told
+    fits, fails = half // 2, half  # the share of the truth; at a half of a half nothing is revealed
     while fails - fits > 1:
         middle = (fits + fails) // 2
         if ratio_within(middle, half - middle, nano_nats):
@@ -29,7 +29,7 @@ def with_a_pass(levels: int, nano_nats: int) -> ask.Channel:
 
 
 def main() -> None:
-    """Asks 4,000 users one predicate by it, on both fleets."""
+    """Ask 4,000 users one predicate by it, on both fleets."""
     table = with_a_pass(2, 1_000_000_000)
     print("loss in nano-nats:", table.loss.nano_nats, "   coins a report:", table.coins)
     people = ask.Population.generated("numbers", 4_000)

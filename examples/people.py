@@ -48,7 +48,7 @@ WORLDS = {"schooling": schooling, "masked-parity": masked_parity}
 
 
 def main(argv: Sequence[str]) -> int:
-    """Writes the file."""
+    """Write the file."""
     world, count, path = argv
     rows = list(WORLDS[world](int(count), random.Random(int(count))))
     with Path(path).open("w", newline="", encoding="utf-8") as file:

@@ -71,7 +71,7 @@ class FailingConnection:
 
 @pytest.fixture(scope="session")
 def break_disk() -> BreakDisk:
-    """Puts a broken disk under an open file; empty the set of statements and it is whole again."""
+    """Put a broken disk under an open file; empty the set of statements and it is whole again."""
 
     def put(file: SqliteFile, failing: set[str]) -> set[str]:
         file.connection = FailingConnection(file.connection, failing)  # type: ignore[assignment]  # a stand-in

@@ -1,4 +1,4 @@
-"""Figures of the code's structure: lines, files, import arrows and cycles, per package.
+r"""Figures of the code's structure: lines, files, import arrows and cycles, per package.
 
     python tools/structure.py                      # this tree, as a Markdown table
     python tools/structure.py --json > after.json

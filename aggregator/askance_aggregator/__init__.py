@@ -1,7 +1,7 @@
-"""The aggregator: asks a fleet of devices statistical questions and learns from the answers.
+"""The aggregator: statistical questions to a fleet of devices, and learning from the answers.
 
 Nothing here decides what a device reveals (that is `askance_client`); what is decided here is what
-to ask, of how many, and what to conclude. Its rooms:
+to ask, of how many, and what to conclude. Its packages:
 
 - ``learners``: generators without I/O, which know queries only.
 - ``numbers``: exact parsing; ``sampling``: exact draws.
@@ -9,13 +9,13 @@ to ask, of how many, and what to conclude. Its rooms:
   more. ``oracles.reductions``: local algorithms and statistical queries in place of each other.
 - ``table_design``: randomizers for the mean of a bounded number, designed by linear program.
 - ``estimation``: from counts of reports to an unbiased answer with its interval.
-- ``planning``: how many users each question needs, with which randomizer, before anyone is asked.
+- ``planning``: how many users each question needs, with which randomizer, before any user is asked.
 - ``store``: the durable transcript; ``studies``: studies, their sessions and their results.
 - ``server``: the network: the devices' calls, the manager of submitted studies, the analysts'
   calls, and the process with its files, tokens, logs and metrics.
 - ``analyst``: the client side of submitting, watching and verifying a study.
-- ``composition``: what many releases cost together. ``curator``: the papers' algorithms for who
-  holds everybody's records.
+- ``composition``: what many releases cost together. ``curator``: the papers' algorithms for a
+  party that holds all users' records.
 
 Imports go ``server -> analyst -> {studies, curator} -> oracles -> planning -> estimation ->
 {learners, composition, table_design, store} -> {numbers, sampling}``. This module imports

@@ -1,4 +1,4 @@
-"""Numbers that a person gives a learner, as exact fractions, and their canonical text."""
+"""Numbers given to a learner, as exact fractions, and their canonical text."""
 
 from __future__ import annotations
 

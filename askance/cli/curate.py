@@ -11,7 +11,7 @@ from askance.cli.arguments import required, seed, setting
 from askance.cli.output import print_json, screen
 
 if TYPE_CHECKING:
-    from askance_simulation.curate import Told
+    from askance_simulation.curate import CuratorRelease
 
 NAME = "curate"
 SUMMARY = "run a trusted curator's learner on a data file"
@@ -114,7 +114,7 @@ def _shown(name: str, summary: str, default: str | None) -> str:
     return f"--set {name}=...: {summary}{end}"
 
 
-def _tell(told: Told) -> None:
+def _tell(told: CuratorRelease) -> None:
     console = screen()
     console.print(f"{told.learner} on {told.n:,} rows", style="bold", markup=False)
     for line in told.curated.summary:

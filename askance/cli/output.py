@@ -135,7 +135,7 @@ def sweep_progress() -> Iterator[Callable[[Advance], None]]:
     with _shown() as bar:
         task = bar.add_task("planning", total=None, answers=0)
 
-        def told(stands: Advance) -> None:
+        def show(stands: Advance) -> None:
             bar.update(
                 task,
                 description=f"{stands.done:,} of {counted(stands.trials, 'trial')}",
@@ -144,7 +144,7 @@ def sweep_progress() -> Iterator[Callable[[Advance], None]]:
                 answers=stands.answers,
             )
 
-        yield told
+        yield show
 
 
 def _shown(*counts: ProgressColumn) -> Progress:
@@ -163,9 +163,10 @@ def _shown(*counts: ProgressColumn) -> Progress:
     from rich.text import Text
 
     class Rate(ProgressColumn):
-        """Answers a second: of late, or where they are counted apart, since the start."""
+        """Answers per second: recently, or since the start if they are counted apart."""
 
         def render(self, task: Task) -> Text:
+            """Return the rate as text."""
             rate = task.speed
             if "answers" in task.fields:
                 rate = task.fields["answers"] / task.elapsed if task.elapsed else None

@@ -118,7 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.plot is not None:
         found.plot(arguments.plot, arguments.x, arguments.y)
     if arguments.json:
-        print_json(_told(found, summary))
+        print_json(_result_json(found, summary))
     else:
         _tell(found, summary)
     return 0
@@ -160,7 +160,7 @@ def _check_picture(grid: dict[str, Any], x: str | None) -> None:
         )
 
 
-def _told(found: Sweep, summary: Summary) -> dict[str, Any]:
+def _result_json(found: Sweep, summary: Summary) -> dict[str, Any]:
     refused = sum(row["refused"] is not None for row in found.rows)
     return {
         "trials": len(found.rows),
@@ -176,7 +176,7 @@ def _told(found: Sweep, summary: Summary) -> dict[str, Any]:
 def _tell(found: Sweep, summary: Summary) -> None:
     from rich.markup import escape
 
-    told = _told(found, summary)
+    told = _result_json(found, summary)
     heads, *lines = summary.table()
     cells = table(heads)
     for line in lines:

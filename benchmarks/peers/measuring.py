@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 CELLS = 1024  # of the frequency question whose speed is measured
 SEED = 20080  # of all users' records
-YES = 0.3  # of the people, when one predicate is asked
+YES = 0.3  # of the users, when one predicate is asked
 ROUNDS = 3
 EPSILONS = {"full": (0.5, 1.0, 2.0, 3.0, 4.0), "quick": (1.0,)}
 SIZES = {"full": (64, 1024), "quick": (16,)}
@@ -59,7 +59,7 @@ class Accuracy:
       k: cells; None for a mean.
       n: users in a repetition.
       repetitions: with the same records, coins anew.
-      n_mse: n times the mean squared error about these people's truth, averaged over cells.
+      n_mse: n times the mean squared error about these users' truth, averaged over cells.
       n_mse_se: its standard error over the repetitions.
       bias: the mean signed error of an empty cell; of the mean itself.
       bias_se: its standard error over the repetitions.

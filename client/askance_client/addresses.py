@@ -1,4 +1,4 @@
-"""Where something listens, as an operator writes it."""
+"""Addresses to listen on, as an operator writes them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Address:
 
     @classmethod
     def of(cls, text: str) -> Address:
-        """Reads HOST:PORT, or [ADDRESS]:PORT for version 6.
+        """Read HOST:PORT, or [ADDRESS]:PORT for version 6.
 
         Raises:
           InvalidParameter: it is neither.
@@ -45,19 +45,19 @@ class Address:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach it."""
+        """True if only this machine can reach the address."""
         found = _as_ip(self.host)
         return self.host == _LOCALHOST if found is None else found.is_loopback
 
     @property
     def is_wildcard(self) -> bool:
-        """Whether it stands for every address of this machine."""
+        """True if the address stands for every address of this machine."""
         found = _as_ip(self.host)
         return found is not None and found.is_unspecified
 
     @property
     def from_here(self) -> Address:
-        """Where a process on the same machine finds it."""
+        """Return the address by which a process on the same machine finds it."""
         if not self.is_wildcard:
             return self
         return Address("::1" if ":" in self.host else "127.0.0.1", self.port)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def write_new(path: Path, data: bytes, *, mode: int = 0o644) -> None:
-    """Makes a file of these bytes, durable when this returns; what is there is never overwritten.
+    """Make a file of these bytes, durable when this returns; what is there is never overwritten.
 
     Raises:
       OSError: something is there already, or the disk says no; then nothing is left behind.
@@ -27,7 +27,7 @@ def write_new(path: Path, data: bytes, *, mode: int = 0o644) -> None:
 
 
 def sync(path: Path) -> None:
-    """Makes a file's bytes, or the names in a folder, durable.
+    """Make a file's bytes, or the names in a folder, durable.
 
     Raises:
       OSError: the disk says no.

@@ -1,4 +1,4 @@
-"""What can go wrong, by whose fault it is.
+"""Errors, by the party at fault.
 
 A message says what was expected, what was found and which item it was; it never repeats a user's
 value. An ordinary refusal of a device is a value (`askance_client.device.Refusal`), not an error.
@@ -28,7 +28,7 @@ class ProtocolError(AskanceError):
 
 
 class LocalProtocolError(ProtocolError):
-    """This side was about to break the protocol: a bug or a misuse here."""
+    """Error because this side was about to break the protocol: a bug or misuse in this process."""
 
 
 class RemoteProtocolError(ProtocolError):

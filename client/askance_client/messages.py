@@ -1,4 +1,4 @@
-"""What passes between an aggregator and a device, as values (no protobuf, no gRPC).
+"""Values that pass between an aggregator and a device (no protobuf, no gRPC).
 
 `codec` turns these into bytes and back. Digests are SHA-256 of the bytes that travelled.
 """
@@ -18,7 +18,7 @@ MAX_WAVES = 16
 
 
 class Reason(IntEnum):
-    """Why a device refused. The numbers are the wire's."""
+    """Reason for a device's refusal. The numbers are the wire's."""
 
     MALFORMED = 1
     UNKNOWN_STUDY = 2
@@ -37,7 +37,7 @@ class Reason(IntEnum):
 
 
 class AckStatus(IntEnum):
-    """What became of a delivered report. The numbers are the wire's."""
+    """Status of a delivered report. The numbers are the wire's."""
 
     ACCEPTED = 1
     DUPLICATE = 2
@@ -72,7 +72,7 @@ class SignedStudy:
 
 @dataclass(frozen=True, slots=True)
 class Conduct:
-    """How the aggregator is to run a study; a device passes it on unread, as signed.
+    """Conduct of a study by the aggregator; a device passes it on unread, as signed.
 
     Args:
       beta: the chance, over all answers, that one is off by its tolerance or more.
@@ -130,7 +130,7 @@ class StudyTerms:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One question to one device: what to evaluate and how to randomize the answer."""
+    """Question to one device: the query to evaluate and the randomizer of its answer."""
 
     study_digest: bytes
     round: int
@@ -140,13 +140,16 @@ class Request:
 
     @property
     def coins(self) -> int:
-        """How many 64-bit coins an answer takes, whatever the record."""
+        """Number of 64-bit coins that an answer takes, whatever the record."""
         return self.randomizer.coins + rounding_coins(self.query)
 
 
 def rounding_coins(query: Query) -> int:
-    """How many of an answer's coins, the last ones, round: a real value is rounded at random onto
-    the randomizer's levels by a coin of its own, and so is every component of a vector."""
+    """Return the number of an answer's coins, the last ones, that round.
+
+    A real value is rounded at random onto the randomizer's levels by a coin of its own, and so
+    is every component of a vector.
+    """
     if query.kind is QueryKind.VECTOR:
         return query.components
     return 1 if query.kind is QueryKind.REAL else 0

@@ -22,7 +22,7 @@ from askance_client.errors import StoreError, StoreFailed, UnsupportedStore
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
-    """What a file is.
+    """Kind of a file: its application id and its migrations.
 
     Args:
       name: in errors: "ledger", "store".
@@ -30,7 +30,7 @@ class FileKind:
       steps: SQL that takes an empty file to the present version, a step a version; only ever
         appended to. `user_version` in the header is how many were taken.
       undone: what to say of a step that failed: "nothing was spent".
-      make: how a person makes one.
+      make: the command that makes one.
     """
 
     name: str
@@ -45,7 +45,7 @@ class FileKind:
         return len(self.steps)
 
     def script(self, taken: int) -> str:
-        """One transaction that brings a file with `taken` steps to the present version."""
+        """Return one transaction that brings a file with `taken` steps to the present version."""
         return (
             f"BEGIN IMMEDIATE; PRAGMA application_id={self.application};"
             f" {''.join(self.steps[taken:])} PRAGMA user_version={self.version}; COMMIT;"
@@ -65,7 +65,7 @@ class SqliteFile:
 
     @classmethod
     def create(cls, path: Path, kind: FileKind) -> SqliteFile:
-        """Makes a new file, readable by its owner only, and opens it.
+        """Make a new file, readable by its owner only, and open it.
 
         It is made beside and linked into place when it is whole: a process that dies meanwhile
         leaves nothing at `path`.
@@ -95,7 +95,7 @@ class SqliteFile:
 
     @classmethod
     def open(cls, path: Path, kind: FileKind) -> SqliteFile:
-        """Opens a file and brings an older version up to date, or refuses.
+        """Open a file and bring an older version up to date, or refuse.
 
         Raises:
           StoreError: no file, not of this kind, damaged, or in use.
@@ -161,7 +161,7 @@ class SqliteFile:
                 raise
 
     def close(self) -> None:
-        """Lets the file go."""
+        """Close the file."""
         with self._lock:
             self.connection.close()
 
@@ -215,7 +215,7 @@ def _set_durable(connection: sqlite3.Connection, path: Path, kind: FileKind) -> 
 
 
 def _fill(path: Path, kind: FileKind) -> None:
-    """Makes a whole file of an empty one; closing it folds the log into it."""
+    """Make a whole file of an empty one; closing it folds the log into it."""
     connection = _connect(path)
     try:
         _set_durable(connection, path, kind)

@@ -48,7 +48,7 @@ class Cut(Exception):
 
 
 class CutOff(ObjectFleet):
-    """So many devices are enrolled, and answer some rounds; then the power goes."""
+    """Fleet that answers some rounds and then loses power."""
 
     def __init__(self, devices: Devices, enrolled: int, rounds: int) -> None:
         super().__init__(devices)
@@ -67,7 +67,7 @@ class CutOff(ObjectFleet):
 
 
 def devices(study: SignedStudy) -> Devices:
-    """More than are enrolled. Every other person smokes; everybody is .3 tall."""
+    """Return more devices than are enrolled. Every other user smokes; all are .3 tall."""
     size = PEOPLE + 9
     people = ask.Population.from_columns(
         SCHEMA, {"smokes": [place % 2 for place in range(size)], "height": [0.3] * size}
@@ -100,7 +100,7 @@ def session(
 
 
 def asking(rounds: int) -> ask.Learner[Any]:
-    """Asks the same share of fresh people, so many times."""
+    """Ask the same share of fresh users, a number of times."""
 
     @ask.adaptive("asking")
     def learner() -> ask.Learning[list[float]]:
@@ -123,7 +123,7 @@ def clipping(high: float) -> ask.Learner[Any]:
 
 
 def cut_after(rounds: int, fleet: Devices) -> MemoryLog:
-    """What a two-round study leaves behind that was cut off after so many."""
+    """Return the log of a two-round study that was interrupted after `rounds` rounds."""
     log = MemoryLog()
     with pytest.raises(Cut):
         session(asking(2), fleet, log, rounds=rounds).run()
@@ -205,7 +205,7 @@ def test_devices_that_lie_about_what_they_spent_do_not_overflow_the_account() ->
 
 
 def test_a_check_in_s_answer_keeps_to_the_limit_of_its_bytes() -> None:
-    """Requests that fill a response to the last byte leave no room for anything beside them."""
+    """Requests that fill a response to the last byte leave no space for anything beside them."""
 
     class Full(Hub):
         def owed(self, ordinal: int, known_studies: set[bytes]) -> list[bytes]:
@@ -224,7 +224,7 @@ def test_a_check_in_s_answer_keeps_to_the_limit_of_its_bytes() -> None:
 
 
 class SlowDisk(MemoryStore):
-    """Commits when it is told to."""
+    """Store that commits when the test lets it."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -25,7 +25,7 @@ USERS = 3
 
 
 class TestRounds:
-    """Nobody is charged for an answer that will not be counted."""
+    """No user is charged for an answer that will not be counted."""
 
     @pytest.fixture
     def hub(self) -> Iterator[Callable[[], Hub]]:
@@ -135,7 +135,7 @@ class TestRounds:
     def test_a_report_that_comes_while_the_service_stops_is_not_called_late(
         self, hub: Callable[[], Hub]
     ) -> None:
-        """Its round goes on with the next process: it is to be delivered then."""
+        """The round goes on with the next process: the report is to be delivered then."""
         device = self.world.device(0)
         device.introduce(self.round.study)
         report = device.answer(self.round.groups[0].payload)
@@ -152,7 +152,7 @@ class TestRounds:
 
 
 class TestProxies:
-    """What is for this machine alone does not leave it by a proxy that the environment names."""
+    """Requests for this machine alone do not leave it by a proxy from the environment."""
 
     @pytest.fixture
     def proxy(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:

@@ -16,7 +16,7 @@ from askance_client.messages import SignedStudy
 def test_a_key_that_a_full_disk_broke_off_is_not_left_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is there is never overwritten: half a key would have kept a whole one from its place."""
+    """Existing files are never overwritten: half a key would have blocked a whole one."""
 
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

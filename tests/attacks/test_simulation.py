@@ -1,4 +1,4 @@
-"""Attacks on the simulation that worked once: files of people, numbers that misled, full disks."""
+"""Attacks on the simulation that worked once: files of users, numbers that misled, full disks."""
 
 from __future__ import annotations
 
@@ -127,6 +127,6 @@ class TestCommands:
 
 @pytest.mark.parametrize("devices", [1, 50_001, 200_000])
 def test_there_is_room_for_every_device_of_a_fleet(devices: int) -> None:
-    """One that were told to come back later would never answer, and its round never close."""
+    """A device refused for lack of a stream would never answer, and its round never close."""
     assert room_for(devices).max_streams >= devices
     assert room_for(devices).max_pending >= devices

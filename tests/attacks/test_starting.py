@@ -12,17 +12,17 @@ from askance_aggregator.server.devices import AggregatorServer
 from askance_aggregator.server.process import process
 from askance_aggregator.server.process.configuration import read_configuration
 from askance_aggregator.server.process.metrics import PrometheusObserver
-from askance_aggregator.server.studies import Desk
+from askance_aggregator.server.studies import StudyManager
 from tests.aggregator.server.process.conftest import made
 
 
 def test_a_study_that_comes_in_at_the_start_is_counted_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was told of when it came in, and found in the store a moment later."""
+    """Once, the study was counted when it was submitted, and found in the store a moment later."""
     happened: list[str] = []
 
-    def told(owner: Any, name: str) -> None:
+    def record_call(owner: Any, name: str) -> None:
         original = getattr(owner, name)
 
         def telling(*arguments: Any, **named: Any) -> Any:
@@ -31,9 +31,9 @@ def test_a_study_that_comes_in_at_the_start_is_counted_once(
 
         monkeypatch.setattr(owner, name, telling)
 
-    told(PrometheusObserver, "studies_found")
-    told(AggregatorServer, "start")
-    told(Desk, "resume")
+    record_call(PrometheusObserver, "studies_found")
+    record_call(AggregatorServer, "start")
+    record_call(StudyManager, "resume")
     stopping = threading.Event()
     stopping.set()
     home = made(tmp_path / "aggregator", now_s=1_700_000_000)

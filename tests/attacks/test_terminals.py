@@ -1,4 +1,4 @@
-"""What a hostile aggregator says reaches a person's terminal as text, and steers nothing."""
+"""Text of a hostile aggregator reaches a terminal as plain text and controls nothing."""
 
 from __future__ import annotations
 

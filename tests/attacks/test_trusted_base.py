@@ -1,4 +1,4 @@
-"""Requests that once crashed, starved or filled a device, or told more than they paid for."""
+"""Requests that once crashed, starved or filled a device, or revealed more than was charged."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ EPSILON = 10**8
 LONG_S = 1.0  # of processor time; tens of milliseconds are usual
 
 
-class Bench:
-    """One device and the requests that a hostile aggregator makes of it."""
+class AttackedDevice:
+    """Device under attack, and the requests of a hostile aggregator."""
 
     def __init__(self, ledger: Ledger | None = None) -> None:
         self.device = Device(
@@ -119,15 +119,15 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
 def test_a_table_of_many_levels_and_no_symbols_is_not_laid_out(levels: int, symbols: int) -> None:
     """0 entries are what 2^32 rows of 0 symbols need: a device built the rows, until it died."""
     table = randomizer_pb2.Table(levels=levels, symbols=symbols)
-    outcome = Bench().ask(randomizer=randomizer_pb2.Randomizer(table=table)).outcome
+    outcome = AttackedDevice().ask(randomizer=randomizer_pb2.Randomizer(table=table)).outcome
     assert isinstance(outcome, Refusal)
     assert outcome.reason is Reason.INVALID_RANDOMIZER
 
 
 def test_empty_nodes_are_counted_before_they_are_looked_at() -> None:
     """Two bytes a node: 120,000 of them in one request."""
-    bench = Bench()
-    turn = bench.device.begin([bench.payload(query_pb2.Query(nodes=[query_pb2.Node()] * 120_000))])
+    setup = AttackedDevice()
+    turn = setup.device.begin([setup.payload(query_pb2.Query(nodes=[query_pb2.Node()] * 120_000))])
     expected = Refusal(Reason.INVALID_QUERY, "query: expected 1..4096 nodes, found 120000")
     assert turn.refusals == (expected,)
     turn.close()
@@ -186,19 +186,19 @@ def _heavy() -> dict[str, tuple[Query | query_pb2.Query, randomizer_pb2.Randomiz
 
 @pytest.mark.parametrize("name", _heavy())
 def test_no_request_keeps_a_device_busy(name: str) -> None:
-    bench = Bench()
-    payload = bench.payload(*_heavy()[name])
+    setup = AttackedDevice()
+    payload = setup.payload(*_heavy()[name])
     start = time.process_time()
-    bench.device.answer(payload)
+    setup.device.answer(payload)
     assert time.process_time() - start < LONG_S
 
 
 def test_a_single_device_remembers_few_verdicts() -> None:
     """A request of 64 kB makes some 4 MB of expressions: 4,096 of them were 16 GB."""
-    bench = Bench()
-    examiner = bench.device._examiner
+    setup = AttackedDevice()
+    examiner = setup.device._examiner
     for round_ in range(100):
-        bench.ask(round_=round_)
+        setup.ask(round_=round_)
     assert len(examiner._requests) <= 16
 
 
@@ -206,10 +206,10 @@ def test_an_analyst_that_signs_without_end_is_forgotten_from_the_oldest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(askance_client.device.core, "_MAX_STUDIES", 3)
-    bench = Bench()
-    later = [bench.introduce(number) for number in range(1, 5)]
-    assert bench.device.known_studies == tuple(later[-3:])
-    forgotten = bench.ask().outcome
+    setup = AttackedDevice()
+    later = [setup.introduce(number) for number in range(1, 5)]
+    assert setup.device.known_studies == tuple(later[-3:])
+    forgotten = setup.ask().outcome
     assert isinstance(forgotten, Refusal)
     assert forgotten.reason is Reason.UNKNOWN_STUDY
 
@@ -220,28 +220,28 @@ def test_replays_of_one_question_do_not_end_a_device_for_life(
     """65,535 replays of one question under new rounds cost nothing and used up all answers."""
     for room in (askance_simulation.fleets.memory_ledger, askance_client.ledger.sqlite):
         monkeypatch.setattr(room, "MAX_ANSWERS", 2)
-    bench = Bench(ledger)
-    reports = [bench.ask(round_=round_) for round_ in range(5)]
+    setup = AttackedDevice(ledger)
+    reports = [setup.ask(round_=round_) for round_ in range(5)]
     assert [report.charged_nano_nats for report in reports] == [EPSILON, 0, 0, 0, 0]
     assert {report.outcome for report in reports} == {reports[0].outcome}
-    assert bench.ask(round_=2) == reports[2]  # a retry gives the same bytes
+    assert setup.ask(round_=2) == reports[2]  # a retry gives the same bytes
     assert len(list(ledger.history())) == 1
-    other = bench.ask(predicate(SCHEMA.age < 3))
+    other = setup.ask(predicate(SCHEMA.age < 3))
     assert other.charged_nano_nats == EPSILON
 
 
 def test_a_table_without_a_loss_is_refused(ledger: Ledger) -> None:
     """Equal rows have a loss of 0: any number of distinct questions would be free."""
-    bench = Bench(ledger)
+    setup = AttackedDevice(ledger)
     table = randomizer_pb2.Table(levels=2, symbols=2, entries=[2**63] * 4)
-    asked = bench.ask(predicate(SCHEMA.age < 1), randomizer_pb2.Randomizer(table=table))
+    asked = setup.ask(predicate(SCHEMA.age < 1), randomizer_pb2.Randomizer(table=table))
     assert isinstance(asked.outcome, Refusal)
     assert asked.outcome.reason is Reason.INVALID_RANDOMIZER
     assert list(ledger.history()) == []
 
 
 def test_a_missing_field_takes_the_same_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The expression was skipped where a field is missing: the time told that it is."""
+    """Once, the expression was skipped where a field is missing, so timing revealed it."""
     runs = []
     run = Compiled.run
 
@@ -274,11 +274,11 @@ def test_equal_labels_are_one_object() -> None:
 
 
 def test_a_frozen_answer_is_free_in_another_study_and_says_nothing_new(ledger: Ledger) -> None:
-    bench = Bench(ledger)
+    setup = AttackedDevice(ledger)
     randomizer = encode_randomizer(k_ary_response(12_000, EPSILON))
-    first = bench.ask(category(SCHEMA.word), randomizer)
-    bench.study = bench.introduce(1)
-    again = bench.ask(category(SCHEMA.word), randomizer)
+    first = setup.ask(category(SCHEMA.word), randomizer)
+    setup.study = setup.introduce(1)
+    again = setup.ask(category(SCHEMA.word), randomizer)
     assert (again.outcome, again.charged_nano_nats) == (first.outcome, 0)
-    other = bench.ask(category(SCHEMA.other), randomizer)  # the same law over another field
+    other = setup.ask(category(SCHEMA.other), randomizer)  # the same law over another field
     assert other.charged_nano_nats == first.charged_nano_nats

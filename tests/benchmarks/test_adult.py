@@ -1,4 +1,4 @@
-"""The comparison on Adult in miniature, on people who are made up; the file is not needed."""
+"""The comparison on Adult in miniature, on users who are made up; the file is not needed."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_the_optimum_is_that_of_the_best_subset_selection(load: Load, k: int, ep
 def test_theory_is_the_variance_of_the_people_at_hand(
     load: Load, objective: Minimax | Conditional, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """People on the levels: the mean of their own variances. People between two: as rounded."""
+    """Users on the levels: the mean of their own variances. Users between two: as rounded."""
     means = load("randomizer_means")
     monkeypatch.setattr(means, "LEVELS", 5)
     table = design_table(5, NAT, objective)

@@ -30,7 +30,7 @@ from tests.faults.runs import happens  # noqa: E402
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Tries histories; a failure is raised as hypothesis shows it."""
+    """Try histories; a failure is raised as hypothesis shows it."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--histories", type=int, default=5_000)
     parser.add_argument("--seed", type=int, default=0)
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def attempt(setup: Setup, count: int, number: int) -> None:
-    """So many histories of this setup."""
+    """Run `count` histories of this setup."""
 
     @seed(number)
     @settings(

@@ -34,7 +34,7 @@ GROWTH_MB = 64  # after the first half, when every cache is full
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Fires, prints what calls ended with, and says whether all was well."""
+    """Fire, print the status of each call, and return whether all was well."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--inputs", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
@@ -86,7 +86,7 @@ def resident_mb() -> int:
 def report(
     target: Target, memory: list[int], seconds: float, violation: str, *, as_json: bool
 ) -> None:
-    """Prints what came of it."""
+    """Print the outcome."""
     counts = {f"{call} {code}": n for (call, code), n in sorted(target.statuses.items())}
     inputs = sum(counts.values())
     if as_json:

@@ -39,28 +39,28 @@ ACKNOWLEDGED = "acknowledged.txt"
 
 
 def people(users: int, d: int, seed: int) -> Population:
-    """Who is asked."""
+    """Return the population."""
     return masked_parity(users, Seed.of(seed) / "population", d)
 
 
 def coins(seed: int) -> SeededCoins:
-    """Where their answers' randomness comes from."""
+    """Return the coins of the answers."""
     return SeededCoins(Seed.of(seed) / "coins")
 
 
 def policy(analyst: bytes) -> Policy:
-    """What every owner allows."""
+    """Return the policy of every owner."""
     return Policy(analysts=frozenset((analyst,)), life_nano_nats=10**12)
 
 
 def identity(ordinal: int) -> Identity:
-    """Who a member is to the aggregator; a test's tokens are no secrets."""
+    """Return the identity of a member at the aggregator; a test's tokens are no secrets."""
     name = b"member %d" % ordinal
     return Identity(name, digest_of(b"token of " + name))
 
 
 def enrolments(users: int) -> Iterator[tuple[bytes, bytes]]:
-    """What an aggregator has to know of them."""
+    """Yield the enrolments of all members."""
     for ordinal in range(users):
         one = identity(ordinal)
         yield one.device_id, token_digest(one.token)
@@ -70,16 +70,16 @@ class Quiet:
     """A gateway's watcher that says nothing."""
 
     def answered(self, refusal: Reason | None) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def refused(self, refusal: Refusal) -> None:
         """The text is of no interest."""
 
     def failed(self, failure: str) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def connection(self, number: int, *, up: bool) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
 
 def open_ledgers(path: Path) -> LedgerFile:
@@ -117,7 +117,7 @@ def note_acknowledgements(file: TextIO) -> None:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs until it is killed."""
+    """Run until it is killed."""
     folder, address, ca, analyst = Path(argv[0]), argv[1], Path(argv[2]), bytes.fromhex(argv[3])
     users, d, seed, spread_ms = map(int, argv[4:8])
     population, source = people(users, d, seed), coins(seed)

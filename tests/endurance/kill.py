@@ -3,7 +3,7 @@
 Real processes: `askance aggregator serve` on its SQLite store, over TLS, and a gateway of 300
 devices with a ledger each. In every study one of the two is killed at random moments, again and
 again, and started anew; then it is let come to its end. The undisturbed run that it is held
-against is a simulation of the same signed study, people and coins.
+against is a simulation of the same signed study, users and coins.
 
 The study is open at every point that counts: the devices come in twelve groups, one more before
 each kill, so that a round is never complete while it is being disturbed and always has reports
@@ -69,20 +69,20 @@ class Violated(Exception):
 
 
 def check(holds: bool, what: str) -> None:
-    """Raises Violated where it does not hold."""
+    """Raise Violated where it does not hold."""
     if not holds:
         raise Violated(what)
 
 
 @dataclass(slots=True)
-class Place:
+class Folders:
     """A folder with an aggregator that knows the devices, to be copied for each study."""
 
     folder: Path
     analyst: Ed25519PrivateKey = field(init=False)
 
     @classmethod
-    def make(cls, folder: Path) -> Place:
+    def make(cls, folder: Path) -> Folders:
         """By `askance aggregator init`, and the devices enrolled."""
         init = [*ASKANCE, "aggregator", "init", str(folder / "aggregator")]
         subprocess.run(init, check=True, stdout=subprocess.DEVNULL)
@@ -91,19 +91,19 @@ class Place:
         store.close()
         return cls.at(folder)
 
-    def copy(self, folder: Path) -> Place:
+    def copy(self, folder: Path) -> Folders:
         """The same, where nothing has been asked yet."""
         shutil.copytree(self.folder, folder)
-        return Place.at(folder)
+        return Folders.at(folder)
 
     @classmethod
-    def at(cls, folder: Path) -> Place:
-        """One that was made."""
-        place = cls(folder)
+    def at(cls, folder: Path) -> Folders:
+        """Open a folder that was made before."""
+        folders = cls(folder)
         key = load_pem_private_key((folder / "aggregator" / "analyst.pem").read_bytes(), None)
         assert isinstance(key, Ed25519PrivateKey)
-        place.analyst = key
-        return place
+        folders.analyst = key
+        return folders
 
     @property
     def ca(self) -> Path:
@@ -112,7 +112,7 @@ class Place:
 
     @property
     def store(self) -> Path:
-        """Its store."""
+        """Path of the store."""
         return self.folder / "aggregator" / "store.sqlite"
 
     @property
@@ -131,7 +131,7 @@ class Victim:
         self._ready = False
 
     def start(self) -> None:
-        """Starts it."""
+        """Start it."""
         with self._log.open("a") as log:
             self._process = subprocess.Popen(
                 self._command,
@@ -157,7 +157,7 @@ class Victim:
         check(self._ready, f"expected {self._command[-6:]} to start, found that it ended")
 
     def kill(self) -> None:
-        """kill -9."""
+        """Send SIGKILL."""
         assert self._process is not None
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
@@ -166,7 +166,7 @@ class Victim:
         self._process.wait()
 
     def stop(self) -> int | None:
-        """Asks it to end, and waits; its exit code."""
+        """Ask it to end, wait, and return its exit code."""
         if self._process is None or self._process.poll() is not None:
             return None
         self._process.send_signal(signal.SIGTERM)
@@ -177,11 +177,11 @@ class Victim:
             return self._process.wait()
 
 
-def signed_study(place: Place, number: int, seed: int) -> SignedStudy:
+def signed_study(folders: Folders, number: int, seed: int) -> SignedStudy:
     """Study `number`, the same every time."""
     schema = people(USERS, D, seed).schema
     study = Study(find("masked-parity").build(schema), schema, epsilon=EPSILON)
-    return sign_submission(study, place.analyst, nonce=lambda size: number.to_bytes(size, "big"))
+    return sign_submission(study, folders.analyst, nonce=lambda size: number.to_bytes(size, "big"))
 
 
 def undisturbed(study: SignedStudy, seed: int) -> Outcome[Any]:
@@ -199,22 +199,22 @@ def undisturbed(study: SignedStudy, seed: int) -> Outcome[Any]:
 
 
 def free_address() -> str:
-    """A loopback address that nobody listens on."""
+    """Return a loopback address on which no process listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
 @contextmanager
-def running(place: Place, address: str, seed: int) -> Iterator[tuple[Victim, Victim]]:
+def running(folders: Folders, address: str, seed: int) -> Iterator[tuple[Victim, Victim]]:
     """The aggregator and the gateway; asked to end afterwards, in order."""
-    configuration = str(place.folder / "aggregator" / "aggregator.toml")
+    configuration = str(folders.folder / "aggregator" / "aggregator.toml")
     serve = ["aggregator", "serve", "--config", configuration, "--listen", address, "--json"]
-    analyst = place.analyst.public_key().public_bytes_raw().hex()
+    analyst = folders.analyst.public_key().public_bytes_raw().hex()
     part = str(Path(__file__).with_name("gateway.py"))
-    given = (place.folder, address, place.ca, analyst, USERS, D, seed, SPREAD_MS)
-    aggregator = Victim([*ASKANCE, *serve], place.folder / "aggregator.log")
-    gateway = Victim([sys.executable, part, *map(str, given)], place.folder / "gateway.log")
+    given = (folders.folder, address, folders.ca, analyst, USERS, D, seed, SPREAD_MS)
+    aggregator = Victim([*ASKANCE, *serve], folders.folder / "aggregator.log")
+    gateway = Victim([sys.executable, part, *map(str, given)], folders.folder / "gateway.log")
     try:
         aggregator.start()
         gateway.start()
@@ -239,7 +239,7 @@ def copied(file: Path) -> Iterator[Path]:
 
 
 def phase(file: Path) -> str:
-    """How far a study had come when its aggregator was killed."""
+    """Return the progress of a study when its aggregator was killed."""
     with copied(file) as copy:
         store = SqliteStore.open(copy)
         try:
@@ -256,7 +256,7 @@ def phase(file: Path) -> str:
 
 
 def charges(file: Path) -> str:
-    """How many charges a gateway's ledgers held when it was killed; most were not sent yet."""
+    """Count the charges in a gateway's ledgers when it was killed; most were not sent yet."""
     if not file.exists():
         return "no ledgers yet"
     with copied(file) as copy:
@@ -283,17 +283,17 @@ class Disturbance:
 
     def __init__(
         self,
-        place: Place,
+        folders: Folders,
         victims: tuple[Victim, Victim],
         handle: StudyHandle,
         draw: random.Random,
     ) -> None:
         self.phases: Counter[str] = Counter()
-        self._place, self._handle, self._draw = place, handle, draw
+        self._folders, self._handle, self._draw = folders, handle, draw
         self._aggregator, self._gateway = victims
 
     def disturb(self, kills: int, number: int) -> None:
-        """Kill so many times while round `number` is incomplete, then let it come to its end.
+        """Kill this many times while round `number` is incomplete, then let it come to its end.
 
         The last group dials only then, so that the round cannot be complete before.
         """
@@ -319,9 +319,9 @@ class Disturbance:
             self._aggregator.ready()
             if stands(self._handle).state is not StudyState.OPEN:
                 return CONCLUDED
-            return f"gateway: {charges(self._place.ledgers)}"
+            return f"gateway: {charges(self._folders.ledgers)}"
         self._aggregator.kill()
-        found = phase(self._place.store)
+        found = phase(self._folders.store)
         self._aggregator.start()
         return found if found == CONCLUDED else f"aggregator: {found}"
 
@@ -332,7 +332,7 @@ class Disturbance:
 
 
 def stands(handle: StudyHandle) -> StudyEvent:
-    """Where the study stands; a channel may still wait before it dials a new process."""
+    """Return the study's status; a channel may still wait before it dials a new process."""
     until = time.monotonic() + END_S
     while True:
         try:
@@ -344,32 +344,32 @@ def stands(handle: StudyHandle) -> StudyEvent:
 
 
 def killed_study(
-    place: Place, number: int, kills: int, seed: int, draw: random.Random
+    folders: Folders, number: int, kills: int, seed: int, draw: random.Random
 ) -> tuple[Counter[str], Counter[str]]:
-    """One study, whose processes are killed `kills` times at most.
+    """Run one study, whose processes are killed `kills` times at most.
 
     Returns:
       The phases that kills fell into, and the numbers that were reconciled.
     """
-    study = signed_study(place, number, seed)
+    study = signed_study(folders, number, seed)
     address = free_address()
     with ExitStack() as held:
-        victims = held.enter_context(running(place, address, seed))
-        analyst = held.enter_context(connect(address, key=place.analyst, ca=place.ca))
+        victims = held.enter_context(running(folders, address, seed))
+        analyst = held.enter_context(connect(address, key=folders.analyst, ca=folders.ca))
         handle = analyst.submit_signed(study)
-        disturbance = Disturbance(place, victims, handle, draw)
+        disturbance = Disturbance(folders, victims, handle, draw)
         for round_ in range(ROUNDS):
             left = kills - disturbance.phases.total()
             disturbance.disturb(min(left, GROUPS - 1), round_)
         result = handle.result(timeout_s=END_S).to_json()
-    reconciled = held_against(place, study, result, undisturbed(study, seed))
+    reconciled = held_against(folders, study, result, undisturbed(study, seed))
     return disturbance.phases, reconciled
 
 
 def held_against(
-    place: Place, study: SignedStudy, result: dict[str, Any], expected: Outcome[Any]
+    folders: Folders, study: SignedStudy, result: dict[str, Any], expected: Outcome[Any]
 ) -> Counter[str]:
-    """Checks all that must hold of a study that has ended; the numbers that agree."""
+    """Check an ended study's invariants and return the numbers that agree."""
     check(result["state"] == "done", f"expected a study that is done, found {result}")
     check(
         result["hypothesis"] == hypothesis_json(expected.hypothesis),
@@ -378,8 +378,8 @@ def held_against(
     check(result["transcript"] == expected.transcript, "expected its transcript, found another")
     check(result["reconciled"], "expected accounts that agree with what devices say")
     digest = digest_of(study.study)
-    store = SqliteStore.open(place.store)
-    ledgers = open_ledgers(place.ledgers)
+    store = SqliteStore.open(folders.store)
+    ledgers = open_ledgers(folders.ledgers)
     try:
         lines = list(store.log(digest).lines())
         requests = list(_requests(lines))
@@ -396,7 +396,7 @@ def held_against(
                 answers += 1
                 stored.add((ordinal, request))
         check(answers == result["answers"], "expected every stored report counted once")
-        acknowledged = acknowledgements(place.folder / ACKNOWLEDGED)
+        acknowledged = acknowledgements(folders.folder / ACKNOWLEDGED)
         check(acknowledged <= stored, "expected every acknowledged report stored")
         charged = dict.fromkeys(range(USERS), 0)
         asked = set()
@@ -435,19 +435,19 @@ def acknowledgements(file: Path) -> set[tuple[int, bytes]]:
 
 
 def endure(points: int, seed: int, folder: Path, told: bool) -> dict[str, Any]:
-    """As many studies as it takes, one after another, each with a store and ledgers of its own."""
+    """Run studies in turn until enough kills, each with a store and ledgers of its own."""
     draw = random.Random(seed)
     began = time.perf_counter()
     phases: Counter[str] = Counter()
     reconciled: Counter[str] = Counter()
     studies = 0
-    fresh = Place.make(folder / "fresh")
+    fresh = Folders.make(folder / "fresh")
     while phases.total() < points:
         kills = min(KILLS, points - phases.total())
-        place = fresh.copy(folder / str(studies))
-        found, numbers = killed_study(place, studies, kills, seed, draw)
+        folders = fresh.copy(folder / str(studies))
+        found, numbers = killed_study(folders, studies, kills, seed, draw)
         phases, reconciled = phases + found, reconciled + numbers
-        shutil.rmtree(place.folder)
+        shutil.rmtree(folders.folder)
         studies += 1
         if told:
             print(f"{phases.total()} of {points} points, {studies} studies", file=sys.stderr)
@@ -462,7 +462,7 @@ def endure(points: int, seed: int, folder: Path, told: bool) -> dict[str, Any]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs and reports."""
+    """Run and report."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--points", type=int, default=200, metavar="N", help="kills; default 200")
     parser.add_argument("--seed", type=int, default=0, metavar="S")

@@ -68,7 +68,7 @@ _ARGUMENTS = ["-q", "-x", "-n", "0", "-p", "no:cacheprovider", "--hypothesis-see
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One defect: a file, an operator and which of its places in the file."""
+    """Defect: a file, an operator and which of its positions in the file."""
 
     area: str
     path: str

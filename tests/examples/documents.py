@@ -145,7 +145,7 @@ def clone(folder: Path) -> None:
 
 
 class Reader:
-    """A person with a clone, who runs a document from top to bottom.
+    """A user with a clone, who runs a document from top to bottom.
 
     Args:
         folder: the clone.
@@ -255,7 +255,7 @@ class Reader:
         return f"{before} --aggregator {self._address} {last}"
 
     def _environment(self) -> dict[str, str]:
-        """This environment's commands, with the clone's own sources."""
+        """Return this environment's commands, with the clone's own sources."""
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         sources = os.pathsep.join(str(self._folder / name) for name in SOURCES)
         return os.environ | {"PATH": path, "PYTHONPATH": sources}

@@ -1,4 +1,4 @@
-"""What is fired at a service: noise, valid messages that were damaged, and valid ones that lie."""
+"""Hostile input to a service: noise, damaged valid messages, and valid ones that lie."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Ammunition:
         }
 
     def shots(self, size: int) -> st.SearchStrategy[list[Shot]]:
-        """So many inputs at one time."""
+        """Generate up to `size` inputs for one moment."""
         return st.lists(
             st.sampled_from(sorted(ALLOWED)).flatmap(self._shot), min_size=size, max_size=size
         )
@@ -169,7 +169,7 @@ Damage = tuple[str, int, int, bytes]
 
 
 def _damages(others: Sequence[bytes]) -> st.SearchStrategy[Damage]:
-    """What can happen to bytes: a kind, two numbers that say where and how much, and others."""
+    """Generate damages to bytes: a kind, position and extent, and other messages."""
     kinds = ("flip", "truncate", "splice", "repeat", "length", "nest", "pad", "zero")
     return st.tuples(
         st.sampled_from(kinds),

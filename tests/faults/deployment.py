@@ -1,5 +1,7 @@
-"""An aggregator and its devices, every part the real one, with a clock that is set and a network
-that does as it is told. Whoever uses it has one thread; studies have theirs."""
+"""Aggregator and devices, every part the real one, on a hand-made clock and network.
+
+The caller has one thread; studies have theirs.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from grpc import aio
 from askance_aggregator.server.devices import Hub, Peers, ServiceFleet, Settings
 from askance_aggregator.server.devices.admission import Admission
 from askance_aggregator.server.devices.servicer import DevicesServicer
-from askance_aggregator.server.studies import Desk, DeskLimits, SubmissionRefused
+from askance_aggregator.server.studies import StudyManager, SubmissionLimits, SubmissionRefused
 from askance_aggregator.store import MemoryStore, SqliteStore, Store, StudyState
 from askance_client.codec import digest_of
 from askance_client.errors import StoreError
@@ -24,7 +26,7 @@ from askance_client.ledger import Ledger, LedgerFile
 from askance_client.service import DeviceRunner, Identity, token_digest
 from askance_simulation.disturbances.mortality import Life, mortal
 from askance_simulation.fleets.memory_ledger import MemoryLedger
-from tests.faults.network import Link, Witness
+from tests.faults.network import Link, MessageRecorder
 from tests.faults.people import NOW_S, PUBLIC, Setup
 
 _TURNS = 40  # of the loop, in which everything that waits for no thread has happened
@@ -57,11 +59,11 @@ class Clock:
         return self.now
 
     def now_ms(self) -> int:
-        """As a steady clock, which is never set."""
+        """Return the time of a steady clock, which is never set."""
         return 1000 * self.now
 
     def advance(self, seconds: int) -> None:
-        """So much later."""
+        """Advance the clock."""
         self.now += seconds
         due = [future for until, future in self._waiting if until <= 1000 * self.now]
         self._waiting = [(u, f) for u, f in self._waiting if u > 1000 * self.now]
@@ -77,7 +79,7 @@ class Clock:
 
 
 class Disk:
-    """What outlives every process: the aggregator's store, and each device's ledger."""
+    """State that outlives every process: the aggregator's store, and each device's ledger."""
 
     def __init__(self, folder: Path | None, users: int) -> None:
         self._folder = folder
@@ -101,7 +103,7 @@ class Disk:
             self.store = SqliteStore.open(self._folder / "store")
 
     def close(self) -> None:
-        """Lets go of the files."""
+        """Close the files."""
         self.store.close()
         if self._folder is not None:
             self._ledgers.close()
@@ -109,16 +111,16 @@ class Disk:
 
 @dataclass
 class Process:
-    """One life of the aggregator."""
+    """Life of the aggregator."""
 
     life: Life
     hub: Hub
-    desk: Desk
+    manager: StudyManager
     servicer: DevicesServicer
 
 
 class Phone:
-    """One user's device: what is in memory is lost when it dies, its ledger is not."""
+    """Device of one user: its memory is lost when it dies, its ledger is not."""
 
     def __init__(self, deployment: Deployment, ordinal: int) -> None:
         self._deployment = deployment
@@ -128,14 +130,14 @@ class Phone:
         self.boot()
 
     def boot(self) -> None:
-        """Starts anew, with its ledger and nothing else."""
+        """Start anew, with its ledger and nothing else."""
         disk, clock = self._deployment.disk, self._deployment.clock
         self.life = Life()
         self.link = Link(
             self.ordinal,
             _identity(self.ordinal),
             self._deployment.servicer,
-            self._deployment.witness,
+            self._deployment.recorder,
         )
         ledger = mortal(disk.ledger(self.ordinal), self.life)
         device = self._deployment.setup.device(self.ordinal, ledger, clock)
@@ -151,13 +153,13 @@ class Phone:
             await self.runner.check_in_once()
 
     async def dial(self, messages: int) -> None:
-        """Holds a stream open, for so many messages or until it does something else."""
+        """Hold a stream open for a number of messages or until it does something else."""
         await self.hang_up()
         self.link.messages = messages
         self._streaming = asyncio.ensure_future(self.runner.participate())
 
     async def hang_up(self) -> None:
-        """Ends its stream; what dies of its own is started anew."""
+        """End its stream; what dies of its own is started anew."""
         streaming, self._streaming = self._streaming, None
         if streaming is not None:
             streaming.cancel()
@@ -179,14 +181,14 @@ class Deployment:
         setup: Setup,
         folder: Path | None = None,
         *,
-        limits: DeskLimits | None = None,
+        limits: SubmissionLimits | None = None,
         analysts: frozenset[bytes] = frozenset({PUBLIC}),
     ) -> None:
         self.setup = setup
         self.clock = Clock()
         self.disk = Disk(folder, setup.users)
-        self.witness = Witness()
-        self.cancelled: set[bytes] = set()  # as the analyst was told
+        self.recorder = MessageRecorder()
+        self.cancelled: set[bytes] = set()  # as the analyst was informed
         self.limits = limits
         self.analysts = analysts
         self.disk.store.enrol(
@@ -197,22 +199,22 @@ class Deployment:
         self.phones = [Phone(self, ordinal) for ordinal in range(setup.users)]
 
     @property
-    def desk(self) -> Desk:
-        """Of the running aggregator."""
-        return self._process.desk
+    def manager(self) -> StudyManager:
+        """Study manager of the running aggregator."""
+        return self._process.manager
 
     @property
     def hub(self) -> Hub:
-        """Of the running aggregator."""
+        """Hub of the running aggregator."""
         return self._process.hub
 
     @property
     def life(self) -> Life:
-        """Of the running aggregator."""
+        """Life of the running aggregator."""
         return self._process.life
 
     def servicer(self) -> DevicesServicer | None:
-        """Of the running aggregator, as the network finds it."""
+        """Servicer of the running aggregator, as the network finds it."""
         return None if self._process.life.ended else self._process.servicer
 
     def digest(self, place: int) -> bytes:
@@ -222,7 +224,7 @@ class Deployment:
     async def submit(self, place: int) -> None:
         """The analyst submits a plan, and again after a failure when it likes."""
         with suppress(StoreError, SubmissionRefused):
-            self.desk.submit(self.setup.signed(place))
+            self.manager.submit(self.setup.signed(place))
         await self.settle()
 
     async def cancel(self, place: int) -> None:
@@ -230,19 +232,19 @@ class Deployment:
         digest = self.digest(place)
         if self.disk.store.study(digest) is None:
             return
-        desk = self.desk
+        manager = self.manager
         with suppress(StoreError):
-            desk.cancel(digest, PUBLIC)
+            manager.cancel(digest, PUBLIC)
             for _ in range(_PATIENCE):
-                if desk.status(digest, PUBLIC).state is not StudyState.OPEN:
+                if manager.status(digest, PUBLIC).state is not StudyState.OPEN:
                     break
                 await asyncio.sleep(_LOOK_EVERY_S)
-            if desk.status(digest, PUBLIC).state is StudyState.CANCELLED:
+            if manager.status(digest, PUBLIC).state is StudyState.CANCELLED:
                 self.cancelled.add(digest)
         await self.settle()
 
     async def settle(self) -> None:
-        """Waits until nothing moves any more; an aggregator that has died meanwhile comes back."""
+        """Wait until nothing moves any more; an aggregator that has died meanwhile comes back."""
         for _ in range(_PATIENCE):
             for _ in range(_TURNS):
                 await asyncio.sleep(0)
@@ -255,10 +257,10 @@ class Deployment:
         raise AssertionError("a study neither asks nor ends")
 
     async def restart(self) -> None:
-        """Ends the aggregator, if it has not died, and starts another on the same store."""
+        """End the aggregator, if it has not died, and start another on the same store."""
         process = self._process
         await process.hub.stop()
-        await asyncio.get_running_loop().run_in_executor(None, process.desk.stop)
+        await asyncio.get_running_loop().run_in_executor(None, process.manager.stop)
         process.life.end()
         for _ in range(_TURNS):
             await asyncio.sleep(0)
@@ -267,11 +269,11 @@ class Deployment:
         await self.settle()
 
     async def stop(self) -> None:
-        """Ends everything."""
+        """End everything."""
         for phone in self.phones:
             await phone.hang_up()
         await self._process.hub.stop()
-        await asyncio.get_running_loop().run_in_executor(None, self.desk.stop)
+        await asyncio.get_running_loop().run_in_executor(None, self.manager.stop)
         self.disk.close()
 
     def _start(self) -> Process:
@@ -279,7 +281,7 @@ class Deployment:
         store = mortal(self.disk.store, life)
         executor, loop = Inline(), asyncio.get_running_loop()
         hub = Hub(store, executor, clock=self.clock, sleep=self.clock.sleep)
-        desk = Desk(
+        manager = StudyManager(
             store,
             ServiceFleet(hub, store, loop),
             analysts=self.analysts,
@@ -288,14 +290,14 @@ class Deployment:
         )
         admission = Admission(store, executor, Peers(Settings().unproven))
         servicer = DevicesServicer(hub, admission, Settings(), lambda _: 0)
-        desk.resume()
-        return Process(life, hub, desk, servicer)
+        manager.resume()
+        return Process(life, hub, manager, servicer)
 
     def _still(self) -> bool:
-        """Whether every study that is run waits for devices, or has ended."""
+        """Return whether every running study waits for devices or has ended."""
         return all(
             run.over.is_set() or self.hub.progress(digest)[0] > 0
-            for digest, run in tuple(self.desk._runs.items())
+            for digest, run in tuple(self.manager._runs.items())
         )
 
 

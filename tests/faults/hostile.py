@@ -24,11 +24,11 @@ from grpc import aio
 
 from askance_aggregator.analyst.wire import SERVICE as ANALYSTS
 from askance_aggregator.server.analysts.servicer import AnalystsServicer
-from askance_aggregator.server.devices import AggregatorServer, Parts, ServiceFleet, Settings
+from askance_aggregator.server.devices import AggregatorServer, ServerParts, ServiceFleet, Settings
 from askance_aggregator.server.devices.observer import Silent
 from askance_aggregator.server.process.health import Health
 from askance_aggregator.server.process.tokens import EnrolmentTokens
-from askance_aggregator.server.studies import Desk, DeskLimits
+from askance_aggregator.server.studies import StudyManager, SubmissionLimits
 from askance_aggregator.store import SqliteStore, StudyState
 from askance_aggregator.studies import Transcript
 from askance_aggregator.studies.transcript import Asked
@@ -44,7 +44,7 @@ HONEST = Identity(b"honest", b"the honest device's token")
 INSIDER = Identity(b"insider", b"the attacker's own token")
 HANG_S = 10.0
 # gRPC's own client says INTERNAL when a stream ends while it is writing, and forgets what it was
-# told; what the service said is known from its observer.
+# reported; the service's own view is known from its observer.
 _OWN_FAULT = "Internal error from Core"
 ENDED_EARLY = "(ended early)"
 HEALTH = "grpc.health.v1.Health"
@@ -79,7 +79,7 @@ ENDLESS = {f"{ANALYSTS}/Watch", f"{HEALTH}/Watch"}  # one answer is enough of th
 
 @dataclass(frozen=True)
 class Shot:
-    """One input: a call, the bytes of its messages, and its metadata."""
+    """Input: a call, the bytes of its messages, and its metadata."""
 
     call: str
     messages: tuple[bytes, ...]
@@ -114,17 +114,17 @@ class Target:
         self._executor = self._held.enter_context(ThreadPoolExecutor(4))
         self._health = Health()
         self._listener = Listener()
-        parts = Parts(
+        parts = ServerParts(
             enrolment=self.tokens,
             observer=self._listener,
             services=(self._add_to,),
         )
         settings = Settings(stop_grace_s=0.2)
         self.server = AggregatorServer.start(self.store, settings=settings, parts=parts)
-        self._held.callback(self.desk.stop)
+        self._held.callback(self.manager.stop)
         self._held.callback(self.server.stop)
         asyncio.run_coroutine_threadsafe(self._health.serving(), self.server.loop).result(HANG_S)
-        self.study = self.desk.submit(ALONE.signed(0))
+        self.study = self.manager.submit(ALONE.signed(0))
         while self.server.hub.progress(self.study) != (1, 0):
             time.sleep(0.005)
         self._enrol(INSIDER)  # too late to be part of the study
@@ -145,13 +145,13 @@ class Target:
 
     @property
     def request(self) -> bytes:
-        """What the honest device is asked."""
+        """Return the request to the honest device."""
         recorded = Transcript(self.store.log(self.study)).recorded
         (asked,) = [event for event in recorded if isinstance(event, Asked)]
         return asked.groups[0].payload
 
     def fire(self, shots: Sequence[Shot]) -> None:
-        """Makes these calls at one time; each ends with a status that it may end with."""
+        """Make these calls at one time; each ends with a status that it may end with."""
         codes = self._runner.run(self._fire(shots))
         for shot, code in zip(shots, codes, strict=True):
             self.statuses[shot.call, code] += 1
@@ -167,7 +167,7 @@ class Target:
         assert self.server.hub.progress(self.study) == (1, 0)
         self._runner.run(self._answer())
         until = time.monotonic() + HANG_S
-        while self.desk.conclusion(self.study, PUBLIC) is None and time.monotonic() < until:
+        while self.manager.conclusion(self.study, PUBLIC) is None and time.monotonic() < until:
             time.sleep(0.005)
         ended = self.store.conclusions()[self.study]
         expected = undisturbed(ALONE, 0)
@@ -179,14 +179,14 @@ class Target:
         assert len(list(self._ledger.history())) == 1
 
     def _add_to(self, server: aio.Server, fleet: ServiceFleet) -> None:
-        self.desk = Desk(
+        self.manager = StudyManager(
             self.store,
             fleet,
             analysts=frozenset({PUBLIC}),
-            limits=DeskLimits(open_studies=1),
+            limits=SubmissionLimits(open_studies=1),
             now_s=lambda: NOW_S,
         )
-        analysts = AnalystsServicer(self.desk, executor=self._executor, now_s=lambda: NOW_S)
+        analysts = AnalystsServicer(self.manager, executor=self._executor, now_s=lambda: NOW_S)
         server.add_generic_rpc_handlers((analysts.handler(),))
         self._health.add_to(server)
 
@@ -210,7 +210,7 @@ class Target:
         return list(await asyncio.gather(*map(self._code, shots)))
 
     async def _code(self, shot: Shot) -> str:
-        """What a call ends with; a stream that is only waited at is as good as ended."""
+        """Return the status that a call ends with; a stream that only waits counts as ended."""
         call = self._call(shot)
         try:
             async with asyncio.timeout(HANG_S):

@@ -1,4 +1,4 @@
-"""What holds however a deployment was treated, told from what is durable and what was said."""
+"""Invariants of a deployment under any treatment, from durable state and recorded messages."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from askance_simulation.disturbances.invariants import check_counted as stored_a
 from tests.faults.deployment import Deployment
 from tests.faults.people import undisturbed
 
-_ROUNDS = 12  # of check-ins by everybody, after which every study has come to an end
+_ROUNDS = 12  # of check-ins by all devices, after which every study has come to an end
 
 
 async def finish(deployment: Deployment) -> None:
-    """Nothing goes wrong any more: everybody checks in until every study has ended."""
+    """End all faults: all devices check in until every study has ended."""
     if deployment.life.ended:
         await deployment.restart()
     for _ in range(_ROUNDS):
@@ -38,7 +38,7 @@ async def finish(deployment: Deployment) -> None:
 
 
 def open_studies(deployment: Deployment) -> set[bytes]:
-    """What has not ended, as the store has it."""
+    """Return the studies that have not ended, as stored."""
     store = deployment.disk.store
     return set(store.studies()) - set(store.conclusions())
 
@@ -63,7 +63,7 @@ def check_said(deployment: Deployment) -> None:
     named: dict[tuple[bytes, int, int], bytes] = {}
     accepted: Counter[tuple[int, bytes]] = Counter()
     setup, store = deployment.setup, deployment.disk.store
-    for ordinal, response in deployment.witness.responses:
+    for ordinal, response in deployment.recorder.responses:
         for payload in response.requests:
             request = setup.request(payload)
             place = (request.study_digest, request.round, request.group)
@@ -78,7 +78,7 @@ def check_said(deployment: Deployment) -> None:
 
 
 def check_ledgers(deployment: Deployment) -> None:
-    """Nobody is charged twice for a request or for a question, nor above any budget."""
+    """Check that no user is charged twice for a request or a question, nor above any budget."""
     budgets = {
         digest: decode_study(signed.study).budget_nano_nats
         for digest, signed in deployment.disk.store.studies().items()
@@ -167,7 +167,7 @@ def check_result(deployment: Deployment, place: int) -> None:
 
 
 class _Recorded:
-    """Nobody is asked: everything is in the transcript."""
+    """Fleet that sends no request: everything is in the transcript."""
 
     def __init__(self, population: int) -> None:
         self.population = population
@@ -180,7 +180,7 @@ class _Recorded:
 
 
 def _all_came(deployment: Deployment, digest: bytes) -> bool:
-    """Whether every round closed with an answer or a refusal of everybody."""
+    """Return whether every round closed with an answer or a refusal of every device."""
     asked, closed = events(deployment.disk.store, digest)
     return asked.keys() == closed.keys() and all(
         tally.answered + sum(count for _, count in tally.refusals) == tally.asked

@@ -29,7 +29,7 @@ ON_THE_WAY = (Fault.NONE, Fault.LOST_REQUEST, Fault.LOST_RESPONSE, Fault.TWICE, 
 """What may become of an exchange with a network like this one."""
 
 
-class Witness:
+class MessageRecorder:
     """Sees whatever an aggregator says, whether it arrives or not."""
 
     def __init__(self) -> None:
@@ -42,13 +42,13 @@ class Witness:
 
 
 class Link:
-    """One device's channel (what `DeviceRunner` uses of gRPC's).
+    """Channel of one device (what `DeviceRunner` uses of gRPC's).
 
     Args:
       ordinal: whose it is.
       identity: the device's.
       find: the running aggregator's calls; None: there is none.
-      witness: sees what the aggregator says.
+      recorder: sees what the aggregator says.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Link:
         ordinal: int,
         identity: Identity,
         find: Callable[[], DevicesServicer | None],
-        witness: Witness,
+        recorder: MessageRecorder,
     ) -> None:
         self.ordinal = ordinal
         self.faults: deque[Fault] = deque()
@@ -65,7 +65,7 @@ class Link:
         self.stream: Stream | None = None
         self._find = find
         self._identity = identity
-        self._witness = witness
+        self._recorder = recorder
 
     def unary_unary(self, _: str) -> Any:
         """CheckIn."""
@@ -76,7 +76,7 @@ class Link:
         return self._participate
 
     async def deliver(self, data: bytes) -> bytes:
-        """One exchange that passes."""
+        """Pass one exchange."""
         servicer = self._find()
         if servicer is None:
             raise CUT
@@ -84,11 +84,11 @@ class Link:
         await serving(servicer.check_in, servicer.refused)(None, context)
         answer = context.answer
         if answer is None:
-            self._witness.statuses.add(context.code)
+            self._recorder.statuses.add(context.code)
             raise aio.AioRpcError(context.code, aio.Metadata(), aio.Metadata(), context.details)
         if self._find() is not servicer:
             raise CUT  # who died while it worked says nothing
-        self._witness.says(self.ordinal, answer)
+        self._recorder.says(self.ordinal, answer)
         return answer
 
     async def _check_in(self, data: bytes, timeout: float, metadata: Metadata) -> bytes:  # gRPC's
@@ -105,26 +105,26 @@ class Link:
         return answer
 
     def _participate(self, metadata: Metadata) -> Stream:
-        self.stream = Stream(self.ordinal, self._find(), self.messages, self._witness, metadata)
+        self.stream = Stream(self.ordinal, self._find(), self.messages, self._recorder, metadata)
         return self.stream
 
 
 class Stream:
-    """One stream, seen from the device; it is cut after so many messages, both ways together."""
+    """Stream, seen from the device; it is cut after a number of messages, both ways together."""
 
     def __init__(
         self,
         ordinal: int,
         servicer: DevicesServicer | None,
         messages: int,
-        witness: Witness,
+        recorder: MessageRecorder,
         metadata: Metadata,
     ) -> None:
         self._ordinal = ordinal
         self._left = messages
         self._up: asyncio.Queue[object] = asyncio.Queue()
         self._down: asyncio.Queue[bytes | aio.AioRpcError] = asyncio.Queue()
-        self._witness = witness
+        self._recorder = recorder
         self.metadata = metadata
         self._accepted: asyncio.Future[Metadata] = asyncio.Future()
         self._over: aio.AioRpcError | None = None
@@ -151,7 +151,7 @@ class Stream:
             self._up.put_nowait(data)
 
     async def read(self) -> bytes:
-        """What the aggregator says next."""
+        """Return the aggregator's next message."""
         found = await self._down.get()
         if isinstance(found, bytes):
             return found
@@ -171,7 +171,7 @@ class Stream:
             self._down.put_nowait(why)
 
     async def served(self) -> None:
-        """Waits until the aggregator has let go of it."""
+        """Wait until the aggregator has released it."""
         if self._serving is not None:
             await asyncio.wait([self._serving])
             self._serving.result()
@@ -192,22 +192,22 @@ class Stream:
 
     def hears(self, data: bytes) -> None:
         """The aggregator says something."""
-        self._witness.says(self._ordinal, data)
+        self._recorder.says(self._ordinal, data)
         if self._over is None and self._pass():
             self._down.put_nowait(data)
 
-    async def said(self) -> object:
-        """What the device has said, for the aggregator."""
+    async def sent(self) -> object:
+        """Return the device's next message, for the aggregator."""
         return await self._up.get()
 
     def refused(self, code: grpc.StatusCode, details: str) -> None:
         """The aggregator ends it."""
-        self._witness.statuses.add(code)
+        self._recorder.statuses.add(code)
         self.end(aio.AioRpcError(code, aio.Metadata(), aio.Metadata(), details))
 
 
 class _Context:
-    """What every call's context has."""
+    """Context of every call."""
 
     def __init__(self, metadata: Metadata) -> None:
         self._metadata = metadata
@@ -262,7 +262,7 @@ class _Streaming(_Context):
         self._stream.accept(metadata)
 
     async def read(self) -> object:
-        return await self._stream.said()
+        return await self._stream.sent()
 
     async def write(self, message: bytes) -> None:
         self._stream.hears(message)

@@ -1,4 +1,4 @@
-"""What may happen to a deployment, one thing at a time; lists of these are generated and shrunk."""
+"""Operations on a deployment, one at a time; lists of these are generated and shrunk."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Everybody:
 
 @dataclass(frozen=True)
 class Dial:
-    """A device holds a stream open, which is cut after so many messages."""
+    """A device holds a stream open, which is cut after this many messages."""
 
     device: int
     messages: int
@@ -83,8 +83,10 @@ class Deliver:
 
 @dataclass(frozen=True)
 class CrashDevice:
-    """A device dies now (None), or at its next commit: before it is durable, or after and before
-    anything was sent."""
+    """A device dies now (None), or at its next commit.
+
+    At a commit it dies before the commit is durable, or after it and before anything was sent.
+    """
 
     device: int
     kept: bool | None
@@ -100,7 +102,7 @@ class CrashDevice:
 
 @dataclass(frozen=True)
 class CrashAggregator:
-    """The aggregator dies after so many writes, at the next: before or after it is durable."""
+    """The aggregator dies after this many writes, at the next: before or after it is durable."""
 
     writes: int
     kept: bool
@@ -163,7 +165,7 @@ class Pass:
 
 
 def operations(setup: Setup) -> st.SearchStrategy[Operation]:
-    """What may happen to a deployment of this setup."""
+    """Generate operations on a deployment of this setup."""
     device = st.integers(0, setup.users - 1)
     faults = st.lists(st.sampled_from(ON_THE_WAY), max_size=3).map(tuple)
     check_ins = st.builds(CheckIn, device, faults)

@@ -1,4 +1,4 @@
-"""Who is asked, and about what: small worlds whose outcome can be told in advance."""
+"""Users and questions: small worlds whose outcome is known in advance."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Setup:
     life: int = 100
 
     def record(self, ordinal: int) -> EncodedRecord:
-        """What this user has."""
+        """Return the record of this user."""
         if self.schema is PERSON:
             colour = ("red", "green", "blue")[ordinal % 3]
             return PERSON.encode({"smoker": ordinal % 2, "colour": colour})
@@ -77,7 +77,7 @@ class Setup:
         return record
 
     def learner(self, plan: Plan) -> Learner[Any]:
-        """What asks."""
+        """Return the learner of a plan."""
         return find(plan.learner).build(self.schema, dict(plan.parameters))
 
     def signed(self, place: int) -> SignedStudy:
@@ -85,7 +85,7 @@ class Setup:
         return _signed(self, place)
 
     def request(self, payload: bytes) -> Request:
-        """What a device is asked."""
+        """Return the request to a device."""
         return _request(self.schema, payload)
 
     def device(self, ordinal: int, ledger: Ledger, now_s: Callable[[], int]) -> Device:
@@ -121,8 +121,11 @@ PARITY = Setup(
 
 
 class Coins:
-    """The same for every request, so that it does not matter which study asks first; and others for
-    a request that is answered already: who computes such an answer anew is found out."""
+    """Coins that are the same for every request.
+
+    Then it does not matter which study asks first. For a request that is answered already they
+    are others: a device that computes such an answer anew is detected.
+    """
 
     def __init__(self, ordinal: int, ledger: Ledger) -> None:
         self._ordinal, self._ledger = ordinal, ledger
@@ -139,7 +142,7 @@ class Coins:
 
 @cache
 def undisturbed(setup: Setup, place: int) -> Outcome[Any]:
-    """What a study finds when nothing goes wrong, with no service in between."""
+    """Return the outcome of a study without faults, with no service in between."""
     signed = setup.signed(place)
     return Session(
         study=signed,
@@ -169,7 +172,7 @@ class _AtHand:
                 self._devices[ordinal].introduce(round_.study)
                 arrival = intake.examine(ordinal, self._devices[ordinal].answer(group.payload))
                 assert isinstance(arrival, Arrival)
-                intake.enter(arrival)
+                intake.add(arrival)
         return intake.tallies()
 
     def recall(self, round_: Round, accounts: Accounts) -> None:

@@ -24,10 +24,11 @@ async def _happens(deployment: Deployment, history: Sequence[Operation]) -> None
 
 
 def happens(setup: Setup, history: Sequence[Operation], folder: Path | None = None) -> None:
-    """The first study is submitted, all of this happens, everybody checks in until every study has
-    ended, and everything that must hold is checked.
+    """Submit the first study, run this history, and check every invariant at the end.
 
     Args:
+      setup: the studies and the devices.
+      history: operations, in order.
       folder: where the files are; None: in memory.
     """
 

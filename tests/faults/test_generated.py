@@ -1,4 +1,4 @@
-"""Whatever goes wrong, in whatever order: every report counts once, and nobody pays twice.
+"""Generated histories of faults: every report counts once, and no user pays twice.
 
 Histories are generated and shrunk. Findings are kept, by name, in `test_reproductions`.
 """

@@ -1,4 +1,4 @@
-"""What went wrong once, or was feared to, each as the shortest history that shows it.
+"""Past and suspected defects, each as the shortest history that shows it.
 
 A history that `test_generated` or the endurance script has found is kept here, with what it found.
 """
@@ -37,7 +37,7 @@ EVERYBODY: list[Operation] = [CheckIn(device) for device in range(PEOPLE.users)]
 
 FOUND: dict[str, History] = {
     # The report was durable and its commit had failed; the round closed without it, and the device
-    # was told later that it had been counted.
+    # was later acknowledged as counted.
     "a report that the disk kept although it failed, and a deadline": (
         TIMED,
         [FailDisk(kept=True), CheckIn(0), Pass(60)],
@@ -115,21 +115,21 @@ def after(setup: Setup, history: list[Operation]) -> Deployment:
     return asyncio.run(scenario())
 
 
-def told(deployment: Deployment, ordinal: int) -> list[AckStatus]:
-    """Everything that a device was told of its reports."""
+def acknowledged_as(deployment: Deployment, ordinal: int) -> list[AckStatus]:
+    """Return every acknowledgement that a device got for its reports."""
     return [
         status
-        for whom, response in deployment.witness.responses
+        for whom, response in deployment.recorder.responses
         if whom == ordinal
         for _, status in response.acks
     ]
 
 
 def test_a_device_back_after_a_week_is_late_and_its_charge_stands() -> None:
-    """It had answered, and lost its network before anybody heard."""
+    """The device had answered, and lost its network before its report arrived."""
     away = CheckIn(0, (Fault.NONE, Fault.LOST_REQUEST))
     deployment = after(TIMED, [away, *EVERYBODY[1:], Pass(WEEK_S), CheckIn(0)])
-    assert told(deployment, 0) == [AckStatus.LATE]
+    assert acknowledged_as(deployment, 0) == [AckStatus.LATE]
     (entry,) = deployment.disk.ledger(0).history()
     assert entry.nano_nats == 2 * 10**9
     assert deployment.disk.store.report(entry.request_digest, 0) is None
@@ -137,7 +137,7 @@ def test_a_device_back_after_a_week_is_late_and_its_charge_stands() -> None:
 
 def test_a_device_that_is_first_asked_after_a_week_refuses_and_says_why() -> None:
     deployment = after(PEOPLE, [*EVERYBODY[1:], Pass(WEEK_S), CheckIn(0)])
-    assert told(deployment, 0) == [AckStatus.ACCEPTED]
+    assert acknowledged_as(deployment, 0) == [AckStatus.ACCEPTED]
     assert list(deployment.disk.ledger(0).history()) == []
     (result,) = results(deployment)
     assert f'"refusals": {{"{Reason.EXPIRED.name.lower()}": 1}}' in result
@@ -156,7 +156,7 @@ def test_the_same_question_in_a_second_study_costs_nothing_and_counts() -> None:
 
 
 def results(deployment: Deployment) -> list[str]:
-    """Of the studies that were submitted, in the plans' order."""
+    """Return the results of the submitted studies, in the plans' order."""
     ended = deployment.disk.store.conclusions()
     digests = map(deployment.digest, range(len(deployment.setup.plans)))
     return [ended[digest].result_json for digest in digests if digest in ended]

@@ -18,7 +18,8 @@ def text_of(name: str) -> str:
 
 def named_paths(document: str) -> list[str]:
     text = text_of(document)
-    return [*_PATH.findall(text), *_LINK.findall(text)]
+    found = [*_PATH.findall(text), *_LINK.findall(text)]
+    return [path for path in found if "NAME" not in path]  # a placeholder of a guide
 
 
 def recipes() -> dict[str, list[str]]:

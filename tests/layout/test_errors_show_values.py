@@ -88,7 +88,7 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
         "client/askance_client/records/tables.py": {
             "expected quotes that close at the end of a cell, got others",
         },
-        "simulation/askance_simulation/curate/sheet.py": {
+        "simulation/askance_simulation/curate/data_table.py": {
             "column {}: expected a number, found something else in {} rows, row {} the first",
             "column {}: expected one of {} stated labels, found another at row {}",
             "column {}: expected values in {} .. {}, found another in {} rows, row {} the fir",
@@ -134,7 +134,7 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
         "aggregator/askance_aggregator/server/devices/statuses.py": {
             "expected a first message, found none in time",
         },
-        "aggregator/askance_aggregator/server/studies/desk.py": {
+        "aggregator/askance_aggregator/server/studies/manager.py": {
             "study: expected one of this analyst's, found another analyst's",
             "study: expected one of this analyst's, found none",
         },
@@ -154,6 +154,7 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
             "schema: expected a type for field {}, found none",
         },
         "client/askance_client/codec/studies.py": {
+            "study: expected a distribution as name==version, found none",
             "study: expected an expiry, found none",
             "study: expected fields of its schema, got another name",
             "study: expected {} as a fraction in lowest terms, found none",
@@ -174,7 +175,7 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
         "aggregator/askance_aggregator/studies/waves.py": {
             "wave {}: expected the requests of the wave before, found others",
         },
-        "client/askance_client/device/audit.py": {
+        "client/askance_client/cli/ledger_audit.py": {
             "expected a symbol of the request's randomizer, found none",
             "expected the digest of the question in this request, found another",
             "expected the hash of this row and those before it, found another",

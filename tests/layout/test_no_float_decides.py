@@ -47,7 +47,7 @@ def walked() -> list[Path]:
 
 
 def floats_in(source: str) -> Iterator[str]:
-    """What in this source makes, uses or imports a float or an unseeded clock or die."""
+    """Yield what makes, uses or imports a float, an unseeded clock or unseeded randomness."""
     for node in ast.walk(ast.parse(source)):
         yield from _arithmetic(node)
         yield from _names(node)
@@ -92,13 +92,13 @@ def _names(node: ast.AST) -> Iterator[str]:
 
 
 def _whole(power: ast.BinOp | ast.AugAssign) -> bool:
-    """Whether the exponent is a whole number, and so the power of an integer is one."""
+    """Return whether the exponent is whole, and so the power of an integer is one."""
     exponent = power.right if isinstance(power, ast.BinOp) else power.value
     return isinstance(exponent, ast.Constant) and isinstance(exponent.value, int)
 
 
 def _typed(call: ast.Call, maker: str) -> bool:
-    """Whether an array is made with a dtype."""
+    """Return whether an array is made with a dtype."""
     place = DTYPE_PLACES.get(maker, 2)
     return len(call.args) >= place or any(keyword.arg == "dtype" for keyword in call.keywords)
 

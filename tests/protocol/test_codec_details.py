@@ -1,4 +1,4 @@
-"""One writing of each message: what is near to it is refused, and what is at a limit is not."""
+"""A message has one encoding: near misses are refused, values at a limit are accepted."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def decode_signed(data: bytes) -> SignedStudy:
 
 
 def decode_known_request(data: bytes) -> Request:
-    """As a device does: first whose request it is, then what it asks."""
+    """Decode as a device does: first whose request it is, then its question."""
     study = study_of(data)
     request = decode_request(data, schema())
     assert request.study_digest == study

@@ -116,7 +116,7 @@ def nested(depth: int) -> Expression:
 
 
 def program(nodes: int) -> object:
-    """A query of so many distinct nodes, on the wire and back: a choice among a vector's bits."""
+    """A query of this many distinct nodes, on the wire and back: a choice among a vector's bits."""
     message = query_pb2.Query()
     message.CopyFrom(encoding.encode_query(category(first(list(WIDE.v)[: nodes - 2]))))
     assert len(message.nodes) == nodes
@@ -124,7 +124,7 @@ def program(nodes: int) -> object:
 
 
 def weighing(weight: int) -> Expression:
-    """A choice among 16 signs of weighted sums, of so many nodes, arguments and constants.
+    """A choice among 16 signs of weighted sums, of this many nodes, arguments and constants.
 
     Two fields 2, 15 sums of 4,096 bits 15 x 4,098, one of `few` bits few + 2, 16 comparisons
     16 x 3, their constant 2, the choice 17: few + 61,541.

@@ -85,7 +85,7 @@ class Empty:
 
 
 def test_the_core_imports_itself_and_its_support_only() -> None:
-    """What the core needs is in the list, or is named as its support."""
+    """The core imports only itself and its named support."""
     allowed = (*TOOL.core(), *TOOL.SUPPORT)
     strangers = []
     for module, _ in TOOL.modules(TOOL.core()):

@@ -1,4 +1,4 @@
-"""What must be refused: bytes, the kind of error, and a part of what it says."""
+"""Messages that must be refused: bytes, the kind of error, and a part of its text."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def studies() -> Cases:
 
 
 def signed_studies() -> Cases:
-    """These parse; their signature does not hold."""
+    """Return messages that parse and whose signature does not hold."""
     good = sign_study(terms(), KEY)
     no = "the signature does not hold"
 

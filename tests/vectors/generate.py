@@ -16,7 +16,7 @@ HERE = Path(__file__).parent / "v1"
 
 
 def main(folder: Path) -> None:
-    """Writes every file into `folder`."""
+    """Write every file into `folder`."""
     files = {kind: (kind, make()) for kind, make in GOOD.items()}
     files |= {f"bad_{kind}": (kind, make()) for kind, make in BAD.items()}
     for name, (kind, cases) in files.items():

@@ -1,4 +1,4 @@
-"""What the good vectors say. Fields are written out by hand; bytes come from the code."""
+"""Content of the good vectors. Fields are written out by hand; bytes come from the code."""
 
 from __future__ import annotations
 

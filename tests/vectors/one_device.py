@@ -1,4 +1,4 @@
-"""One device with chosen coins and an empty ledger."""
+"""Device with chosen coins and an empty ledger."""
 
 from __future__ import annotations
 

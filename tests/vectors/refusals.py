@@ -1,4 +1,4 @@
-"""How the bad vectors are put down."""
+"""Form of the bad vectors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def changed(kind: type[Any], data: bytes, change: Change) -> bytes:
 
 
 def everywhere(kind: str) -> Cases:
-    """What no message may be."""
+    """Yield cases that no message may contain."""
     return [
         case(
             "no protobuf",

@@ -1,4 +1,4 @@
-"""Signed calls: an Ed25519 signature over the call's name, its subject, and the time.
+r"""Signed calls: an Ed25519 signature over the call's name, its subject, and the time.
 
 The signature is over `b"askance <Call> v1\\0"`, the study's digest (for List: the public key) and
 the time as 8 bytes, big-endian and signed. It travels in the call's metadata, so that an aggregator
@@ -43,7 +43,7 @@ class CallRefused(AskanceError):
 
     Args:
       reason: a word for programs.
-      message: a line for people.
+      message: one line of text.
     """
 
     def __init__(self, reason: str, message: str) -> None:

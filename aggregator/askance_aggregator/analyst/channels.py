@@ -1,4 +1,4 @@
-"""How an analyst reaches an aggregator: by TLS, or in plain text where nobody is in between."""
+"""Channels from an analyst to an aggregator: TLS, or plain text on a trusted path."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OPTIONS = [
     ("grpc.max_receive_message_length", MAX_ANSWER_BYTES),
     ("grpc.max_send_message_length", 2 * MAX_SUBMISSION_BYTES),
     ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
-    ("grpc.max_reconnect_backoff_ms", 2_000),  # a person waits
+    ("grpc.max_reconnect_backoff_ms", 2_000),  # an interactive caller waits
 ]
 
 
@@ -43,7 +43,7 @@ def open_channel(address: str, ca: Path | None, *, plaintext: bool) -> grpc.Chan
 
 
 def unreachable(details: str, ca: Path | None) -> str:
-    """What a failure to connect means, by gRPC's words for it and how it was tried."""
+    """Explain a failure to connect, from gRPC's details and the way it was tried."""
     for sign, meaning in _MEANINGS:
         if sign in details:
             return f"{meaning}: {details}"

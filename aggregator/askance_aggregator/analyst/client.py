@@ -59,15 +59,16 @@ def connect(
     now_s: Callable[[], int] = system_now_s,
     sleep_s: Callable[[float], None] = time.sleep,
 ) -> Aggregator:
-    """An aggregator, for one analyst.
+    """Connect to an aggregator as one analyst.
 
     Args:
       address: HOST:PORT.
       key: the analyst's Ed25519 key: itself, its file, or the file's bytes (PKCS8 PEM).
       ca: the authority that the aggregator's certificate is from; None: one that the system trusts,
         or, on this machine, plain text.
-      plaintext: without TLS, whoever may listen.
-      now_s: the time, in whole seconds since 1970, UTC; sleep_s: how to wait.
+      plaintext: without TLS, even if others can listen.
+      now_s: clock, whole seconds since 1970, UTC.
+      sleep_s: waits for a number of seconds.
 
     Raises:
       InvalidParameter: no such file, no key in it, or no such address. Nothing is called yet.
@@ -97,15 +98,16 @@ class Aggregator:
         self.sleep_s = sleep_s
 
     def submit(self, study: Study, *, days: int = DEFAULT_DAYS) -> StudyHandle:
-        """Signs a study and hands it in; each time it is another study.
+        """Sign a study and submit it; each call submits another study.
 
         Args:
-          days: devices refuse it after so many.
+          study: learner, schema and budget; this call signs it.
+          days: number of days after which devices refuse the study.
 
         Raises:
           InvalidParameter: its learner is not one that an aggregator has.
           PlanRefused: it cannot work with the devices there are, or the budget that users have
-            left; nobody was asked. CallRefused: it was not taken in for another reason.
+            left; no user was asked. CallRefused: it was refused for another reason.
         """
         return self.submit_signed(sign_submission(study, self._key, days=days, now_s=self._now_s))
 
@@ -119,7 +121,7 @@ class Aggregator:
         return StudyHandle(self, wire.decode_submitted(answer))
 
     def studies(self) -> list[StudySummary]:
-        """This analyst's studies, the oldest first."""
+        """Return this analyst's studies, the oldest first."""
         subject = self._key.public_key().public_bytes_raw()
         return wire.decode_summaries(self.unary(Call.LIST, subject))
 
@@ -145,7 +147,7 @@ class Aggregator:
         return StudyHandle(self, found[0])
 
     def close(self) -> None:
-        """Hangs up."""
+        """Hang up."""
         self._channel.close()
 
     def __enter__(self) -> Self:
@@ -163,7 +165,9 @@ class Aggregator:
         """Make a call that has one answer.
 
         Args:
+          method: the call.
           subject: the digest of the study that it is about; for List the caller's public key.
+          data: its serialised argument.
         """
         call: grpc.UnaryUnaryMultiCallable[bytes, bytes]
         call = self._channel.unary_unary(f"/{wire.SERVICE}/{method}")
@@ -187,7 +191,7 @@ class Aggregator:
         return call_metadata(sign_call(call, subject, self._key, self._now_s()))
 
     def refuse(self, error: grpc.RpcError) -> NoReturn:
-        """Raises what a call's failure means."""
+        """Raise what a call's failure means."""
         if not isinstance(error, grpc.Call):
             raise error
         details = error.details() or "no reason given"
@@ -219,7 +223,7 @@ class StudyHandle:
         return self._digest.hex()
 
     def watch(self, timeout_s: float | None = None) -> Iterator[StudyEvent]:
-        """Where the study stands, now and at every change until it has ended.
+        """Yield the study's status, now and at every change until it has ended.
 
         An aggregator that goes away meanwhile is called again for two minutes.
 
@@ -250,7 +254,7 @@ class StudyHandle:
                 self._aggregator.sleep_s(_AGAIN_S)
 
     def status(self) -> StudyEvent:
-        """Where the study stands now."""
+        """Return the study's present status."""
         watching = self.watch(_CALL_S)
         try:
             return next(iter(watching))
@@ -258,7 +262,7 @@ class StudyHandle:
             watching.close()  # type: ignore[attr-defined]  # a generator
 
     def result(self, timeout_s: float | None = None) -> StudyResult:
-        """How the study ended; waits until it has.
+        """Wait until the study has ended and return its result.
 
         Raises:
           CallRefused: it has not ended after `timeout_s`, or see `watch`.
@@ -272,11 +276,11 @@ class StudyHandle:
         return StudyResult(self.id, found.state, found.reason, found.message, content, self.fetch)
 
     def cancel(self) -> StudyState:
-        """Ends the study; what was answered is charged all the same. Returns how it stands now."""
+        """End the study and return its status; answers given are charged all the same."""
         return wire.decode_cancelled(self._aggregator.unary(Call.CANCEL, self._digest))
 
     def export(self, path: Path | str) -> StudyExport:
-        """Writes the study, its transcript and its result to one file, whole or not at all."""
+        """Write the study, its transcript and its result to one file, whole or not at all."""
         found = self.fetch()
         found.write(Path(path))
         return found
@@ -301,7 +305,7 @@ class StudyHandle:
 
 
 def _is_away(error: grpc.RpcError) -> bool:
-    """Whether an aggregator has gone, or is going: it may come back."""
+    """Return whether the error says that an aggregator is away and may come back."""
     away = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN)
     return isinstance(error, grpc.Call) and error.code() in away
 

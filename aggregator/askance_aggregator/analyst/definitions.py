@@ -3,10 +3,10 @@
 learner = "frequency"
 epsilon = "1"                   # each user's whole budget, in nats
 schema = "people.toml"          # a path beside this file, or a table [schema] of the same form
-purpose = "Which schooling people have."
+purpose = "Schooling of users."
 beta = "0.01"                   # this and all below are optional
 confidence = "0.95"
-days = 7                        # devices refuse the study after so many
+days = 7                        # devices refuse the study after this many days
 
 fields = ["education"]          # that may be asked about; left out: those that the learner needs
 
@@ -16,7 +16,7 @@ column = "education"
 [rounds]
 deadline_s = 86400              # a round closes so long after it opened; 0: when all have answered
 least_answers = 1               # in every group of a round; fewer end the study
-waves = 1                       # a round's users are asked in so many parts, while it needs them
+waves = 1                       # parts in which a round's users are asked, while it needs them
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from askance_client.toml_tables import TomlTable, a_text, at_least_one
 
 _BETA: Epsilon = "0.01"
 _CONFIDENCE: Epsilon = "0.95"
-_DEADLINE_S = 86_400  # a study of people's own devices must not wait for one that is lost
+_DEADLINE_S = 86_400  # a study of users' own devices must not wait for one that is lost
 _LEAST_ANSWERS = 1
 T = TypeVar("T")
 
@@ -48,8 +48,8 @@ class StudyDefinition:
     """A study as it was written down.
 
     Args:
-      study: what is asked, of whom, and what it may cost.
-      days: after so many, devices refuse it.
+      study: the questions, the users and the budget.
+      days: number of days after which devices refuse it.
     """
 
     study: Study

@@ -43,7 +43,7 @@ class StudyExport:
         return digest_of(self.signed.study)
 
     def write(self, path: Path) -> None:
-        """Writes the file, whole or not at all; one that is there is replaced.
+        """Write the file, whole or not at all; one that is there is replaced.
 
         Raises:
           StoreError: it cannot be written.
@@ -73,7 +73,7 @@ class StudyExport:
 
     @classmethod
     def read(cls, path: Path) -> StudyExport:
-        """Reads the file; whether it is to be believed is `verification`'s business.
+        """Read the file; `verification` decides whether to trust it.
 
         Raises:
           InvalidRecord: no such file, or not an export.

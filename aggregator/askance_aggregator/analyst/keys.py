@@ -20,7 +20,7 @@ AnalystKey = Ed25519PrivateKey | Path | str | bytes
 
 
 def create_key(path: Path) -> Ed25519PrivateKey:
-    """Makes a new key and its file.
+    """Make a new key and its file.
 
     Raises:
       InvalidParameter: a file is there already (it is never overwritten), or none can be made.
@@ -53,7 +53,7 @@ def load_key(key: AnalystKey) -> Ed25519PrivateKey:
 
 
 def public_hex(key: Ed25519PrivateKey) -> str:
-    """What others know the key by: its public half, as devices and aggregators pin it."""
+    """Return the public half of a key as hex; devices and aggregators pin it."""
     return key.public_key().public_bytes_raw().hex()
 
 

@@ -1,4 +1,4 @@
-"""How a study ended, as an analyst holds it."""
+"""Result of a study, as an analyst holds it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from askance_aggregator.store import StudyState
 
 @dataclass(frozen=True, slots=True)
 class StudyResult:
-    """A study's end.
+    """End and content of a study.
 
     Args:
       id: the study's digest in hexadecimal.
       state: how it ended.
       reason: a word for programs: done, cancelled, plan-refused, too-few-respondents, ....
-      message: a line for people; empty where it is done.
-      content: all of it, as the aggregator tells it.
+      message: one line of text; empty if the study is done.
+      content: all of it, as the aggregator sent it.
       fetch: where its export comes from.
     """
 
@@ -33,12 +33,12 @@ class StudyResult:
 
     @property
     def hypothesis(self) -> Any:
-        """What was learned, as JSON; None where the study came to no hypothesis."""
+        """Learned hypothesis, as JSON; None if the study came to no hypothesis."""
         return self.content.get("hypothesis")
 
     @property
     def epsilon(self) -> Mapping[str, Any]:
-        """Each user's budget, and the most and the mean that users have spent, in nats."""
+        """Budget per user, and the maximum and the mean that users have spent, in nats."""
         found: Mapping[str, Any] = self.content.get("epsilon", {})
         return found
 
@@ -48,11 +48,11 @@ class StudyResult:
         return str(self.content.get("transcript", ""))
 
     def to_json(self) -> dict[str, Any]:
-        """As one JSON object."""
+        """Return one JSON object."""
         return dict(self.content)
 
     def verify(self) -> Verification:
-        """Fetches the export and replays it here, offline but for that.
+        """Fetch the export and replay it on this machine, offline but for the fetch.
 
         Raises:
           VerificationFailed: it does not hold together.

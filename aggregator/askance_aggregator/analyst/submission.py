@@ -32,8 +32,11 @@ def sign_submission(
     """The study as it is submitted; each signing makes a study of its own.
 
     Args:
-      days: devices refuse it after so many.
-      now_s: the clock; nonce: so many random bytes.
+      study: learner, schema and budget.
+      key: the analyst's signing key.
+      days: number of days after which devices refuse the study.
+      now_s: clock, whole seconds since 1970, UTC.
+      nonce: returns a given number of random bytes.
 
     Raises:
       InvalidParameter: a study that an aggregator could not run from what is signed: a learner that

@@ -86,7 +86,7 @@ class _NotRecorded(AskanceError):
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was verified of a study.
+    """Outcome of a study's verification.
 
     Args:
       study: its digest, in hexadecimal; public_key: the analyst's, who signed it.
@@ -107,7 +107,7 @@ class Verification:
     believed: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """As one JSON object."""
+        """Return one JSON object."""
         return {
             "verified": True,
             "study": self.study,
@@ -122,7 +122,7 @@ class Verification:
 
 
 def verify_export(path: Path, analyst_keys: Collection[bytes] | None = None) -> Verification:
-    """Verifies a study's export in a file (see `verify`).
+    """Verify a study's export in a file (see `verify`).
 
     Raises:
       InvalidRecord: the file is none. VerificationFailed: it does not hold together.
@@ -131,10 +131,11 @@ def verify_export(path: Path, analyst_keys: Collection[bytes] | None = None) -> 
 
 
 def verify(export: StudyExport, analyst_keys: Collection[bytes] | None = None) -> Verification:
-    """Verifies a study's export.
+    """Verify a study's export.
 
     Args:
-      analyst_keys: whose studies are looked for; None: anybody's.
+      export: the signed study, its transcript and its result.
+      analyst_keys: keys that may have signed the study; None: any key.
 
     Raises:
       VerificationFailed: the first thing that does not hold.
@@ -216,7 +217,7 @@ class _ReadLog:
 
 
 class RecordedFleet:
-    """A fleet that remembers and asks nobody.
+    """Fleet that answers from a recorded transcript and sends no request.
 
     Args:
       population: how many users the study began with.
@@ -226,7 +227,7 @@ class RecordedFleet:
         self.population = population
 
     def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
-        """Nobody is there.
+        """Raise an error: a recorded fleet has no devices.
 
         Raises:
           AskanceError: always.
@@ -234,7 +235,7 @@ class RecordedFleet:
         raise _NotRecorded(f"transcript: expected round {round_.number} closed, found it open")
 
     def recall(self, round_: Round, accounts: Accounts) -> None:
-        """What devices have spent is not recorded."""
+        """Do nothing: spending of devices is not recorded."""
 
 
 class _Replay:
@@ -272,7 +273,7 @@ class _Replay:
 
 
 def _check_record(transcript: Transcript, terms: StudyTerms, digest: bytes) -> None:
-    """Checks what the session takes from a transcript as it is."""
+    """Check what the session takes from a transcript as it is."""
     events = transcript.recorded
     if not events:
         return
@@ -297,7 +298,7 @@ def _check_record(transcript: Transcript, terms: StudyTerms, digest: bytes) -> N
 
 
 def _check_asked(asked: Asked, terms: StudyTerms, digest: bytes, free: range) -> int:
-    """Checks a round's requests and who they went to; returns the first position not used."""
+    """Check a round's requests and the users they went to; return the first position not used."""
     place = f"transcript: round {asked.round}"
     if {group.question for group in asked.groups} != set(range(len(asked.questions))):
         raise VerificationFailed(f"{place}: expected a group for every question, found others")
@@ -380,7 +381,7 @@ def _check_closed(asked: Asked, closed: Closed) -> None:
 def _check_result(
     export: StudyExport, terms: StudyTerms, transcript: Transcript, replay: _Replay
 ) -> str:
-    """Holds a result against the replay; its state."""
+    """Compare a result with the replay and return its state."""
     result = export.result or {}
     state = result.get("state")
     ends = ", ".join(one.name.lower() for one in StudyState if one is not StudyState.OPEN)
@@ -420,7 +421,7 @@ def _check_result(
 
 
 def _check_words(result: dict[str, Any], state: str) -> None:
-    """Checks what is said beside the figures."""
+    """Check the text beside the figures."""
     if result.get("reason") not in _REASONS[state]:
         raise VerificationFailed(f"result: expected the reason of a study that is {state}")
     if state == "done" and result.get("message") != "":
@@ -430,7 +431,7 @@ def _check_words(result: dict[str, Any], state: str) -> None:
 def _check_epsilon(
     result: dict[str, Any], terms: StudyTerms, transcript: Transcript, replay: _Replay
 ) -> None:
-    """Checks what was asked, and that what devices have said they spent is told in one way."""
+    """Check the charges that were asked for, and that devices' reported spending is consistent."""
     epsilon = result.get("epsilon")
     found = epsilon if isinstance(epsilon, dict) else {}
     most, total = (found.get(f"{which}_spent_nano_nats") for which in ("max", "total"))

@@ -1,4 +1,4 @@
-"""What an analyst and an aggregator tell each other, as values and as bytes.
+"""Messages between an analyst and an aggregator, as values and as bytes.
 
 Calls are in `calls`. Both ends use this file and its limits; everything is bounded before it is
 parsed, and a field that is not known is refused.
@@ -38,7 +38,7 @@ class StudySummary:
 
 @dataclass(frozen=True, slots=True)
 class StudyEvent:
-    """Where a study stands.
+    """Status of a study.
 
     Args:
       state: open, or how it ended.
@@ -46,7 +46,7 @@ class StudyEvent:
       asked: how many are asked in the open round.
       answered: how many of them have answered or refused.
       reason: of the end: a word for programs.
-      message: of the end: a line for people.
+      message: of the end: one line of text.
     """
 
     state: StudyState
@@ -59,7 +59,7 @@ class StudyEvent:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a study ended; while it is open, its state and nothing else."""
+    """End of a study; for an open study, its state and nothing else."""
 
     state: StudyState
     reason: str
@@ -99,7 +99,7 @@ def encode_submitted(digest: bytes) -> bytes:
 
 
 def decode_submitted(data: bytes) -> bytes:
-    """The digest of the study that was taken in."""
+    """Decode the digest of the accepted study."""
     return _digest(parse(pb.SubmitStudyResponse, data).study_digest)
 
 
@@ -174,7 +174,7 @@ def encode_cancelled(state: StudyState) -> bytes:
 
 
 def decode_cancelled(data: bytes) -> StudyState:
-    """Where a study stands after it was to be cancelled."""
+    """Decode the status of a study after its cancellation was requested."""
     return _state(parse(pb.CancelStudyResponse, data).state)
 
 

@@ -1,14 +1,15 @@
 """Composition: the joint privacy cost of many releases.
 
 Theory of operation: what happened (`events`: each release by the strongest guarantee that is known
-of it) stands apart from what it costs. A `Ledger` is the one thing that changes: it records events
-in order, and its `Totals` say how often each happened. Everything else is a function of totals:
+of it) stands apart from what it costs. A `ReleaseLedger` is the one thing that changes: it records
+events in order, and its `EventCounts` say how often each happened. Everything else is a function of
+totals:
 
 - an *accountant* says which (epsilon, delta) they satisfy: the sum, Theorem III.3, zero-
   concentration, or the optimum for what is pure or approximate. The releases may be chosen
   adaptively, but how many there are, and with which budgets, is fixed before the first;
 - a *filter* says whether they are within a budget, also when each release's budget is chosen by
-  what the earlier ones said. A ledger with a filter records nothing that would pass it.
+  what the earlier ones answered. A ledger with a filter records nothing that would pass it.
 
 What a bound claims is rounded outward: sums are exact fractions; where floats come in
 (logarithms, roots) the result is raised by more than all their errors (`rounding`).
@@ -32,9 +33,9 @@ from askance_aggregator.composition.filters import (
     SumFilter,
     Unlimited,
 )
-from askance_aggregator.composition.ledger import Ledger
+from askance_aggregator.composition.ledger import ReleaseLedger
 from askance_aggregator.composition.optimal import Optimal
-from askance_aggregator.composition.totals import Totals
+from askance_aggregator.composition.totals import EventCounts
 
 ACCOUNTANTS: Mapping[str, Accountant] = MappingProxyType(
     {each.name: each for each in (Sum(), Advanced(), ZeroConcentrated(), Optimal())}
@@ -50,13 +51,13 @@ __all__ = [
     "BoundedRange",
     "Concentrated",
     "Event",
+    "EventCounts",
     "Filter",
-    "Ledger",
     "Optimal",
     "Pure",
+    "ReleaseLedger",
     "Sum",
     "SumFilter",
-    "Totals",
     "Unlimited",
     "ZeroConcentrated",
     "epsilon_of_rho",

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from askance_aggregator.composition.events import Concentrated, Event, check_exact
 from askance_aggregator.composition.rounding import log_inverse, outward, upward
-from askance_aggregator.composition.totals import Totals
+from askance_aggregator.composition.totals import EventCounts
 from askance_client.errors import InvalidParameter
 
 
@@ -25,10 +25,11 @@ class Accountant(Protocol):
         """Return whether a composition that includes such an event has a bound."""
         ...
 
-    def epsilon(self, totals: Totals, delta: Fraction) -> float:
+    def epsilon(self, totals: EventCounts, delta: Fraction) -> float:
         """An epsilon for which all of it is (epsilon, delta)-DP; infinity: it knows of none.
 
         Args:
+          totals: numbers of events, by event.
           delta: 0 or more and below 1; it covers the deltas of approximate events too.
 
         Raises:
@@ -52,7 +53,7 @@ class Sum:
         """All but zCDP, which has no epsilon of its own."""
         return not isinstance(event, Concentrated)
 
-    def epsilon(self, totals: Totals, delta: Fraction) -> float:
+    def epsilon(self, totals: EventCounts, delta: Fraction) -> float:
         """The sum of epsilons, if delta covers the sum of deltas."""
         check(self, totals, delta)
         return least_sum(totals, delta)
@@ -80,7 +81,7 @@ class Advanced:
         """Return whether the event has an epsilon."""
         return not isinstance(event, Concentrated)
 
-    def epsilon(self, totals: Totals, delta: Fraction) -> float:
+    def epsilon(self, totals: EventCounts, delta: Fraction) -> float:
         """The lesser of eps' and the sum."""
         check(self, totals, delta)
         plain = least_sum(totals, delta)
@@ -97,8 +98,8 @@ class Advanced:
         return min(plain, outward(spread + fsum(means)))
 
 
-def check(accountant: Accountant, totals: Totals, delta: Fraction) -> None:
-    """Refuses what an accountant cannot bound.
+def check(accountant: Accountant, totals: EventCounts, delta: Fraction) -> None:
+    """Refuse what an accountant cannot bound.
 
     Raises:
       InvalidParameter: a delta outside 0 .. 1, or an event that it does not count.
@@ -114,7 +115,7 @@ def check(accountant: Accountant, totals: Totals, delta: Fraction) -> None:
             )
 
 
-def least_sum(totals: Totals, delta: Fraction) -> float:
+def least_sum(totals: EventCounts, delta: Fraction) -> float:
     """The sum of epsilons; infinity where there is none, or delta does not cover the deltas."""
     total = totals.sum_of_epsilons()
     return inf if total is None or totals.sum_of_deltas() > delta else upward(total)

@@ -11,7 +11,7 @@ import numpy as np
 from askance_aggregator.composition.accountants import check, least_sum
 from askance_aggregator.composition.events import Event
 from askance_aggregator.composition.rounding import log_inverse, outward, upward
-from askance_aggregator.composition.totals import Totals
+from askance_aggregator.composition.totals import EventCounts
 
 # Every order gives a bound, so a fixed grid is safe, and monotone; these are 0.8 % apart.
 _ABOVE_ONE = np.geomspace(1e-7, 1e9, 4600)
@@ -57,7 +57,7 @@ class ZeroConcentrated:
         """Everything."""
         return True
 
-    def epsilon(self, totals: Totals, delta: Fraction) -> float:
+    def epsilon(self, totals: EventCounts, delta: Fraction) -> float:
         """The conversion of the sum of rhos, or the sum of epsilons if that is less."""
         check(self, totals, delta)
         left = delta - totals.sum_of_deltas()

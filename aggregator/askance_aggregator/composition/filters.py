@@ -8,7 +8,7 @@ from typing import Protocol
 
 from askance_aggregator.composition.concentration import epsilon_of_rho
 from askance_aggregator.composition.events import Concentrated, Event, check_exact
-from askance_aggregator.composition.totals import Totals
+from askance_aggregator.composition.totals import EventCounts
 from askance_client.errors import InvalidParameter
 
 
@@ -19,7 +19,7 @@ class Filter(Protocol):
         """Return whether the filter can hold such an event against its budget."""
         ...
 
-    def within(self, totals: Totals) -> bool:
+    def within(self, totals: EventCounts) -> bool:
         """Return whether these totals may be released; parts of admissible totals are."""
         ...
 
@@ -32,7 +32,7 @@ class Unlimited:
         """Everything."""
         return True
 
-    def within(self, totals: Totals) -> bool:
+    def within(self, totals: EventCounts) -> bool:
         """Always."""
         return True
 
@@ -60,7 +60,7 @@ class SumFilter:
         """Return whether the event has an epsilon."""
         return not isinstance(event, Concentrated)
 
-    def within(self, totals: Totals) -> bool:
+    def within(self, totals: EventCounts) -> bool:
         """Decided with fractions."""
         total = totals.sum_of_epsilons()
         return total is not None and total <= self.epsilon and totals.sum_of_deltas() <= self.delta
@@ -108,7 +108,7 @@ class AdaptiveFilter:
         """Everything."""
         return True
 
-    def within(self, totals: Totals) -> bool:
+    def within(self, totals: EventCounts) -> bool:
         """Return whether the bound of the sums is at most epsilon."""
         if totals.sum_of_deltas() > self.spare:
             return False

@@ -5,12 +5,12 @@ from __future__ import annotations
 from askance_aggregator.composition.accountants import Accountant
 from askance_aggregator.composition.events import Event
 from askance_aggregator.composition.filters import Filter, Unlimited
-from askance_aggregator.composition.totals import Totals, check_event
+from askance_aggregator.composition.totals import EventCounts, check_event
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter, PlanRefused
 
 
-class Ledger:
+class ReleaseLedger:
     """Record of releases; the events of one call are recorded together or not at all.
 
     Privacy: that of its filter, for a caller that records every release *before* making it, and
@@ -23,7 +23,7 @@ class Ledger:
     def __init__(self, budget: Filter | None = None) -> None:
         self._budget = Unlimited() if budget is None else budget
         self._events: tuple[Event, ...] = ()
-        self._totals = Totals()
+        self._totals = EventCounts()
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -31,7 +31,7 @@ class Ledger:
         return self._events
 
     @property
-    def totals(self) -> Totals:
+    def totals(self) -> EventCounts:
         """Number of occurrences of each event; the value does not change with the ledger."""
         return self._totals
 
@@ -50,8 +50,8 @@ class Ledger:
         """
         return self._budget.within(self._tried(events))
 
-    def compose(self, *events: Event) -> Totals:
-        """Records these in order and gives the new totals.
+    def compose(self, *events: Event) -> EventCounts:
+        """Record these in order and return the new totals.
 
         Raises:
           InvalidParameter: one of them is no event, or none that the budget can be held against.
@@ -63,19 +63,19 @@ class Ledger:
             place = self._first_refused(events)
             raise PlanRefused(
                 f"ledger: expected what is within the budget after {len(self._events)} releases,"
-                f" found {_told(place, events)} to pass it; nothing was recorded"
+                f" found {_event_text(place, events)} to pass it; nothing was recorded"
             )
         self._events += events
         self._totals = tried
         return tried
 
-    def _tried(self, events: tuple[Event, ...]) -> Totals:
+    def _tried(self, events: tuple[Event, ...]) -> EventCounts:
         for place, event in enumerate(events):
             check_event(event, f"event {place}")
             if not self._budget.counts(event):
                 raise InvalidParameter(
                     f"ledger: expected what {type(self._budget).__name__} counts,"
-                    f" found {_told(place, events)}"
+                    f" found {_event_text(place, events)}"
                 )
         return self._totals.plus(events)
 
@@ -91,5 +91,5 @@ class Ledger:
         return low
 
 
-def _told(place: int, events: tuple[Event, ...]) -> str:
+def _event_text(place: int, events: tuple[Event, ...]) -> str:
     return f"event {place} ({type(events[place]).__name__})"

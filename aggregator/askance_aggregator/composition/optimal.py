@@ -10,7 +10,7 @@ from typing import Any
 from askance_aggregator.composition.accountants import Advanced, check
 from askance_aggregator.composition.events import Approximate, Concentrated, Event
 from askance_aggregator.composition.rounding import outward, upward
-from askance_aggregator.composition.totals import Totals
+from askance_aggregator.composition.totals import EventCounts
 from askance_client.errors import InvalidParameter
 
 _MOST_CELLS = 1 << 22  # of a distribution of losses
@@ -40,7 +40,7 @@ class Optimal:
         """Return whether the event has an epsilon; a bounded range is used as its epsilon only."""
         return not isinstance(event, Concentrated)
 
-    def epsilon(self, totals: Totals, delta: Fraction) -> float:
+    def epsilon(self, totals: EventCounts, delta: Fraction) -> float:
         """Compute the least epsilon, to a relative error of about 10^-5 where no loss is rounded.
 
         Above some 700 nats, where e^-epsilon is no float, the error is one interval.
@@ -54,7 +54,7 @@ class Optimal:
         return min(bound, outward(found))
 
 
-def _losses(totals: Totals) -> Any:
+def _losses(totals: EventCounts) -> Any:
     """The distribution of the privacy loss of all of it, by dp-accounting."""
     interval = _interval(totals)
     composed = None
@@ -90,7 +90,7 @@ def _loss(event: Event, interval: Fraction) -> Any:
     )
 
 
-def _interval(totals: Totals) -> Fraction:
+def _interval(totals: EventCounts) -> Fraction:
     """The largest that divides every epsilon, or the least that makes no more cells than fit."""
     epsilons = [_key(event)[0] for event, _ in totals]
     denominator = lcm(*(epsilon.denominator for epsilon in epsilons))

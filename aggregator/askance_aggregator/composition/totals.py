@@ -19,7 +19,7 @@ from askance_client.errors import InvalidParameter
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class EventCounts:
     """Events and how often each happened; nothing at all by default.
 
     Args:
@@ -36,7 +36,7 @@ class Totals:
         object.__setattr__(self, "counts", MappingProxyType(dict(self.counts)))
 
     @classmethod
-    def of(cls, events: Iterable[Event]) -> Totals:
+    def of(cls, events: Iterable[Event]) -> EventCounts:
         """The totals of these.
 
         Raises:
@@ -44,9 +44,9 @@ class Totals:
         """
         return cls(Counter(events))
 
-    def plus(self, events: Iterable[Event]) -> Totals:
+    def plus(self, events: Iterable[Event]) -> EventCounts:
         """Add more events to these totals."""
-        return Totals(Counter(self.counts) + Counter(events))
+        return EventCounts(Counter(self.counts) + Counter(events))
 
     def __iter__(self) -> Iterator[tuple[Event, int]]:
         """Iterate over events and their numbers of occurrences."""
@@ -89,7 +89,7 @@ def rho_of(event: Event) -> Fraction:
 
 
 def check_event(event: Event, place: str) -> None:
-    """Refuses what is no event.
+    """Refuse what is no event.
 
     Raises:
       InvalidParameter: it is none.

@@ -1,4 +1,4 @@
-"""Algorithms of the trusted curator, who holds all records and releases answers privately.
+"""Algorithms of the trusted curator, a party that holds all records and releases answers privately.
 
 Rules of the package:
 

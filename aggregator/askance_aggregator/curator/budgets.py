@@ -1,4 +1,4 @@
-"""Epsilons, deltas and other numbers as people write them, read exactly."""
+"""Epsilons, deltas and other numbers as text or numbers, read exactly."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from askance_client.queries import QueryKind
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RowGroup:
     """The rows that one question is answered by.
 
     Args:
@@ -72,7 +72,7 @@ class CentralOracle:
         self._words = words
         self._shares = Shares(beta, values)
         self._used = 0
-        self._parts: list[Part] = []
+        self._parts: list[RowGroup] = []
 
     @property
     def used(self) -> int:
@@ -80,7 +80,7 @@ class CentralOracle:
         return self._used
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[RowGroup, ...]:
         """Releases of each part, in order."""
         return tuple(self._parts)
 
@@ -112,7 +112,7 @@ class CentralOracle:
         part = self._columns.take(slice(self._used, self._used + rows))
         mechanism = laplace_of(question, self._epsilon)
         self._used += rows
-        self._parts.append(Part(rows, mechanism.event))
+        self._parts.append(RowGroup(rows, mechanism.event))
         sums = totals(question, part)
         released = sums + mechanism.draws(self._words, len(sums))
         unit, tau = step_of(question), float(question.working_tau)

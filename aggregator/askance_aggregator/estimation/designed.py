@@ -61,7 +61,7 @@ def designed(
 
 
 def expected_variance(question: Question, table: TableFamily, decode: Decode) -> Fraction | None:
-    """n x the variance of the estimate for a population that is as the question's prior says.
+    """Return n times the variance of the estimate for a population equal to the question's prior.
 
     Scaled to [-1, 1]; None where there is no prior.
     """

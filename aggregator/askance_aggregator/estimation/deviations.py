@@ -35,7 +35,7 @@ _PASSES = 4  # each between the neighbours of the one that was best before
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Deviation:
-    """One side of a deviation: the mean of users' decode values above its expectation, or below it.
+    """Deviation to one side: the mean of users' decode values above or below its expectation.
 
     A user's law is a mixture of two rows. Of users drawn from a population they are any two:
     ln E[e^(sW)] - s E[W] is ln P - s m with (P, m) in the convex hull of the rows', is concave and

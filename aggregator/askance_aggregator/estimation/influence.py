@@ -27,6 +27,8 @@ def influence(
     learner makes of it.
 
     Args:
+        question: the question that the reports answer.
+        randomizer: the randomizer of the reports.
         answered: how many reports there are, 1 or more.
         decode: of a designed table.
 

@@ -123,6 +123,9 @@ def scores(
     A real value stands on equally spaced levels from its low to its high end.
 
     Args:
+        question: the question that the table answers.
+        channel: the table.
+        value: index of the value in the answer.
         decode: what was designed with the table, in place of its left inverse (`check_decode`).
     """
     if decode is not None:

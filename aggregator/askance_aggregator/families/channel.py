@@ -54,7 +54,7 @@ class TableFamily(Family[Channel]):
         return (bytes([symbol]) for symbol in range(self.randomizer.symbols))
 
     def tally(self, reports: Reports) -> Counts:
-        """How many reports there are of each symbol."""
+        """Count the reports of each symbol."""
         self.check_reports(reports)
         if (
             self.randomizer.symbols == 2 and reports.max(initial=0) < 2
@@ -70,7 +70,7 @@ class TableFamily(Family[Channel]):
         return counts
 
     def frequencies(self, counts: Sequence[int] | Counts, n: int) -> tuple[Fraction, ...]:
-        """Applies the exact left inverse of the table to the symbols' shares."""
+        """Apply the exact left inverse of the table to the symbols' shares."""
         plain = check_counts(counts, n, self.randomizer.symbols, n)
         return tuple(
             Fraction(sum(b * count for b, count in zip(row, plain, strict=True)), n)
@@ -78,7 +78,7 @@ class TableFamily(Family[Channel]):
         )
 
     def frequency_variance(self) -> Fraction:
-        """n x the conditional variance averaged over levels, for the worst truth."""
+        """Return n times the conditional variance averaged over levels, for the worst truth."""
         worst = Fraction()
         inverse = _left_inverse(self.randomizer)
         for truth in range(self.randomizer.levels):
@@ -92,7 +92,7 @@ class TableFamily(Family[Channel]):
         return tuple(self._mean(level, values) for level in range(self.randomizer.levels))
 
     def covering(self, values: Sequence[Fraction | int]) -> tuple[Fraction, ...]:
-        """Shifts and scales decode values so that the moved grid runs from -1 to 1, exactly.
+        """Shift and scale decode values so that the moved grid runs from -1 to 1, exactly.
 
         Raises:
             InvalidParameter: the first and the last level have the same expectation.
@@ -147,7 +147,7 @@ def _left_inverse(channel: Channel) -> tuple[tuple[Fraction, ...], ...]:
 
 
 def randomized_response(nano: int) -> Channel:
-    """The 2 x 2 table that keeps a bit with probability P / 2^64 and flips it otherwise.
+    """Return the 2 x 2 table that keeps a bit with probability P / 2^64 and flips it otherwise.
 
     Privacy: pure eps-LDP, replace-one; P is the greatest integer with
     P <= e^(nano / 10^9) (2^64 - P), so the ratio P / (2^64 - P) is attained by both symbols. A flip
@@ -155,9 +155,9 @@ def randomized_response(nano: int) -> Channel:
     Utility: for a predicate (Warner), optimal at every eps; the estimated share has
     n x conditional variance e^eps / (e^eps - 1)^2. For a bounded real (Duchi's one bit), the value
     is first rounded at random onto the two ends of its range (`round_to_levels` with 2 levels, a
-    coin of its own) and the bit then told; with C = (e^eps + 1) / (e^eps - 1) the decode values are
-    `covering((-1, 1))` = (-C, C), which are unbiased exactly, and the second moment is C^2 whatever
-    the value: the least that any randomizer has for its worst value.
+    coin of its own) and the bit is then reported; with C = (e^eps + 1) / (e^eps - 1) the decode
+    values are `covering((-1, 1))` = (-C, C), which are unbiased exactly, and the second moment is
+    C^2 whatever the value: the least that any randomizer has for its worst value.
 
     Args:
         nano: > 0, nano-nats; at most ln(2^64 - 1), about 44.36 nats.

@@ -63,7 +63,7 @@ def signed_for(values: int, nano: int) -> tuple[Randomizer, ...]:
     """The randomizers made for disjoint signed values, beside `best_for` of their cells.
 
     Which is best depends on eps, on how many values there are and on how many users are at none:
-    who plans compares what they need.
+    the planner compares what they need.
 
     Args:
         values: 1..32767.

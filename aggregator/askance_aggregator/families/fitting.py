@@ -29,13 +29,13 @@ def least(low: int, high: int, holds: Callable[[int], bool]) -> int | None:
 
 
 def check_positive(nano: int) -> None:
-    """Refuses an epsilon that is not a positive number of nano-nats."""
+    """Refuse an epsilon that is not a positive number of nano-nats."""
     if check_nano_nats(nano) == 0:
         raise InvalidParameter("epsilon must be positive, found 0 nano-nats")
 
 
 def check_expressible(loss: PrivacyLoss, nano: int, extreme: bool) -> None:
-    """Refuses an epsilon that is greater than what the family's most extreme member spends.
+    """Refuse an epsilon that is greater than what the family's most extreme member spends.
 
     Past it lies only certainty, which no integer of a table may become.
     """

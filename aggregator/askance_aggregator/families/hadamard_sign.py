@@ -44,7 +44,7 @@ class HadamardFamily(SignedFamily[HadamardSign]):
             yield code.to_bytes(self.randomizer.width, "big")
 
     def tally(self, reports: Reports) -> Counts:
-        """How many reports point to + at each value."""
+        """Count the reports that point to + at each value."""
         self.check_reports(reports)
         codes = np.zeros(len(reports), dtype=np.int64)
         for byte in range(self.randomizer.width):
@@ -58,7 +58,7 @@ class HadamardFamily(SignedFamily[HadamardSign]):
         return self.plus_counts(signs.reshape(-1, 2))
 
     def plus_counts(self, signs: NDArray[np.int64]) -> Counts:
-        """How many reports point to + at each value, from how many have each row and sign.
+        """Count the reports that point to + at each value, from the counts of each row and sign.
 
         A report points to + at j where its sign is H[r, j], so with D = plus - minus of a row the
         count is (n + sum_r H[r, j] D[r]) / 2; the sums of all j are a Walsh-Hadamard transform, of

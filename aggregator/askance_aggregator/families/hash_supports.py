@@ -15,7 +15,7 @@ _DENSE = 8  # entries a report up to which a table of all reports there can be i
 
 
 def sums_taken(cells: int, modulus: int) -> int:
-    """How many additions `supports` makes beside those for each report."""
+    """Return the number of additions that `supports` makes beside those for each report."""
     digits = digits_of(cells, modulus)
     each = ((digits - 2) * modulus + 1) * power(modulus, digits)
     return _leading(cells, modulus, digits) * each
@@ -63,14 +63,14 @@ def supports(codes: Numbers, cells: int, modulus: int) -> Numbers:
 
 
 def _leading(cells: int, modulus: int, digits: int) -> int:
-    """How many values the leading digit of a cell takes."""
+    """Return the number of values that the leading digit of a cell takes."""
     return -(-cells // power(modulus, digits - 1))
 
 
 def _summed(
     table: NDArray[np.signedinteger[Any]], q: int, digits: int, leading: int
 ) -> NDArray[np.signedinteger[Any]]:
-    """The sums over all digits of a, for c = 0; the leading digit of x takes so many values.
+    """The sums over all digits of a, for c = 0; the leading digit of x takes this many values.
 
     Shape (leading q^(digits - 1),).
     """

@@ -53,7 +53,10 @@ class HypercubeFamily(Family[HypercubeResponse]):
 
     @property
     def rates(self) -> InclusionRates:
-        """How often a component is reported as + by those for whom it is, and by the others."""
+        """Rates at which a component is reported as +.
+
+        By users that have it at +, and by the others.
+        """
         half = Fraction(1, 2)
         return InclusionRates(half * (1 + self.agreement), half * (1 - self.agreement))
 
@@ -65,7 +68,7 @@ class HypercubeFamily(Family[HypercubeResponse]):
         )
 
     def tally(self, reports: Reports) -> Counts:
-        """How many reports have each component at +."""
+        """Count the reports that have each component at +."""
         self.check_reports(reports)
         spare = 8 * self.randomizer.width - self.randomizer.components
         counts = np.zeros(self.randomizer.components, dtype=np.int64)
@@ -86,7 +89,7 @@ class HypercubeFamily(Family[HypercubeResponse]):
         )
 
     def frequency_variance(self) -> Fraction:
-        """n x conditional variance of a component's share; the same for every truth."""
+        """Return n times the conditional variance of a component's share, for any truth."""
         own = self.rates.own
         return Fraction(own * (1 - own), self.agreement**2)
 

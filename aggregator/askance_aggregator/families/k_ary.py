@@ -49,7 +49,7 @@ class KaryFamily(Family[KaryResponse]):
         )
 
     def tally(self, reports: Reports) -> Counts:
-        """How many reports there are of each cell."""
+        """Count the reports of each cell."""
         self.check_reports(reports)
         cells = reports[:, 0].astype(np.int64)
         for byte in range(1, self.randomizer.width):
@@ -67,7 +67,7 @@ class KaryFamily(Family[KaryResponse]):
         return self.rates.frequencies(check_counts(counts, n, self.randomizer.cells, n), n)
 
     def frequency_variance(self) -> Fraction:
-        """n x conditional variance averaged over cells; the same for every truth."""
+        """Return n times the conditional variance averaged over cells; the same for every truth."""
         return self.rates.variance(self.randomizer.cells)
 
 

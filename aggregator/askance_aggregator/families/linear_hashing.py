@@ -83,7 +83,7 @@ class HashingFamily(Family[LinearHashing]):
 
     @property
     def rates(self) -> InclusionRates:
-        """How often a report supports the own cell and any other, with an even draw of the hash."""
+        """Rates at which a report supports the own cell and any other, for an even hash."""
         own, other = (
             Fraction(self.randomizer.own, COIN_SPACE),
             Fraction(self.randomizer.other, COIN_SPACE),
@@ -98,7 +98,7 @@ class HashingFamily(Family[LinearHashing]):
             yield code.to_bytes(self.randomizer.width, "big")
 
     def tally(self, reports: Reports) -> Counts:
-        """How many reports support each cell."""
+        """Count the reports that support each cell."""
         self.check_reports(reports)
         codes = np.zeros(len(reports), dtype=np.int64)
         for byte in range(self.randomizer.width):
@@ -117,7 +117,7 @@ class HashingFamily(Family[LinearHashing]):
         return self.rates.frequencies(check_each_count(counts, n, self.randomizer.cells), n)
 
     def frequency_variance(self) -> Fraction:
-        """n x conditional variance averaged over cells; the same for every truth."""
+        """Return n times the conditional variance averaged over cells; the same for every truth."""
         return self.rates.variance(self.randomizer.cells)
 
 
@@ -154,7 +154,7 @@ def linear_hashing(cells: int, nano: int) -> LinearHashing:
 
 @lru_cache(maxsize=64)
 def _moduli(cells: int) -> tuple[int, ...]:
-    """The primes that a tally of so many cells is not too long for."""
+    """Return the primes for which a tally of this many cells is not too long."""
     return tuple(
         q
         for q in range(2, min(cells - 1, MAX_MODULUS) + 1)

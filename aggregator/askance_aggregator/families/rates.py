@@ -27,7 +27,7 @@ class InclusionRates:
         return tuple(Fraction(Fraction(count, n) - self.other, gap) for count in counts)
 
     def variance(self, cells: int) -> Fraction:
-        """n x conditional variance, averaged over cells.
+        """Return n times the conditional variance, averaged over cells.
 
         Each user is own to one cell and other to the remaining ones, so that the average is the
         same for every truth.

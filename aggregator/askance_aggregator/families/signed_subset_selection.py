@@ -62,7 +62,7 @@ class SignedSubsetFamily(SignedFamily[SignedSubsetSelection]):
                 yield self.randomizer.bitmap(plus, sum(bits) - plus)
 
     def tally(self, reports: Reports) -> Counts:
-        """How many reports contain each item: (0, +), (0, -), (1, +), ..."""
+        """Count the reports that contain each item: (0, +), (0, -), (1, +), ..."""
         self.check_reports(reports)
         items = 2 * self.randomizer.values
         counts = np.zeros(items, dtype=np.int64)
@@ -88,7 +88,7 @@ class SignedSubsetFamily(SignedFamily[SignedSubsetSelection]):
         return tuple(plain[0::2]), tuple(plain[1::2])
 
     def value_variance(self) -> Fraction:
-        """n x conditional variance, averaged over values, for a user at one of them."""
+        """Return n times the conditional variance averaged over values, for a user at one."""
         own, other = (
             Fraction(self.randomizer.threshold, COIN_SPACE),
             Fraction(self.randomizer.opposite, COIN_SPACE),

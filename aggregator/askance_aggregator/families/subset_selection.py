@@ -48,7 +48,7 @@ class SubsetFamily(Family[SubsetSelection]):
 
     @property
     def rates(self) -> InclusionRates:
-        """How often the own cell and any other cell are in the report, with uniform draws."""
+        """Rates at which the own cell and any other cell are in the report, for uniform draws."""
         own = Fraction(self.randomizer.threshold, COIN_SPACE)
         return InclusionRates(own, Fraction(self.randomizer.size - own, self.randomizer.cells - 1))
 
@@ -60,7 +60,7 @@ class SubsetFamily(Family[SubsetSelection]):
             )
 
     def tally(self, reports: Reports) -> Counts:
-        """How many reports contain each cell."""
+        """Count the reports that contain each cell."""
         self.check_reports(reports)
         counts = np.zeros(self.randomizer.cells, dtype=np.int64)
         for start in range(0, len(reports), _TALLY_ROWS):
@@ -83,7 +83,7 @@ class SubsetFamily(Family[SubsetSelection]):
         )
 
     def frequency_variance(self) -> Fraction:
-        """n x conditional variance averaged over cells; the same for every truth."""
+        """Return n times the conditional variance averaged over cells; the same for every truth."""
         return self.rates.variance(self.randomizer.cells)
 
 

@@ -93,7 +93,7 @@ def on_grid(points: NDArray[np.float64]) -> Points:
 
 
 def spread_points(k: int, d: int) -> Points:
-    """k points spread evenly over the box: nothing is known of where people are.
+    """Return k points spread evenly over the box; nothing is known of where users are.
 
     Source: Halton 1960, the first k points, without the very first (a corner).
     """
@@ -124,7 +124,7 @@ def in_units(schema: Schema, points: Sequence[Sequence[float]]) -> list[dict[str
 
 
 def shown(point: dict[str, Any]) -> str:
-    """A point for people."""
+    """Return a point as text."""
     return ", ".join(f"{name} {value:.4g}" for name, value in point.items())
 
 

@@ -83,7 +83,7 @@ def conjunctions_schema(d: int) -> Schema:
 def conjunctions(
     schema: Schema, accuracy: Rational = "1/10"
 ) -> tuple[Batch, Callable[[Answers], Conjunction]]:
-    """Keeps every variable that positive examples seldom have at 0.
+    """Keep every variable that positive examples seldom have at 0.
 
     Utility: error at most `accuracy` under any distribution, if every answer is within its
     tolerance. The d questions phi_i = [x_i = 0, y = 1] have tau = accuracy/(2d); x_i is kept iff

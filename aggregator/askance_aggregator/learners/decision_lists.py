@@ -113,7 +113,7 @@ class DecisionList:
 def decision_lists(
     schema: Schema, accuracy: Rational = "1/10", length: int = 2
 ) -> Adaptive[DecisionList]:
-    """Appends, round by round, every literal whose new examples all but agree.
+    """Append, round by round, every literal whose new examples all but agree.
 
     Let R be the examples that no rule so far has caught. A round asks for each variable that is
     in no rule the shares of (x_j, y) within R, one question of five cells. The literal x_j = v
@@ -168,7 +168,7 @@ def _rounds(schema: Schema, d: int, tau: Fraction, length: int) -> Learning[Deci
             return DecisionList(d, (*rules, *alone, both[0][0]), both[0][1].label)
         if not settled:  # no literal is sure: no decision list at all
             break
-        rules += alone[: d - 1 - len(rules)]  # one variable stays open, to tell the default
+        rules += alone[: d - 1 - len(rules)]  # one variable stays open, to determine the default
     raise InvalidAnswer(_no_list(open_, answers, tau, length))
 
 
@@ -188,7 +188,7 @@ def _settled(open_: Sequence[int], answers: Answers, tau: float) -> list[tuple[R
 
 
 def _no_list(open_: Sequence[int], answers: Answers, tau: Fraction, length: int) -> str:
-    """Why no decision list of that length has these answers, and which comes nearest."""
+    """Explain why no decision list of that length has these answers, and which comes nearest."""
     pairs = zip(open_, answers, strict=True)
     worse = {variable: max(_wrong(answer, 0), _wrong(answer, 1)) for variable, answer in pairs}
     least = min(worse, key=lambda variable: worse[variable])

@@ -28,7 +28,7 @@ from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import features_of, label_of
 from askance_aggregator.learners.schemas import traits_schema
 from askance_aggregator.learners.splits import Split, SplitRule, Table, best_split
-from askance_aggregator.learners.trees import MAX_DEPTH, DecisionTree, Node, parts_of
+from askance_aggregator.learners.trees import MAX_DEPTH, DecisionTree, TreeNode, parts_of
 from askance_aggregator.learners.verdicts import HELD_OUT
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import (
@@ -80,7 +80,7 @@ def decision_tree(
     joined unless one of them has, beyond the error, another class than both have together.
 
     Utility: at most depth + 1 rounds; a round asks as many questions as there are fields (the last
-    one: one), with leaves x cells x classes + 1 values. Users are as for so many questions, each
+    one: one), with leaves x cells x classes + 1 values. Users are as for this many questions, each
     with a group of its own. With `tau`, every answer is off by less than that: then the class
     shares of each split do differ, and in no leaf that is asked about is a class commoner than the
     one predicted by 2 tau of all users or more. Without one, users are divided evenly over all
@@ -176,8 +176,8 @@ def _grow(task: _Task) -> Learning[DecisionTree]:
     }
     told = 0.0 if task.tau is not None else sqrt(2) * _tolerance(task, answer)
     _prune(splits, shares, told)  # of a difference of two counts
-    nodes = [Node(place, split=split) for place, split in splits.items()]
-    nodes += [Node(place, row) for place, row in shares.items()]
+    nodes = [TreeNode(place, split=split) for place, split in splits.items()]
+    nodes += [TreeNode(place, row) for place, row in shares.items()]
     return DecisionTree(
         task.features,
         task.bins,

@@ -1,7 +1,7 @@
 """Encodings of fields as cells or numbers, by the schema alone, so that no privacy is spent.
 
 Bins, scales and codes follow from what a schema says of a field (its bounds, its labels), never
-from people's values; the author of the schema has decided them before any user is asked. Each
+from users' values; the author of the schema has decided them before any user is asked. Each
 encoding is a query expression, and `of` is the same expression on columns: what a device computes
 for a question is, to the integer, what a hypothesis sees in a row that it predicts for.
 
@@ -188,6 +188,8 @@ def binned(schema: Schema, field: str, edges: Sequence[Fraction | int]) -> Cells
     Edges come from the schema, or from the answer to a question, never from the data.
 
     Args:
+        schema: has the field.
+        field: name of an Integer or Real.
         edges: strictly increasing, at least one, between the field's bounds.
 
     Raises:
@@ -213,7 +215,7 @@ def equal_edges(kind: Integer | Real, bins: int) -> tuple[Fraction, ...]:
     """The inner edges of bins of equal width; whole numbers keep to whole edges.
 
     Raises:
-        InvalidParameter: too few or too many bins, or bounds too close for so many.
+        InvalidParameter: too few or too many bins, or bounds too close for this many.
     """
     if isinstance(bins, bool) or not isinstance(bins, int) or not 2 <= bins <= MAX_BINS:
         raise InvalidParameter(
@@ -286,7 +288,7 @@ def joint(*parts: Cells) -> tuple[Query, tuple[int, ...]]:
     """Build one categorical question for a joint cell, and the shape of its table.
 
     The cells come in C order, the last encoding varying fastest; one more cell, the last, holds
-    those of whom a field is not present, so that they are in no cell of the table.
+    users without a value of a field, so that they are in no cell of the table.
     """
     shape = tuple(len(part) for part in parts)
     place = parts[0].index

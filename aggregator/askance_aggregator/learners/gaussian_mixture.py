@@ -99,7 +99,7 @@ class GaussianMixture:
 
     @property
     def coefficients(self) -> NDArray[np.float64]:
-        """ln of weight times density, up to a constant: of x, of |x|^2 and of 1; shape (k, d + 2).
+        """Return ln of weight times density, up to a constant: of x, |x|^2 and 1; shape (k, d + 2).
 
         On the grid that a question has them on.
         """
@@ -133,7 +133,7 @@ class GaussianMixture:
         return np.asarray(self.predict_proba(rows).argmax(axis=1))
 
     def to_json(self) -> dict[str, Any]:
-        """{"summary", "weights", "means" (in the fields' units), "scaled", "variances", "schema"}
+        """Return "summary", "weights", "means" (in fields' units), "scaled", "variances", "schema".
 
         Variances are those of the scaled numbers.
         """
@@ -184,19 +184,19 @@ def gaussian_mixture(
     further component (so a responsibility is off by less than (k - 2)/400, beside the table's).
 
     Utility: at most `rounds` rounds of k (d + 2) questions: for each component the means of its
-    responsibility r, of r x for each number x, and of r |x|^2. Users are as for so many questions,
-    each with a group of its own. A mean whose component may be empty, within the error, goes half
-    of the way to that of the greatest. It stops early where there is no such component and no mean
-    has moved beyond its error. With `tau` every answer is off by less than that (of r |x|^2: d
-    times that), and if it stops early, E[r (x - mean)] is below 4 tau in every coordinate. Without
-    one the users are divided evenly over all questions. There is no promise about the likelihood:
-    expectation-maximisation has none.
+    responsibility r, of r x for each number x, and of r |x|^2. Users are as for this many
+    questions, each with a group of its own. A mean whose component may be empty, within the error,
+    goes half of the way to that of the greatest. It stops early where there is no such component
+    and no mean has moved beyond its error. With `tau` every answer is off by less than that (of r
+    |x|^2: d times that), and if it stops early, E[r (x - mean)] is below 4 tau in every coordinate.
+    Without one the users are divided evenly over all questions. There is no promise about the
+    likelihood: expectation-maximisation has none.
 
     Args:
         schema: of the records.
         k: how many components, 1 .. 16: a device allows no deeper expressions.
         columns: numbers; None: all Integer and Real fields.
-        rounds: at most so many, 1 .. 10,000.
+        rounds: maximum number of rounds, 1 .. 10,000.
         tau: how exactly the moments are wanted, in the box; None: as the users allow.
 
     Raises:
@@ -307,7 +307,7 @@ def _variances(
 ) -> NDArray[np.float64]:
     """Compute each component's variance, shrunk to the common one as far as the answers are noise.
 
-    A component that is taken to be narrower than it is loses its people and does not come back, so
+    A component that is taken to be narrower than it is loses its users and does not come back, so
     a variance falls by no more than three quarters a round.
     """
     if not known.any():

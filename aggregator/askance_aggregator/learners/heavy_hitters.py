@@ -24,7 +24,7 @@ from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Bits, Category, Integer, Schema
 
-MAX_CELLS = 65534  # and one for all others: as many as a randomizer can tell apart
+MAX_CELLS = 65534  # and one for all others: as many as a randomizer can distinguish
 
 
 @dataclass(frozen=True, slots=True)

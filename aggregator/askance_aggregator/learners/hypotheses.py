@@ -11,7 +11,7 @@ Conventions of a hypothesis:
   schema's order, or encoded columns; a field that is missing in a row is no error. Names are
   scikit-learn's where they mean the same: `predict`, `predict_proba`, `classes_`, `coef_`,
   `intercept_`, `feature_names_in_`.
-- `str(hypothesis)` is for people. A classifier's JSON has it as "summary".
+- `str(hypothesis)` is text for a reader. A classifier's JSON has it as "summary".
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _KINDS: dict[str, type[Readable]] = {}
 
 
 def hypothesis_of(*learners: str) -> Callable[[H], H]:
-    """Says which learners conclude a hypothesis of this class.
+    """Declare which learners conclude a hypothesis of this class.
 
     Raises:
         InvalidParameter: one of these names is taken.

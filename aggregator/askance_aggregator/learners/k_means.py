@@ -140,18 +140,18 @@ def k_means(
 
     Utility: at most `rounds` rounds of 1 + k d questions: which cluster (k + 1 cells), and for each
     cluster and number the mean of the number where the user is in the cluster, else 0. Users are as
-    for so many questions, each with a group of its own. A centre whose share cannot be told from
-    none goes half of the way to that of the greatest share. It stops early where there is no such
-    centre and none is told to be off its cluster's mean. With `tau` every answer is off by less
-    than that, and if it stops early, E[(x - c) 1[x in the cluster of c]] is below 4 tau in every
-    coordinate. Without one the users are divided evenly over all questions. There is no promise
-    about the distance to the best k centres: Lloyd's algorithm has none.
+    for this many questions, each with a group of its own. A centre whose share cannot be
+    distinguished from none goes half of the way to that of the greatest share. It stops early where
+    there is no such centre and none is found to be off its cluster's mean. With `tau` every answer
+    is off by less than that, and if it stops early, E[(x - c) 1[x in the cluster of c]] is below 4
+    tau in every coordinate. Without one the users are divided evenly over all questions. There is
+    no promise about the distance to the best k centres: Lloyd's algorithm has none.
 
     Args:
         schema: of the records.
         k: how many centres, 1 .. 64.
         columns: numbers; None: all Integer and Real fields.
-        rounds: at most so many, 1 .. 10,000.
+        rounds: maximum number of rounds, 1 .. 10,000.
         tau: how exactly shares and sums are wanted, in the box; None: as the users allow.
 
     Raises:
@@ -200,7 +200,7 @@ def _questions(
 ) -> Iterator[Question]:
     k = len(centres)
     cell = index_of(nearest(parts, centres))
-    yield Question(category(either(cell >= 0, cell, k), default=k), tau)  # k: who has no numbers
+    yield Question(category(either(cell >= 0, cell, k), default=k), tau)  # k: users without numbers
     for place in range(k):
         for part in parts:
             yield Question(real(either(cell == place, part.expression, 0), default=0), tau)

@@ -237,8 +237,10 @@ def canonical_text(value: object) -> str:
 def _recorded(
     function: Callable[P, object], *args: P.args, **kwargs: P.kwargs
 ) -> tuple[Schema | None, dict[str, str], frozenset[str]]:
-    """Return the schema among the arguments, all others as text (one that is None is left out), and
-    the fields that their expressions use."""
+    """Return the schema among the arguments, the others as text, and their expressions' fields.
+
+    An argument that is None is left out.
+    """
     bound = inspect.signature(function).bind(*args, **kwargs)
     bound.apply_defaults()
     schema: Schema | None = None

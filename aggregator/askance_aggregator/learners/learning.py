@@ -1,12 +1,12 @@
 """Exchange of a learner: questions, batches, answers.
 
 A learner is a generator without I/O: ``answers = yield Batch(...)`` is a round, ``return`` is the
-hypothesis and ``yield from`` composes. It cannot tell which oracle answers it: a distribution, a
+hypothesis and ``yield from`` composes. It cannot detect which oracle answers it: a distribution, a
 sample, or a fleet of devices.
 
 **Tolerances are open.** A question with tolerance tau is answered within *less than* tau of the
 expectation. The planner bounds P[error >= tau], so a gap of exactly tau between two concepts is
-told apart (KLNRS08 section 5 asks for tau < 1/(4d): here that is tau = 1/(4d)).
+distinguished (KLNRS08 section 5 asks for tau < 1/(4d): here that is tau = 1/(4d)).
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Batch:
 
     Args:
         questions: at least one; any iterable.
-        allocation: who answers them; None: the planner takes what needs fewer users.
+        allocation: the users who answer them; None: the planner takes what needs fewer users.
 
     Raises:
         InvalidQuery: there is no question.
@@ -198,7 +198,7 @@ class Answer:
 
 
 Answers: TypeAlias = tuple[Answer, ...]
-"""One answer a question, in the batch's order."""
+"""Answers, one per question, in the batch's order."""
 
 T = TypeVar("T")
 Learning: TypeAlias = Generator[Batch, Answers, T]

@@ -224,6 +224,7 @@ def target_of(schema: Schema, target: str | None) -> str:
     """The field to be predicted as a number.
 
     Args:
+        schema: has the field.
         target: its name; None: the only Label if it has two labels, else the last Integer or Real.
 
     Raises:
@@ -255,7 +256,7 @@ def number_columns(schema: Schema, but: str, columns: Sequence[str] | None) -> S
 
 
 def _normal_equations(matrix: NDArray[np.float64], penalty: float) -> tuple[float, ...]:
-    """argmin over w of (w, -1) M (w, -1)^T + penalty |w without the intercept|^2."""
+    """Return the argmin over w of (w, -1) M (w, -1)^T + penalty |w without the intercept|^2."""
     gram, cross = matrix[:-1, :-1].copy(), matrix[:-1, -1]
     places = np.arange(1, len(gram))
     gram[places, places] += penalty

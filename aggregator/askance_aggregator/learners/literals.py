@@ -57,7 +57,7 @@ class Literals:
         return np.array([0, 1])
 
     def literals(self, rows: Rows) -> NDArray[np.bool_]:
-        """Which of its literals hold, shape (n, literals)."""
+        """Return which of the rows' literals hold, shape (n, literals)."""
         x = bits_of("x", self.d, rows)
         return np.concatenate(
             [x[:, list(self.variables)] == 1, x[:, list(self.negated)] == 0], axis=1
@@ -126,7 +126,7 @@ def labelled_bits_schema(d: int) -> Schema:
 def literal_conjunctions(
     schema: Schema, accuracy: Rational = "1/10"
 ) -> tuple[Batch, Callable[[Answers], LiteralConjunction]]:
-    """Keeps every literal that positive examples seldom violate.
+    """Keep every literal that positive examples seldom violate.
 
     Utility: error below `accuracy` under any distribution, if every answer is within its
     tolerance. d questions with tau = accuracy/(4d), one a variable: its two literals are violated
@@ -158,7 +158,7 @@ def literal_conjunctions(
 def disjunctions(
     schema: Schema, accuracy: Rational = "1/10"
 ) -> tuple[Batch, Callable[[Answers], Disjunction]]:
-    """Keeps every literal that negative examples seldom satisfy: De Morgan's other side.
+    """Keep every literal that negative examples seldom satisfy: De Morgan's other side.
 
     Utility: as `literal_conjunctions`: d questions with tau = accuracy/(4d), error below
     `accuracy` under any distribution, as many users.

@@ -63,18 +63,19 @@ def logistic_regression(
     is the logistic function rounded to 2 levels + 1 steps: the logistic loss, as levels grow.
 
     Utility: at most `rounds` rounds; each asks, for one mean: the residual; a number: another; a
-    category: `levels` questions with a sign a cell. Users are as for so many questions, each with a
-    group of its own. It stops early where no coordinate of the gradient can be told from zero. With
-    `tau` every answer is off by less than that: coordinates within tau do not move, and if it stops
-    early every coordinate of the true gradient is below 2 tau there. Without one, the users are
-    divided evenly over all questions of all rounds, and errors average out over rounds. Numbers are
-    scaled by the schema's bounds.
+    category: `levels` questions with a sign a cell. Users are as for this many questions, each with
+      a
+    group of its own. It stops early where no coordinate of the gradient differs measurably from
+    zero. With `tau` every answer is off by less than that: coordinates within tau do not move, and
+    if it stops early every coordinate of the true gradient is below 2 tau there. Without one, the
+    users are divided evenly over all questions of all rounds, and errors average out over rounds.
+    Numbers are scaled by the schema's bounds.
 
     Args:
         schema: of the records; the label has two classes.
         label: what to predict; None: its only Label.
         columns: what from; None: all other fields.
-        rounds: at most so many, 1 .. 10,000: the more, the fewer users for each.
+        rounds: maximum number of rounds, 1 .. 10,000: the more, the fewer users for each.
         rate: the step, > 0: what the gradient is multiplied by; about 4 over the mean of |x|^2.
         levels: 2, 4 or 8.
         tau: how exactly each coordinate of the gradient is wanted; None: as the users allow.
@@ -144,10 +145,10 @@ def _descend(
         residual = Residual(positive, _wrong(positive, likely, levels))
         answers = yield Batch(residual_questions(residual, coordinates, tau))
         found = gradient(answers, coordinates, levels, tau)
-        if not found.told.any():
+        if not found.significant.any():
             here = ahead
             break
-        moved = found.values if tau is None else np.where(found.told, found.values, 0.0)
+        moved = found.values if tau is None else np.where(found.significant, found.values, 0.0)
         before, here = here, on_weight_grid(ahead + rate * moved)
         ahead = on_weight_grid(here + (number + 1) / (number + 4) * (here - before))
     (classes,) = cells(schema, label)

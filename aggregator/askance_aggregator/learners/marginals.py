@@ -45,7 +45,7 @@ class Marginal:
         columns: their names.
         labels: the names of each column's cells.
         answer: the raw, unbiased share of each joint cell in C order, the last column varying
-            fastest; then, last, the share of those of whom a field is missing.
+            fastest; then, last, the share of users without a value of a field.
 
     Raises:
         InvalidParameter: the parts do not fit together.

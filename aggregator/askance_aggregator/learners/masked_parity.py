@@ -4,8 +4,8 @@ A concept is a mask r in {0,1}^d, d a power of two, and a bit a. Of a uniform ex
 
     c(x, i, b) = (-1)^(<r,x> + a)  if b = 0,      (-1)^(r_i)  if b = 1.
 
-The half with b = 1 gives r away bit by bit; who knows r reads a off the half with b = 0. Who does
-not know r has to guess a parity over d bits: a non-adaptive learner must ask exponentially much
+The half with b = 1 gives r away bit by bit; with r, a is read off the half with b = 0. Without r
+a learner has to guess a parity over d bits: a non-adaptive one must ask exponentially much
 (Theorem 5.1). Hence the class is learnable locally with interaction and not without.
 """
 
@@ -116,7 +116,7 @@ def masked_parity_schema(d: int) -> Schema:
 
 @adaptive("masked-parity", version=1)
 def masked_parity(schema: Schema, variant: str = SIGNED) -> Learning[MaskedParity]:
-    """Reads the mask from the half that shows it, then the bit from the other half.
+    """Read the mask from the half that shows it, then the bit from the other half.
 
     Utility: exact whenever every answer is within its tolerance. Users needed at eps <= 1, up to
     constants: variant "signed" d^2 ln d / eps^2, variant "printed" d^3 ln d / eps^2.
@@ -149,7 +149,7 @@ def _two_rounds(
 def read_mask(schema: Schema) -> Learning[tuple[int, ...]]:
     """Round 1, one signed question: E[y 1[b=1, i=j]] is 1/(2d) if r_j = 0 and -1/(2d) if r_j = 1.
 
-    Pair j holds the examples with b = 1 and i = j, a 1/(2d) of all, so its sign is told by any
+    Pair j holds the examples with b = 1 and i = j, a 1/(2d) of all, so its sign follows from any
     answer that is off by less than 1/(2d).
     """
     d = _width(schema)

@@ -98,7 +98,7 @@ class NaiveBayes:
         return np.array([part.name for part in self.columns])
 
     def predict_joint_log_proba(self, rows: Rows) -> NDArray[np.float64]:
-        """ln P[class] + the sum of ln P[cell | class], shape (n, classes).
+        """Return ln P[class] + the sum of ln P[cell | class], shape (n, classes).
 
         A feature that a row does not have says nothing about it.
         """
@@ -160,7 +160,7 @@ class NaiveBayes:
         return f"naive Bayes for {self.label} ({told}) over {self._strongest()}"
 
     def _strongest(self) -> str:
-        """The columns that tell classes apart most first, by the mean distance of their rows."""
+        """Return the columns by mean distance of their rows, the greatest first."""
         apart = [
             float(np.abs(np.array(table) - np.mean(table, axis=0)).sum(axis=1).mean())
             for table in self.tables
@@ -182,7 +182,7 @@ def naive_bayes(
     """Ask one joint question (class, cell) for each column of cells, and compute the classifier.
 
     Utility: as many questions as there are columns of cells (a field each, a component of Bits
-    each), of (classes x cells) + 1 cells, all in one round; users as for so many histograms, of
+    each), of (classes x cells) + 1 cells, all in one round; users as for this many histograms, of
     the order columns log(cells) / (epsilon tau)^2: about 55,000 for 7 columns at tau = 1/20,
     epsilon = 2. If every answer is within tau, then each table of joint shares that is used is
     off by less than tau sqrt(cells) in Euclidean distance. There is no promise about the error:

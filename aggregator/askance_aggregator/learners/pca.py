@@ -87,7 +87,7 @@ class PrincipalComponents:
 
     @property
     def explained_variance_ratio_(self) -> NDArray[np.float64]:
-        """Each component's part of the total variance; 0 where nothing varies."""
+        """Part of the total variance per component; 0 where nothing varies."""
         return (
             self.explained_variance_ / self.total
             if self.total > 0

@@ -65,13 +65,13 @@ def perceptron(
     margin: Rational | None = None,
     rounds: int = 8,
 ) -> Learning[Halfspace]:
-    """Adds the mean of misclassified examples (their sign times x) to the weights, from zero.
+    """Add the mean of misclassified examples (their sign times x) to the weights, from zero.
 
     Utility: at most `rounds` rounds; each asks for the share of misclassified examples, for the
     mean of their signs, and a question a number (its mean over them, signed) or a category (a sign
-    a cell); users are as for so many questions. It stops where the share is at most 3/4 `accuracy`,
-    and returns the weights that had the smallest share. With a margin, and if every answer is
-    within its tolerance: where it stops early, the error is below `accuracy` under any
+    a cell); users are as for this many questions. It stops where the share is at most 3/4
+    `accuracy`, and returns the weights that had the smallest share. With a margin, and if every
+    answer is within its tolerance: where it stops early, the error is below `accuracy` under any
     distribution; and if some unit vector w has sign w.x >= margin R for all examples, R^2 = 1 +
     (numbers) + (categories) the greatest |x|^2, it stops within `perceptron_rounds(margin)` rounds.
     The share has tau = accuracy/4, the others accuracy margin R / (9 sqrt(coordinates)). Without a
@@ -90,7 +90,7 @@ def perceptron(
         columns: what from; None: all other fields.
         accuracy: the allowed error, in (0, 1).
         margin: of the examples, over the greatest length, in (0, 1]; None: not known.
-        rounds: at most so many, 1 .. 10,000.
+        rounds: maximum number of rounds, 1 .. 10,000.
 
     Raises:
         InvalidParameter: an argument is out of range, or the label has not two classes.
@@ -151,7 +151,7 @@ def _correct(
     best, least = weights, np.inf
     for _ in range(rounds):
         value = score(coordinates, weights)
-        wrong = where(positive, value <= 0, value >= 0)  # who lies on the plane counts too
+        wrong = where(positive, value <= 0, value >= 0)  # a record on the plane counts too
         asked = residual_questions(Residual(positive, (wrong,)), coordinates, tolerances.mistake)
         share, *mistakes = yield Batch([Question(predicate(wrong), tolerances.error), *asked])
         if share.value < least:

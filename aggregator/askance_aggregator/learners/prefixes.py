@@ -1,6 +1,6 @@
 """Values of a large domain as bit strings, for questions about their prefixes.
 
-| field | a value's bits | as told |
+| field | a value's bits | as reported |
 |---|---|---|
 | Bits(d), d <= 256 | itself, component 0 first | text of 0 and 1 |
 | Integer | the value less the field's low, most significant bit first | the whole number |
@@ -85,7 +85,7 @@ class Domain:
         return prefix << (self.width - length) <= self._last
 
     def value(self, bits: int) -> Value:
-        """The value that all its bits say, as a person knows it."""
+        """Return the value of all its bits, in the field's unit."""
         kind = self.schema.fields[self.column]
         if isinstance(kind, Category):
             return kind.labels[bits]
@@ -119,10 +119,12 @@ class Domain:
         """
         ways = 1 << (until - length)
         goes_on = clip(self._number(length, until), 0, ways - 1)
-        cell = self._place(prefixes, length) * ways + goes_on - (ways - 1)  # 0 or less: no prefix
+        cell = (
+            self._prefix_index(prefixes, length) * ways + goes_on - (ways - 1)
+        )  # 0 or less: no prefix
         return category(clip(cell, 0, len(prefixes) * ways))
 
-    def _place(self, prefixes: Sequence[int], length: int) -> Expression:
+    def _prefix_index(self, prefixes: Sequence[int], length: int) -> Expression:
         """1 + i for a value that begins with prefix i, 0 for others.
 
         What was looked at becomes a place among the beginnings of the prefixes, and a place with

@@ -26,7 +26,7 @@ from askance_client.queries import Integer, Query, Real, Schema
 
 @dataclass(frozen=True, slots=True)
 class Quantile:
-    """Where a share of people lies below.
+    """Value below which a share of users lies.
 
     Args:
         level: the share, in (0, 1).
@@ -92,12 +92,12 @@ def quantiles(
     steps: int = 64,
     tau: Rational = "1/20",
 ) -> Adaptive[Quantiles]:
-    """For each level the cell of a number in which the share of people below passes it.
+    """Return for each level the cell in which the share of users below passes it.
 
     Utility: the bounds of the schema are cut into `steps` cells of equal width (of whole numbers
     that are fewer, one each); a binary search over them takes ceil(log2 steps) rounds of one
     predicate a level, each on fresh users. If every answer is within tau, then fewer than
-    level + tau of all people lie below the cell that is found, and more than level - tau lie below
+    level + tau of all users lie below the cell that is found, and more than level - tau lie below
     its end: its rank is right to within tau, and no data were looked at to choose cells. Users: of
     the order levels log(steps) / (epsilon tau)^2, about 15,000 for one level in 64 steps at
     tau = 1/20, epsilon = 2.

@@ -38,7 +38,7 @@ class Ranges:
             number with its end; rising.
         whole: whether values are whole numbers.
         arity: of the tree.
-        answers: raw, one a level, the coarsest first: a value a range, and that of people without
+        answers: raw, one a level, the coarsest first: a value a range, and that of users without
             a number. They are unbiased and have the intervals that hold jointly.
         levels: the nearest estimates that add up, and what all intervals together leave possible.
     """
@@ -74,14 +74,14 @@ class Ranges:
 
     @property
     def missing(self) -> float:
-        """The consistent share of people without a number."""
+        """Return the consistent share of users without a number."""
         return self.levels[-1].values[-1]
 
     def share(self, low: float, high: float) -> Answer:
         """Return the share of users with a value in [low, high), with its interval.
 
         Utility: the interval holds, jointly for all ranges, wherever all raw intervals do: it is
-        the sum of those of few ranges, or what the rest of all people leave.
+        the sum of those of few ranges, or what the rest of all users leave.
 
         Args:
             low: one of `ends`.
@@ -105,7 +105,7 @@ class Ranges:
         return Answer((self._sum("values", inside),), (min(least, most),), (max(least, most),))
 
     def quantile(self, level: Rational) -> Quantile:
-        """The first cell in which the share of people up to its end reaches a level, or the last.
+        """Return the first cell at whose end the share of users reaches a level, or the last.
 
         Raises:
             InvalidParameter: the level is not in (0, 1).
@@ -118,7 +118,9 @@ class Ranges:
         return Quantile(asked, self.ends[cell], self.ends[cell + 1] - int(self.whole))
 
     def to_json(self) -> dict[str, Any]:
-        """{"summary": ..., "column": "age", "ends": [...], "shares": [...], "levels": [...], ...}
+        """Return {"summary": ..., "column": "age", "ends": [...], "shares": [...], "levels".
+
+        [...], ...}.
 
         "levels" are the raw answers; "shares" follow from them.
         """

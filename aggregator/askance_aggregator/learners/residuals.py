@@ -83,8 +83,8 @@ class Gradient:
     reach: NDArray[np.float64]
 
     @property
-    def told(self) -> NDArray[np.bool_]:
-        """Which of them are known not to be zero."""
+    def significant(self) -> NDArray[np.bool_]:
+        """Mask of the residuals that are known not to be zero."""
         return np.asarray(np.abs(self.values) > self.reach)
 
 

@@ -4,7 +4,8 @@ With H the Hadamard matrix of order m, a power of two not below d, and D random 
 y_i = sum_j H_ij D_j x_j are sums of x's components with random signs. For a fixed x of length at
 most B, Hoeffding's inequality gives P[|y_i| > t B] <= 2 exp(-t^2 / 2) over the signs, so y_i is
 clipped to [-tB, tB], where x_j itself would take [-B, B]: t^2 in place of d, in variance. (The
-scale 1 / sqrt(m) that would make it a rotation is left to who adds up: the weights are 1 and -1.)
+scale 1 / sqrt(m) that would make it a rotation is left to the code that adds up: the weights are 1
+and -1.)
 
 **Bias.** Clipping moves y_i by (|y_i| - tB)+. Integrating the tail, E[(|y_i| - tB)+^2] is at most
 4 B^2 (e^(-t^2/2) - t sqrt(2 pi) Q(t)), Q the Gaussian tail. Turned back, x is off by a vector whose
@@ -63,7 +64,7 @@ class Rotation:
         return hadamard(numbers, self.signs.tolist(), range(self.order))
 
     def back(self, turned: NDArray[np.float64]) -> NDArray[np.float64]:
-        """x from y: D H^T y / m, the first d of it, shape (d,). By a fast transform."""
+        """Return x from y: D H^T y / m, the first d of it, shape (d,). By a fast transform."""
         values = np.array(turned, dtype=np.float64)
         half = 1
         while half < self.order:

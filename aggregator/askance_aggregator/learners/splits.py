@@ -1,4 +1,4 @@
-"""Where to split a leaf of a decision tree, by counts that are off by no more than a tolerance."""
+"""Splits of a leaf of a decision tree, by counts that are off by no more than a tolerance."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ def best_split(table: Table, tolerance: float, rule: SplitRule, ordered: bool) -
     left = np.cumsum(table[order], axis=0)[:-1]
     right = table.sum(axis=0) - left
     enough = np.minimum(left.sum(axis=1), right.sum(axis=1)) >= rule.min_share
-    told = _told(left, table.sum(axis=0), len(table), tolerance, rule.promised)
+    clear = _clear(left, table.sum(axis=0), len(table), tolerance, rule.promised)
     gains = _bits(table.sum(axis=0)) - _bits(left) - _bits(right)
-    gains = np.where(enough & told, gains, 0.0)
+    gains = np.where(enough & clear, gains, 0.0)
     cut = int(gains.argmax())
     if gains[cut] <= 0:
         return None
@@ -95,7 +95,7 @@ def _bits(counts: Table) -> NDArray[np.float64]:
     return np.asarray(-(safe * np.log2(shares) * (counts > 0)).sum(axis=-1))
 
 
-def _told(
+def _clear(
     left: Table, total: NDArray[np.float64], cells: int, tolerance: float, promised: bool
 ) -> NDArray[np.bool_]:
     """For each cut whether some class tilts to one side by more than the counts may be off.

@@ -20,7 +20,7 @@ MAX_DEPTH = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class TreeNode:
     """A node; its children are at 2 place (the split's cells) and 2 place + 1 (all others).
 
     Args:
@@ -56,7 +56,7 @@ class DecisionTree:
     bins: int
     label: str
     classes: tuple[str, ...]
-    nodes: tuple[Node, ...]
+    nodes: tuple[TreeNode, ...]
     _parts: dict[str, Cells] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -74,7 +74,7 @@ class DecisionTree:
         return max(node.place for node in self.nodes).bit_length() - 1
 
     @property
-    def leaves(self) -> tuple[Node, ...]:
+    def leaves(self) -> tuple[TreeNode, ...]:
         """The nodes without a split."""
         return tuple(node for node in self.nodes if node.split is None)
 
@@ -157,17 +157,17 @@ def _normal(shares: tuple[float, ...]) -> NDArray[np.float64]:
     return np.asarray(counts / total if total > 0 else np.full(len(counts), 1 / len(counts)))
 
 
-def _node_json(node: Node) -> dict[str, Any]:
+def _node_json(node: TreeNode) -> dict[str, Any]:
     if node.split is None:
         return {"place": node.place, "shares": list(node.shares)}
     return {"place": node.place, "part": node.split.part, "cells": list(node.split.cells)}
 
 
-def _node(document: Document) -> Node:
+def _node(document: Document) -> TreeNode:
     if "part" in document:
         split = Split(document.text("part"), document.wholes("cells"))
-        return Node(document.whole("place"), split=split)
-    return Node(document.whole("place"), document.numbers("shares"))
+        return TreeNode(document.whole("place"), split=split)
+    return TreeNode(document.whole("place"), document.numbers("shares"))
 
 
 def _check(tree: DecisionTree) -> None:

@@ -2,7 +2,7 @@
 
 Rules of the package:
 
-- An oracle has one method: a batch in, one answer a question out. A learner cannot tell which one
+- An oracle has one method: a batch in, one answer a question out. A learner cannot detect which one
   it talks to; a fleet of devices, driven by a session, is one more.
 - A *valid* oracle is off by less than tau (KLNRS08 Definition 4.1, with tolerances open); what is
   random says with which probability it is valid. An adversary is valid always, and no help.

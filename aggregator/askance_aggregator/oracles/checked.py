@@ -1,4 +1,4 @@
-"""Answers held against what any valid oracle could have said."""
+"""Oracle that checks answers against those that any valid oracle could give."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class CheckedOracle:
     def _check_again(
         self, where: str, question: Question, tau: Fraction, values: list[Fraction]
     ) -> None:
-        """Intersects where the truth may lie with what earlier answers to the query left."""
+        """Intersect where the truth may lie with what earlier answers to the query left."""
         query, (low, high) = question.query.canonical, question.bounds
         earlier, ends = self._left.get(query, (where, ((low - tau, high + tau),) * len(values)))
         kept = tuple(

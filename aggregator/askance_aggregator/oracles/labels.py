@@ -31,6 +31,8 @@ def relabelled(
     """The same records with other labels; a label that is missing stays so.
 
     Args:
+        columns: the records.
+        label: name of the field.
         index: of the label, the same for all or shape (rows,).
     """
     values = {**columns.values, label: np.broadcast_to(np.int64(index), (columns.rows,))}

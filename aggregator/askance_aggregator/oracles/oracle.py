@@ -21,7 +21,7 @@ class Oracle(Protocol):
 
 
 def learn(learner: Learner[T], oracle: Oracle) -> T:
-    """Runs a learner to its end against an oracle, and returns its hypothesis.
+    """Run a learner to its end against an oracle, and return its hypothesis.
 
     Raises:
         LocalProtocolError: the oracle's answers do not have the shape of the batch.
@@ -55,6 +55,7 @@ def finite_values(where: str, answer: Answer) -> list[Fraction]:
 
     Args:
         where: the round and the question, for the error.
+        answer: the answer to check.
 
     Raises:
         InvalidAnswer: one is no number, or infinite.

@@ -30,7 +30,7 @@ class Shares:
         self._asked = 0
 
     def spend(self, values: int) -> float:
-        """The share of each of the next so many values.
+        """Return the share of each of the next values.
 
         Raises:
             InvalidParameter: more than were announced.

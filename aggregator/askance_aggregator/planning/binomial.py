@@ -35,7 +35,10 @@ class Binomial(Tail):
     gap: float
 
     def exponent(self, tau: float) -> float:
-        """min over p of KL(p +- tau gap || p), which is convex in p; at least Pinsker's 2 x^2."""
+        """Return min over p of KL(p +- tau gap || p), which is convex in p.
+
+        At least Pinsker's 2 x^2.
+        """
         shift = tau * self.gap
         return max(min(self._exponents(shift, shift)), 2 * shift * shift)
 
@@ -87,7 +90,7 @@ class Binomial(Tail):
         return exceeds(both, self.low, self.high, beta)
 
     def _exponents(self, shift: float, short: float) -> tuple[float, float]:
-        """min of KL(p + short || p) where p + shift can be, and of KL(p - short || p) likewise."""
+        """Return the least KL(p + short || p) where p + shift can be, and KL(p - short || p)."""
         above, _ = least_of_convex(
             lambda p: divergence(p, short), self.low, min(self.high, 1 - shift)
         )

@@ -62,7 +62,7 @@ def block_size(components: int, nano_nats: int) -> int:
 
 @lru_cache(maxsize=4096)
 def block_variance(components: int, size: int, nano_nats: int) -> Fraction:
-    """n x variance of a component, n the users of all blocks of at most this size.
+    """Return n times the variance of a component, n the users of all blocks of at most this size.
 
     Each block gets users in proportion to its own 1 / m^2, so that these add up.
     """
@@ -79,7 +79,7 @@ def block_variance(components: int, size: int, nano_nats: int) -> Fraction:
 
 
 def laid_out(components: int, parts: int) -> Iterator[tuple[int, int]]:
-    """Where each part begins, and how long it is; the first ones are one longer."""
+    """Return the start and the length of each part; the first ones are one longer."""
     length, longer = divmod(components, parts)
     start = 0
     for part in range(parts):

@@ -53,7 +53,7 @@ def designed_for(question: Question, nano_nats: int) -> DesignedTable | None:
 
 
 def figure(question: Question, channel: Channel, decode: Decode) -> Fraction:
-    """n times the variance by the question's aim, scaled to [-1, 1], up to the mean squared."""
+    """Return n times the variance by the question's aim, in [-1, 1], up to the mean squared."""
     return _figure(objective_of(question, channel.levels), channel, decode)
 
 

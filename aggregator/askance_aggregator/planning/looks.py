@@ -37,6 +37,7 @@ def prefixes(users: int, waves: int) -> tuple[int, ...]:
 
     Args:
         users: at least 2^waves, so that each wave asks a user.
+        waves: number of waves, 1 or more.
     """
     return tuple(-(-users // (1 << (waves - 1 - wave))) for wave in range(waves))
 
@@ -52,6 +53,7 @@ def can_end_early(tail: Tail, tau: float, users: int, waves: int, beta: float) -
         tail: of the question's values.
         tau: the question's tolerance.
         users: of the whole round.
+        waves: number of waves, 1 or more.
         beta: the chance of failure of each value, over all looks.
     """
     from scipy.special import ndtri  # slow to import, and only needed here

@@ -7,7 +7,7 @@ that is limited by eps.
 
 **Two records.** If both populations consist of two records only, every eps-local report is a
 function of Warner's randomized response and further coins (Kairouz, Oh and Viswanath 2017), so n
-reports tell no more than n coins of bias pi_0 or pi_1. With their Bhattacharyya coefficient B,
+reports reveal no more than n coins of bias pi_0 or pi_1. With their Bhattacharyya coefficient B,
 1 - 2 beta <= total variation <= sqrt(1 - B^(2n)), so
 
     n >= ln(1 / (4 beta (1 - beta))) / (2 ln(1/B)).
@@ -44,7 +44,7 @@ def least_users(question: Question, tau: float, nats: float, beta: float) -> int
 
     Returns:
         At least 0; 0 where a constant would do (no two values are 2 tau apart). 0 of the mean of a
-        sample too: users at hand with different means need not be as hard to tell apart as two
+        sample too: users at hand with different means need not be as hard to distinguish as two
         populations are, so nothing is claimed.
     """
     if beta >= 0.25 or isinstance(question.aim, SampleMean):

@@ -127,7 +127,7 @@ def plan_batch(
     waves: int = 1,
     least_answers: int = 0,
 ) -> RoundPlan:
-    """Sizes one batch; the same inputs give the same plan.
+    """Size one batch; the same inputs give the same plan.
 
     FRESH takes the sum of what the questions need at the full budget, SPLIT the greatest need at
     floor(budget / questions) each; the batch's own choice is kept, else the smaller wins, a tie is

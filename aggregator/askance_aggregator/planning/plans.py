@@ -15,7 +15,7 @@ from askance_client.randomizers import Randomizer
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """One question to one group of users.
+    """Question to one group of users.
 
     Args:
         question: its index in the batch.
@@ -36,7 +36,7 @@ class GroupPlan:
 
 @dataclass(frozen=True, slots=True)
 class RoundPlan:
-    """One batch.
+    """Plan of one batch.
 
     Args:
         queries: how many questions it has.

@@ -106,7 +106,7 @@ def pair_rates(randomizer: Randomizer) -> SignRates:
 def n_variance(
     question: Question, randomizer: Randomizer, decode: Decode | None = None
 ) -> Fraction:
-    """n times the variance of one value of the answer, n the users asked this question.
+    """Return n times the variance of one value of the answer, n the users asked this question.
 
     A real value, or a component of a vector, scaled to [-1, 1]: the worst second moment (what
     counts for a population; C^2 for one bit), or of decode values that were designed with a table

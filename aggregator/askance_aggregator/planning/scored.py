@@ -34,7 +34,7 @@ class Scored(Tail):
         return max(max(each) - min(each) for each in self.scores)
 
     def exponent(self, tau: float) -> float:
-        """max over s of s tau - K(s), of the value and side where it is least.
+        """Return max over s of s tau - K(s), of the value and side where it is least.
 
         K is the worst ln E[e^(s (W - E[W]))] over mixtures of rows. With (P, m) the mixture's
         moment and mean, which fill the convex hull of the rows', it is ln P - s m: concave, and
@@ -64,7 +64,7 @@ class Scored(Tail):
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One side of one value: its exponent, and the factor before the exponential."""
+    """Side of one value: its exponent, and the factor before the exponential."""
 
     rate: float
     tilt: float

@@ -57,7 +57,7 @@ class Part:
 
     @property
     def n_variance(self) -> Fraction:
-        """n times the variance of a value, n the users of this part."""
+        """Return n times the variance of a value, n the users of this part."""
         return n_variance(self.question, self.randomizer, self.decode)
 
 
@@ -67,7 +67,7 @@ class Sizing:
 
     Args:
         batch: what is asked.
-        allocation: who answers.
+        allocation: the users who answer.
         parts: for each question one, or one a block.
         nano_nats: each user's budget for the batch.
         beta: the probability of failure for each value, at the last look.
@@ -254,7 +254,7 @@ def _worth_looking(sizing: Sizing, beta: float) -> bool:
 
 
 def _sized(batch: Batch, nano_nats: int, beta: float, design: Design, least_answers: int) -> Sizing:
-    """Chooses allocation and randomizers: what takes fewer users; a tie is FRESH.
+    """Choose allocation and randomizers: what takes fewer users; a tie is FRESH.
 
     Raises:
         InvalidParameter: no randomizer spends such a budget.
@@ -303,7 +303,7 @@ def _part(question: Question, nano_nats: int, beta: float, design: Design) -> Pa
 
 
 def _n_variance(parts: Sequence[Part], users: Sequence[int]) -> float:
-    """n times the variance of a value, n the users of all parts, of the part where it is most."""
+    """Return n times the variance of a value, n the users of all parts, of the largest part."""
     total = sum(users)
     return max(
         float(part.n_variance * Fraction(total, number))

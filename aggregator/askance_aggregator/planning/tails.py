@@ -33,7 +33,7 @@ from askance_client.errors import InvalidParameter
 _GOLDEN = (sqrt(5) - 1) / 2
 _SEARCH_STEPS = 60  # each leaves .618 of the interval: 3e-13 of it in the end
 _BISECTIONS = 60
-_FINE = 1 << 8  # a size by exact tails is found to one part in so many
+_FINE = 1 << 8  # relative precision of a size found by exact tails
 _FINE_TAU = 1e-4
 
 T = TypeVar("T", float, NDArray[np.float64])

@@ -35,7 +35,7 @@ class Ternary(Tail):
         stray: P[only the + cell is in it | the user is at neither], and the same for -; at most,
             where it is not the same for all.
         mass: at most this share of users is at one of the two.
-        least_stray: at least so much is it, > 0; None: `stray`.
+        least_stray: lower bound of it, > 0; None: `stray`.
     """
 
     hit: float
@@ -50,7 +50,7 @@ class Ternary(Tail):
         return self.hit - self.miss
 
     def exponent(self, tau: float) -> float:
-        """max over s of s x - K(s), K the worst log moment generating function of W - E[W].
+        """Return max over s of s x - K(s), K the worst log moment generating function of W - E[W].
 
         E[e^(sW)] = 1 + (cosh s - 1) q + sinh(s) gap g grows with t (a negative coefficient of t is
         replaced by 0, upward), so t = mass is the worst; in g, ln(...) - s gap g is concave with a
@@ -123,7 +123,7 @@ class Ternary(Tail):
         return self.hit + self.miss - 2 * self.stray
 
     def _best_tilt(self, shift: float) -> tuple[float, float]:
-        """max over s of s x - K(s), and where it is."""
+        """Return max over s of s x - K(s), and the s where it is reached."""
         # K(s) >= s - ln(1/stray) - s gap, so the rate is negative past this point.
         limit = log(1 / self.stray) / max(1 - self.gap - shift, 1e-3)
         least, s = least_of_convex(lambda s: self.log_moment(s) - s * shift, 0.0, min(limit, 50.0))

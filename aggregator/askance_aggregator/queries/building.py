@@ -16,7 +16,7 @@ from askance_client.queries.query import typed_expression
 
 
 def predicate(expression: Expression, default: int = 0) -> Query:
-    """Whether the expression holds: 0 or 1."""
+    """Query the expression's truth: 0 or 1."""
     return Query(QueryKind.PREDICATE, expression, 0, 1, _public(default))
 
 
@@ -39,7 +39,7 @@ def real(
 
 
 def category(expression: Expression, default: int = 0) -> Query:
-    """Which of the cells 0..high the expression's value is.
+    """Query the cell, of 0..high, that is the expression's value.
 
     Args:
         expression: a category, or a number on the integers, from 0.
@@ -105,7 +105,7 @@ def block_of(query: Query, start: int, stop: int) -> Query:
 
 
 def merge_disjoint(predicates: Sequence[Expression]) -> Query:
-    """d disjoint predicates as one categorical query of d + 1 cells; the last is "none".
+    """D disjoint predicates as one categorical query of d + 1 cells; the last is "none".
 
     Utility: saves about d/4 in users over d queries (8.6 x at d = 32, 65 x at d = 256, eps = 1).
     Predicates that are not disjoint count for the first that holds.

@@ -7,7 +7,7 @@ suffice more are drawn. So the decision is exact, and nearly always as fast as a
 columns. Everything else (geometric digits, discrete Laplace and Gaussian, the exponential
 mechanism's coins) is made of such decisions.
 
-The one exception is `FloatDraws`, for mechanisms that are continuous by nature; who uses it says
+The one exception is `FloatDraws`, for mechanisms that are continuous by nature; their caller states
 what is not float-safe.
 """
 

@@ -27,6 +27,7 @@ def happens_each(
     """Independent events, one word each where no guess is too close.
 
     Args:
+      words: source of random words.
       guesses: shape (count,): floats within 2^-40 of the probabilities.
       bounds: a place's probability, exactly; asked for only where floats cannot decide.
 

@@ -29,6 +29,7 @@ def happens_exp_minus(
     """Independent events of probabilities e^-x, shape (count,).
 
     Args:
+      words: source of random words.
       guesses: shape (count,): the exponents as floats, each within 2^-42 of it (or above 40).
       exponent: a place's exponent x >= 0, exactly.
     """

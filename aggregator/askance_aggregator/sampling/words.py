@@ -1,4 +1,4 @@
-"""Where the curator's chance comes from: columns of uniform 64-bit words."""
+"""Random words for the curator: columns of uniform 64-bit words."""
 
 from __future__ import annotations
 

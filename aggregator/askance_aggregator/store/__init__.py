@@ -1,10 +1,10 @@
-"""What the aggregator must not forget: devices, studies, transcripts and reports.
+"""Durable state of the aggregator: devices, studies, transcripts and reports.
 
 Its rules: what an operation returned is durable; a batch of reports is one transaction, and a
 report counts exactly once by (request, device). The same bytes again are a duplicate; other bytes
 are a conflict, refused and kept as evidence. Bytes are kept as they arrived, never serialised
 again. Tokens are kept as digests. A store that is missing, damaged, in use or of a newer version
-refuses to open; `create` is a person's decision.
+refuses to open; `create` is the operator's decision.
 
 Every operation blocks and may be called from any thread. `contract` says what a store does, and one
 suite of tests runs on all of them: `memory` for simulations, `sqlite` for a service of one process.

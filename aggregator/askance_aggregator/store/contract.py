@@ -1,4 +1,4 @@
-"""What every store does; one contract suite runs on all of them."""
+"""Interface of every store; one contract suite runs on all of them."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class EnrolmentRefused(StoreError):
 
 @dataclass(frozen=True, slots=True)
 class Enrolled:
-    """What became of an enrolment: devices taken up, and those that were known already."""
+    """Outcome of an enrolment: new devices, and devices that were enrolled already."""
 
     new: int
     known: int
 
 
 class StudyState(IntEnum):
-    """Where a study stands. The numbers are the wire's."""
+    """State of a study. The numbers are the wire's."""
 
     OPEN = 1
     DONE = 2
@@ -53,7 +53,7 @@ class Conclusion:
     Args:
       state: any but OPEN.
       reason: a word for programs.
-      message: a line for people.
+      message: one line of text.
       result_json: one JSON object.
       max_asked_nano_nats: the most nano-nats that any user was asked for.
     """
@@ -124,7 +124,7 @@ class StudyLog(Protocol):
     """A study's transcript: lines, appended and never changed."""
 
     def append(self, line: str) -> None:
-        """Adds a line; it is durable when this returns."""
+        """Add a line; it is durable when this returns."""
         ...
 
     def lines(self) -> Iterator[str]:
@@ -136,7 +136,7 @@ class Store(Protocol):
     """The aggregator's memory. Safe to share between threads."""
 
     def enrol(self, devices: Iterable[tuple[bytes, bytes]]) -> range:
-        """Takes up devices, all or none, as (device id, SHA-256 of its token).
+        """Enrol devices, all or none, given as (device id, SHA-256 of its token).
 
         Returns:
           Their ordinals, which go on from the last one, in the order given.
@@ -150,13 +150,13 @@ class Store(Protocol):
     def enrol_with(
         self, devices: Iterable[tuple[bytes, bytes]], token_id: bytes, limit: int
     ) -> Enrolled:
-        """Takes up devices by an enrolment token, all or none, given as `enrol` takes them.
+        """Enrol devices by an enrolment token, all or none, given as to `enrol`.
 
         The same device again, with the same token of its own, is known and changes nothing.
 
         Raises:
           EnrolmentRefused: an id that is known with another token, or more than `limit` devices in
-            all by this enrolment token; nobody was taken up.
+            all by this enrolment token; no device was enrolled.
           StoreError: ids or digests that `enrol` does not take either.
         """
         ...
@@ -166,11 +166,11 @@ class Store(Protocol):
         ...
 
     def population(self) -> int:
-        """How many devices are enrolled: ordinals are 0 .. population-1."""
+        """Number of enrolled devices: ordinals are 0 .. population-1."""
         ...
 
     def add_study(self, digest: bytes, signed: SignedStudy) -> None:
-        """Keeps a study under the SHA-256 of its bytes; the same study again changes nothing.
+        """Keep a study under the SHA-256 of its bytes; the same study again changes nothing.
 
         Raises:
           StoreError: another study or signature stands under that digest.
@@ -239,7 +239,7 @@ class Store(Protocol):
         ...
 
     def conclude(self, study_digest: bytes, conclusion: Conclusion) -> None:
-        """Notes how a study ended.
+        """Note how a study ended.
 
         Raises:
           StoreError: there is no such study, or it ended otherwise.
@@ -259,7 +259,7 @@ class Store(Protocol):
         ...
 
     def accept(self, arrivals: Sequence[StoredReport]) -> list[AckStatus]:
-        """Makes a batch of reports durable in one transaction, each counted exactly once.
+        """Make a batch of reports durable in one transaction, each counted exactly once.
 
         The caller has checked that the request was asked of that user and that the report is one.
 
@@ -278,11 +278,11 @@ class Store(Protocol):
         ...
 
     def reports(self, request_digest: bytes) -> Iterator[tuple[int, bytes]]:
-        """What was accepted for a request: (ordinal, bytes), in the order of ordinals."""
+        """Yield the accepted reports of a request, (ordinal, bytes), in the order of ordinals."""
         ...
 
     def report(self, request_digest: bytes, ordinal: int) -> bytes | None:
-        """What was accepted from one user for a request."""
+        """Return the report accepted from one user for a request."""
         ...
 
     def evidence(self, request_digest: bytes) -> Iterator[tuple[int, bytes]]:
@@ -302,7 +302,7 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Releases what the store holds; nothing else may be called afterwards."""
+        """Release what the store holds; nothing else may be called afterwards."""
         ...
 
 

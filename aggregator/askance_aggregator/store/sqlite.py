@@ -60,7 +60,7 @@ class SqliteStore:
 
     @classmethod
     def create(cls, path: Path) -> SqliteStore:
-        """Makes a new, empty store at `path`.
+        """Make a new, empty store at `path`.
 
         Raises:
           StoreError: something is there already (a store is never overwritten), or the disk says
@@ -70,9 +70,10 @@ class SqliteStore:
 
     @classmethod
     def open(cls, path: Path, watch: StoreWatch | None = None) -> SqliteStore:
-        """Opens the store at `path` and brings an older version up to date, or refuses.
+        """Open the store at `path` and bring an older version up to date, or refuse.
 
         Args:
+          path: the file; it is created if absent.
           watch: observer of later writes; None: there is none.
 
         Raises:
@@ -357,7 +358,7 @@ class SqliteStore:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        """Run one transaction and tell the observer how it went."""
+        """Run one transaction and report its outcome to the observer."""
         try:
             with self._file.transaction() as connection:
                 yield connection
@@ -368,7 +369,7 @@ class SqliteStore:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        """Read, and tell the observer of a failure."""
+        """Read, and report a failure to the observer."""
         try:
             with self._file.reading() as connection:
                 yield connection
@@ -377,7 +378,7 @@ class SqliteStore:
             raise
 
     def append_line(self, study: int, line: str) -> None:
-        """Adds a line to the transcript of the study of that number."""
+        """Add a line to the transcript of the study of that number."""
         with self._writing() as connection:
             connection.execute(
                 "INSERT INTO transcript_lines SELECT ?, coalesce(max(number) + 1, 0), ?"

@@ -5,7 +5,7 @@ randomizer and a range of a seeded permutation of the users. The batch is writte
 every member's account is charged, and only then is the fleet asked. What comes back passes one
 intake, whatever fleet it came from, and is kept as integer counts and a Merkle root, never as a
 sum of floats; so the same seed, population and study give the same transcript on every fleet. After
-a crash the learner is run again over the recorded counts and goes on.
+a crash the learner is run again over the recorded counts and continues.
 """
 
 from askance_aggregator.studies.accounts import Accounts, Spending
@@ -17,7 +17,7 @@ from askance_aggregator.studies.intake import Intake
 from askance_aggregator.studies.local import LocalOracle
 from askance_aggregator.studies.rounds import Group, Round
 from askance_aggregator.studies.session import Outcome, Session
-from askance_aggregator.studies.tallies import SymbolSheet, Tally
+from askance_aggregator.studies.tallies import SymbolTable, Tally
 from askance_aggregator.studies.transcript import MemoryLog, Transcript, TranscriptLog
 
 __all__ = [
@@ -34,7 +34,7 @@ __all__ = [
     "Round",
     "Session",
     "Spending",
-    "SymbolSheet",
+    "SymbolTable",
     "Tally",
     "Transcript",
     "TranscriptLog",

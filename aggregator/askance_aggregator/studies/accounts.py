@@ -1,10 +1,10 @@
-"""The aggregator's mirror of what its users have spent on a study, for planning and for honesty.
+"""The aggregator's mirror of its users' spending on a study.
 
 The authority is each device's own ledger. The account is charged before a user is asked and never
 credited: an answer that cost the device less (a frozen one) or never came stays charged here.
 
-A study asks a cohort's users for the same, and nobody is in two cohorts; so the charge is kept once
-a cohort. What devices say is kept a user only of cohorts whose devices report one by one.
+A study asks a cohort's users for the same, and no user is in two cohorts; so the charge is kept
+once a cohort. What devices say is kept a user only of cohorts whose devices report one by one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from askance_client.errors import InvalidParameter
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What a study has cost its users, in nano-nats: what devices say, over all users."""
+    """Cost of a study to its users, in nano-nats: what devices report, over all users."""
 
     budget: int
     max_spent: int
@@ -44,10 +44,12 @@ class CohortAccount:
         self._spent = array("q")
 
     def confirm(self, place: int, charged: int, spent: int) -> None:
-        """Enters what a device says: this answer's charge, and the study's total on its ledger.
+        """Enter what a device says: this answer's charge, and the study's total on its ledger.
 
         Args:
           place: where its user stands among the cohort's members.
+          charged: charge of this answer, nano-nats.
+          spent: the study's total on the device's ledger, nano-nats.
         """
         if not self._spent:
             self._confirmed, self._spent = (array("q", bytes(8 * self.size)) for _ in range(2))
@@ -55,8 +57,7 @@ class CohortAccount:
         self._spent[place] = max(self._spent[place], spent)
 
     def confirm_alike(self, users: int, charged: int, spent: int) -> None:
-        """Enters what so many devices say alike, each for the first time: the sum of their charges,
-        and the study's total.
+        """Enter equal reports of many devices, each for the first time.
 
         Raises:
           InvalidParameter: more devices than the cohort has users.
@@ -68,8 +69,8 @@ class CohortAccount:
             )
         self._alike[charged, spent] += users
 
-    def said(self) -> Iterator[tuple[int, int, int]]:
-        """What devices say: the sum of charges, the total, and how many say so."""
+    def reported(self) -> Iterator[tuple[int, int, int]]:
+        """Yield the devices' reported spending: sum of charges, total, and number of devices."""
         for (charged, spent), users in self._alike.items():
             yield charged, spent, users
         if self._spent:
@@ -80,7 +81,7 @@ class CohortAccount:
 
 
 class Accounts:
-    """One study's account for each of `population` users, each with the same `budget_nano_nats`."""
+    """Account of one study for `population` users, each with the same `budget_nano_nats`."""
 
     def __init__(self, population: int, budget_nano_nats: int) -> None:
         if population < 1:
@@ -102,16 +103,16 @@ class Accounts:
         if known is None:
             known = CohortAccount(cohort.size)
             if cohort.size:
-                self._place(range_)
+                self._insert_range(range_)
                 self._cohorts[range_] = known
         return known
 
     def left(self, cohort: Cohort) -> int:
-        """What each of a cohort's users can still be asked for, in nano-nats."""
+        """Return the budget left to each of a cohort's users, in nano-nats."""
         return self._budget - self.of(cohort).asked
 
     def reserve(self, cohort: Cohort, nano_nats: int) -> None:
-        """Charges each of a cohort's users, or none of them.
+        """Charge each of a cohort's users, or none of them.
 
         Raises:
           InvalidParameter: they have less than `nano_nats` left; this call charged no user.
@@ -126,11 +127,11 @@ class Accounts:
         self.of(cohort).asked += nano_nats
 
     def reconciled(self) -> bool:
-        """Whether every device's total is the sum of its charges, and within what was asked."""
+        """Return whether each device's total is the sum of its charges, within what was asked."""
         return all(
             charged == spent <= account.asked
             for account in self._cohorts.values()
-            for charged, spent, _ in account.said()
+            for charged, spent, _ in account.reported()
         )
 
     def spending(self) -> Spending:
@@ -139,7 +140,7 @@ class Accounts:
         said = [
             (spent, users, spent > account.asked)
             for account in accounts
-            for _, spent, users in account.said()
+            for _, spent, users in account.reported()
         ]
         return Spending(
             budget=self._budget,
@@ -150,7 +151,7 @@ class Accounts:
             overspent=sum(users for _, users, over in said if over),
         )
 
-    def _place(self, range_: tuple[int, int]) -> None:
+    def _insert_range(self, range_: tuple[int, int]) -> None:
         start, stop = range_
         place = bisect_left(self._ranges, range_)
         beside = self._ranges[max(place - 1, 0) : place + 1]

@@ -1,4 +1,4 @@
-"""What is told with every answer: how sure it is, what a liar could do to it, what is possible."""
+"""Bounds that accompany every answer: confidence, influence of one report, lower bound."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from askance_client.randomizers import Randomizer
 
 
 class Heard(NamedTuple):
-    """What came in for a question, or for one block of a vector's components.
+    """Reports received for a question, or for one block of a vector's components.
 
     Args:
         question: what was asked.
@@ -29,7 +29,7 @@ class Heard(NamedTuple):
 
 
 class Sure(NamedTuple):
-    """Each user's budget in nats, and the chance that an interval of the answer misses."""
+    """Budget per user in nats, and the chance that an interval of the answer misses."""
 
     nats: float
     alpha: float
@@ -56,7 +56,7 @@ class AnswerBounds:
     least_users: int | None
 
     def to_json(self) -> dict[str, Any]:
-        """As in a result."""
+        """Return the bounds as in a result."""
         return {
             "round": self.round,
             "question": self.question,
@@ -70,12 +70,12 @@ class AnswerBounds:
 def bounds_of(
     place: tuple[int, int], question: Question, answer: Answer, heard: Sequence[Heard], sure: Sure
 ) -> AnswerBounds | None:
-    """The bounds of an answer; None where some part of it is made of no report at all.
+    """Return the bounds of an answer; None where some part of it has no report at all.
 
     Args:
         place: its round and its place there.
         question: what was asked.
-        answer: what was told, with its intervals.
+        answer: the answer, with its intervals.
         heard: of a vector one a block.
         sure: by what the intervals are measured.
     """
@@ -85,7 +85,7 @@ def bounds_of(
     moved = max(
         influence(part.question, part.randomizer, part.answers, part.decode) for part in heard
     )
-    # The budget is a user's whole one: whoever splits it has no more.
+    # The budget is a user's whole one: a user that splits it has no more.
     least = least_users(question, within, sure.nats, sure.alpha) if within > 0 else None
     unknown = isinstance(question.aim, SampleMean)
     return AnswerBounds(

@@ -1,4 +1,4 @@
-"""Who is asked: ranges of a seeded permutation of the users, never the order of arrival."""
+"""Cohorts: ranges of a seeded permutation of the users, never the order of arrival."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Permutation:
 
     A Feistel network over the next power of four, walked until it lands inside (a Feistel network
     on a larger domain restricted by cycle walking is a permutation of the smaller one). Vectorised,
-    so that a fleet of any size can tell chunk by chunk which of its ordinals stand in a cohort.
+    so that a fleet of any size can compute chunk by chunk which of its ordinals stand in a cohort.
 
     Args:
       seed: any bytes; the permutation is a function of them and of `size`.
@@ -52,7 +52,7 @@ class Permutation:
         return hash((self.seed, self.size))
 
     def positions(self, ordinals: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where each of these users stands in the permuted order."""
+        """Return the position of each of these users in the permuted order."""
         return self._walk(ordinals, forward=True)
 
     def ordinals(self, start: int, stop: int) -> NDArray[np.int64]:
@@ -93,7 +93,7 @@ class Permutation:
 
 @dataclass(frozen=True)
 class Cohort:
-    """The users at positions start .. stop-1 of a permutation; nobody is listed before it is asked.
+    """Users at positions start .. stop-1 of a permutation; members are computed when asked.
 
     Raises:
       InvalidParameter: no range of the permutation's positions.
@@ -112,16 +112,16 @@ class Cohort:
 
     @property
     def size(self) -> int:
-        """How many users it has."""
+        """Number of users."""
         return self.stop - self.start
 
     @property
     def whole(self) -> bool:
-        """Whether it is everybody."""
+        """True if the cohort holds all users."""
         return self.size == self.permutation.size
 
     def holds(self, ordinals: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of these users are in it; users that the permutation does not have are not."""
+        """Return which of these users are in it; users outside the permutation are not."""
         known: NDArray[np.bool_] = (ordinals >= 0) & (ordinals < self.permutation.size)
         if self.whole:
             return known
@@ -129,7 +129,7 @@ class Cohort:
         return known & (positions >= self.start) & (positions < self.stop)
 
     def within(self, first: int, last: int) -> NDArray[np.int64]:
-        """Its members among the users first .. last-1, sorted."""
+        """Return the members among the users first .. last-1, sorted."""
         ordinals = np.arange(first, last, dtype=np.int64)
         return ordinals[self.holds(ordinals)]
 

@@ -1,4 +1,4 @@
-"""What a study's charges compose to, for its worst user, when the study states a delta."""
+"""Composition of a study's charges for its worst user, when the study states a delta."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections import Counter, defaultdict
 from collections.abc import Collection
 from fractions import Fraction
 
-from askance_aggregator.composition import Accountant, Pure, Totals
+from askance_aggregator.composition import Accountant, EventCounts, Pure
 from askance_aggregator.studies.transcript import Asked, Transcript
 from askance_client.accounting import NANO_NATS_PER_NAT
 
 
-def charges_asked(transcript: Transcript) -> Collection[Totals]:
-    """Every list of charges that a user was asked for, once each, by the record.
+def charges_asked(transcript: Transcript) -> Collection[EventCounts]:
+    """Return every distinct list of charges that the transcript asked of a user.
 
-    A cohort's users are asked for the same, and nobody is in two.
+    A cohort's users are asked for the same, and no user is in two.
     """
     cohorts: defaultdict[tuple[int, int], Counter[int]] = defaultdict(Counter)
     for event in transcript.recorded:
@@ -24,13 +24,13 @@ def charges_asked(transcript: Transcript) -> Collection[Totals]:
                     cohorts[group.start, group.stop][group.nano_nats] += 1
     distinct = {frozenset(charges.items()) for charges in cohorts.values()}
     return [
-        Totals({Pure(Fraction(nano, NANO_NATS_PER_NAT)): count for nano, count in charges})
+        EventCounts({Pure(Fraction(nano, NANO_NATS_PER_NAT)): count for nano, count in charges})
         for charges in distinct
     ]
 
 
 def composed(transcript: Transcript, delta: Fraction, accountant: Accountant) -> float:
-    """The epsilon for which no user's reports are more than (epsilon, delta)-locally DP.
+    """Return the epsilon for which every user's reports are (epsilon, delta)-locally DP.
 
     Privacy: by what was asked, whether it was answered or not. All charges of a user are on record
     before the first of them is asked for, so they are fixed by what others answered and not by what
@@ -38,9 +38,11 @@ def composed(transcript: Transcript, delta: Fraction, accountant: Accountant) ->
     ledgers sum, and a sum is what they refuse by.
 
     Args:
+      transcript: the record of the study.
       delta: 0 or more and below 1.
+      accountant: composes the charges.
 
     Returns:
-      Nats; 0 where nobody was asked.
+      Nats; 0 if no user was asked.
     """
     return max((accountant.epsilon(each, delta) for each in charges_asked(transcript)), default=0.0)

@@ -1,4 +1,4 @@
-"""The seam between a study and those who answer it."""
+"""Interface between a study and the devices that answer it."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ class Fleet(Protocol):
 
     @property
     def population(self) -> int:
-        """How many users there are; their ordinals are 0 .. population-1."""
+        """Number of users; their ordinals are 0 .. population-1."""
         ...
 
     def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
-        """Asks every member of every group and returns a tally a group, in order.
+        """Ask every member of every group and return one tally per group, in order.
 
-        Tells `accounts` what each device says it was charged. Asking a round again (after a crash)
-        asks nobody twice: requests keep their digests and devices their stored reports.
+        Records in `accounts` the charge that each device reports. Asking a round again (after a
+        crash) asks no device twice: requests keep their digests and devices their stored reports.
         """
         ...
 
     def recall(self, round_: Round, accounts: Accounts) -> None:
-        """Tells `accounts` again what each device said in a round that is closed; asks nobody.
+        """Record in `accounts` again what devices reported in a closed round; send no request.
 
         A study that is replayed from its transcript has its accounts back by this.
         """

@@ -1,4 +1,4 @@
-"""The one door for reports, whatever fleet they come from."""
+"""Checks of reports, the same for every fleet."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from askance_aggregator.studies.accounts import Accounts
 from askance_aggregator.studies.rounds import Group, Round
-from askance_aggregator.studies.tallies import Places, SymbolSheet, Tally
+from askance_aggregator.studies.tallies import Places, SymbolTable, Tally
 from askance_client.codec import decode_report
 from askance_client.errors import RemoteProtocolError
 from askance_client.messages import AckStatus, Refusal, Report
@@ -34,37 +34,37 @@ class Intake:
 
     def __init__(self, round_: Round, accounts: Accounts) -> None:
         self._round = round_
-        self._sheets = tuple(SymbolSheet(group) for group in round_.groups)
+        self._tables = tuple(SymbolTable(group) for group in round_.groups)
         cohorts = {group.cohort for group in round_.groups}
         places = {cohort: Places(cohort.members) for cohort in cohorts}
         self._places = tuple(places[group.cohort] for group in round_.groups)
         self._accounts = tuple(accounts.of(group.cohort) for group in round_.groups)
-        self._open = sum(sheet.open for sheet in self._sheets)
+        self._open = sum(table.open for table in self._tables)
         self._groups = {group.digest: number for number, group in enumerate(round_.groups)}
 
     @property
     def complete(self) -> bool:
-        """Whether every member of every group has answered or refused."""
+        """True if every member of every group has answered or refused."""
         return self._open == 0
 
     @property
     def open(self) -> int:
-        """How many answers are still out."""
+        """Number of answers still missing."""
         return self._open
 
     def owes(self, ordinal: int) -> list[Group]:
         """The groups whose request this user has neither answered nor refused."""
         owed = []
-        for group, sheet, places in zip(
-            self._round.groups, self._sheets, self._places, strict=True
+        for group, table, places in zip(
+            self._round.groups, self._tables, self._places, strict=True
         ):
             index = places.of(ordinal)
-            if index is not None and not sheet.settled(index):
+            if index is not None and not table.settled(index):
                 owed.append(group)
         return owed
 
     def examine(self, ordinal: int, data: bytes) -> Arrival | AckStatus:
-        """Checks a delivered report: known request, asked of this user, in the alphabet.
+        """Check a delivered report: known request, asked of this user, in the alphabet.
 
         Returns:
           The arrival to be entered, or UNKNOWN or MALFORMED.
@@ -85,23 +85,23 @@ class Intake:
             return AckStatus.MALFORMED
         return Arrival(number, index, ordinal, report, data)
 
-    def enter(self, arrival: Arrival) -> None:
-        """Counts a report; what is settled already is left as it is."""
-        sheet = self._sheets[arrival.group]
-        if sheet.settled(arrival.place):
+    def add(self, arrival: Arrival) -> None:
+        """Count a report; what is settled already is left as it is."""
+        table = self._tables[arrival.group]
+        if table.settled(arrival.place):
             return
         report = arrival.report
         if isinstance(report.outcome, Refusal):
-            sheet.refuse(arrival.place, report.outcome.reason)
+            table.refuse(arrival.place, report.outcome.reason)
         else:
-            sheet.write(arrival.place, report.outcome)
+            table.write(arrival.place, report.outcome)
         self._open -= 1
         account = self._accounts[arrival.group]
         account.confirm(arrival.place, report.charged_nano_nats, report.spent_nano_nats)
 
     def tallies(self) -> tuple[Tally, ...]:
-        """Closes the round."""
-        return tuple(sheet.tally() for sheet in self._sheets)
+        """Close the round."""
+        return tuple(table.tally() for table in self._tables)
 
 
 def _plausible(report: Report, group: Group) -> bool:

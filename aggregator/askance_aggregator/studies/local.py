@@ -48,7 +48,7 @@ Watch = Callable[[int, RoundPlan], None]
 
 @dataclass(frozen=True, slots=True)
 class _Recorded:
-    """What an earlier run of this study left behind, by round."""
+    """Records of an earlier run of this study, by round."""
 
     asked: dict[int, Asked]
     closed: dict[int, Closed]
@@ -56,12 +56,12 @@ class _Recorded:
 
 
 class LocalOracle:
-    """Answers the batches of one study by one fleet, from where its transcript broke off.
+    """Answer the batches of one study by one fleet, from the end of its transcript.
 
     Args:
       study: the signed study; its budget is each user's whole budget here.
       study_plan: how its rounds were planned.
-      fleet: who answers.
+      fleet: the devices that answer.
       transcript: what was recorded before, and where to record on.
       header: what the transcript begins with: whose study, how many users, the cohorts' seed.
       design: which randomizer for how many levels and nano-nats.
@@ -106,31 +106,31 @@ class LocalOracle:
 
     @property
     def tallies(self) -> tuple[tuple[Tally, ...], ...]:
-        """What came back, round by round."""
+        """Tallies, round by round."""
         return tuple(self._tallies)
 
     @property
     def queries(self) -> int:
-        """How many questions were asked, once a wave."""
+        """Number of questions asked, counted once per wave."""
         return self._queries
 
     @property
     def bounds(self) -> tuple[AnswerBounds, ...]:
-        """What is told with every answer."""
+        """Bounds of every answer."""
         return tuple(self._bounds)
 
     @property
     def users_saved(self) -> int:
-        """How many users were not asked because earlier waves were enough."""
+        """Number of users that were not asked because earlier waves were enough."""
         return self._saved
 
     @property
     def users_used(self) -> int:
-        """How many users were asked."""
+        """Number of users that were asked."""
         return self._next
 
     def answer(self, batch: Batch) -> Answers:
-        """One answer a question, in order: a round, or one a wave.
+        """Answer each question in order, by one round or one round per wave.
 
         Raises:
           PlanRefused: the first batch does not fit the plan; no user was asked or charged.
@@ -263,10 +263,10 @@ class LocalOracle:
         requests = [decode_request(group.payload, self._terms.schema) for group in asked.groups]
         places = [group.question for group in asked.groups]
         decodes = [group.decode for group in asked.groups]
-        waves.enter(places, requests, closed.tallies, decodes)
+        waves.add(places, requests, closed.tallies, decodes)
 
     def _record(self, number: int, questions: Sequence[Question], round_plan: RoundPlan) -> Asked:
-        """Allocates users to a wave and makes it durable, before anybody is asked."""
+        """Allocate users to a wave and make it durable before a request is sent."""
         starts: dict[int, int] = {}
         cursor = self._next
         groups = []
@@ -293,7 +293,7 @@ class LocalOracle:
         return asked
 
     def _close(self, number: int, asked: Asked, closed: Closed | None) -> Closed:
-        """Charges the accounts and, unless the round is closed already, asks the fleet."""
+        """Charge the accounts and, unless the round is closed already, ask the fleet."""
         ranges = {(group.start, group.stop) for group in asked.groups}
         cohorts = {range_: Cohort(self._permutation, *range_) for range_ in ranges}
         groups = tuple(

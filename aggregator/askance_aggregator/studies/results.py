@@ -1,4 +1,4 @@
-"""What came of a study, as one JSON object."""
+"""Result of a study, as one JSON object."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ _NANO = 10**9
 
 
 def cohort_seed(study_digest: bytes) -> bytes:
-    """What fixes who is in which cohort of a deployed study: its digest, so that its analyst's
-    nonce decides, and neither who runs the aggregator nor a device."""
+    """Return the seed of a deployed study's cohorts: its digest.
+
+    The analyst's nonce decides it, and neither the aggregator nor a device.
+    """
     return hashlib.sha256(b"askance cohorts v1\0" + study_digest).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a study came to its end: a state, a word for programs, a line for people."""
+    """End of a study: a state, a code for programs, a line of text."""
 
     state: StudyState
     reason: str
@@ -38,8 +40,10 @@ class End:
 
 
 def cancelled(study_digest: bytes, terms: StudyTerms, transcript: Transcript) -> Conclusion:
-    """The conclusion of a study that is cancelled while nobody runs it: what its transcript says,
-    for whatever devices have spent is in no account."""
+    """Return the conclusion of a study that is cancelled while no thread runs it.
+
+    It states what the transcript holds; devices' spending is in no account.
+    """
     nobody = Accounts(max(population_of(transcript), 1), terms.budget_nano_nats)
     end = End(StudyState.CANCELLED, "cancelled", "study: cancelled by its analyst")
     return conclusion(study_digest, terms, transcript, nobody, end, None)
@@ -56,7 +60,7 @@ def conclusion(
     """The conclusion of a study, whether it has a hypothesis or not."""
     spending, max_asked = accounts.spending(), most_asked(transcript)
     users = population_of(transcript)
-    # Of rounds that were not gone over again nobody's answers are in the accounts.
+    # Answers of rounds that were not replayed are not in the accounts.
     heard = spending.max_spent if spending.max_asked == max_asked else None
     result = {
         "study": study_digest.hex(),
@@ -88,12 +92,12 @@ def conclusion(
 
 
 def bounds_json(outcome: Outcome[Any] | None) -> list[dict[str, Any]]:
-    """What is told with every answer; nothing of a study that came to no end."""
+    """Return the bounds of every answer; empty for a study without an outcome."""
     return [] if outcome is None else [bounds.to_json() for bounds in outcome.bounds]
 
 
 def figures(transcript: Transcript, schema: Schema) -> dict[str, Any]:
-    """What a transcript alone says of a study: its rounds, answers, refusals and influences."""
+    """Return the figures of a transcript: its rounds, answers, refusals and influences."""
     asked = {event.round: event for event in transcript.recorded if isinstance(event, Asked)}
     closed = [event for event in transcript.recorded if isinstance(event, Closed)]
     tallies = [tally for event in closed for tally in event.tallies]
@@ -115,8 +119,11 @@ def figures(transcript: Transcript, schema: Schema) -> dict[str, Any]:
 
 
 def most_asked(transcript: Transcript) -> int:
-    """The most nano-nats that any user was asked for: a cohort's users are asked the same, and
-    nobody is in two. By the record, since a study may end before it has gone over all of it."""
+    """Return the most nano-nats that any user was asked for.
+
+    A cohort's users are asked for the same, and no user is in two cohorts. Computed from the
+    transcript, since a study may end before all of it is replayed.
+    """
     charges: Counter[tuple[int, int]] = Counter()
     for event in transcript.recorded:
         if isinstance(event, Asked):
@@ -127,7 +134,7 @@ def most_asked(transcript: Transcript) -> int:
 
 
 def population_of(transcript: Transcript) -> int:
-    """How many users a study has; 0 before it has begun."""
+    """Return the number of users of a study; 0 before it has begun."""
     match transcript.recorded:
         case (Header(population=users), *_):
             return users
@@ -150,12 +157,14 @@ def _influences(asked: Asked, tallies: Sequence[Tally], schema: Schema) -> Itera
 
 
 def privacy_statement(terms: StudyTerms, max_asked: int, max_spent: int | None) -> str:
-    """What a study has cost, in words. Told by what was asked: who has answered and was not heard
-    has spent all the same.
+    """State in words what a study has cost.
+
+    Stated by what was asked: a user whose answer was lost has spent all the same.
 
     Args:
-      max_asked: nano-nats, see `most_asked`; max_spent: as devices say; None where not all that
-        they have said was heard.
+      terms: the study's terms, as signed.
+      max_asked: nano-nats, see `most_asked`.
+      max_spent: nano-nats, as devices reported; None if some reports did not arrive.
     """
     heard = ""
     if max_spent is not None:

@@ -1,4 +1,4 @@
-"""What a fleet is asked to do."""
+"""Requests of a round and the users that they go to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from askance_client.randomizers import Randomizer
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """One request and the users it goes to.
+    """Request and the users that it goes to.
 
     `payload` is what travels, `digest` its name. Groups whose users are asked more than one thing
     share their cohort.
@@ -27,14 +27,16 @@ class Group:
 
     @property
     def population(self) -> int:
-        """How many users there are in all."""
+        """Number of users in all groups."""
         return self.cohort.permutation.size
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Round:
-    """A batch on its way to the devices. It closes when every member of every group has answered,
-    refused, or is known to be absent."""
+    """A batch on its way to the devices.
+
+    It closes when every member of every group has answered, refused, or is known to be absent.
+    """
 
     number: int
     study: SignedStudy

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[T]):
-    """What a study found, and what it took.
+    """Outcome of a study: its hypothesis and its cost.
 
     `answers` counts the reports received, `users_used` the users asked, `rounds` and `queries` what
     were asked of them, a wave counting for itself; `users_saved` were planned for, and not asked
@@ -46,14 +46,14 @@ class Outcome(Generic[T]):
 
 
 class Session(Generic[T]):
-    """One study on one fleet, from its first question or from where a transcript broke off.
+    """Study on one fleet, from its first question or from the end of a transcript.
 
     Args:
       study: the signed study; its budget is each user's whole budget here.
       learner: what asks.
-      fleet: who answers.
+      fleet: the devices that answer.
       log: the transcript's log; an interrupted one is replayed and continued.
-      cohort_seed: fixes who is in which cohort.
+      cohort_seed: determines the members of each cohort.
       design: which randomizer for how many levels and nano-nats.
       watch: called with a round's number and plan once its users are allocated and recorded, before
         any is asked; not for rounds that the log holds already.
@@ -90,7 +90,7 @@ class Session(Generic[T]):
 
     @property
     def transcript(self) -> Transcript:
-        """What has been recorded so far."""
+        """Transcript so far."""
         return self._transcript
 
     @property
@@ -99,7 +99,7 @@ class Session(Generic[T]):
         return self._accounts
 
     def plan(self) -> StudyPlan:
-        """The plan for this fleet; asks nobody."""
+        """Return the plan for this fleet; send no request."""
         return plan(
             self._learner,
             self._terms.budget_nano_nats,
@@ -111,7 +111,7 @@ class Session(Generic[T]):
         )
 
     def run(self) -> Outcome[T]:
-        """Runs the study to its end; called again, it goes on from what is recorded.
+        """Run the study to its end; called again, it continues from the transcript.
 
         Raises:
           PlanRefused: it cannot work with these users and this budget; no user was asked.
@@ -178,7 +178,7 @@ def _replanned(error: PlanRefused) -> NondeterminismError:
 
 
 def _population(transcript: Transcript, fleet: Fleet) -> int:
-    """How many users a study has: fixed when it begins, whoever is enrolled later."""
+    """Return the number of users of a study, fixed when it begins."""
     match transcript.recorded:
         case (Header(population=begun_with), *_) if begun_with <= fleet.population:
             return begun_with

@@ -1,4 +1,4 @@
-"""A study: a learner, whom it asks, and what it may cost each of them."""
+"""Study: a learner, the users that it asks, and the budget of each."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Study:
       delta: for the result only, which shows the worst user's composed charges at this delta beside
         their sum. Devices do not receive it, and charge and refuse by sums.
       design: which randomizer is used for how many levels and nano-nats.
-      purpose: a line for the people who are asked.
+      purpose: one line for the users who are asked.
       round_deadline_s: a round closes so long after it opened, with the answers that came; 0: when
         all have answered.
       least_answers: in every group of a round; fewer end the study.
@@ -116,7 +116,7 @@ class Study:
 
     @property
     def epsilon(self) -> float:
-        """The budget in nats, for people."""
+        """Budget in nats, as text."""
         return self.nano_nats / 10**9
 
     @property
@@ -163,7 +163,7 @@ class Study:
         """Make the signed terms of the study.
 
         Args:
-          nonce: 16 bytes that tell this study from any other.
+          nonce: 16 bytes that distinguish this study from any other.
           expires_unix_s: devices refuse it from then on.
         """
         return StudyTerms(
@@ -198,7 +198,7 @@ def _field_names(fields: Collection[str], schema: Schema) -> tuple[str, ...]:
 
 
 def _exact(value: Epsilon, name: str) -> str | int | Decimal | Fraction:
-    """A float as the decimal that a person wrote, so that .1 is a tenth."""
+    """Return a float as the shortest decimal that reads as it, so that .1 is a tenth."""
     if isinstance(value, bool):
         raise InvalidParameter(f"{name}: expected a number, found a truth value")
     return Decimal(repr(value)) if isinstance(value, float) else value

@@ -1,4 +1,4 @@
-"""What came back, as integers: symbol counts, and a Merkle root over who said what."""
+"""Reports as integers: symbol counts, and a Merkle root over the members' reports."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Tally:
       counts: the randomizer's own tally of the symbols received.
       answered: how many answered; the rest of the group refused or stayed away.
       asked: how many were asked.
-      root: the Merkle root over chunks of 2^16 ordinals: who answered, and what (`leaf`).
+      root: the Merkle root over chunks of 2^16 ordinals and their reports (`leaf`).
       refusals: how many refused, by reason.
     """
 
@@ -42,7 +42,7 @@ class Tally:
 
 
 class Places:
-    """Where users stand among the members of a group; groups with the same members share it."""
+    """Positions of users among the members of a group; groups with the same members share it."""
 
     def __init__(self, members: NDArray[np.int64]) -> None:
         self._members = np.ascontiguousarray(members, np.int64).data
@@ -50,7 +50,7 @@ class Places:
         self._place: int | None = None
 
     def of(self, ordinal: int) -> int | None:
-        """Where this user stands among the members, if at all."""
+        """Return the position of this user among the members, if any."""
         if ordinal != self._ordinal:
             members = self._members
             place = bisect_left(members, ordinal)
@@ -60,7 +60,7 @@ class Places:
         return self._place
 
 
-class SymbolSheet:
+class SymbolTable:
     """The symbols of one group, in ordinal order, as they arrive in any order."""
 
     def __init__(self, group: Group) -> None:
@@ -79,22 +79,22 @@ class SymbolSheet:
 
     @property
     def open(self) -> int:
-        """How many members have neither answered nor refused."""
+        """Number of members that have neither answered nor refused."""
         return self._open
 
     def settled(self, index: int) -> bool:
-        """Whether this member's answer or refusal is in."""
+        """Return whether this member's answer or refusal has been entered."""
         return bool(self._each_settled[index])
 
     def write(self, index: int, symbol: bytes) -> None:
-        """Enters a member's symbol; the caller has checked it and that none is there."""
+        """Enter a member's symbol; the caller has checked it and that none is there."""
         start = index * self._width
         self._each_byte[start : start + self._width] = symbol
         self._each_answered[index] = True
         self._settle(index)
 
     def refuse(self, index: int, reason: Reason) -> None:
-        """Enters a member's refusal."""
+        """Enter a member's refusal."""
         self._refusals[reason] = self._refusals.get(reason, 0) + 1
         self._settle(index)
 
@@ -112,7 +112,7 @@ class SymbolSheet:
             yield leaf(chunk, packed_who(answered), packed_what(group.randomizer, symbols))
 
     def tally(self) -> Tally:
-        """Closes the sheet."""
+        """Close the table and return its tally."""
         group = self._group
         received = self._symbols[self._answered]
         return Tally(
@@ -125,12 +125,13 @@ class SymbolSheet:
 
 
 def leaf(chunk: int, who: Packed = b"", what: Packed = b"") -> bytes:
-    """The hash of one chunk: who of its 2^16 ordinals answered, of those that were asked, and what.
+    """Return the hash of a chunk: the ordinals that answered, of 2^16, and their symbols.
 
-    Who was asked follows from the cohort's seed and range, which the transcript holds. How many
+    The users asked follow from the cohort's seed and range, which the transcript holds. How many
     symbols there are follows from the bits before them, so no two different chunks hash the same.
 
     Args:
+      chunk: number of the chunk, 0 or more.
       who: as of `packed_who`.
       what: as of `packed_what`.
     """
@@ -149,6 +150,7 @@ def packed_what(randomizer: Randomizer, symbols: NDArray[np.uint8]) -> Packed:
     """The symbols of those who answered: of a table of two a bit each, else as they are.
 
     Args:
+      randomizer: the randomizer of the reports.
       symbols: in ordinal order, shape (those who answered, randomizer.width).
     """
     if family_of(randomizer).packs_bits:
@@ -157,7 +159,7 @@ def packed_what(randomizer: Randomizer, symbols: NDArray[np.uint8]) -> Packed:
 
 
 class MerkleTree:
-    """A binary tree over leaves as they come in order; an odd one is carried up as it is.
+    """Return the root of a binary tree over leaves in order; an odd one is carried up.
 
     Only the roots of the full subtrees so far are kept, one for each 1 in the number of leaves.
     """
@@ -167,7 +169,7 @@ class MerkleTree:
         self._roots: list[bytes] = []
 
     def add(self, leaf: bytes) -> None:
-        """Adds the next leaf."""
+        """Add the next leaf."""
         self._leaves += 1
         self._roots.append(leaf)
         full = self._leaves

@@ -1,9 +1,9 @@
-"""The append-only record of a study: what was asked of whom, and what came back.
+"""Append-only record of a study: its requests and their tallies.
 
 A line is one JSON object with sorted keys, holding integers, strings and hexadecimal bytes only: no
 float, no time, no name of a fleet, no count of workers. The digest is SHA-256 over the lines, so
 two runs agree to the bit or they do not agree. A crash loses at most what was never acknowledged:
-the log is written before anybody is asked, and again when a round closes.
+the log is written before a request is sent, and again when a round closes.
 """
 
 from __future__ import annotations
@@ -23,11 +23,15 @@ FORMAT = "askance transcript v2"
 
 
 class TranscriptLog(Protocol):
-    """Where a transcript's lines are kept; `append` returns when the line is durable."""
+    """Storage of a transcript's lines; `append` returns when the line is durable."""
 
-    def append(self, line: str) -> None: ...
+    def append(self, line: str) -> None:
+        """Append a line; it is durable when this returns."""
+        ...
 
-    def lines(self) -> Iterator[str]: ...
+    def lines(self) -> Iterator[str]:
+        """Return the lines, in order."""
+        ...
 
 
 class MemoryLog:
@@ -45,8 +49,10 @@ class MemoryLog:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What is fixed before the first question: beta sizes every round, and the intervals that a
-    learner sees have this confidence."""
+    """Facts fixed before the first question.
+
+    beta sizes every round, and the intervals that a learner sees have this confidence.
+    """
 
     study_digest: bytes
     learner: str
@@ -75,7 +81,7 @@ class AskedGroup:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A round as recorded before anybody was asked; `questions` are encoded queries."""
+    """Round as recorded before a request is sent; `questions` are encoded queries."""
 
     round: int
     questions: tuple[bytes, ...]
@@ -135,7 +141,7 @@ class Transcript:
         return "sha256:" + self._hash.hexdigest()
 
     def append(self, event: Event) -> None:
-        """Records an event; durable when this returns."""
+        """Record an event; durable when this returns."""
         line = json.dumps(_plain(event), sort_keys=True, separators=(",", ":"))
         self._log.append(line)
         self._hash.update(line.encode() + b"\n")

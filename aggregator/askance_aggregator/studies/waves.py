@@ -1,4 +1,4 @@
-"""A batch on its way through its waves: what has come in, what is asked next, what it amounts to.
+"""Waves of a batch: reports so far, the next requests, and the estimates.
 
 Between two waves every question that is not done is looked at. A question is done when each of its
 values has an interval, at this look's share of its error, that lies within less than its tolerance
@@ -7,7 +7,7 @@ together (SPLIT): that goes on until all are done. What was not asked keeps its 
 of the permutation: those users are fresh, for a later round.
 
 Utility: a value fails only if at some look its interval misses, or at the last look, the planned
-size, its estimate does. Looks are at prefixes that are fixed before anybody is asked, and share
+size, its estimate does. Looks are at prefixes that are fixed before any user is asked, and share
 beta (`planning.looks`), so that by the union bound the stated beta is kept. The intervals that a
 learner is given share their confidence over the looks in the same way.
 """
@@ -84,7 +84,7 @@ class _Block:
     answered: int = 0
     asked: int = 0
 
-    def enter(self, tally: Tally) -> None:
+    def add(self, tally: Tally) -> None:
         self.counts = self.counts + np.array(tally.counts, dtype=np.int64)
         self.answered += tally.answered
         self.asked += tally.asked
@@ -112,7 +112,7 @@ class _Asked:
 
 
 class Waves:
-    """One batch, from its first wave to its answers.
+    """Batch, from its first wave to its answers.
 
     Args:
         batch: what is asked.
@@ -162,7 +162,7 @@ class Waves:
             groups=tuple(groups),
         )
 
-    def enter(
+    def add(
         self,
         groups: Sequence[int],
         requests: Sequence[Request],
@@ -191,7 +191,7 @@ class Waves:
             of = asked[place].question
             question = Question(request.query, of.tau, of.cell_mass, of.aim)
             new = _Block(question, request.randomizer, decode, empty)
-            self._block(asked[place], places[place], new).enter(tally)
+            self._block(asked[place], places[place], new).add(tally)
             places[place] += 1
         self._look()
         self._wave += 1
@@ -211,7 +211,7 @@ class Waves:
         )
 
     def bounds(self, number: int, answers: Answers, sure: Sure) -> tuple[AnswerBounds, ...]:
-        """What is told with the answers; none of an answer that nobody gave.
+        """Return the bounds of the answers; None for an answer without reports.
 
         Args:
             number: the round's, among the learner's.
@@ -238,7 +238,7 @@ class Waves:
         return self._shares[last if asked.done_at is None else asked.done_at]
 
     def _users(self, group: GroupPlan, place: int) -> int:
-        """How many more of a group's users the next wave asks."""
+        """Return the number of users of a group that the next wave asks."""
         blocks = self._questions[group.question].blocks
         before = blocks[place].asked if blocks else 0
         return max(prefixes(group.users, self._planned.waves)[self._wave] - before, 1)
@@ -263,7 +263,7 @@ class Waves:
         return block
 
     def _look(self) -> None:
-        """Marks the questions that this look shows to be exact enough; the last needs no look."""
+        """Mark the questions that this look shows to be exact enough; the last needs no look."""
         if self._wave == self._planned.waves - 1:
             return
         share = float(self._shares[self._wave])
@@ -281,7 +281,7 @@ class Waves:
 
 
 def exact_enough(answer: Answer, tau: Fraction) -> bool:
-    """Whether every value's interval is within less than tau of the value, on both sides."""
+    """Return whether every value's interval is within less than tau of the value, on both sides."""
     return all(
         value - float(tau) < low and high < value + float(tau)
         for value, low, high in zip(answer.values, answer.lows, answer.highs, strict=True)

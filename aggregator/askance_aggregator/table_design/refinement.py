@@ -1,4 +1,4 @@
-"""Which decode values a table has: alternately the best table for them, and better ones for it."""
+"""Refinement of decode values: alternately the best table for them, and better ones for it."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _apart(values: Vector, scale: float) -> Vector:
 
 
 def _joined(values: Vector, masses: Vector, most: int) -> Vector:
-    """At most so many: repeatedly joins the two neighbours whose joint spread is least (Ward)."""
+    """Merge to at most this many: join the two neighbours of least joint spread, again (Ward)."""
     order = np.argsort(values)
     at, mass = values[order], np.maximum(masses[order], _UNUSED)
     while len(at) > most:

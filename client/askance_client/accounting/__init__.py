@@ -1,14 +1,14 @@
-"""What a randomizer costs: budgets and charges as integers.
+"""Cost of randomizers: budgets and charges as integers.
 
-Rules of the room:
+Rules of the package:
 
 - A budget is an integer number of nano-nats: 1 nat = 10^9. Pure epsilons add up, so composition is
   integer addition, also when tables are chosen adaptively.
 - The charge of a likelihood ratio a/b is the least N with a <= e^(N/10^9) b. It is decided with
   integers that bound e^x from both sides, never by way of a float: a float rounded outward and then
-  up costs 500,000,001 for epsilon = 0.5 and refuses everybody whose budget is exactly 0.5.
-- A budget that a person writes down is rounded down, a charge is rounded up.
-- The room knows the standard library and `askance_client.errors`, nothing else.
+  up costs 500,000,001 for epsilon = 0.5 and refuses every user whose budget is exactly 0.5.
+- A budget given as text or number is rounded down, a charge is rounded up.
+- The package imports the standard library and `askance_client.errors`, nothing else.
 """
 
 from askance_client.accounting.charges import charge, ratio_within

@@ -12,7 +12,7 @@ _STEP_BITS = 64
 
 
 def ratio_within(numerator: int, denominator: int, nano: int) -> bool:
-    """Decides numerator <= e^(nano / 10^9) * denominator, exactly.
+    """Decide numerator <= e^(nano / 10^9) * denominator, exactly.
 
     The precision is raised until the bounds of e^x no longer straddle the ratio. That ends: e^x is
     irrational for every rational x other than 0 (Lindemann), and x = 0 compares two integers.

@@ -10,7 +10,7 @@ from askance_client.errors import InvalidParameter
 
 @lru_cache(maxsize=1024)
 def exp_bounds(nano: int, bits: int) -> tuple[int, int]:
-    """Bounds e^(nano / 10^9) * 2^bits from below and from above.
+    """Bound e^(nano / 10^9) * 2^bits from below and from above.
 
     The argument is halved until it is at most 1/16, its exponential summed as a Taylor series
     and then squared back. All of it is done twice, once with every rounding downward and once with
@@ -47,7 +47,7 @@ def exp_bounds(nano: int, bits: int) -> tuple[int, int]:
 
 
 def taylor_bounds(numerator: int, denominator: int, places: int) -> tuple[int, int]:
-    """Bounds e^(numerator/denominator) * 2^places, the argument at most 1/16, by Taylor."""
+    """Bound e^(numerator/denominator) * 2^places, the argument at most 1/16, by Taylor."""
     low = high = low_term = high_term = 1 << places
     order = 0
     # Once the upper term is one unit, the terms after it sum to less than it: their ratio is

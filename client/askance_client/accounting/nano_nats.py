@@ -1,4 +1,4 @@
-"""The unit of every budget: an integer number of nano-nats, read from and shown to people."""
+"""Unit of every budget: an integer number of nano-nats, parsed from and formatted as nats."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_TEXT = 64
 
 
 def check_nano_nats(nano: int) -> int:
-    """Gives `nano` back if it is a budget: an int in 0..MAX_NANO_NATS.
+    """Give `nano` back if it is a budget: an int in 0..MAX_NANO_NATS.
 
     Raises:
         InvalidParameter: it is not.
@@ -30,7 +30,7 @@ def check_nano_nats(nano: int) -> int:
 
 
 def parse_epsilon(epsilon: str | int | Decimal | Fraction) -> int:
-    """Reads an epsilon in nats as nano-nats, exactly, rounded down.
+    """Read an epsilon in nats as nano-nats, exactly, rounded down.
 
     Privacy: rounding down never grants more than was written.
 
@@ -57,7 +57,7 @@ def parse_epsilon(epsilon: str | int | Decimal | Fraction) -> int:
 
 
 def format_nats(nano: int) -> str:
-    """Shows nano-nats as nats, exactly: 500,000,000 is "0.5" and 2 * 10^9 is "2"."""
+    """Show nano-nats as nats, exactly: 500,000,000 is "0.5" and 2 * 10^9 is "2"."""
     sign = "-" if nano < 0 else ""
     whole, rest = divmod(abs(nano), NANO_NATS_PER_NAT)
     decimals = f"{rest:09d}".rstrip("0")

@@ -1,5 +1,4 @@
-"""A device's configuration: `device.toml` in its folder, read whole or refused with the place of
-the error.
+"""Configuration of a device: `device.toml`, read whole or refused with the place of the error.
 
 Relative paths in it are relative to the file. What each key says stands in the file that `init`
 writes (`template`).
@@ -33,7 +32,7 @@ _MAX_ROW = (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True)
 class RecordsFile:
-    """Whose records are answered from.
+    """Records file that a device answers from.
 
     Args:
       schema: the TOML file that says what a record is.
@@ -47,8 +46,8 @@ class RecordsFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Configuration:
-    """What a device's owner has set.
+class DeviceConfiguration:
+    """Settings of a device's owner.
 
     Args:
       path: the file.
@@ -56,7 +55,7 @@ class Configuration:
       ca: the authority that signs the aggregator's certificate (PEM); None for plain text.
       policy: what is answered, and for how much.
       records: whose records.
-      release_ms: a report leaves at a multiple of so many milliseconds after its request came;
+      release_ms: a report leaves at a multiple of this many milliseconds after its request;
         half of it is the time limit of reading and evaluating a record.
       connections: over how many connections a gateway's streams are spread.
       longest_wait_s: between two tries to reach the aggregator.
@@ -72,7 +71,7 @@ class Configuration:
     longest_wait_s: int = _LONGEST_WAIT_S
 
 
-def read_configuration(path: Path) -> Configuration:
+def read_configuration(path: Path) -> DeviceConfiguration:
     """The configuration in a file.
 
     Raises:
@@ -83,7 +82,7 @@ def read_configuration(path: Path) -> Configuration:
     return configuration_in(TomlTable.of_file(path), path)
 
 
-def configuration_in(given: TomlTable, path: Path) -> Configuration:
+def configuration_in(given: TomlTable, path: Path) -> DeviceConfiguration:
     """The configuration in a table that stands, or is to stand, in a file.
 
     Raises:
@@ -101,7 +100,7 @@ def configuration_in(given: TomlTable, path: Path) -> Configuration:
     longest = run.get("longest_wait_s", _within(1, _MAX_WAIT_S)) or _LONGEST_WAIT_S
     given.finish()
     _check_secrecy(given, address, ca, plaintext)
-    return Configuration(
+    return DeviceConfiguration(
         path,
         address,
         None if ca is None else folder.joinpath(ca),

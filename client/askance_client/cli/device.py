@@ -37,14 +37,14 @@ def _enroll(arguments: argparse.Namespace) -> int:
     _silence_grpc()
     from askance_client.cli.running import enroll, tell_enroll
 
-    return _show(arguments, enroll(*_place(arguments), arguments), tell_enroll)
+    return _show(arguments, enroll(*_home_and_configuration(arguments), arguments), tell_enroll)
 
 
 def _run(arguments: argparse.Namespace) -> int:
     _silence_grpc()
     from askance_client.cli.running import run_on, run_once, tell_once
 
-    home, configuration = _place(arguments)
+    home, configuration = _home_and_configuration(arguments)
     if not arguments.once:
         run_on(home, configuration, as_json=arguments.json)
         return 0
@@ -56,19 +56,19 @@ def _run(arguments: argparse.Namespace) -> int:
 def _status(arguments: argparse.Namespace) -> int:
     from askance_client.cli.report import status, tell_status
 
-    return _show(arguments, status(*_place(arguments)), tell_status)
+    return _show(arguments, status(*_home_and_configuration(arguments)), tell_status)
 
 
 def _history(arguments: argparse.Namespace) -> int:
     from askance_client.cli.report import history, tell_history
 
-    return _show(arguments, history(*_place(arguments)), tell_history)
+    return _show(arguments, history(*_home_and_configuration(arguments)), tell_history)
 
 
 def _verify(arguments: argparse.Namespace) -> int:
     from askance_client.cli.report import tell_verify, verify
 
-    result = verify(*_place(arguments))
+    result = verify(*_home_and_configuration(arguments))
     _show(arguments, result, tell_verify)
     return 1 if result["violations"] else 0
 
@@ -77,14 +77,14 @@ def _accept_loss(arguments: argparse.Namespace) -> int:
     _silence_grpc()
     from askance_client.cli.repairing import accept, tell_accept
 
-    return _show(arguments, accept(*_place(arguments), arguments), tell_accept)
+    return _show(arguments, accept(*_home_and_configuration(arguments), arguments), tell_accept)
 
 
 def _repair_clock(arguments: argparse.Namespace) -> int:
     _silence_grpc()
     from askance_client.cli.repairing import repair, tell_repair
 
-    return _show(arguments, repair(*_place(arguments), arguments), tell_repair)
+    return _show(arguments, repair(*_home_and_configuration(arguments), arguments), tell_repair)
 
 
 def _add_init(parser: argparse.ArgumentParser) -> None:
@@ -174,7 +174,7 @@ COMMANDS = (
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
-    """Adds the commands to a parser; each sets `device` to its `Command`."""
+    """Add the commands to a parser; each sets `device` to its `Command`."""
     commands = parser.add_subparsers(dest="device_command", metavar="COMMAND", required=True)
     for command in COMMANDS:
         sub = commands.add_parser(command.name, help=command.summary, description=command.summary)
@@ -189,7 +189,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def run_command(arguments: argparse.Namespace) -> int:
-    """Runs the chosen command, prints its result and returns its exit code."""
+    """Run the chosen command, print its result and return its exit code."""
     command: Command = arguments.device
     return command.run(arguments)
 
@@ -216,7 +216,7 @@ _DESCRIPTION = "The commands of a device's owner."
 
 
 class Usage(AskanceError, ValueError):
-    """What was typed is no command."""
+    """The typed command is not valid."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -245,7 +245,7 @@ def _meaning(error: Exception) -> tuple[int, str]:
     return 1, "failed"
 
 
-def _place(arguments: argparse.Namespace) -> tuple[DeviceHome, Path]:
+def _home_and_configuration(arguments: argparse.Namespace) -> tuple[DeviceHome, Path]:
     """The folder and the configuration that were named by one of the two."""
     from askance_client.cli.home import DeviceHome
 
@@ -268,7 +268,7 @@ def _show(
 
 
 def _reads(name: str) -> Callable[[str], object]:
-    """What reads an option as `device.toml` reads the same value."""
+    """Return a parser of an option that reads it as `device.toml` reads the same value."""
 
     def read(text: str) -> object:
         from askance_client.cli import configuration
@@ -282,7 +282,7 @@ def _reads(name: str) -> Callable[[str], object]:
 
 
 def _silence_grpc() -> None:
-    """Keeps gRPC's own lines off stderr: what fails comes back with the call, and is told once."""
+    """Keep gRPC's own lines off stderr; failures come back with the call and are printed once."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # read when gRPC is first imported
 
 

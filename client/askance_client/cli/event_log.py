@@ -1,4 +1,4 @@
-"""What a running device says of itself: a line an event on stderr, counts rather than names."""
+"""Event log of a running device: one line per event on stderr, counts rather than names."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from askance_client.messages import Reason, Refusal
 from askance_client.printable import printable
 from askance_client.service.clock import utc
 
-_EVERY_S = 2  # what happens within so many seconds is one line of counts
+_EVERY_S = 2  # seconds whose events make one line of counts
 _MAX_WARNINGS = 20  # printed for one file
 _TEXTS = 8  # of refusals, within that time: a hostile aggregator could fill the log with them
 _LOGGER = logging.getLogger("askance.device")
 
 
 def log_to_stderr() -> None:
-    """Sends the journal's lines to stderr, with the time in UTC."""
+    """Send the journal's lines to stderr, with the time in UTC."""
     handler = logging.StreamHandler(sys.stderr)
     formatter = logging.Formatter("%(asctime)sZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
     formatter.converter = utc
@@ -39,9 +39,9 @@ def warn(warnings: Sequence[str]) -> None:
 
 
 class Journal:
-    """Writes down what a gateway tells (see `Watcher`).
+    """Write events of a gateway to the log (see `Watcher`).
 
-    No line has a value, a symbol or a person's name in it.
+    No line has a value, a symbol or a member's name in it.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Journal:
         _LOGGER.info(message)
 
     def answered(self, refusal: Reason | None) -> None:
-        """One more answer, or one more refusal for that reason."""
+        """Count one more answer, or one more refusal for that reason."""
         if refusal is None:
             self._answered += 1
         else:
@@ -71,7 +71,7 @@ class Journal:
             self._soon()
 
     def failed(self, failure: str) -> None:
-        """One more exchange, ledger or evaluation failed in that way."""
+        """Count one more failure of an exchange, ledger or evaluation."""
         self._failed[failure] += 1
         self._soon()
 
@@ -83,7 +83,7 @@ class Journal:
             _LOGGER.warning("connection lost connection=%d", number)
 
     def flush(self) -> None:
-        """Writes down what has been counted."""
+        """Write down what has been counted."""
         self._due = None
         if self._answered:
             _LOGGER.info("answered count=%d", self._answered)

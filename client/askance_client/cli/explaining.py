@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from askance_client.codec import decode_request, decode_study
 from askance_client.errors import AskanceError
-from askance_client.ledger import Kind, Posting
+from askance_client.ledger import Posting, PostingKind
 from askance_client.messages import Request, StudyTerms
 from askance_client.printable import printable
 from askance_client.queries import Query, QueryKind
@@ -19,8 +19,8 @@ _MOST_NAMED = 8
 _REMEMBERED = 256  # requests: a gateway's members are asked the same ones
 _UNKNOWN = "not kept (answered before payloads were kept)"
 _EVENTS = {
-    Kind.LOSS: "loss accepted: what was left of the life budget was charged",
-    Kind.CLOCK: "clock repaired: time is believed again from here on",
+    PostingKind.LOSS: "loss accepted: what was left of the life budget was charged",
+    PostingKind.CLOCK: "clock repaired: time is believed again from here on",
 }
 
 
@@ -35,7 +35,7 @@ def explain(posting: Posting) -> dict[str, object]:
         "day": charge.day,
         "nano_nats": charge.nano_nats,
     }
-    if posting.kind is not Kind.ANSWER:
+    if posting.kind is not PostingKind.ANSWER:
         return entry | {"event": _EVENTS[posting.kind]}
     entry |= {"study": charge.study_digest.hex(), "request": charge.request_digest.hex()}
     request = _request(charge.payload, charge.study)

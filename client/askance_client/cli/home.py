@@ -1,4 +1,4 @@
-"""A device's folder: who it is, its ledgers and its configuration."""
+"""Folder of a device: its identity, its ledgers and its configuration."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class DeviceHome:
     def create(
         cls, folder: Path, configuration: str, binding: Mapping[str, str] | None = None
     ) -> DeviceHome:
-        """Makes a new secret, a ledger without a charge, and a configuration of this text.
+        """Make a new secret, a ledger without a charge, and a configuration of this text.
 
         Args:
           folder: made if it is not there.
@@ -123,7 +123,7 @@ class DeviceHome:
 
     @property
     def configuration(self) -> Path:
-        """Where the configuration is, unless a command is told of another."""
+        """Path of the configuration, unless a command is given another."""
         return self.folder / CONFIGURATION
 
     @property

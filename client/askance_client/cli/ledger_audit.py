@@ -10,7 +10,7 @@ from askance_client.codec import decode_report, decode_study, digest_of
 from askance_client.device.examination import ExaminedStudy, Examiner
 from askance_client.device.policy import Policy
 from askance_client.errors import AskanceError
-from askance_client.ledger import LOSS_STEP, MAX_ANSWERS, NO_HASH, Kind, Posting
+from askance_client.ledger import LOSS_STEP, MAX_ANSWERS, NO_HASH, Posting, PostingKind
 from askance_client.messages import Refusal
 
 _EXAMINED = 4096  # requests that are remembered: a gateway's members are asked the same ones
@@ -18,7 +18,7 @@ _EXAMINED = 4096  # requests that are remembered: a gateway's members are asked 
 
 @dataclass(slots=True)
 class _Sums:
-    """One member's charges so far, added up anew."""
+    """Sums of one member's charges, computed anew."""
 
     life: int = 0
     answers: int = 0
@@ -27,7 +27,7 @@ class _Sums:
     questions: set[bytes] = field(default_factory=set)
 
 
-class Audit:
+class LedgerAudit:
     """Checks all rows of a file, oldest first, each member's by themselves.
 
     Args:
@@ -57,7 +57,7 @@ class Audit:
         sums, charge = self._members[posting.member], posting.charge
         sums.life += charge.nano_nats
         sums.days[charge.day] += charge.nano_nats
-        if posting.kind is not Kind.ANSWER:
+        if posting.kind is not PostingKind.ANSWER:
             return
         sums.answers += 1
         sums.studies[charge.study_digest] += charge.nano_nats
@@ -77,7 +77,7 @@ class Audit:
         self._place = posting.place
         chain = (posting.member, posting.enrolment)
         last, before = self._chains.get(chain, (0, NO_HASH))
-        step = LOSS_STEP if posting.kind is Kind.LOSS else 1
+        step = LOSS_STEP if posting.kind is PostingKind.LOSS else 1
         if posting.sequence != last + step:
             yield f"expected sequence number {last + step}, found {posting.sequence}"
         if posting.chained != posting.hash(before):

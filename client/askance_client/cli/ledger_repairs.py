@@ -23,7 +23,14 @@ from askance_client.ledger.marked import (
     read_tip,
     write_fact,
 )
-from askance_client.ledger.postings import KIND, LOSS_STEP, Kind, append, fill_hashes, last_of_chain
+from askance_client.ledger.postings import (
+    KIND,
+    LOSS_STEP,
+    PostingKind,
+    append,
+    fill_hashes,
+    last_of_chain,
+)
 from askance_client.sqlite_file import SqliteFile
 
 Member = tuple[str, bytes]
@@ -43,7 +50,7 @@ def accept_loss(
         members: the members that are concerned.
         life_nano_nats: the life budget of each.
         now_s: the time, in Unix seconds.
-        everyone: whether the members that the file knows are concerned as well; they are whenever
+        everyone: True if the members that the file knows are concerned as well; they are whenever
             the file is older than its mark.
 
     Returns:
@@ -95,7 +102,7 @@ def repair_clock(path: Path, now_s: int) -> int:
             ).fetchall()
             for (name,) in late:
                 member = (name, _enrolment(connection, name))
-                _append(connection, member, Kind.CLOCK, now_s, 0)
+                _append(connection, member, PostingKind.CLOCK, now_s, 0)
             return len(late)
     finally:
         marked.close()
@@ -142,16 +149,16 @@ def _charge_whole(
             "SELECT coalesce(sum(nano_nats), 0) FROM postings WHERE member = ?", (name,)
         ).fetchone()
         left = max(0, life_nano_nats - spent)
-        _append(connection, (name, enrolment), Kind.LOSS, now_s, left)
+        _append(connection, (name, enrolment), PostingKind.LOSS, now_s, left)
     return len(concerned)
 
 
 def _append(
-    connection: sqlite3.Connection, member: Member, kind: Kind, now_s: int, nano_nats: int
+    connection: sqlite3.Connection, member: Member, kind: PostingKind, now_s: int, nano_nats: int
 ) -> None:
     name, enrolment = member
     last, before = last_of_chain(connection, name, enrolment)
-    step = LOSS_STEP if kind is Kind.LOSS else 1
+    step = LOSS_STEP if kind is PostingKind.LOSS else 1
     event = Charge(b"", b"", b"", now_s, nano_nats, b"")
     append(connection, name, enrolment, last + step, before, kind, event, b"")
 

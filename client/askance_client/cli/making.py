@@ -18,7 +18,7 @@ from askance_client.toml_tables import TomlTable
 
 
 def init(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Makes the folder that was asked for; what was not said is left to fill in."""
+    """Make the folder that was asked for; values that were not given are left to fill in."""
     folder: Path = arguments.folder
     named = {
         "--row": arguments.row is not None,
@@ -43,7 +43,7 @@ def init(arguments: argparse.Namespace) -> dict[str, Any]:
     )
     text = device_toml(given)
     binding: Mapping[str, str] = {}
-    if given.complete:  # what does not go together is said before anything is made
+    if given.complete:  # conflicting options are reported before anything is made
         path = DeviceHome(folder).configuration
         people = read_people(configuration_in(TomlTable(tomllib.loads(text), str(path)), path))
         warn(people.warnings)
@@ -58,7 +58,7 @@ def init(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def tell_init(result: dict[str, Any]) -> str:
-    """What was made, and what is left to do."""
+    """Describe what was made, and what is left to do."""
     made = f"device {result['device_id']} in {result['folder']}"
     if result["complete"]:
         return f"{made}\nnext: enroll, then run"

@@ -1,11 +1,11 @@
-"""Whom a device stands for: the people of a records file, their names and their records."""
+"""Members that a device stands for: their names and records, from a records file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from askance_client.cli.configuration import Configuration
+from askance_client.cli.configuration import DeviceConfiguration
 from askance_client.cli.naming import binding
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.queries import EncodedRecord, Schema
@@ -13,8 +13,8 @@ from askance_client.records import read_table, schema_from_toml
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class People:
-    """The people of a configuration, in the file's order.
+class MemberRoster:
+    """Members of a configuration, in the file's order.
 
     Args:
       schema: what a record is.
@@ -33,8 +33,8 @@ class People:
     warnings: tuple[str, ...]
 
 
-def read_people(configuration: Configuration) -> People:
-    """Reads the files that a configuration names.
+def read_people(configuration: DeviceConfiguration) -> MemberRoster:
+    """Read the files that a configuration names.
 
     Raises:
       InvalidRecord: a bad file, a row that is not there, a name that two rows have, or no name.
@@ -49,7 +49,7 @@ def read_people(configuration: Configuration) -> People:
     theirs = table.choose(tuple(chosen.rows.values()))
     warnings = [f"{problem}; values count as missing" for problem in theirs.malformed.values()]
     warnings += [f"{problem}; left out, for want of a certain name" for problem in chosen.left_out]
-    return People(
+    return MemberRoster(
         schema,
         tuple(chosen.rows),
         theirs.encoder(schema),
@@ -59,7 +59,7 @@ def read_people(configuration: Configuration) -> People:
     )
 
 
-def read_schema(configuration: Configuration) -> Schema:
+def read_schema(configuration: DeviceConfiguration) -> Schema:
     """Read the schema that a configuration names.
 
     Raises:

@@ -1,7 +1,7 @@
-"""Naming of the people in a records file: which rows a device answers for, under which names.
+"""Naming of the members in a records file: rows that a device answers for, and their names.
 
-A member's ledger and identity follow from its name, so that a person who gets another name gets a
-second budget, and a name that passes to another person passes that person's budget on. Therefore a
+A member's ledger and identity follow from its name, so that a user who gets another name gets a
+second budget, and a name that passes to another user passes that user's budget on. Therefore a
 folder is bound to one naming (`binding`), and a row whose name cannot be read is left out.
 """
 
@@ -16,7 +16,7 @@ from askance_client.ledger import MAX_MEMBER_BYTES
 from askance_client.queries import Schema
 from askance_client.records import Table, is_missing, is_utf_8
 
-ALONE = ""  # the name of the one person of a single device
+ALONE = ""  # the name of the one member of a single device
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Chosen:
 
 
 class Naming(Protocol):
-    """A rule that names people."""
+    """Rule that names members."""
 
     @property
     def text(self) -> str:
@@ -51,7 +51,7 @@ class Naming(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OneRow:
-    """One person, by the number of a row from 0."""
+    """Member, by the number of a row from 0."""
 
     row: int
 
@@ -80,7 +80,7 @@ class ByColumn:
         return f"key = {self.column!r}"
 
     def choose(self, table: Table) -> Chosen:
-        place = table.place(self.column)
+        place = table.column_index(self.column)
         rows: dict[str, int] = {}
         left_out = []
         for row, cells in enumerate(table.rows):

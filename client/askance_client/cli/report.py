@@ -11,10 +11,10 @@ from askance_client.accounting import format_nats
 from askance_client.cli.configuration import read_configuration
 from askance_client.cli.explaining import explain
 from askance_client.cli.home import DeviceHome, mismatches
-from askance_client.cli.ledger_audit import Audit
+from askance_client.cli.ledger_audit import LedgerAudit
 from askance_client.cli.members import read_schema
 from askance_client.cli.naming import binding
-from askance_client.ledger import Kind
+from askance_client.ledger import PostingKind
 from askance_client.printable import printable
 
 
@@ -28,7 +28,7 @@ def status(home: DeviceHome, _: Path) -> dict[str, Any]:
         identity = home.secret().device()
         for posting in file.postings():
             spent[posting.member] += posting.charge.nano_nats
-            if posting.kind is Kind.ANSWER:
+            if posting.kind is PostingKind.ANSWER:
                 studies.add(posting.charge.study_digest)
                 answers += 1
     finally:
@@ -96,11 +96,11 @@ def verify(home: DeviceHome, configuration: Path) -> dict[str, Any]:
     checked, violations = 0, []
     file = home.ledgers()
     try:
-        audit = Audit(configured.policy, file.accepted)
+        audit = LedgerAudit(configured.policy, file.accepted)
         bound = file.binding()
         violations += mismatches(bound, expected)
         for posting in file.postings():
-            checked += posting.kind is Kind.ANSWER
+            checked += posting.kind is PostingKind.ANSWER
             whose = f"member {posting.member!r}: " if posting.member else ""
             row = f"{whose}row {posting.place}"
             violations += [f"{row}: {what}" for what in audit.take(posting)]

@@ -1,4 +1,4 @@
-"""`device enroll` and `device run`: a folder's people at work."""
+"""`device enroll` and `device run`: enrol and run a folder's members."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from typing import Any
 from cryptography import x509
 from grpc import aio
 
-from askance_client.cli.configuration import Configuration, read_configuration
+from askance_client.cli.configuration import DeviceConfiguration, read_configuration
 from askance_client.cli.event_log import Journal, log_to_stderr, warn
 from askance_client.cli.home import DeviceHome
-from askance_client.cli.members import People, read_people
+from askance_client.cli.members import MemberRoster, read_people
 from askance_client.cli.naming import ALONE
 from askance_client.errors import AskanceError, InvalidParameter, RemoteProtocolError
 from askance_client.ledger import LedgerFile
 from askance_client.randomizers import SystemCoins
 from askance_client.service import (
+    CheckInOutcome,
     Gateway,
     Identity,
     Member,
-    Outcome,
     Secret,
     describe,
     enrol,
@@ -45,7 +45,7 @@ class AggregatorFailed(AskanceError):
 
 
 def enroll(home: DeviceHome, path: Path, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Makes all members known to the aggregator; again is no harm."""
+    """Make all members known to the aggregator; again is no harm."""
     configuration, token = read_configuration(path), _token(arguments)
     people = read_people(configuration)
     warn(people.warnings)
@@ -75,7 +75,7 @@ def tell_enroll(result: dict[str, Any]) -> str:
 
 
 def run_once(home: DeviceHome, path: Path) -> dict[str, Any]:
-    """One check-in of each member."""
+    """Check in once for each member."""
     log_to_stderr()
     configuration = read_configuration(path)
     with _gateway(home, configuration, Journal()) as gateway:
@@ -83,7 +83,7 @@ def run_once(home: DeviceHome, path: Path) -> dict[str, Any]:
     for failure, count in outcome.failures.most_common():
         explained = _explained(configuration, failure)
         print(f"askance: {count} of {outcome.members} members: {explained}", file=sys.stderr)
-    return _told(outcome)
+    return _outcome_json(outcome)
 
 
 def tell_once(result: dict[str, Any]) -> str:
@@ -105,13 +105,13 @@ def run_on(home: DeviceHome, path: Path, *, as_json: bool) -> None:
             print(json.dumps(start), flush=True)
         journal.say("started members={members} aggregator={aggregator}".format(**start))
         with rare_collections():
-            asyncio.run(_until_told(gateway))
+            asyncio.run(_until_signalled(gateway))
     journal.flush()
     journal.say("stopped")
 
 
-async def _until_told(gateway: Gateway) -> None:
-    """Runs a gateway until SIGTERM or SIGINT, then hangs up in order."""
+async def _until_signalled(gateway: Gateway) -> None:
+    """Run a gateway until SIGTERM or SIGINT, then hang up in order."""
     loop, told = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told.set)
@@ -125,7 +125,9 @@ async def _until_told(gateway: Gateway) -> None:
 
 
 @contextmanager
-def _gateway(home: DeviceHome, configuration: Configuration, journal: Journal) -> Iterator[Gateway]:
+def _gateway(
+    home: DeviceHome, configuration: DeviceConfiguration, journal: Journal
+) -> Iterator[Gateway]:
     """The gateway of a folder, its ledgers open for the length of the block."""
     people, secret = read_people(configuration), home.secret()
     warn(people.warnings)
@@ -154,7 +156,7 @@ def _gateway(home: DeviceHome, configuration: Configuration, journal: Journal) -
         file.close()
 
 
-def _members(secret: Secret, people: People, file: LedgerFile) -> Iterator[Member]:
+def _members(secret: Secret, people: MemberRoster, file: LedgerFile) -> Iterator[Member]:
     identities = identities_of(secret, people.names)
     for place, (name, identity) in enumerate(zip(people.names, identities, strict=True)):
         yield Member(name, identity, people.record(place), file.ledger(name, identity.device_id))
@@ -167,7 +169,7 @@ def identities_of(secret: Secret, names: Sequence[str]) -> Iterator[Identity]:
 
 
 async def _enrol(
-    configuration: Configuration, token: bytes, identities: Sequence[Identity]
+    configuration: DeviceConfiguration, token: bytes, identities: Sequence[Identity]
 ) -> tuple[int, int]:
     wait_ms = 1000 * configuration.longest_wait_s
     address, authority = str(configuration.aggregator), _authority(configuration)
@@ -175,7 +177,7 @@ async def _enrol(
         return await enrol(channel, token, identities)
 
 
-def _authority(configuration: Configuration) -> bytes | None:
+def _authority(configuration: DeviceConfiguration) -> bytes | None:
     """The bytes of the certificate file, which must hold a certificate."""
     path = configuration.ca
     if path is None:
@@ -218,7 +220,7 @@ def _token(arguments: argparse.Namespace) -> bytes:
     return text.encode("ascii")
 
 
-def _told(outcome: Outcome) -> dict[str, Any]:
+def _outcome_json(outcome: CheckInOutcome) -> dict[str, Any]:
     return {
         "members": outcome.members,
         "answered": outcome.answered,
@@ -229,7 +231,7 @@ def _told(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _explained(configuration: Configuration, failure: str) -> str:
+def _explained(configuration: DeviceConfiguration, failure: str) -> str:
     """A failure with what its owner may have set wrong."""
     place = f"aggregator {configuration.aggregator}"
     for sign, meaning in _MEANINGS:

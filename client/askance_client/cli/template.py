@@ -13,7 +13,7 @@ from askance_client.addresses import Address
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What is known when the file is written; the rest is for its owner to fill in.
+    """Values known when the file is written; the owner fills in the rest.
 
     Budgets are in nano-nats.
     """
@@ -32,13 +32,13 @@ class Given:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing that must be there is left to fill in."""
+        """True if every required value is known."""
         needed = (self.aggregator, self.life, self.schema, self.data)
         return None not in needed and bool(self.analysts) and self.named
 
     @property
     def named(self) -> bool:
-        """Whether it is known how people are named."""
+        """True if the way to name members is known."""
         return self.row is not None or self.key is not None or self.by_number
 
 

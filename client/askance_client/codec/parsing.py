@@ -1,4 +1,4 @@
-"""Parsing what a stranger sent."""
+"""Parsing of untrusted bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def digest_of(payload: bytes) -> bytes:
 
 
 def parse(kind: type[M], data: bytes, *, limit: int = MAX_MESSAGE_BYTES) -> M:
-    """Parses `data` as a `kind`, whole and understood to the last field.
+    """Parse `data` as a `kind`, whole and understood to the last field.
 
     Raises:
       RemoteProtocolError: too long, not a `kind`, or with fields this version does not know.

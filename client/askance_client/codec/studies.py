@@ -98,7 +98,7 @@ def _fraction(name: str, text: str) -> Fraction:
 
 
 def verify_study(signed: SignedStudy) -> bool:
-    """Whether the signature is the key's over exactly these bytes."""
+    """Return whether the signature is the key's over exactly these bytes."""
     try:
         key = Ed25519PublicKey.from_public_bytes(signed.public_key)
         key.verify(signed.signature, STUDY_CONTEXT + signed.study)

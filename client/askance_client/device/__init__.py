@@ -1,9 +1,9 @@
 """The device's core, without I/O: a request comes in, a report or a refusal goes out.
 
-Its rules: believe nobody. The loss is computed from the table that was sent; the study must be
-signed by a key its owner pinned; the policy and the ledger decide whether it may be answered. All
-of that is settled before the record is looked at, so that charges and refusals are functions of the
-history of requests only.
+Its rules: trust no other party. The loss is computed from the table that was sent; the study must
+be signed by a key its owner pinned; the policy and the ledger decide whether it may be answered.
+All of that is settled before the record is looked at, so that charges and refusals are functions of
+the history of requests only.
 
 `examination` is a pure function of bytes and is done once for each distinct study and request;
 `policy` is what the device's owner allows; `settling` decides from these and the ledger, and has
@@ -21,6 +21,7 @@ __all__ = [
     "ExaminedRequest",
     "ExaminedStudy",
     "Examiner",
+    "LedgerAudit",
     "Policy",
     "RecordSource",
     "RefusalCounts",

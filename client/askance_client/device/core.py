@@ -45,12 +45,13 @@ class TooManyRefusals(RemoteProtocolError):
 
 
 class Device:
-    """What answers for one user.
+    """Device of one user.
 
-    Privacy: pure eps-LDP towards everybody who sees its reports, replace-one in the record, with
+    Privacy: pure eps-LDP towards every reader of its reports, replace-one in the record, with
       eps the sum of the charges in its ledger and at most the policy's lifetime budget. Charges,
       refusals, and the fact that the record is read and coins are drawn, are functions of the
       history of requests.
+
     Args:
       schema: the shape of the record.
       record: the user's record, encoded by `schema`, or its source.
@@ -109,12 +110,12 @@ class Device:
         return tuple(self._studies)
 
     def knows(self, digest: bytes) -> bool:
-        """Whether the study of this digest was accepted."""
+        """Return whether the study of this digest was accepted."""
         return digest in self._studies
 
     def introduce(self, signed: SignedStudy) -> Refusal | None:
-        """Meets a study; a refusal says why none of its requests will be answered."""
-        # First, because it is cheap: a stranger's study is not worth a look.
+        """Meet a study; a refusal says why none of its requests will be answered."""
+        # First, because it is cheap: an untrusted study is not worth a look.
         if signed.public_key not in self._policy.analysts:
             return Refusal(Reason.UNTRUSTED_KEY, "expected a study signed by a pinned analyst key")
         study = self._examiner.study(signed)
@@ -269,13 +270,15 @@ class Turn:
 
     @property
     def pending(self) -> bool:
-        """Whether an answer is to be evaluated; a function of the history of requests."""
+        """True if an answer is to be evaluated; a function of the history of requests."""
         return any(isinstance(settlement, Due) for settlement in self._settled.values())
 
     @property
     def weight(self) -> int:
-        """Nodes, arguments and constants of the queries to be evaluated, in all: a public bound of
-        the work, as `pending` is."""
+        """Nodes, arguments and constants of the queries to be evaluated, in all.
+
+        It is a public bound of the work, like `pending`.
+        """
         due = (settled for settled in self._settled.values() if isinstance(settled, Due))
         return sum(settled.asked.request.query.expression.weight for settled in due)
 

@@ -1,4 +1,4 @@
-"""What can be said of a study or a request from its bytes alone, said once.
+"""Examination of a study or a request by its bytes alone, done once.
 
 Thousands of simulated devices in one process, or a gateway's many, see the same bytes; signatures,
 tables and expressions are checked once for each distinct payload and shared.
@@ -81,8 +81,10 @@ class Examiner:
         return verdict
 
     def named_study(self, payload: bytes, digest: bytes) -> bytes | Refusal:
-        """The digest of the study that `payload` (whose digest is `digest`) is a request of, or why
-        it is none."""
+        """Return the digest of the study that `payload` is a request of, or why it is none.
+
+        `digest` is the digest of `payload`.
+        """
         verdict = self._named.get(digest)
         if verdict is None:
             try:
@@ -109,8 +111,11 @@ V = TypeVar("V")
 
 
 class _Latest(Generic[K, V]):
-    """The latest so many verdicts, and of those no more than came in `_MAX_BYTES` altogether: what
-    a hostile aggregator sends takes up to `KEPT_PER_BYTE` times its size when it is decoded."""
+    """Latest verdicts, bounded in number and in bytes.
+
+    Together they came in at most `_MAX_BYTES` bytes: a message of a hostile aggregator takes up
+    to `KEPT_PER_BYTE` times its size when it is decoded.
+    """
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
@@ -179,7 +184,7 @@ def _examine_request(
 
 
 def _mismatch(query: Query, randomizer: Randomizer) -> str | None:
-    """Why the query's values are not the randomizer's levels; None if they are."""
+    """Explain why the query's values are not the randomizer's levels; None if they are."""
     if query.kind is QueryKind.VECTOR:
         if not randomizer.pattern_components:
             return f"expected a randomizer of sign patterns, found {randomizer.name}"

@@ -1,4 +1,4 @@
-"""What a device's owner allows."""
+"""Policy of a device's owner."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from askance_client.messages import Reason, Refusal, StudyTerms
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Whom a device answers, about what, and how much it spends.
+    """Permissions of a device's owner: analysts, questions and spending.
 
     Args:
       analysts: the Ed25519 public keys (32 bytes each) whose studies are answered.

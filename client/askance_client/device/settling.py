@@ -98,6 +98,7 @@ class Settling:
         """Decide on a request.
 
         Args:
+          payload: the encoded request.
           digest: the payload's.
 
         Returns:
@@ -118,7 +119,7 @@ class Settling:
         return study.digest, self._decide(payload, asked, study)
 
     def _stored_or(self, digest: bytes, refusal: Refusal) -> Settlement:
-        """The report of a request that was answered before, whatever is to be said of it now."""
+        """Return the report of a request that was answered before, whatever its verdict now."""
         stored = self._ledger.stored(digest)
         return refusal if stored is None else stored
 
@@ -187,6 +188,7 @@ class RefusalCounts:
 
         Args:
           study: the digest of the accepted study that was named; None: of no such study.
+          now_s: time of the refusal, Unix seconds.
         """
         hour = now_s // _SECONDS_PER_HOUR
         if hour != self._hour:

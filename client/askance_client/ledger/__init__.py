@@ -1,11 +1,11 @@
-"""The device's ledger: what it has spent, and what it has answered.
+"""Ledger of a device: its charges and its answers.
 
 Its rules: a charge and its randomized report are one durable transaction, made before a byte leaves
 (spend before send); nothing is ever refunded; a request once answered is answered again with the
 stored bytes; a question once answered is frozen, and the same question under another request costs
-nothing and reveals nothing new. The ledger is told the budget's limits and decides atomically, so
+nothing and reveals nothing new. The ledger gets the budget's limits and decides atomically, so
 that two threads or two studies cannot both spend the last nano-nat. A ledger that is missing,
-damaged, in use or of a newer version refuses to open: `create` is a person's decision.
+damaged, in use or of a newer version refuses to open: `create` is the owner's decision.
 
 A gateway's members each have a ledger of their own, all in one `LedgerFile`: budgets, frozen
 answers and totals are a member's, the disk is waited for together (`group_commit`). A file is
@@ -26,7 +26,7 @@ from askance_client.ledger.contract import (
 )
 from askance_client.ledger.mark import mark_path
 from askance_client.ledger.marked import LedgerBehind
-from askance_client.ledger.postings import LOSS_STEP, NO_HASH, Kind, Posting
+from askance_client.ledger.postings import LOSS_STEP, NO_HASH, Posting, PostingKind
 from askance_client.ledger.sqlite import MAX_MEMBER_BYTES, LedgerFile, SqliteLedger
 
 __all__ = [
@@ -38,13 +38,13 @@ __all__ = [
     "Charge",
     "Compose",
     "Entry",
-    "Kind",
     "Ledger",
     "LedgerBehind",
     "LedgerFile",
     "Limits",
     "Overrun",
     "Posting",
+    "PostingKind",
     "SqliteLedger",
     "Standing",
     "Totals",

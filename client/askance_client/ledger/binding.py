@@ -1,6 +1,6 @@
 """Binding of a ledger file to how its members are named, as rows of the table `facts`.
 
-A member's ledger is found by the member's name. If people were named in another way, they would
+A member's ledger is found by the member's name. If members were named in another way, they would
 have ledgers without a charge; therefore a file is bound once, and its users compare
 (`LedgerFile.bind`).
 """

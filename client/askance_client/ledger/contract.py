@@ -45,7 +45,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """One answer about to be given.
+    """Charge of one answer that is about to be given.
 
     Args:
         request_digest: SHA-256 of `payload`, 32 bytes.
@@ -76,7 +76,7 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One charged answer in a ledger's history."""
+    """Charged answer in a ledger's history."""
 
     request_digest: bytes
     study_digest: bytes

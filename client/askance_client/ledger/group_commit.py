@@ -14,13 +14,13 @@ T = TypeVar("T")
 
 
 class GroupCommit:
-    """Commits what came while the commit before was on its way; there is no timer.
+    """Commit together the steps that arrive during the commit before; there is no timer.
 
     The first thread that comes leads: it runs the steps of all that wait, its own among them, in
-    one transaction, and wakes them when the disk has it and the mark has reached it. Who came
-    meanwhile is the next commit, led by the first of them. A lone thread commits at once.
+    one transaction, and wakes them when the disk has it and the mark has reached it. A step that
+    came meanwhile is the next commit, led by the first of them. A lone thread commits at once.
 
-    Nothing of a step is seen by anybody before it is durable: the file is held from the first
+    No effect of a step is visible before it is durable: the file is held from the first
     step's first statement until the commit has returned.
     """
 
@@ -31,7 +31,7 @@ class GroupCommit:
         self._led = False
 
     def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Runs a step and returns what it returned, durably.
+        """Run a step and return what it returned, durably.
 
         Args:
           work: reads, and then writes, as the last thing it does and by statements only; so one
@@ -62,7 +62,7 @@ class GroupCommit:
                 for step in batch:
                     step.take(connection)
         except BaseException as failure:
-            # Whatever it is, all that wait must hear of it; the leader hears by this very raise.
+            # All that wait must get the error; the leader gets it by this very raise.
             for step in batch:
                 step.failure = StoreError(str(failure) or "ledger: nothing was spent")
             raise
@@ -81,7 +81,7 @@ class GroupCommit:
 
 
 class _Step(Generic[T]):
-    """One thread's part of a commit."""
+    """Thread's part of a commit."""
 
     __slots__ = ("failure", "results", "settled", "woken", "work")
 
@@ -93,7 +93,7 @@ class _Step(Generic[T]):
         self.failure: BaseException | None = None
 
     def take(self, connection: sqlite3.Connection) -> None:
-        """Runs; a failure of the disk is everybody's, any other is this step's alone."""
+        """Run the step; a failure of the disk fails all steps, any other this step alone."""
         try:
             self.results.append(self.work(connection))
         except sqlite3.Error:

@@ -28,7 +28,7 @@ class LedgerBehind(StoreError):
 class MarkedFile:
     """An open ledger file and its mark; safe to share between threads.
 
-    A row is seen by nobody before the mark has reached it. If the mark cannot be written, the
+    A row is not visible before the mark has reached it. If the mark cannot be written, the
     charge stands and every later read and step tries the mark again first.
     """
 
@@ -96,7 +96,7 @@ class MarkedFile:
             self._settle()
 
     def close(self) -> None:
-        """Let the file and the mark go."""
+        """Close the file and the mark."""
         with self._lock:
             self.file.close()
             self._mark.close()

@@ -21,10 +21,10 @@ NO_HASH = bytes(32)  # stands before the first row of a chain
 LOSS_STEP = 1 << 32
 """Sequence numbers that an accepted loss skips: more than an enrolment can ever have had."""
 _CONTEXT = b"askance posting v1\0"
-PAGE = 256  # rows read at a time: whoever commits meanwhile waits for no more than these
+PAGE = 256  # rows read at a time: a concurrent commit waits for no more than these
 
 
-class Kind(Enum):
+class PostingKind(Enum):
     """The kind of a row."""
 
     ANSWER = "answer"
@@ -34,7 +34,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Posting:
-    """One row of a ledger file.
+    """Row of a ledger file.
 
     Args:
         place: its number in the file, from 1, without a gap.
@@ -52,7 +52,7 @@ class Posting:
     member: str
     enrolment: bytes
     sequence: int
-    kind: Kind
+    kind: PostingKind
     charge: Charge
     report: bytes
     chained: bytes
@@ -96,7 +96,7 @@ CREATE INDEX charges_by_day ON charges (day, nano_nats);
 CREATE INDEX charges_by_question ON charges (question);
 """
 
-# A gateway keeps many people's ledgers in one file. Every index is led by the member, so that no
+# A gateway keeps many members' ledgers in one file. Every index is led by the member, so that no
 # ledger's sums take longer because others stand beside it.
 _MEMBERS = """
 CREATE TABLE charges_of_members (
@@ -217,15 +217,21 @@ def append(
     enrolment: bytes,
     sequence: int,
     before: bytes,
-    kind: Kind,
+    kind: PostingKind,
     charge: Charge,
     report: bytes,
 ) -> None:
     """Append a row at the file's next place.
 
     Args:
+        connection: inside the caller's transaction.
+        member: name of the member.
+        enrolment: id of the member's enrolment.
         sequence: its number in the chain.
         before: the hash of the chain's row before it.
+        kind: kind of the row.
+        charge: amounts and digests of the row.
+        report: the stored report; empty if there is none.
     """
     (place,) = connection.execute("SELECT coalesce(max(place), 0) + 1 FROM postings").fetchone()
     posting = Posting(place, member, enrolment, sequence, kind, charge, report, b"")
@@ -240,7 +246,7 @@ def append(
             kind.value,
             charge.at_s,
             charge.nano_nats,
-            *(named if kind is Kind.ANSWER else (None,) * len(named)),
+            *(named if kind is PostingKind.ANSWER else (None,) * len(named)),
             posting.hash(before),
         ),
     )
@@ -296,7 +302,7 @@ def _posting(
         member,
         enrolment,
         sequence,
-        Kind(kind),
+        PostingKind(kind),
         charge,
         report or b"",
         chained or b"",

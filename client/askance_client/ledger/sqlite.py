@@ -25,8 +25,8 @@ from askance_client.ledger.group_commit import GroupCommit
 from askance_client.ledger.marked import ACCEPTED, MarkedFile, read_number
 from askance_client.ledger.postings import (
     PAGE,
-    Kind,
     Posting,
+    PostingKind,
     append,
     last_of_chain,
     read_page,
@@ -138,7 +138,8 @@ class LedgerFile:
         with self._file.reading() as connection:
             place = read_number(connection, ACCEPTED)
             loss = connection.execute(
-                "SELECT 1 FROM postings WHERE place = ? AND kind = ?", (place, Kind.LOSS.value)
+                "SELECT 1 FROM postings WHERE place = ? AND kind = ?",
+                (place, PostingKind.LOSS.value),
             )
             return place if loss.fetchone() is not None else 0
 
@@ -155,10 +156,10 @@ class LedgerFile:
 
     def answers(self) -> Iterator[Posting]:
         """Iterate over the charged answers of all members, oldest first."""
-        return (posting for posting in self.postings() if posting.kind is Kind.ANSWER)
+        return (posting for posting in self.postings() if posting.kind is PostingKind.ANSWER)
 
     def close(self) -> None:
-        """Let the file go; every member's ledger is closed with it."""
+        """Close the file and with it every member's ledger."""
         self._file.close()
 
 
@@ -230,7 +231,7 @@ class SqliteLedger:
         return (Entry(*row) for row in rows)
 
     def close(self) -> None:
-        """Let the file go, for all its members."""
+        """Close the file, for all its members."""
         self._file.close()
 
     def _charge(
@@ -260,7 +261,7 @@ class SqliteLedger:
             self._enrolment,
             last + 1,
             before,
-            Kind.ANSWER,
+            PostingKind.ANSWER,
             charge,
             report,
         )
@@ -307,7 +308,7 @@ class SqliteLedger:
 
 
 def _has_room(connection: sqlite3.Connection, charge: Charge) -> bool:
-    """Whether the charge's payload is kept already or is within the bounds."""
+    """Return whether the charge's payload is kept already or is within the bounds."""
     if not charge.payload or _is_kept(connection, charge):
         return True
     (study, total) = connection.execute(

@@ -13,7 +13,7 @@ _NONE = _U32(0)
 
 
 def u8(value: int) -> bytes:
-    """One byte."""
+    """Encode one byte."""
     return _U8(value)
 
 

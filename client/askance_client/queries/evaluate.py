@@ -71,7 +71,7 @@ def compile_expression(expression: Expression) -> Compiled:
 
 
 def _reads(ordered: Sequence[Expression], fields: Sequence[Expression]) -> tuple[int, ...]:
-    """What each component of a vector depends on."""
+    """Return the fields that each component of a vector depends on."""
     root = ordered[-1]
     if root.kind != Kind.VECTOR:
         return ()

@@ -1,6 +1,6 @@
 """Numbers as exact ratios of integers, and their rounding to a grid of 2^-frac.
 
-Everything that a person may write as a number (an integer, a decimal text, a float, a Fraction)
+Everything that may be written as a number (an integer, a decimal text, a float, a Fraction)
 is first an exact ratio; there is one rounding, and it is stated: half to even.
 """
 
@@ -44,7 +44,7 @@ def exact_ratio(value: object) -> tuple[int, int] | None:
 
 
 def is_integral(value: object) -> bool:
-    """Whether the value is of an integer type (such constants stay on the grid of integers)."""
+    """Return whether the value is of an integer type (it stays on the grid of integers)."""
     return isinstance(value, Integral | np.bool_)
 
 

@@ -1,6 +1,6 @@
 """Expressions: immutable trees over a record's fields, built by Python's operators.
 
-Every node goes through `build`, whoever asks for it: an operator, a function of `functions`, or a
+Every node goes through `build`, from every origin: an operator, a function of `functions`, or a
 program that came over the wire. It infers the kind and the bounds and refuses what is ill-typed,
 could overflow, or is too large; so there is no expression that a device would refuse for its
 shape. A constant in an operator stays an integer if it is one and is rounded, half to even, to
@@ -99,7 +99,7 @@ class Expression:
         return self.type.width
 
     def same_as(self, other: Expression) -> bool:
-        """Whether the two are the same tree over fields of the same types."""
+        """Return whether the two are the same tree over fields of the same types."""
         return self.digest == other.digest
 
     def __add__(self, other: object) -> Expression:

@@ -42,7 +42,7 @@ MISSING_TEXTS = ("", "?")  # how data files write "nothing here"
 
 @dataclass(frozen=True, slots=True)
 class ValueType:
-    """What is known of a value before any record is seen.
+    """Facts about a value before any record is seen.
 
     Args:
         kind: what it is.
@@ -138,7 +138,7 @@ class Bits:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Category:
-    """One of a finite list of labels; integers may be given and are kept as text."""
+    """Label from a finite list; integers may be given and are kept as text."""
 
     labels: tuple[str, ...]
     indices: dict[str, int] = field(init=False, repr=False, compare=False)

@@ -1,4 +1,4 @@
-"""What kind of value an operation gives, on which grid, and between which bounds.
+"""Inference of an operation's kind, grid and bounds.
 
 One rule an operation. Bounds are interval arithmetic over exact integers; a rule refuses what is
 ill-typed and every intermediate value that could reach 2^62. The evaluator (`evaluate`) computes
@@ -47,7 +47,7 @@ Rule = Callable[[Parts], ValueType]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How many arguments and constants an operation takes, and whether it states a grid."""
+    """Number of arguments and constants of an operation, and whether it states a grid."""
 
     rule: Rule
     args: tuple[int, int]

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Kind(IntEnum):
-    """What an expression's value is. 0 is reserved."""
+    """Kind of an expression's value; 0 is reserved."""
 
     BOOLEAN = 1  # 0 or 1, accepted wherever a number is
     NUMBER = 2

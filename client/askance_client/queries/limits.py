@@ -1,6 +1,6 @@
 """The limits of a schema and of a query, as named constants.
 
-They bound what a stranger's query can cost a device, and they are what makes int64 enough.
+They bound what an untrusted query can cost a device, and they are what makes int64 enough.
 """
 
 from __future__ import annotations

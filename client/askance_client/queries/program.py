@@ -1,8 +1,8 @@
 """Programs: an expression as a flat list of nodes, as it is carried, compared and evaluated.
 
 The list is the depth-first postorder with every distinct node once, the root last; that order is
-canonical, and `rebuild` accepts no other. A list from a stranger is rebuilt through the same
-`build` as everybody's, against this device's schema, without recursion.
+canonical, and `rebuild` accepts no other. An untrusted list is rebuilt through the same
+`build` as any other, against this device's schema, without recursion.
 
 Canonical bytes: "askance/program/1", the number of nodes, then for each node its operation, the
 number and the positions of its arguments, its field name, its constants and its grid; integers
@@ -34,7 +34,7 @@ _LATEST = 4  # expressions remembered: a program is checked, kept and compiled i
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One operation of a program.
+    """Operation of a program.
 
     Args:
         op: the operation.
@@ -52,22 +52,32 @@ class Node:
 
 
 class Carried(Protocol):
-    """What a node is read from: a `Node`, or whatever carries one over the wire."""
+    """Source that a node is read from: a `Node`, or a message of the wire."""
 
     @property
-    def op(self) -> int: ...
+    def op(self) -> int:
+        """Number of the operation."""
+        ...
 
     @property
-    def args(self) -> Sequence[int]: ...
+    def args(self) -> Sequence[int]:
+        """Indices of the argument nodes, each below the node's own."""
+        ...
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Name of the field; empty for other operations."""
+        ...
 
     @property
-    def constants(self) -> Sequence[int]: ...
+    def constants(self) -> Sequence[int]:
+        """Constants of the operation."""
+        ...
 
     @property
-    def frac(self) -> int: ...
+    def frac(self) -> int:
+        """Fractional bits of the constants' grid."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +92,7 @@ class Program:
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """The nodes, laid out anew: who sends a program needs them, who receives one has them."""
+        """Return the nodes, computed anew: a sender needs them, a receiver has them."""
         return flatten(self.expression)
 
 
@@ -206,7 +216,7 @@ def _operation(
 
 
 def _lie_within(values: Sequence[int], below: int, above: int) -> bool:
-    """Whether all are integers, and no truth values, between the two."""
+    """Return whether all are integers, and no truth values, between the two."""
     if not values:
         return True
     return {int}.issuperset(map(type, values)) and below < min(values) <= max(values) < above

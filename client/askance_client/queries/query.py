@@ -25,7 +25,7 @@ _FORMAT = b"askance/query/1"
 
 
 class QueryKind(IntEnum):
-    """What is asked of the expression's value. Goes on the wire; 0 is reserved."""
+    """Kind of a query: what it asks of the expression's value. Goes on the wire; 0 is reserved."""
 
     PREDICATE = 1
     REAL = 2
@@ -155,7 +155,7 @@ class Query:
         return frozenset(self.compiled.names)
 
     def digest(self, schema: Schema) -> bytes:
-        """What identifies this question over this schema: SHA-256, 32 bytes."""
+        """Return the digest of this question over this schema: SHA-256, 32 bytes."""
         return sha256(schema.digest + self.canonical).digest()
 
     def evaluate(self, record: EncodedRecord) -> int:

@@ -26,7 +26,7 @@ class UnknownField(InvalidQuery, AttributeError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodedRecord:
-    """One record on the grid.
+    """Record on the grid.
 
     Args:
         values: field name -> integer (Bits: a tuple of words).
@@ -132,7 +132,7 @@ class Schema:
         return f"Schema({self.name!r}, {self.version}, {fields})"
 
     def encode(self, record: Mapping[str, object]) -> EncodedRecord:
-        """One record on the grid; what is missing or unreadable is not present.
+        """Encode one record on the grid; missing or unreadable values are not present.
 
         Raises:
             InvalidRecord: the record has a field that the schema does not have.

@@ -68,12 +68,12 @@ class Channel(Randomizer):
 
     @property
     def coins(self) -> int:
-        """One."""
+        """Number of coins: 1."""
         return 1
 
     @property
     def width(self) -> int:
-        """One byte: the symbol."""
+        """Report width in bytes: 1, the symbol."""
         return 1
 
     @property
@@ -92,7 +92,7 @@ class Channel(Randomizer):
         return bytes([bisect_right(self._cumulative[level], coin)])
 
     def valid(self, report: bytes) -> bool:
-        """One byte below the number of symbols."""
+        """Return whether the report is one byte below the number of symbols."""
         return isinstance(report, bytes) and len(report) == 1 and report[0] < self.symbols
 
     def probability(self, level: int, report: bytes) -> Fraction:

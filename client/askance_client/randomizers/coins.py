@@ -1,4 +1,4 @@
-"""Where chance comes from: uniform 64-bit words, passed in and never drawn on the side."""
+"""Sources of coins: uniform 64-bit words, passed in and never drawn on the side."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Coins(Protocol):
     """A source of uniform 64-bit words."""
 
     def words(self, request: bytes, count: int) -> tuple[int, ...]:
-        """Draws `count` independent uniform integers in 0..2^64-1.
+        """Draw `count` independent uniform integers in 0..2^64-1.
 
         Args:
             request: the request's 32-byte digest: seeded coins are a function of it, which gives
@@ -36,7 +36,7 @@ class SystemCoins:
     __slots__ = ()
 
     def words(self, request: bytes, count: int) -> tuple[int, ...]:
-        """Draws `count` fresh words; `request` plays no part."""
+        """Draw `count` fresh words; `request` plays no part."""
         if count < 0:
             raise InvalidParameter(f"a number of coins is 0 or more, found {count}")
         return struct.unpack(f"<{count}Q", os.urandom(8 * count))

@@ -11,7 +11,7 @@ def power(base: int, exponent: int) -> int:
 
 
 def digits_of(cells: int, modulus: int) -> int:
-    """t: the least number of digits to base q that tell so many cells apart."""
+    """Return t, the least number of digits to base q that distinguish this many cells."""
     digits = 1
     while power(modulus, digits) < cells:
         digits += 1

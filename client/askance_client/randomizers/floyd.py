@@ -17,7 +17,7 @@ def draw_members(
     coins: Sequence[int],
     coin_bits: int = COIN_BITS,
 ) -> int:
-    """Draws `size` of `cells` items, the own one with probability threshold / 2^coin_bits.
+    """Draw `size` of `cells` items, the own one with probability threshold / 2^coin_bits.
 
     coins[0] decides whether the own item is in. The others come from the cells - 1 remaining items
     (`draw_subset`). With the own item in, one is needed fewer and coins[1] is ignored: the number
@@ -26,8 +26,11 @@ def draw_members(
 
     Args:
         cells: > size >= 1.
+        size: number of items to draw.
+        threshold: 0..2^coin_bits.
         level: the own item.
         coins: size + 1 words below 2^coin_bits.
+        coin_bits: bits of a coin; fewer than 64 only in tests.
 
     Returns:
         The set as bits: item v is bit cells - 1 - v.
@@ -42,14 +45,16 @@ def draw_members(
 
 
 def draw_subset(items: int, size: int, coins: Sequence[int], coin_bits: int = COIN_BITS) -> int:
-    """Draws `size` of `items` items evenly, by Floyd's algorithm.
+    """Draw `size` of `items` items evenly, by Floyd's algorithm.
 
     For every j from items - size to items - 1 draw t = (U (j + 1)) >> coin_bits, which is in 0..j,
     and take t, or j if t is taken already.
 
     Args:
         items: >= size >= 0.
+        size: number of items to draw.
         coins: at least `size` words below 2^coin_bits; the last `size` of them are read.
+        coin_bits: bits of a coin; fewer than 64 only in tests.
 
     Returns:
         The set as bits: item v is bit items - 1 - v. Its order of emission leaves no trace.

@@ -1,4 +1,4 @@
-"""One sign of a random row of a Hadamard matrix: signed values by a bit, whatever their number."""
+"""Sign of a random row of a Hadamard matrix: signed values by one bit, for any number of values."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class HadamardSign(Randomizer):
 
     @property
     def row_bits(self) -> int:
-        """m."""
+        """Number of bits of a row's index."""
         return (self.values - 1).bit_length()
 
     @property
@@ -68,7 +68,7 @@ class HadamardSign(Randomizer):
 
     @property
     def coins(self) -> int:
-        """One for the row, one for the sign."""
+        """Two coins: for the row and for the sign."""
         return 2
 
     @property
@@ -88,7 +88,7 @@ class HadamardSign(Randomizer):
         return (self.values, self.threshold)
 
     def plus_coins(self, level: int, row: int) -> int:
-        """How many of the 2^64 coins report + in that row."""
+        """Return the number of the 2^64 coins that report + in that row."""
         if level == 2 * self.values:
             return _HALF
         minus = ((row & (level // 2)).bit_count() ^ level) & 1

@@ -15,7 +15,7 @@ _RATIO_BITS = 256  # of a certified ratio: thousands would make its logarithm sl
 
 @lru_cache(maxsize=64)
 def patterns_within(components: int) -> tuple[int, ...]:
-    """How many patterns are at a Hamming distance of at most 0, 1, ..., components from one."""
+    """Return the numbers of patterns at a Hamming distance of at most 0, 1, ..., components."""
     binomials, binomial = [], 1
     for distance in range(components + 1):
         binomials.append(binomial)
@@ -24,7 +24,7 @@ def patterns_within(components: int) -> tuple[int, ...]:
 
 
 def rank_words(components: int, coin_bits: int = COIN_BITS) -> int:
-    """How many coins a rank among patterns takes: at least one coin's bits to spare.
+    """Return the number of coins for a rank among patterns: at least one coin's bits to spare.
 
     One component has one pattern near and one far: there is nothing to draw.
     """
@@ -38,7 +38,7 @@ def draw_flips(
     coins: Sequence[int],
     coin_bits: int = COIN_BITS,
 ) -> int:
-    """Draws the components that differ: within radius with probability threshold / 2^coin_bits.
+    """Draw the components that differ: within radius with probability threshold / 2^coin_bits.
 
     coins[0] decides whether the pattern is near. The next coins, joined to one number U, give it a
     rank (U R) >> (bits of U) among the R near or far patterns ordered by distance, hence the
@@ -48,7 +48,9 @@ def draw_flips(
     Args:
         components: >= 1.
         radius: 0..components-1.
+        threshold: 0..2^coin_bits.
         coins: 1 + rank_words(components, coin_bits) + components // 2 words below 2^coin_bits.
+        coin_bits: bits of a coin; fewer than 64 only in tests.
 
     Returns:
         The set as bits: component j is bit components - 1 - j.

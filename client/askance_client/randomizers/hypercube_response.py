@@ -92,7 +92,7 @@ class HypercubeResponse(Randomizer):
 
     @property
     def coins(self) -> int:
-        """One for near or far, then the rank's, then one a component of half of them."""
+        """Number of coins: near or far, then the rank's, then one per component of half of them."""
         return 1 + rank_words(self.components) + self.components // 2
 
     @property
@@ -111,7 +111,7 @@ class HypercubeResponse(Randomizer):
         return (self.components, self.radius, self.threshold)
 
     def randomize(self, level: int, coins: Sequence[int]) -> bytes:
-        """Draws which components differ from the own pattern's (see `draw_flips`)."""
+        """Draw which components differ from the own pattern's (see `draw_flips`)."""
         level, words = self.check_draw(level, coins)
         flips = draw_flips(self.components, self.radius, self.threshold, words)
         return (level ^ flips).to_bytes(self.width, "big")
@@ -139,7 +139,7 @@ class HypercubeResponse(Randomizer):
 
 
 def check_components(components: int) -> None:
-    """Refuses a number of components outside 1..1024."""
+    """Refuse a number of components outside 1..1024."""
     check_integer("components", components)
     if not 1 <= components <= MAX_COMPONENTS:
         raise InvalidParameter(f"there are 1..{MAX_COMPONENTS} components, found {components}")

@@ -67,12 +67,12 @@ class KaryResponse(Randomizer):
 
     @property
     def coins(self) -> int:
-        """One."""
+        """Number of coins: 1."""
         return 1
 
     @property
     def width(self) -> int:
-        """One byte up to 255 cells, else two."""
+        """Report width in bytes: 1 up to 255 cells, else 2."""
         return 1 if self.cells <= MISSING_BYTE else 2
 
     @property
@@ -112,7 +112,7 @@ class KaryResponse(Randomizer):
 
 
 def check_cells(cells: int) -> None:
-    """Refuses a number of cells outside 2..65535."""
+    """Refuse a number of cells outside 2..65535."""
     check_integer("cells", cells)
     if not MIN_CELLS <= cells <= MAX_CELLS:
         raise InvalidParameter(f"there are {MIN_CELLS}..{MAX_CELLS} cells, found {cells}")

@@ -99,7 +99,7 @@ class LinearHashing(Randomizer):
 
     @property
     def coins(self) -> int:
-        """One for the hash, one for the value."""
+        """Two coins: for the hash and for the value."""
         return 2
 
     @property

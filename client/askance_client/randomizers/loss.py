@@ -33,13 +33,13 @@ class PrivacyLoss:
 
     @property
     def nano_nats(self) -> int:
-        """What is charged: the least N with numerator <= e^(N / 10^9) denominator."""
+        """Charge for the loss: the least N with numerator <= e^(N / 10^9) denominator."""
         return charge(self.numerator, self.denominator)
 
     def fits(self, nano: int) -> bool:
-        """Whether the loss is at most `nano` nano-nats, exactly."""
+        """Return whether the loss is at most `nano` nano-nats, exactly."""
         return ratio_within(self.numerator, self.denominator, nano)
 
     def exceeds(self, other: PrivacyLoss) -> bool:
-        """Whether this loss is strictly greater than the other."""
+        """Return whether this loss is strictly greater than the other."""
         return self.numerator * other.denominator > other.numerator * self.denominator

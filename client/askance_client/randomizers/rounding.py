@@ -29,7 +29,7 @@ def round_to_levels(
 
 
 def round_to_levels(value: Any, low: int, high: int, levels: int, coin: Any) -> Any:
-    """Rounds a grid value at random onto equally spaced points of [low, high].
+    """Round a grid value at random onto equally spaced points of [low, high].
 
     The value's position among the points is (value - low) (levels - 1) / (high - low); it goes to
     the point above with the probability that is its fractional part, else to the one below.
@@ -72,7 +72,7 @@ def round_to_levels(value: Any, low: int, high: int, levels: int, coin: Any) -> 
 
 
 def sign_pattern(values: Sequence[int], low: int, high: int, coins: Sequence[int]) -> int:
-    """Rounds every component to one of the two ends: the pattern that is + where it is the high.
+    """Round every component to one of the two ends: the pattern that is + where it is the high.
 
     Privacy: as of `round_to_levels`: a mixture of the patterns' rows.
 

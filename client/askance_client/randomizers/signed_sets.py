@@ -6,7 +6,7 @@ from askance_client.randomizers.coins import COIN_SPACE
 
 
 def opposite_coins(values: int, size: int, threshold: int, coin_space: int = COIN_SPACE) -> int:
-    """What is left by the threshold goes to (j, -s) and to the sets without j as they are many.
+    """Return the coins for (j, -s): its share, by the number of sets, of those above the threshold.
 
     They are C(d-1, w-1) 2^(w-1) and C(d-1, w) 2^w, that is w to 2 d - 2 w.
     """
@@ -14,7 +14,7 @@ def opposite_coins(values: int, size: int, threshold: int, coin_space: int = COI
 
 
 def even_coins(values: int, size: int, coin_space: int = COIN_SPACE) -> int:
-    """w / (2 d) of the coins, downward."""
+    """Return w / (2 d) of the coins, rounded down."""
     return coin_space * size // (2 * values)
 
 
@@ -54,5 +54,5 @@ def certified_ratio(
 
 
 def spread(bits: int) -> int:
-    """Puts a 0 before every bit: binary digits read to base 4."""
+    """Put a 0 before every bit: binary digits read to base 4."""
     return int(f"{bits:b}", 4)

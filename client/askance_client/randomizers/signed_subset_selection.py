@@ -79,12 +79,12 @@ class SignedSubsetSelection(Randomizer):
 
     @property
     def opposite(self) -> int:
-        """How many of the 2^64 coins report the own value with the other sign."""
+        """Number of the 2^64 coins that report the own value with the other sign."""
         return opposite_coins(self.values, self.size, self.threshold)
 
     @property
     def even(self) -> int:
-        """How many of the 2^64 coins of a neutral user report value 0 with +; the same with -."""
+        """Number of the 2^64 coins of a neutral user that report value 0 with +; same with -."""
         return even_coins(self.values, self.size)
 
     @property
@@ -94,7 +94,10 @@ class SignedSubsetSelection(Randomizer):
 
     @property
     def coins(self) -> int:
-        """One for the own value, one a member, used or not, and a bit a value for its sign."""
+        """Number of coins.
+
+        The own value, one per member, used or not, and one bit per value's sign.
+        """
         return 1 + self.size + -(-self.values // COIN_BITS)
 
     @property
@@ -113,7 +116,7 @@ class SignedSubsetSelection(Randomizer):
         return (self.values, self.size, self.threshold)
 
     def randomize(self, level: int, coins: Sequence[int]) -> bytes:
-        """Draws the set and its signs, and serialises it as its bitmap."""
+        """Draw the set and its signs, and serialise it as its bitmap."""
         level, words = self.check_draw(level, coins)
         own, plus, either = self.own_coins(level)
         members = draw_members(self.values, self.size, either, own, words[: 1 + self.size])

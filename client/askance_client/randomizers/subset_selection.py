@@ -75,7 +75,7 @@ class SubsetSelection(Randomizer):
 
     @property
     def coins(self) -> int:
-        """One for the own cell and one a member, used or not."""
+        """Number of coins: one for the own cell and one per member, used or not."""
         return 1 + self.size
 
     @property
@@ -94,7 +94,7 @@ class SubsetSelection(Randomizer):
         return (self.cells, self.size, self.threshold)
 
     def randomize(self, level: int, coins: Sequence[int]) -> bytes:
-        """Draws the set and serialises it as its bitmap."""
+        """Draw the set and serialise it as its bitmap."""
         level, words = self.check_draw(level, coins)
         members = draw_members(self.cells, self.size, self.threshold, level, words)
         return self.bitmap(members)

@@ -1,15 +1,15 @@
-"""People's records as files hold them: CSV or JSON, and schemas in TOML.
+"""Users' records in files: CSV or JSON, and schemas in TOML.
 
-Rules of the room:
+Rules of the package:
 
 - A device and a simulation read the same file by this code, so that a record is on the same grid
-  whoever reads it.
+  for both.
 - A number is kept as it was written, as text or as an exact fraction, never as a float.
 - A value that is missing or unreadable is no error: a query over it answers its public default. A
   malformed row is a record without any value (`Table.malformed`): a device's owner is warned, a
   simulation refuses the file (`Table.checked`). A file that is none is one `InvalidRecord`. Errors
   and warnings name the line and repeat no value.
-- The room knows the standard library, `queries` and `errors`.
+- The package imports the standard library, `queries` and `errors`.
 
 Theory of operation: `read_table` gives a `Table`, rows of raw cells under the columns' names; what
 a field's name cannot hold is "_" in it. `Table.encoder` puts rows on a schema's grid one by one;

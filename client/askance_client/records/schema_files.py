@@ -54,6 +54,7 @@ def schema_from_table(content: Mapping[str, Any], place: str, name: str = "") ->
     """The schema in a table of that form.
 
     Args:
+      content: the TOML table.
       place: where it stands, in errors.
       name: the schema's, where the table says none.
 

@@ -20,7 +20,7 @@ _MISSING = frozenset(("", "?", "NA", "NaN", "nan"))
 _MAX_NAME = 64
 _SHOWN = 20  # column names in an error
 MAX_CELL_CHARACTERS = 1 << 17  # of one cell or JSON text, as Python's csv module has it
-MAX_DIGITS = 640  # of a whole number in JSON: Python converts so many under every setting
+MAX_DIGITS = 640  # of a whole number in JSON: Python converts this many under every setting
 _NO_LIMIT = (1 << 31) - 1  # the largest that csv takes on every platform
 _NOT_UTF_8 = "surrogateescape"  # other bytes become surrogates, which `is_utf_8` refuses
 _UNREAD = object()  # in place of a number in JSON that is too long
@@ -28,7 +28,7 @@ _UNREAD = object()  # in place of a number in JSON that is too long
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """The people in a file, one a row.
+    """Records of a file, one per row.
 
     A malformed row keeps its number, and is a record without any value.
 
@@ -69,8 +69,8 @@ class Table:
         }
         return replace(self, rows=[self.rows[row] for row in rows], malformed=kept, numbered=None)
 
-    def place(self, name: str) -> int:
-        """Which column this is, by its name as written or as a field's.
+    def column_index(self, name: str) -> int:
+        """Return the index of a column, by its name as written or as a field's.
 
         Raises:
           InvalidRecord: there is none.
@@ -84,18 +84,18 @@ class Table:
 
     def column(self, name: str, kind: Field) -> list[object]:
         """Return the values of a field, one per row."""
-        place = self.place(name)
+        place = self.column_index(name)
         return [_value(row[place], kind) for row in self._values()]
 
     def encoder(self, schema: Schema) -> Callable[[int], EncodedRecord]:
-        """What puts a row, by its number from 0, on the schema's grid.
+        """Return a function that puts a row, by its number from 0, on the schema's grid.
 
         Columns that the schema does not have are left out.
 
         Raises:
           InvalidRecord: the file has no column of the name of one of the schema's fields.
         """
-        places = [(name, self.place(name), kind) for name, kind in schema.fields.items()]
+        places = [(name, self.column_index(name), kind) for name, kind in schema.fields.items()]
 
         def record(row: int) -> EncodedRecord:
             cells = self._nothing() if row in self.malformed else self.rows[row]
@@ -104,8 +104,9 @@ class Table:
         return record
 
     def unfit(self, schema: Schema) -> dict[str, int]:
-        """How many rows have a value in a field that fits nothing there, by the field's name; such
-        a value is answered by a query's public default, as a missing one is.
+        """Count the rows whose value fits nothing in a field, by the field's name.
+
+        Such a value is answered by a query's public default, as a missing one is.
 
         Raises:
           InvalidRecord: as `encoder` does.
@@ -129,7 +130,7 @@ class Table:
 
 
 def read_table(path: Path) -> Table:
-    """The people in a file: .json for a list of objects (or one object), else CSV.
+    """Read the records of a file: .json for a list of objects (or one object), else CSV.
 
     Raises:
       InvalidRecord: see `read_csv` and `read_json`.
@@ -138,11 +139,11 @@ def read_table(path: Path) -> Table:
 
 
 def read_csv(path: Path) -> Table:
-    """The people in a CSV file with a header line; spaces around a cell are no part of it.
+    """Read the records of a CSV file with a header line; spaces around a cell are no part of it.
 
     A row is malformed if it has fewer or more cells than the header, a cell of more than
     `MAX_CELL_CHARACTERS`, bytes that are not UTF-8, or a quote that does not close at the end of
-    its cell; after such a quote, reading goes on at the next line.
+    its cell; after such a quote, reading continues at the next line.
 
     Raises:
       InvalidRecord: no file, no header in UTF-8, no row, or two columns of one name.
@@ -177,14 +178,14 @@ def read_csv(path: Path) -> Table:
 
 
 def read_json(path: Path) -> Table:
-    """The people in a JSON file: a list of objects, or one object; a key is a column.
+    """Read a JSON file of records: a list of objects, or one object; a key is a column.
 
     An item is malformed if it is not an object, has a text of more than `MAX_CELL_CHARACTERS`, or
     a number that is not read: a whole number of more than `MAX_DIGITS` digits, or another of more
     than 128 characters. A syntax error is an error of the whole file.
 
     Raises:
-      InvalidRecord: no file, not JSON, nobody, or two keys that are one field.
+      InvalidRecord: no file, not JSON, no record, or two keys that are one field.
     """
     try:
         content = json.loads(
@@ -220,7 +221,7 @@ def read_json(path: Path) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class _CsvRecord:
-    """One record of a CSV file.
+    """Record of a CSV file.
 
     Args:
       line: number of its first line, from 1.
@@ -299,7 +300,7 @@ def is_utf_8(text: str) -> bool:
 
 
 def is_missing(cell: object) -> bool:
-    """Whether a cell stands for no value: empty, "?", "NA", "NaN" or "nan"."""
+    """Return whether a cell stands for no value: empty, "?", "NA", "NaN" or "nan"."""
     return cell is None or (isinstance(cell, str) and cell.strip() in _MISSING)
 
 
@@ -325,7 +326,7 @@ def _table(
 
 
 def _value(cell: object, kind: Field) -> object:
-    """What a field encodes; a missing value is a label of its own where the field has one."""
+    """Return the value that a field encodes; a missing value may be a label of its own."""
     if not is_missing(cell):
         return cell
     return NOTHING if isinstance(kind, Category) and NOTHING in kind.labels else None

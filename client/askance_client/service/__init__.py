@@ -56,7 +56,7 @@ from askance_client.service.exchange import (
     encode_response,
 )
 from askance_client.service.garbage_collection import rare_collections
-from askance_client.service.gateway import Gateway, Member, Outcome, Watcher
+from askance_client.service.gateway import CheckInOutcome, Gateway, Member, Watcher
 from askance_client.service.identity import Identity, Secret, token_digest
 from askance_client.service.observable import (
     Backoff,
@@ -85,6 +85,7 @@ __all__ = [
     "STREAMS_PER_CONNECTION",
     "Backoff",
     "CheckIn",
+    "CheckInOutcome",
     "Credentials",
     "DeviceRunner",
     "Enrol",
@@ -95,7 +96,6 @@ __all__ = [
     "Member",
     "Metadata",
     "Outbox",
-    "Outcome",
     "Received",
     "Response",
     "Secret",

@@ -1,4 +1,4 @@
-"""How a device's channel is set up."""
+"""Settings of a device's channel."""
 
 from __future__ import annotations
 

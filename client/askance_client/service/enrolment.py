@@ -22,7 +22,7 @@ from askance_client.service.observable import CALL_TIMEOUT_S, batches, ordered
 async def enrol(
     channel: aio.Channel, token: bytes, identities: Sequence[Identity]
 ) -> tuple[int, int]:
-    """Enrols devices under an operator's token, a message's worth at a time; again is no harm.
+    """Enrol devices under an operator's token, a message's worth at a time; again is no harm.
 
     A device's own token stays here: its SHA-256 is sent. The order of `identities` does not show:
     they are sent in the order of `observable`.

@@ -1,4 +1,4 @@
-"""One exchange between a device and its aggregator, as values and as bytes.
+"""Exchange between a device and its aggregator, as values and as bytes.
 
 The same messages serve both directions of both calls (`CheckIn` and `Participate`), so both sides
 share this file and its limits.
@@ -47,7 +47,7 @@ class CheckIn:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What an aggregator says: what became of reports, new studies, new requests.
+    """Response of an aggregator: acknowledgements, new studies, new requests.
 
     `acknowledged_sequence` is the highest sequence number in the device's reports that the
     aggregator has made durable; 0: none.
@@ -76,7 +76,7 @@ def encode_check_in(message: CheckIn) -> bytes:
 
 
 def decode_check_in(data: bytes) -> CheckIn:
-    """What a device says.
+    """Decode a device's message.
 
     Raises:
       ExchangeTooLarge: more than an exchange may have. RemoteProtocolError: not a check-in.
@@ -101,7 +101,7 @@ def encode_enrol(message: Enrol) -> bytes:
 
 
 def decode_enrol(data: bytes) -> Enrol:
-    """What makes devices known.
+    """Decode an enrolment request.
 
     Raises:
       ExchangeTooLarge: more than an exchange may have. RemoteProtocolError: not an enrolment.
@@ -127,7 +127,7 @@ def encode_enrolled(new: int, known: int) -> bytes:
 
 
 def decode_enrolled(data: bytes) -> tuple[int, int]:
-    """How many devices are new, and how many were known.
+    """Decode the numbers of new devices and of devices that were enrolled already.
 
     Raises:
       RemoteProtocolError: not an answer to an enrolment.
@@ -158,7 +158,7 @@ def encode_response(message: Response) -> bytes:
 
 
 def decode_response(data: bytes) -> Response:
-    """What an aggregator says.
+    """Decode an aggregator's response.
 
     Raises:
       ExchangeTooLarge: more than an exchange may have. RemoteProtocolError: not a response.

@@ -11,7 +11,7 @@ _ALLOCATIONS = 100_000  # between two looks
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Lets the garbage collector look less often for the length of a block.
+    """Let the garbage collector look less often for the length of a block.
 
     Streams stay for hours, and at its usual pace the collector walks through all of them again and
     again: about half of the time that ten thousand devices take to connect and to answer.

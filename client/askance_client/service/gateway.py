@@ -1,4 +1,4 @@
-"""Many people's devices in one process, each with an identity and a ledger of its own."""
+"""Devices of many members in one process, each with an identity and a ledger of its own."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _THREADS = 32  # that wait for the disk: as many commits may go in one
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Member:
-    """One person: a name for logs and coins, who they are to the aggregator, and what is theirs."""
+    """Member of a gateway: a name for logs and coins, an identity, and a device of its own."""
 
     name: str
     identity: Identity
@@ -52,7 +52,7 @@ class Member:
 
 
 class Watcher(Protocol):
-    """Told of what happens, in the event loop; it gets no value, no symbol and no name."""
+    """Interface for watchers of a gateway, called in the event loop, without values or names."""
 
     def answered(self, refusal: Reason | None) -> None:
         """A request was answered, or refused."""
@@ -63,8 +63,10 @@ class Watcher(Protocol):
         ...
 
     def failed(self, failure: str) -> None:
-        """An exchange failed, or a ledger did, and will be tried again; or a record could not be
-        evaluated, and its answers were the public default."""
+        """Count a failed exchange or ledger, which is tried again, or a failed evaluation.
+
+        The answers of a failed evaluation are the public default.
+        """
         ...
 
     def connection(self, number: int, *, up: bool) -> None:
@@ -73,8 +75,8 @@ class Watcher(Protocol):
 
 
 @dataclass(slots=True)
-class Outcome:
-    """What became of one check-in of each member; counts of answers and refusals, by reason."""
+class CheckInOutcome:
+    """Outcome of one check-in of each member: numbers of answers and refusals, by reason."""
 
     members: int
     answered: int = 0
@@ -87,7 +89,8 @@ class Gateway:
     """The devices of all members, their streams spread over a few connections.
 
     Privacy: each member's device decides by its own record, ledger and coins; all that they share
-      is what can be said of a request from its bytes alone.
+      is the examination of a request by its bytes alone.
+
     Args:
       members: whom it stands for, in any order: the aggregator observes the order of `observable`.
       schema, policy: of all of them.
@@ -95,7 +98,7 @@ class Gateway:
       now_s: the time, in whole seconds since 1970, UTC.
       channel: opens a connection to the aggregator; closed again by the gateway.
       connections: how many at least; more where the members need them.
-      watcher: told of what happens.
+      watcher: is called at every event.
       jitter, sleep: how waits are drawn and made.
       longest_wait_ms: between two tries of one member.
       release_ms: see `DeviceRunner`; half of it is the time limit of evaluation.
@@ -144,12 +147,14 @@ class Gateway:
 
     @property
     def members(self) -> int:
-        """How many it stands for."""
+        """Number of members."""
         return len(self._members)
 
     async def run(self) -> None:
-        """Holds a stream open for each member, for ever; ends when it is cancelled, in order: calls
-        are hung up, and what is being written to the disk is written."""
+        """Hold a stream open for each member until cancelled.
+
+        At cancellation calls end in order, and pending writes to the disk are completed.
+        """
         async with self._working() as (channels, executor), asyncio.TaskGroup() as tasks:
             for number, channel in enumerate(channels):
                 tasks.create_task(self._watch(number, channel))
@@ -159,9 +164,9 @@ class Gateway:
                 if place % DIALS_PER_TURN == 0:
                     await asyncio.sleep(0)  # so that who answers, or hangs up, is heard meanwhile
 
-    async def check_in_once(self) -> Outcome:
-        """Lets each member fetch, answer and deliver once; failures are counted, not retried."""
-        outcome = Outcome(len(self._members))
+    async def check_in_once(self) -> CheckInOutcome:
+        """Let each member fetch, answer and deliver once; failures are counted, not retried."""
+        outcome = CheckInOutcome(len(self._members))
 
         def report(data: bytes) -> None:
             refusal = _refusal(data)
@@ -228,7 +233,7 @@ class Gateway:
         )
 
     async def _participate(self, runner: DeviceRunner) -> None:
-        """One member's stream. Whatever goes wrong ends it alone, until the next try."""
+        """Hold one member's stream; any failure ends it alone, until the next try."""
         backoff = Backoff(jitter=self._jitter, cap_ms=self._longest_wait_ms)
         while True:
             try:
@@ -238,7 +243,7 @@ class Gateway:
             await self._sleep(backoff.next_ms())
 
     async def _watch(self, number: int, channel: aio.Channel) -> None:
-        """Tells of a connection's gain and loss."""
+        """Report a connection's gain and loss."""
         was: bool | None = None
         state = channel.get_state()
         while state is not grpc.ChannelConnectivity.SHUTDOWN:
@@ -257,7 +262,7 @@ class Gateway:
 
 
 def _is_up(state: grpc.ChannelConnectivity, was: bool | None) -> bool | None:
-    """Whether a connection is there; None where none has been tried."""
+    """Return whether a connection is up; None if none has been tried."""
     match state:
         case grpc.ChannelConnectivity.READY:
             return True

@@ -1,4 +1,4 @@
-"""Who a device is to its aggregator. It decides nothing about privacy."""
+"""Identity of a device to its aggregator. It decides nothing about privacy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ SECRET_BYTES = 32
 
 
 def token_digest(token: bytes) -> bytes:
-    """What an aggregator keeps of a token: its SHA-256. A random secret needs no salt."""
+    """Return the digest of a token that an aggregator keeps: SHA-256.
+
+    A random secret needs no salt.
+    """
     return hashlib.sha256(token).digest()
 
 

@@ -25,7 +25,7 @@ class Outbox:
         return len(self._reports)
 
     def put(self, request_digest: bytes, report: bytes) -> None:
-        """Keeps a report.
+        """Keep a report.
 
         Raises:
           RemoteProtocolError: the aggregator asks and asks and acknowledges nothing.
@@ -38,7 +38,7 @@ class Outbox:
         self._reports[request_digest] = report
 
     def acknowledge(self, request_digest: bytes, status: AckStatus) -> None:
-        """Forgets a report: accepted or not, to send it again would change nothing."""
+        """Forget a report: accepted or not, to send it again would change nothing."""
         self._reports.pop(request_digest, None)
 
     def batches(self, size: int) -> list[tuple[bytes, ...]]:

@@ -69,23 +69,25 @@ def describe(failure: Exception) -> str:
 
 
 class DeviceRunner:
-    """One device's exchange with its aggregator.
+    """Exchange of one device with its aggregator.
 
     Privacy: nothing is decided here; what leaves is what `Device.answer` returned, durable already,
       and a repetition is the same bytes.
+
     Args:
       device: what answers.
-      identity: who it is to the aggregator.
+      identity: the device's identity to the aggregator.
       channel: to the aggregator; may be shared by many devices of one process.
       jitter: where the randomness of waiting comes from.
       sleep: how to wait.
       offload: where requests are settled and committed when that waits for a disk; None: in place.
       evaluate: runs the evaluation of a message's answers, for no longer than its time limit.
-      release_ms: reports leave at a multiple of so many milliseconds since their requests came, all
+      release_ms: reports leave at a multiple of this many milliseconds since their requests, all
         of one message together, so that the time an answer took does not show. `evaluate` waits for
         less than that. 0 sends them at once (for simulated devices).
       longest_wait_ms: between two tries.
-      on_failure: told of every failed exchange that `participate` and `keep_checking_in` try again.
+      on_failure: called for every failed exchange that `participate` and `keep_checking_in` try
+        again.
       on_report: given every report when the core has made it durable.
       on_refusal: given every refusal with its text, which does not leave.
       on_default: given a line on answers that were left to the public default, without a value.
@@ -134,16 +136,16 @@ class DeviceRunner:
 
     @property
     def device(self) -> Device:
-        """What answers."""
+        """Device that answers."""
         return self._device
 
     @property
     def unacknowledged(self) -> int:
-        """How many reports are kept for another delivery."""
+        """Number of reports kept for another delivery."""
         return len(self._outbox)
 
     async def check_in_once(self) -> int:
-        """Delivers what is unacknowledged, fetches requests, answers them and delivers that too.
+        """Deliver unacknowledged reports, fetch requests, answer them and deliver the answers.
 
         Returns:
           When the aggregator would like the next check-in, in milliseconds.
@@ -187,7 +189,7 @@ class DeviceRunner:
             await self._sleep(wait_ms)
 
     async def participate(self) -> None:
-        """Holds a stream open for ever; after a failure, waits and opens the next one.
+        """Hold a stream open for ever; after a failure, wait and open the next one.
 
         Raises:
           StoreError: the device's ledger cannot be used; nothing was spent, nothing was sent.

@@ -213,9 +213,9 @@ class StudyEvent(_message.Message):
     answered: _builtins.int
     """or refused"""
     reason: _builtins.str
-    """of the end: a word for programs"""
+    """of the end: a code for programs"""
     message: _builtins.str
-    """and a line for people"""
+    """one line of text"""
     def __init__(
         self,
         *,

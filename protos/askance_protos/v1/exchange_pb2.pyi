@@ -102,7 +102,7 @@ Global___Status: _TypeAlias = Status  # noqa: Y015
 
 @_typing.final
 class Request(_message.Message):
-    """One question to one device. It travels serialised; its SHA-256 is the request's digest, the name
+    """Question to one device. It travels serialised; its SHA-256 is the request's digest, the name
     by which it is answered, stored and counted exactly once.
     """
 
@@ -152,9 +152,9 @@ class Report(_message.Message):
     request_digest: _builtins.bytes
     symbol: _builtins.bytes
     charged_nano_nats: _builtins.int
-    """what this answer cost"""
+    """charge of this answer"""
     spent_nano_nats: _builtins.int
-    """what the study has cost this device so far, this answer included"""
+    """charges of the study on this device so far, this answer included"""
     sequence: _builtins.int
     """The number of this charged answer in the device's ledger, from 1; 0: nothing was charged."""
     @_builtins.property

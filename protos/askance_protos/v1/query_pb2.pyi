@@ -89,7 +89,7 @@ Global___Query: _TypeAlias = Query  # noqa: Y015
 @_typing.final
 class Node(_message.Message):
     """`op` is the number of askance_client.queries.Op. It is not an enum here so that there is one list
-    of operations, in the room that evaluates them; an unknown number is refused there.
+    of operations, in the package that evaluates them; an unknown number is refused there.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

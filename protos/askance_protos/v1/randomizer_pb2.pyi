@@ -20,7 +20,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class Randomizer(_message.Message):
-    """What turns a level into a report. No epsilon stands here: a device computes the privacy loss from
+    """Function from a level to a report. It states no epsilon: a device computes the privacy loss from
     these integers and charges that.
     """
 
@@ -149,7 +149,7 @@ Global___SubsetSelection: _TypeAlias = SubsetSelection  # noqa: Y015
 
 @_typing.final
 class HypercubeResponse(_message.Message):
-    """One of 2^components sign patterns, within `radius` differing signs of one's own with probability
+    """Sign pattern, out of 2^components, within `radius` differing signs of one's own with probability
     threshold / 2^64.
     """
 
@@ -207,7 +207,7 @@ Global___LinearHashing: _TypeAlias = LinearHashing  # noqa: Y015
 
 @_typing.final
 class HadamardSign(_message.Message):
-    """Of signed values (2 x values + 1 levels): a random row of a Hadamard matrix, and the sign there,
+    """Signed values (2 x values + 1 levels): a random row of a Hadamard matrix, and the sign there,
     kept with probability threshold / 2^64.
     """
 

@@ -72,7 +72,7 @@ class Field(_message.Message):
     def real(self) -> Global___Real: ...
     @_builtins.property
     def label(self) -> Global___Category:
-        """what is to be predicted"""
+        """field to be predicted"""
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class Study(_message.Message):
-    """What an analyst signs and a device checks before it answers anything."""
+    """Fields that an analyst signs and a device checks before it answers anything."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -44,7 +44,7 @@ class Study(_message.Message):
     """for each device, all rounds together"""
     expires_unix_s: _builtins.int
     purpose: _builtins.str
-    """for people"""
+    """one line for users"""
     distribution: _builtins.str
     """"name==version" of the installed distribution that has the learner; empty: a built-in one."""
     @_builtins.property
@@ -86,7 +86,7 @@ Global___Study: _TypeAlias = Study  # noqa: Y015
 
 @_typing.final
 class Conduct(_message.Message):
-    """How the aggregator is to run the study. It costs a device nothing; it is here so that the analyst
+    """Conduct of the study by the aggregator. It costs a device nothing; it is here so that the analyst
     has signed it. Absent: every default.
     """
 

@@ -12,7 +12,7 @@ takes apart the bytes of their reports by the wire format's rules, and looks for
   nothing; the most informative event of the stated table is fixed and needs no choice. Two records
   with equal answers must have equal laws: their eps is 0;
 - **departures**: a symbol or a cell that is reported more or less often than is stated (never, for
-  example), by exact binomial tails. Randomizers that tell less than they charge depart too;
+  example), by exact binomial tails. Randomizers that reveal less than they charge depart too;
 - **broken promises**, in which there is no chance: bytes around the symbol that differ between
   reports, a charge that is not the announced one, other bytes when a device is asked again or
   restarted, another symbol or another charge when a question comes back in another study, and
@@ -26,7 +26,7 @@ evidence that what it proves is what runs.
 
 Rules of the package: reports come from devices whose coins are fresh at every call; no decoder or
 counter of the trusted base reads them, and what a randomizer states of its symbols is what they are
-held against; an alarm is a line for people, false with a chance of at
+held against; an alarm is a line of text, false with a chance of at
 most alpha. `audit` takes any function that returns bytes; `audit_devices` puts devices behind it.
 
 Source: Clopper and Pearson, Biometrika 26 (1934); Ding, Wang, Wang, Zhang and Kifer, StatDP, 2018
@@ -46,9 +46,9 @@ from askance_simulation.audit.audit import (
     audit_families,
     subjects,
 )
-from askance_simulation.audit.bench import (
+from askance_simulation.audit.fleet import (
     Answerer,
-    Bench,
+    AuditFleet,
     Case,
     Maker,
     StreamCoins,
@@ -71,7 +71,7 @@ __all__ = [
     "DEFAULT_REPORTS",
     "Answerer",
     "Audit",
-    "Bench",
+    "AuditFleet",
     "Broken",
     "Case",
     "Departure",

@@ -16,8 +16,8 @@ from askance_client.accounting import NANO_NATS_PER_NAT, parse_epsilon
 from askance_client.device import Device
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import Coins, SystemCoins
-from askance_simulation.audit.bench import Bench, Case, Maker, Subject, of_a_number, subject_of
 from askance_simulation.audit.events import Event
+from askance_simulation.audit.fleet import AuditFleet, Case, Maker, Subject, of_a_number, subject_of
 from askance_simulation.audit.ledgers import FileLedgers, Ledgers, MemoryLedgers
 from askance_simulation.audit.losses import Exposure, Pair, exposures
 from askance_simulation.audit.messages import messages
@@ -46,7 +46,7 @@ class Audit:
       subject: its name.
       nano_nats: what a report charges.
       reports: of each case.
-      exposures: what reports tell between the cases of each pair.
+      exposures: what reports reveal between the cases of each pair.
       goodness: whether they are distributed as stated.
       broken: promises without chance that were seen broken.
     """
@@ -138,7 +138,7 @@ def audit(
     Args:
       name: of what is audited.
       answer: (case, n) -> the bytes of n fresh devices, all asked the same.
-      cases: who is asked.
+      cases: the records that are asked.
       pairs: of cases, with the largest loss allowed between them.
       statements: the shares that are stated, for the cases that have any.
       events: to be looked for besides those that are learned.
@@ -184,10 +184,10 @@ def audit_devices(
       reports: see `audit`.
       alpha: see `audit`.
     """
-    bench = Bench(subject, coins, make)
+    fleet = AuditFleet(subject, coins, make)
     found = audit(
         subject.name,
-        bench.answer,
+        fleet.answer,
         subject.cases,
         subject.pairs,
         {case.name: stated(subject.randomizer, case.law) for case in subject.cases},
@@ -198,9 +198,9 @@ def audit_devices(
     )
     promises = (
         *found.broken,
-        *repeats(bench, subject.cases, _REPEATED, MemoryLedgers()),
-        *repeats(bench, subject.cases, _RESTARTED, ledgers),
-        *certainties(bench, subject.cases),
+        *repeats(fleet, subject.cases, _REPEATED, MemoryLedgers()),
+        *repeats(fleet, subject.cases, _RESTARTED, ledgers),
+        *certainties(fleet, subject.cases),
     )
     return Audit(found.subject, found.nano_nats, reports, found.exposures, found.goodness, promises)
 

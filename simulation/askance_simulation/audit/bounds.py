@@ -46,7 +46,7 @@ def detectable(nats: float, share: float, n: tuple[int, int], alpha: float) -> f
     as unlucky as 1 in 20.
 
     Returns:
-      In nats; inf where so few reports tell no loss from `nats` in such an event.
+      In nats; inf where so few reports do not distinguish a loss from `nats` in such an event.
     """
     if not _told_apart(_MOST_NATS, nats, share, n, alpha):
         return inf

@@ -11,7 +11,7 @@ from askance_simulation.fleets.memory_ledger import MemoryLedger
 
 
 class Ledgers(Protocol):
-    """Where the devices' ledgers are kept."""
+    """Factory of the devices' ledgers."""
 
     def fresh(self) -> Ledger:
         """Return an empty one; the last one is given up."""

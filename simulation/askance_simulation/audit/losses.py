@@ -18,7 +18,7 @@ from askance_simulation.audit.symbols import Symbols
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two cases, and the most that reports may tell between them, in either direction.
+    """Two cases, and the most that reports may reveal between them, in either direction.
 
     Args:
       first, second: the cases' names.

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from askance_client.randomizers import COIN_SPACE
-from askance_simulation.audit.bench import Bench, Case
+from askance_simulation.audit.fleet import AuditFleet, Case
 from askance_simulation.audit.ledgers import Ledgers
 from askance_simulation.audit.messages import Message
 
@@ -42,11 +42,11 @@ FRAME = "the same bytes around every symbol"
 CHARGE = "the charge that was announced"
 
 
-def repeats(bench: Bench, cases: Iterable[Case], n: int, ledgers: Ledgers) -> list[Broken]:
+def repeats(fleet: AuditFleet, cases: Iterable[Case], n: int, ledgers: Ledgers) -> list[Broken]:
     """Ask n devices of each case the same question in every way that must change nothing.
 
     Args:
-      bench: factory of the devices, with fresh coins at every call.
+      fleet: factory of the devices, with fresh coins at every call.
       cases: whose records.
       n: devices a case. One that draws anew is missed by a device with the chance that two draws
         agree, which is high where epsilon is large.
@@ -56,15 +56,15 @@ def repeats(bench: Bench, cases: Iterable[Case], n: int, ledgers: Ledgers) -> li
     for case in cases:
         broken: Counter[str] = Counter()
         for _ in range(n):
-            broken.update(set(_broken_by_one(bench, case, ledgers)))
+            broken.update(set(_broken_by_one(fleet, case, ledgers)))
         found += [Broken(case.name, promise, times, n) for promise, times in broken.items()]
     return found
 
 
-def _broken_by_one(bench: Bench, case: Case, ledgers: Ledgers) -> Iterator[str]:
-    device = bench.device(case, ledgers.fresh())
-    bench.introduce_other(device)
-    asked = (bench.request, bench.next_round, bench.other_study)
+def _broken_by_one(fleet: AuditFleet, case: Case, ledgers: Ledgers) -> Iterator[str]:
+    device = fleet.device(case, ledgers.fresh())
+    fleet.introduce_other(device)
+    asked = (fleet.request, fleet.next_round, fleet.other_study)
     first, *others = reports = [device.answer(payload) for payload in asked]
     if [device.answer(payload) for payload in asked] != reports:
         yield AGAIN
@@ -73,8 +73,8 @@ def _broken_by_one(bench: Bench, case: Case, ledgers: Ledgers) -> Iterator[str]:
             yield FROZEN
         if later.charged != 0:
             yield FREE
-    restarted = bench.device(case, ledgers.reopened())
-    bench.introduce_other(restarted)
+    restarted = fleet.device(case, ledgers.reopened())
+    fleet.introduce_other(restarted)
     # The last one first: its charge of nothing is lost with the ledger, whatever is drawn anew.
     if [restarted.answer(payload) for payload in reversed(asked)] != reports[::-1]:
         yield RESTARTED
@@ -90,7 +90,7 @@ class _EndCoins:
         return (self._word,) * count
 
 
-def certainties(bench: Bench, cases: Iterable[Case]) -> list[Broken]:
+def certainties(fleet: AuditFleet, cases: Iterable[Case]) -> list[Broken]:
     """Return cases that get the same symbol from the least coins and from the greatest.
 
     No number of reports shows that an improbable symbol is impossible; coins at the ends, which
@@ -99,7 +99,7 @@ def certainties(bench: Bench, cases: Iterable[Case]) -> list[Broken]:
     ends = [_EndCoins(0), _EndCoins(COIN_SPACE - 1)]
     found = []
     for case in cases:
-        reports = [bench.device(case, coins=coins).answer(bench.request) for coins in ends]
+        reports = [fleet.device(case, coins=coins).answer(fleet.request) for coins in ends]
         if len({Message.of(report).symbol for report in reports}) == 1:
             found.append(Broken(case.name, UNCERTAIN, 1, 1))
     return found

@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import lru_cache, partial
 
 from askance_client.randomizers import COIN_SPACE, Randomizer
-from askance_simulation.audit.bench import Case
+from askance_simulation.audit.fleet import Case
 from askance_simulation.audit.symbols import Symbols
 
 _WIDEST = 8  # bytes; the chances of wide bitmaps are integers of thousands of bits, and slow

@@ -11,22 +11,28 @@ Rules of the package:
 - A value that does not keep to what is stated is an error before anything is drawn.
 """
 
-from askance_simulation.curate.registry import LEARNERS, Entry, find
-from askance_simulation.curate.request import COMMON, Curated, Parameter, Request, Told
+from askance_simulation.curate.data_table import DataTable, Labelled, Numeric
+from askance_simulation.curate.registry import LEARNERS, CuratorEntry, find
+from askance_simulation.curate.request import (
+    COMMON,
+    Curated,
+    CuratorRelease,
+    CuratorRequest,
+    Parameter,
+)
 from askance_simulation.curate.run import curate
-from askance_simulation.curate.sheet import Labelled, Numeric, Sheet
 
 __all__ = [
     "COMMON",
     "LEARNERS",
     "Curated",
-    "Entry",
+    "CuratorEntry",
+    "CuratorRelease",
+    "CuratorRequest",
+    "DataTable",
     "Labelled",
     "Numeric",
     "Parameter",
-    "Request",
-    "Sheet",
-    "Told",
     "curate",
     "find",
 ]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from askance_aggregator.curator.mechanisms import Stump, learn_agnostically
-from askance_simulation.curate.request import Curated, Request
-from askance_simulation.curate.stumps import ERROR_NOTE, line, stumps_of, told
+from askance_simulation.curate.request import Curated, CuratorRequest
+from askance_simulation.curate.stumps import ERROR_NOTE, line, stump_json, stumps_of
 
 _MAX_CUTS = 10_000
 
 
-def curate(request: Request) -> Curated:
+def curate(request: CuratorRequest) -> Curated:
     """Release a stump with nearly the fewest misclassified records.
 
     Privacy: epsilon-DP (`learn_agnostically`).
@@ -19,13 +19,13 @@ def curate(request: Request) -> Curated:
     Raises:
       InvalidParameter, InvalidRecord: no label, no features, or values that are not as stated.
     """
-    sheet, cuts = request.sheet, request.whole("cuts", _MAX_CUTS)
-    classes = sheet.classes()
-    names, bounds, x = sheet.features()
-    y = np.where(sheet.positive(), 1, -1)
+    table, cuts = request.table, request.whole("cuts", _MAX_CUTS)
+    classes = table.classes()
+    names, bounds, x = table.features()
+    y = np.where(table.positive(), 1, -1)
     found = learn_agnostically(stumps_of(bounds, cuts), x, y, request.epsilon, request.words)
     assert isinstance(found.hypothesis, Stump)
-    stump = told(found.hypothesis, names, classes)
+    stump = stump_json(found.hypothesis, names, classes)
     result = {"hypothesis": stump, "summary": line(stump), "hypotheses": found.size}
     lines = (line(stump), f"of {found.size:,} stumps")
     return Curated(result, lines, (found.event,), notes=(ERROR_NOTE,))

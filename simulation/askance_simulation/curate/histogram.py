@@ -9,33 +9,33 @@ import numpy as np
 from askance_aggregator.curator.budgets import read_probability
 from askance_aggregator.curator.mechanisms import histogram, laplace_at
 from askance_client.errors import InvalidParameter
-from askance_simulation.curate.request import Curated, Request, shown
-from askance_simulation.curate.sheet import Numeric
+from askance_simulation.curate.data_table import Numeric
+from askance_simulation.curate.request import Curated, CuratorRequest, shown
 
 _MAX_BINS = 10_000
 
 
-def curate(request: Request) -> Curated:
+def curate(request: CuratorRequest) -> Curated:
     """Release the counts of a column's labels, or of bins between its bounds.
 
-    Privacy: epsilon-DP: replacing a person moves two counts by one each.
+    Privacy: epsilon-DP: replacing a record moves two counts by one each.
 
     Raises:
       InvalidParameter, InvalidRecord: a column of which nothing is stated, or another value in it.
     """
-    name, sheet = request.text("column"), request.sheet
+    name, table = request.text("column"), request.table
     confidence = read_probability(request.text("confidence"), "confidence")
-    kind = sheet.columns.get(name)
+    kind = table.columns.get(name)
     if isinstance(kind, Numeric):
         bins = request.whole("bins", _MAX_BINS)
         edges = np.linspace(float(kind.low), float(kind.high), bins + 1)
         if len({shown(edge) for edge in edges}) <= bins:
             raise InvalidParameter(f"bins: expected fewer, whose ends differ, got {bins}")
         inner = edges[1:-1]
-        codes = np.searchsorted(inner, sheet.numbers(name), side="right").astype(np.int64)
+        codes = np.searchsorted(inner, table.numbers(name), side="right").astype(np.int64)
         cells = [f"{shown(low)} .. {shown(high)}" for low, high in pairwise(edges)]
     else:
-        codes = sheet.codes(name)
+        codes = table.codes(name)
         cells = list(kind.labels) if kind is not None else []
     release = histogram(codes, len(cells), laplace_at(request.epsilon), request.words)
     lows, highs = release.intervals(confidence, len(cells))

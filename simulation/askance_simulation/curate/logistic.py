@@ -7,13 +7,13 @@ from math import sqrt
 import numpy as np
 
 from askance_aggregator.curator.logistic.estimator import PrivateLogisticRegression
-from askance_simulation.curate.request import Curated, Request
+from askance_simulation.curate.request import Curated, CuratorRequest
 
 _INTERCEPT = "(intercept)"
 _CAVEAT = "as real numbers, not as floats"
 
 
-def curate(request: Request) -> Curated:
+def curate(request: CuratorRequest) -> Curated:
     """Release a linear classifier of the features, each scaled by its bounds to -1 .. 1.
 
     A row of d features and the constant 1, divided by sqrt(d + 1), has a norm of at most 1; a float
@@ -24,14 +24,14 @@ def curate(request: Request) -> Curated:
     Raises:
       InvalidParameter, InvalidRecord: no label, no features, or values that are not as stated.
     """
-    sheet = request.sheet
+    table = request.table
     mechanism = request.one_of("mechanism", ("objective", "output"))
-    classes = sheet.classes()
-    names, bounds, x = sheet.features()
+    classes = table.classes()
+    names, bounds, x = table.features()
     lows = np.array([float(one.low) for one in bounds])
     highs = np.array([float(one.high) for one in bounds])
     scale = sqrt(len(names) + 1)
-    scaled = np.column_stack([(2 * x - lows - highs) / (highs - lows), np.ones(sheet.n)]) / scale
+    scaled = np.column_stack([(2 * x - lows - highs) / (highs - lows), np.ones(table.n)]) / scale
     estimator = PrivateLogisticRegression(
         request.epsilon,
         regularisation=request.text("regularisation"),
@@ -39,7 +39,7 @@ def curate(request: Request) -> Curated:
         longer="clip",
         words=request.words,
     )
-    estimator.fit(scaled, np.where(sheet.positive(), 1, -1))
+    estimator.fit(scaled, np.where(table.positive(), 1, -1))
     weights = (estimator.coef_[0] / scale).tolist()
     coefficients = dict(zip((*names, _INTERCEPT), weights, strict=True))
     summary = f"{classes[1]} where the sum of coefficient times feature is above 0"

@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.curator.budgets import read_probability
-from askance_aggregator.curator.mechanisms import Query, fine_step, laplace_at, means
-from askance_simulation.curate.request import Curated, Request
-from askance_simulation.curate.sheet import Numeric, Sheet
+from askance_aggregator.curator.mechanisms import CuratorQuery, fine_step, laplace_at, means
+from askance_simulation.curate.data_table import DataTable, Numeric
+from askance_simulation.curate.request import Curated, CuratorRequest
 
 CLIPPED = (
     "numbers outside their bounds were moved to them: the averages and their intervals are of those"
 )
 
 
-def curate(request: Request) -> Curated:
+def curate(request: CuratorRequest) -> Curated:
     """Release the average of each column, each by the Laplace mechanism at epsilon / columns.
 
     Privacy: epsilon-DP: the releases' budgets add up.
@@ -28,10 +28,10 @@ def curate(request: Request) -> Curated:
     """
     names = request.names("columns")
     confidence = read_probability(request.text("confidence"), "confidence")
-    sheet, each = request.sheet, request.epsilon / len(names)
-    step = fine_step(min(_span(sheet.numeric(name)) for name in names))
-    queries = [_query(sheet, name) for name in names]
-    found = means(queries, sheet, laplace_at(each), request.words, step=step)
+    table, each = request.table, request.epsilon / len(names)
+    step = fine_step(min(_span(table.numeric(name)) for name in names))
+    queries = [_query(table, name) for name in names]
+    found = means(queries, table, laplace_at(each), request.words, step=step)
     result, lines = {}, []
     for name, release in zip(names, found, strict=True):
         lows, highs = release.intervals(confidence, len(names))
@@ -39,7 +39,7 @@ def curate(request: Request) -> Curated:
         result[name] = {part: float(value) for part, value in told.items()}
         lines.append(f"{name}: {_rounded(**told)}")
     note = f"intervals hold for all columns together with probability {float(confidence):g}"
-    notes = (note, CLIPPED) if sheet.clip else (note,)
+    notes = (note, CLIPPED) if table.clip else (note,)
     told_of = {"means": result, "confidence": float(confidence)}
     return Curated(told_of, tuple(lines), tuple(one.event for one in found), notes=notes)
 
@@ -50,13 +50,13 @@ def _rounded(estimate: float, low: float, high: float) -> str:
     return f"{estimate:,.{places}f} ({low:,.{places}f} .. {high:,.{places}f})"
 
 
-def _query(sheet: Sheet, name: str) -> Query[Sheet]:
-    kind = sheet.numeric(name)
+def _query(table: DataTable, name: str) -> CuratorQuery[DataTable]:
+    kind = table.numeric(name)
 
-    def of(records: Sheet) -> NDArray[np.float64]:
+    def of(records: DataTable) -> NDArray[np.float64]:
         return records.numbers(name)
 
-    return Query(name, of, float(kind.low), float(kind.high))
+    return CuratorQuery(name, of, float(kind.low), float(kind.high))
 
 
 def _span(kind: Numeric) -> Fraction:

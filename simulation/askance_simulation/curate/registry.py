@@ -8,11 +8,11 @@ from importlib import import_module
 from types import MappingProxyType
 
 from askance_aggregator.names import unknown_name
-from askance_simulation.curate.request import Curated, Parameter, Request
+from askance_simulation.curate.request import Curated, CuratorRequest, Parameter
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CuratorEntry:
     """A learner that can be asked for.
 
     Args:
@@ -26,7 +26,7 @@ class Entry:
     summary: str
     parameters: tuple[Parameter, ...]
 
-    def curate(self, request: Request) -> Curated:
+    def curate(self, request: CuratorRequest) -> Curated:
         """Run it."""
         module = import_module(f"askance_simulation.curate.{self.module}")
         found: Curated = module.curate(request)
@@ -37,13 +37,13 @@ _CONFIDENCE = Parameter("confidence", "of all intervals together", "0.95")
 _CUTS = Parameter("cuts", "of a column of numbers, dividing its bounds evenly", "15")
 
 _ENTRIES = (
-    Entry(
+    CuratorEntry(
         "mean",
         "mean",
         "averages of columns, by the Laplace mechanism",
         (Parameter("columns", "which, commas between them; epsilon is shared"), _CONFIDENCE),
     ),
-    Entry(
+    CuratorEntry(
         "histogram",
         "histogram",
         "number of records in each cell of a column, by the Laplace mechanism",
@@ -53,13 +53,13 @@ _ENTRIES = (
             _CONFIDENCE,
         ),
     ),
-    Entry(
+    CuratorEntry(
         "agnostic",
         "agnostic",
         "the best decision stump for --label, by permute-and-flip (KLNRS08 Theorem 3.7)",
         (_CUTS,),
     ),
-    Entry(
+    CuratorEntry(
         "adaboost",
         "adaboost",
         "a majority of boosted decision stumps for --label, each chosen by permute-and-flip",
@@ -70,13 +70,13 @@ _ENTRIES = (
             _CUTS,
         ),
     ),
-    Entry(
+    CuratorEntry(
         "parity",
         "parity",
         "which columns of bits --label is the parity of (KLNRS08 section 3.2)",
         (Parameter("beta", "the chance to fail on enough examples", "0.05"),),
     ),
-    Entry(
+    CuratorEntry(
         "logistic",
         "logistic",
         "a linear classifier for --label, by logistic regression (CM08, corrected)",
@@ -85,7 +85,7 @@ _ENTRIES = (
             Parameter("regularisation", "lambda", "0.01"),
         ),
     ),
-    Entry(
+    CuratorEntry(
         "synopsis",
         "synopsis",
         "a synthetic table of all columns of labels, fitted to private marginals",
@@ -98,10 +98,10 @@ _ENTRIES = (
     ),
 )
 
-LEARNERS: Mapping[str, Entry] = MappingProxyType({one.name: one for one in _ENTRIES})
+LEARNERS: Mapping[str, CuratorEntry] = MappingProxyType({one.name: one for one in _ENTRIES})
 
 
-def find(name: str) -> Entry:
+def find(name: str) -> CuratorEntry:
     """Return the learner of this name.
 
     Raises:

@@ -12,7 +12,7 @@ from askance_aggregator.curator.budgets import read_number
 from askance_aggregator.names import unknown_name
 from askance_aggregator.sampling import Words
 from askance_client.errors import InvalidParameter
-from askance_simulation.curate.sheet import Sheet
+from askance_simulation.curate.data_table import DataTable
 
 
 def shown(value: float) -> str:
@@ -34,17 +34,17 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class CuratorRequest:
     """A learner's data, budget and randomness.
 
     Args:
-      sheet: columns of the data set.
+      table: columns of the data set.
       epsilon: the whole budget, in nats.
       settings: text by name, the defaults filled in.
       words: where chance comes from.
     """
 
-    sheet: Sheet
+    table: DataTable
     epsilon: Fraction
     settings: Mapping[str, str]
     words: Words
@@ -97,7 +97,7 @@ class Curated:
 
     Args:
       result: what there is to know, as JSON has it.
-      summary: the same in lines for people.
+      summary: the same as lines of text.
       events: all that touched the data; checked against the budget before anything is returned.
       delta: of the guarantee; None: it is pure.
       notes: what should be known, a sentence each.
@@ -124,7 +124,7 @@ COMMON = (
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class CuratorRelease:
     """A finished request: what `--json` prints."""
 
     learner: str

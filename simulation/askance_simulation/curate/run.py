@@ -6,15 +6,22 @@ from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 
-from askance_aggregator.composition import ACCOUNTANTS, Totals
+from askance_aggregator.composition import ACCOUNTANTS, EventCounts
 from askance_aggregator.curator.budgets import read_epsilon, read_number
 from askance_aggregator.names import unknown_name
 from askance_aggregator.sampling import SystemWords, Words
 from askance_client.errors import InvalidParameter
 from askance_client.records import schema_from_toml
+from askance_simulation.curate.data_table import Column, DataTable, Labelled, Numeric, columns_of
 from askance_simulation.curate.registry import find
-from askance_simulation.curate.request import COMMON, Curated, Parameter, Request, Told, shown
-from askance_simulation.curate.sheet import Column, Labelled, Numeric, Sheet, columns_of
+from askance_simulation.curate.request import (
+    COMMON,
+    Curated,
+    CuratorRelease,
+    CuratorRequest,
+    Parameter,
+    shown,
+)
 from askance_simulation.populations import people_of, read_file
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
@@ -31,7 +38,7 @@ def curate(
     schema: Path | None = None,
     settings: Mapping[str, str] | None = None,
     seed: int | None = None,
-) -> Told:
+) -> CuratorRelease:
     """Run a curator's learner on a CSV or Parquet file.
 
     Args:
@@ -55,13 +62,13 @@ def curate(
     clip = chosen["outside"]
     if clip not in ("refuse", "clip"):
         raise InvalidParameter(f"outside: expected refuse or clip, found {clip!r}")
-    sheet = Sheet(read_file(data), columns, label, clip == "clip")
+    table = DataTable(read_file(data), columns, label, clip == "clip")
     words: Words = SystemWords()
     if seed is not None:
         words = SeededWords(Seed.of(seed) / "curate" / learner)
-    curated = entry.curate(Request(sheet, budget, chosen, words))
+    curated = entry.curate(CuratorRequest(table, budget, chosen, words))
     _check_spent(curated, budget)
-    notes, guarantee = list(curated.notes), _guarantee(curated, float(budget), sheet.n)
+    notes, guarantee = list(curated.notes), _guarantee(curated, float(budget), table.n)
     if seed is not None:
         notes.append("seeded: an experiment, not a release")
         guarantee = (
@@ -73,7 +80,7 @@ def curate(
             " they reveal facts about single records that no epsilon covers"
         )
         guarantee = "none: bounds and labels were taken from the data"
-    return Told(learner, sheet.n, float(budget), guarantee, curated, tuple(notes))
+    return CuratorRelease(learner, table.n, float(budget), guarantee, curated, tuple(notes))
 
 
 def _settings(known: Mapping[str, Parameter], given: Mapping[str, str]) -> dict[str, str]:
@@ -130,7 +137,7 @@ def _numeric(name: str, rest: str) -> Numeric:
 
 def _check_spent(curated: Curated, budget: Fraction) -> None:
     """Check that a learner has spent no more than its budget; anything else is a defect of ours."""
-    totals, delta = Totals.of(curated.events), Fraction(curated.delta or 0)
+    totals, delta = EventCounts.of(curated.events), Fraction(curated.delta or 0)
     spent = totals.sum_of_epsilons()
     if spent is None:
         spent = Fraction(ACCOUNTANTS["zcdp"].epsilon(totals, delta))

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from askance_aggregator.curator.mechanisms import Stump, Stumps, even_cuts
+from askance_simulation.curate.data_table import Numeric
 from askance_simulation.curate.request import shown
-from askance_simulation.curate.sheet import Numeric
 
 ERROR_NOTE = "how often it errs is not released: measuring it on these rows would cost more epsilon"
 
@@ -19,7 +19,7 @@ def stumps_of(bounds: Sequence[Numeric], cuts: int) -> Stumps:
     )
 
 
-def told(stump: Stump, names: Sequence[str], classes: tuple[str, str]) -> dict[str, Any]:
+def stump_json(stump: Stump, names: Sequence[str], classes: tuple[str, str]) -> dict[str, Any]:
     """Return {"feature", "cut", "above", "below"}, with names."""
     above, below = (classes[1], classes[0]) if stump.sign == 1 else classes
     return {"feature": names[stump.feature], "cut": stump.cut, "above": above, "below": below}

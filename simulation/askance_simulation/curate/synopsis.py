@@ -8,21 +8,21 @@ from askance_aggregator.curator.budgets import read_probability
 from askance_aggregator.curator.synopsis import (
     Answered,
     Histogram,
-    Marginals,
+    MarginalFamily,
     Universe,
     gaussian_fit,
     mwem,
 )
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_simulation.curate.request import Curated, Request
-from askance_simulation.curate.sheet import Labelled
+from askance_simulation.curate.request import Curated, CuratorRequest
+from askance_simulation.curate.data_table import Labelled
 
 _MAX_ROWS = 100_000
 _SHOWN = 10
 
 
-def curate(request: Request) -> Curated:
+def curate(request: CuratorRequest) -> Curated:
     """Release rows of labels, drawn from a distribution that was fitted to private marginals.
 
     Privacy: epsilon-DP by MWEM, (epsilon, delta)-DP by Gaussian answers and a fit; drawing rows of
@@ -31,18 +31,18 @@ def curate(request: Request) -> Curated:
     Raises:
       InvalidParameter, InvalidRecord: no columns of labels, too many cells, or other values.
     """
-    sheet, rows = request.sheet, request.whole("rows", _MAX_ROWS)
+    table, rows = request.table, request.whole("rows", _MAX_ROWS)
     method = request.one_of("method", ("mwem", "gaussian"))
-    columns = {name: one for name, one in sheet.columns.items() if isinstance(one, Labelled)}
+    columns = {name: one for name, one in table.columns.items() if isinstance(one, Labelled)}
     if not columns:
         raise InvalidParameter(
-            f"columns: expected columns of labels, got {value_text(list(sheet.columns))}"
+            f"columns: expected columns of labels, got {value_text(list(table.columns))}"
         )
     universe = Universe(tuple(len(kind.labels) for kind in columns.values()))
-    family = Marginals(universe, request.whole("way", len(columns)))
+    family = MarginalFamily(universe, request.whole("way", len(columns)))
     delta = read_probability(request.text("delta"), "delta") if method == "gaussian" else None
-    table = np.stack([sheet.codes(name) for name in columns], axis=1)
-    histogram = Histogram.of(universe, table)
+    cells = np.stack([table.codes(name) for name in columns], axis=1)
+    histogram = Histogram.of(universe, cells)
     release: Answered
     if delta is None:
         release = mwem(histogram, family, request.epsilon, request.words)

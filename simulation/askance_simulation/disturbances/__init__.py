@@ -16,7 +16,7 @@ from askance_simulation.disturbances.attacks import ATTACKS
 from askance_simulation.disturbances.behaviour import PRESENT_AND_HONEST, Behaviour
 from askance_simulation.disturbances.faults import Fates, Fault, Faults, Script
 from askance_simulation.disturbances.misbehaviour import Misbehaving, Misbehaviour
-from askance_simulation.disturbances.witness import Witness
+from askance_simulation.disturbances.recorder import FaultRecorder
 
 __all__ = [
     "ATTACKS",
@@ -24,9 +24,9 @@ __all__ = [
     "Behaviour",
     "Fates",
     "Fault",
+    "FaultRecorder",
     "Faults",
     "Misbehaving",
     "Misbehaviour",
     "Script",
-    "Witness",
 ]

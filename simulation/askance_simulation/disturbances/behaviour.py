@@ -37,7 +37,7 @@ class Behaviour(Protocol):
         An absent device is asked and does not answer. It is charged nothing and keeps
         nothing of the round.
 
-        Who is absent is charged nothing and keeps nothing of the round.
+        An absent user is charged nothing and keeps nothing of the round.
         """
         ...
 
@@ -56,8 +56,8 @@ class Behaviour(Protocol):
         true one.
 
         A report of the alphabet, or it would not be counted. The liar's ledger is charged as if it
-        had told the truth, and keeps the lie: asked the same question by another request, it says
-        again what it said to the first. `level` is its true one.
+        had answered honestly, and keeps the lie: asked the same question by another request, it
+        repeats its answer to the first. `level` is its true one.
         """
         ...
 

@@ -166,8 +166,8 @@ def events(store: Store, study: bytes) -> tuple[dict[int, Asked], dict[int, Clos
 
 def tallied(randomizer: Randomizer, symbols: list[bytes]) -> tuple[int, ...]:
     """Compute the tally of these symbols."""
-    sheet = np.frombuffer(b"".join(symbols), np.uint8).reshape(len(symbols), randomizer.width)
-    return tuple(int(count) for count in family_of(randomizer).tally(sheet))
+    table = np.frombuffer(b"".join(symbols), np.uint8).reshape(len(symbols), randomizer.width)
+    return tuple(int(count) for count in family_of(randomizer).tally(table))
 
 
 def _broken(where: str, expected: str, found: Any) -> BrokenInvariant:

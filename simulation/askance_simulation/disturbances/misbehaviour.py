@@ -87,7 +87,7 @@ class Misbehaving:
         away = np.zeros(len(ordinals), np.bool_)
         if spec.offline:
             away |= below(words(self.seed / "offline", ordinals), _bound(spec.offline))
-        if spec.dropout and round_number:  # one word for all rounds: who has left stays away
+        if spec.dropout and round_number:  # one word for all rounds: a user who has left stays away
             lot = words(self.seed / "dropout" / study.hex(), ordinals)
             away |= ~below(lot, _staying(spec.dropout, round_number))
         if spec.absent:

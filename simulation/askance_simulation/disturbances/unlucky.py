@@ -1,7 +1,8 @@
 """Device under faults: its process dies and restarts, its messages are lost, doubled or delayed.
 
-The connection is a real one; between it and the device's runtime stands a `Line` that applies to
-each exchange its fault. The ledger and the messages that the network has kept outlive the process.
+The connection is a real one; between it and the device's runtime stands a `DeviceConnection` that
+applies to each exchange its fault. The ledger and the messages that the network has kept outlive
+the process.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from askance_client.service import (
 )
 from askance_simulation.disturbances.faults import Fates, Fault
 from askance_simulation.disturbances.mortality import Life, mortal
-from askance_simulation.disturbances.witness import Witness
+from askance_simulation.disturbances.recorder import FaultRecorder
 
 _SLOW_S = 0.05
-_HURRY = 50  # waits between two tries are so many times shorter than on a real device
+_HURRY = 50  # factor by which waits between two tries are shorter than on a real device
 _CALL_TIMEOUT_S = 60
 _CUT = aio.AioRpcError(
     grpc.StatusCode.UNAVAILABLE, aio.Metadata(), aio.Metadata(), "the network was cut"
@@ -40,7 +41,7 @@ _AT_ONCE = frozenset({Fault.LOST_REQUEST, Fault.TWICE, Fault.HELD, Fault.SLOW})
 Boot = Callable[[int, Ledger], Device]
 
 
-class Line:
+class DeviceConnection:
     """Connection of one device (what `DeviceRunner` uses of gRPC's channel) through all its lives.
 
     Args:
@@ -48,14 +49,19 @@ class Line:
       channel: the real one.
       identity: the device's; what the network kept is delivered under it.
       fates: what becomes of its exchanges.
-      witness: records what happened.
+      recorder: records what happened.
     """
 
     def __init__(
-        self, ordinal: int, channel: aio.Channel, identity: Identity, fates: Fates, witness: Witness
+        self,
+        ordinal: int,
+        channel: aio.Channel,
+        identity: Identity,
+        fates: Fates,
+        recorder: FaultRecorder,
     ) -> None:
         self.ordinal = ordinal
-        self.witness = witness
+        self.recorder = recorder
         self.life = Life()
         self._channel = channel
         self._identity = identity
@@ -88,7 +94,7 @@ class Line:
 
     def happens(self, fault: Fault) -> None:
         """Record that a fault takes effect."""
-        self.witness.happened[fault] += 1
+        self.recorder.happened[fault] += 1
 
     def kill(self, fault: Fault) -> StoreError:
         """Kill the process now."""
@@ -116,7 +122,7 @@ class Line:
         call: Any = self._channel.unary_unary(f"/{SERVICE}/CheckIn")
         with suppress(aio.AioRpcError):
             answer = await call(data, timeout=_CALL_TIMEOUT_S, metadata=metadata)
-            self.witness.heard(self.ordinal, decode_response(answer).acks)
+            self.recorder.heard(self.ordinal, decode_response(answer).acks)
 
     def _arm(self) -> None:
         """Arm the process's death at its next commit, if that is its next fault."""
@@ -129,7 +135,7 @@ class Line:
 class Stream:
     """Stream of a connection."""
 
-    def __init__(self, call: Any, line: Line) -> None:
+    def __init__(self, call: Any, line: DeviceConnection) -> None:
         self._call = call
         self._line = line
         self._greeted = False
@@ -162,7 +168,7 @@ class Stream:
         """Receive the aggregator's next message."""
         data = await self._call.read()
         if isinstance(data, bytes):
-            self._line.witness.heard(self._line.ordinal, decode_response(data).acks)
+            self._line.recorder.heard(self._line.ordinal, decode_response(data).acks)
             if self._awaiting is Fault.LOST_RESPONSE:
                 self._line.happens(Fault.LOST_RESPONSE)
                 raise self._cut()
@@ -188,7 +194,9 @@ class Unlucky:
       ledger: what outlives it.
     """
 
-    def __init__(self, line: Line, identity: Identity, boot: Boot, ledger: Ledger) -> None:
+    def __init__(
+        self, line: DeviceConnection, identity: Identity, boot: Boot, ledger: Ledger
+    ) -> None:
         self._line = line
         self._identity = identity
         self._boot = boot

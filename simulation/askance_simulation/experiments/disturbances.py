@@ -9,7 +9,7 @@ import numpy as np
 
 from askance_aggregator.studies import Outcome
 from askance_client.errors import InvalidParameter
-from askance_simulation.disturbances import Behaviour, Fates, Misbehaving, Witness
+from askance_simulation.disturbances import Behaviour, Fates, FaultRecorder, Misbehaving
 from askance_simulation.fleets import FLEETS, FleetMaker
 from askance_simulation.populations import Population
 from askance_simulation.randomness.seeds import Seed
@@ -38,7 +38,7 @@ def check_disturbed(fleet: str | FleetMaker, faults: MakeFates | None) -> None:
 
 
 def disturbed(
-    fleet: str | FleetMaker, faults: MakeFates | None, seed: Seed, witness: Witness
+    fleet: str | FleetMaker, faults: MakeFates | None, seed: Seed, recorder: FaultRecorder
 ) -> FleetMaker:
     """Return the fleet, with what goes wrong in it.
 
@@ -49,7 +49,7 @@ def disturbed(
     if faults is not None:
         from askance_simulation.fleets.grpc import grpc_fleet  # gRPC is imported when it is used
 
-        return partial(grpc_fleet, fates=faults(seed / "faults"), witness=witness)
+        return partial(grpc_fleet, fates=faults(seed / "faults"), recorder=recorder)
     return FLEETS[fleet] if isinstance(fleet, str) else fleet
 
 
@@ -80,8 +80,8 @@ def lied(behaviour: Behaviour, population: Population) -> tuple[str, ...]:
     )
 
 
-def went_wrong(faults: MakeFates | None, witness: Witness) -> tuple[str, ...]:
+def went_wrong(faults: MakeFates | None, recorder: FaultRecorder) -> tuple[str, ...]:
     """Report the faults that took effect, and that they changed no result."""
     if faults is None:
         return ()
-    return (f"faults: {witness.told()}; each report was counted once, and a replay agrees",)
+    return (f"faults: {recorder.summary()}; each report was counted once, and a replay agrees",)

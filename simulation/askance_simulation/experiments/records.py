@@ -23,7 +23,7 @@ class RoundTaken:
 
     Args:
       queries: how many questions it had.
-      users: who were asked.
+      users: the users who were asked.
       answers: the reports that came, one per user and question asked of that user.
       tau: the least tolerance among its questions.
       nano_nats: what it charged a user at most.

@@ -34,8 +34,9 @@ from askance_aggregator.studies.transcript import Header
 from askance_client.device import Policy
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_simulation.disturbances import PRESENT_AND_HONEST, Behaviour, Witness
+from askance_simulation.disturbances import PRESENT_AND_HONEST, Behaviour
 from askance_simulation.disturbances.invariants import check_replay
+from askance_simulation.disturbances.recorder import FaultRecorder
 from askance_simulation.experiments.absences import absences
 from askance_simulation.experiments.disturbances import (
     MakeBehaviour,
@@ -71,7 +72,7 @@ class Trial:
     transcript: Transcript
     seconds: float
     rounds: tuple[RoundTaken, ...]
-    notes: tuple[str, ...] = ()  # who stayed away, who lied, what went wrong
+    notes: tuple[str, ...] = ()  # users who stayed away, users who lied, faults
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +235,7 @@ def simulate(
 
     Args:
       study: the study, or how to make it for a population.
-      people: the users; or how to make them from a seed, anew for each trial.
+      people: the users; or a function that makes them from a seed, anew for each trial.
       fleet: "objects", "grpc", "columns" or "ray"; transcripts are the same.
       seed: trial t runs on a seed derived from (seed, t).
       trials: how many.
@@ -298,8 +299,8 @@ def run_trial(
 ) -> Trial:
     """Run one trial: keys, coins, cohorts, devices and their disturbances derive from `seed`."""
     began = time.perf_counter()
-    witness = Witness()
-    maker = disturbed(fleet, faults, seed, witness)
+    recorder = FaultRecorder()
+    maker = disturbed(fleet, faults, seed, recorder)
     opened: list[RoundPlan] = []
 
     def seen(number: int, plan: RoundPlan) -> None:
@@ -327,7 +328,7 @@ def run_trial(
         transcript=session.transcript,
         seconds=time.perf_counter() - began,
         rounds=rounds_taken(opened, outcome.tallies),
-        notes=(*stayed_away(outcome), *lied(manners, population), *went_wrong(faults, witness)),
+        notes=(*stayed_away(outcome), *lied(manners, population), *went_wrong(faults, recorder)),
     )
 
 
@@ -391,8 +392,8 @@ def _judged(
 ) -> Verdict:
     """Return the verdict; a run without any answer is no success, however wide its intervals.
 
-    What is said of a sample is held against those who were asked; where some of them did not
-    answer, the tallies do not tell who is meant.
+    A statement about a sample is compared with the users who were asked; if some of them did not
+    answer, the tallies do not show which users are meant.
     """
     found, header = outcome.hypothesis, transcript.recorded[0]
     if isinstance(found, MeanEstimate) and found.of == SAMPLE and isinstance(header, Header):

@@ -42,7 +42,7 @@ def favour(randomizer: Randomizer, weights: Weights, draw: Draw) -> bytes:
     Args:
       randomizer: randomizer of the reports.
       weights: not empty; levels that the randomizer has.
-      draw: gives so many words, uniform in 0..2^64-1; it is asked once.
+      draw: returns a given number of words, uniform in 0..2^64-1; it is called once.
     """
     best = _best(randomizer, weights)
     if best is not None:

@@ -26,8 +26,8 @@ from askance_client.randomizers import Randomizer
 from askance_client.randomizers.rounding import round_to_levels, sign_pattern
 from askance_simulation.disturbances import Behaviour
 from askance_simulation.families import draw
-from askance_simulation.fleets.classes import Classes, Said, UserClass
-from askance_simulation.fleets.histories import Answered, Ask, Outcome
+from askance_simulation.fleets.classes import Classes, ClassResponse, UserClass
+from askance_simulation.fleets.histories import AnsweredAsk, Ask, Outcome
 from askance_simulation.populations import Population
 from askance_simulation.randomness.coins import Keystream, keystream, keystream_at
 
@@ -43,8 +43,8 @@ Part = tuple[UserClass, Outcome | None]
 _BLOCK = 1 << 16  # words of coins that are drawn from together: they stay in the cache
 _FEWEST = 1 << 12  # users of a block, however many words each takes
 _PER_LEVEL = 64  # reports for each level that are tallied together, so that most time is theirs ...
-_HELD = 1 << 22  # ... unless they have so many bytes
-_SPARSE = 8  # one user in so many or fewer: their coins are computed one by one
+_HELD = 1 << 22  # ... unless they have this many bytes
+_SPARSE = 8  # one user in this many or fewer: their coins are computed one by one
 
 
 class _Memory(local):
@@ -87,7 +87,7 @@ class ShardResult:
 
     counts: tuple[Counts | None, ...]
     leaves: tuple[tuple[bytes, ...], ...]
-    users: Counter[tuple[Said, ...]]
+    users: Counter[tuple[ClassResponse, ...]]
 
     @property
     def reports(self) -> int:
@@ -129,15 +129,15 @@ class ChunkWork:
             interpreter, those with more to do in between wait less.
         """
         groups = [_GroupOfShard(randomizer) for randomizer in self.randomizers]
-        users: Counter[tuple[Said, ...]] = Counter()
+        users: Counter[tuple[ClassResponse, ...]] = Counter()
         coins = max((randomizer.coins for randomizer in self.randomizers), default=0)
         step = self.population.stretch(coins)
         if step == CHUNK:
             step *= together
         end = min(chunks.stop * CHUNK, self.population.size)
         for start in range(chunks.start * CHUNK, end, step):
-            room = _Room(self, start, min(start + step, end), _BLOCK * together)
-            self._add(room, groups, users)
+            range_ = _UserRange(self, start, min(start + step, end), _BLOCK * together)
+            self._add(range_, groups, users)
         return ShardResult(
             tuple(group.counts() for group in groups),
             tuple(tuple(group.leaves) for group in groups),
@@ -145,16 +145,21 @@ class ChunkWork:
         )
 
     def _add(
-        self, room: _Room, groups: Sequence[_GroupOfShard], users: Counter[tuple[Said, ...]]
+        self,
+        range_: _UserRange,
+        groups: Sequence[_GroupOfShard],
+        users: Counter[tuple[ClassResponse, ...]],
     ) -> None:
         parts: list[list[Part]] = [[] for _ in groups]
-        for alike in self.classes.of(room.start, room.stop):
+        for alike in self.classes.of(range_.start, range_.stop):
             users[alike.says] += alike.users
             for place, outcome in alike.does:
                 parts[place].append((alike, outcome))
         for group, asked in zip(groups, parts, strict=True):
-            said = room.said(group.randomizer, asked) if asked else [None] * len(room.pieces)
-            for (number, last), piece in zip(room.pieces, said, strict=True):
+            answers = (
+                range_.answers(group.randomizer, asked) if asked else [None] * len(range_.pieces)
+            )
+            for (number, last), piece in zip(range_.pieces, answers, strict=True):
                 if piece is not None:
                     group.add(*piece)
                 if last:
@@ -222,7 +227,7 @@ def _everybody(users: int) -> Packed:
     return packed_who(np.ones(users, np.bool_))
 
 
-class _Room:
+class _UserRange:
     """Consecutive users of a part of a chunk or of several chunks, with the columns in use."""
 
     def __init__(self, work: ChunkWork, start: int, stop: int, block: int) -> None:
@@ -238,12 +243,12 @@ class _Room:
         self._people: dict[int, EncodedColumns] = {}
         self._taken: dict[tuple[int, int, str], EncodedColumns] = {}
 
-    def said(
+    def answers(
         self, randomizer: Randomizer, parts: Sequence[Part]
     ) -> list[tuple[Answerers, Symbols]]:
         """Return a group's answering users and their reports, in ordinal order per chunk."""
         ((first, outcome), *others) = parts
-        if not others and isinstance(outcome, Answered):
+        if not others and isinstance(outcome, AnsweredAsk):
             symbols, rows = self._drawn(outcome.first, first), first.rows
             ends = self._cuts if isinstance(rows, slice) else rows.searchsorted(self._cuts)
             return [
@@ -254,7 +259,7 @@ class _Room:
         symbols = np.empty((len(asked), randomizer.width), np.uint8)
         answered = np.zeros(len(asked), np.bool_)
         for alike, outcome in parts:
-            if isinstance(outcome, Answered):
+            if isinstance(outcome, AnsweredAsk):
                 places = asked.searchsorted(every[alike.rows])
                 symbols[places] = self._drawn(outcome.first, alike)
                 answered[places] = True

@@ -1,4 +1,4 @@
-"""Which users have equal histories: the classes of a chunk of ordinals, and what each one does."""
+"""Classes of a chunk's users with equal histories, and the actions of each."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 from askance_aggregator.studies import Cohort, Permutation
 from askance_client.messages import Reason
 from askance_simulation.disturbances import Behaviour
-from askance_simulation.fleets.histories import Answered, Ask, Outcome, replay
+from askance_simulation.fleets.histories import AnsweredAsk, Ask, Outcome, replay
 
 Ordinals = NDArray[np.int64]
 Rows = NDArray[np.int64] | slice
 
-_FEW = 16  # one user in so many or fewer: those who are asked are listed, not looked for
+_FEW = 16  # one user in this many or fewer: users who are asked are listed, not searched
 
 Does = tuple[tuple[int, Outcome | None], ...]
 """For each group whose cohort a user is in, by its number: what the user does; None: nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ClassResponse:
     """Response of a user to a group's request: a charge or a refusal, and the study's spending."""
 
     group: int
@@ -46,7 +46,7 @@ class UserClass:
     rows: Rows
     users: int
     does: Does
-    says: tuple[Said, ...]
+    says: tuple[ClassResponse, ...]
 
 
 class Classes:
@@ -74,7 +74,7 @@ class Classes:
         self._listed = _listed([ask.cohort for ask in asks[len(asks) - groups :]])
         rounds = dict.fromkeys((ask.study, ask.round) for ask in asks)
         self._rounds = tuple(rounds) if behaviour.absences else ()
-        self._replayed: dict[tuple[int, ...], tuple[Does, tuple[Said, ...]]] = {}
+        self._replayed: dict[tuple[int, ...], tuple[Does, tuple[ClassResponse, ...]]] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the inputs without the remembered replays."""
@@ -107,7 +107,7 @@ class Classes:
                 yield UserClass(rows, len(alike), does, says)
 
     def _candidates(self, start: int, stop: int) -> Ordinals:
-        """Return a chunk's users whom the round may ask anything, sorted."""
+        """Return a chunk's users that the round may ask anything, sorted."""
         if self._listed is None:
             return np.arange(start, stop, dtype=np.int64)
         first, last = self._listed.searchsorted((start, stop))
@@ -120,11 +120,11 @@ class Classes:
         for study, number in self._rounds:
             yield self._behaviour.absent(study, number, ordinals).astype(np.int64)
 
-    def _does(self, signs: tuple[int, ...]) -> tuple[Does, tuple[Said, ...]]:
+    def _does(self, signs: tuple[int, ...]) -> tuple[Does, tuple[ClassResponse, ...]]:
         found = self._replayed.get(signs)
         if found is None:
             does = self._replay(signs)
-            found = self._replayed[signs] = does, _said(does)
+            found = self._replayed[signs] = does, _responses_of(does)
         return found
 
     def _replay(self, signs: tuple[int, ...]) -> Does:
@@ -156,8 +156,8 @@ class Classes:
 def _listed(cohorts: Sequence[Cohort]) -> Ordinals | None:
     """List all users who are in some of these cohorts, sorted; None if they are too many to list.
 
-    To tell who of a chunk is in a cohort takes a walk of the permutation for each of its users,
-    which is the longer way to a few among very many.
+    To compute which users of a chunk are in a cohort takes a walk of the permutation for each of
+    its users, which is the longer way to a few among very many.
     """
     distinct = set(cohorts)
     population = max((cohort.permutation.size for cohort in distinct), default=0)
@@ -167,11 +167,11 @@ def _listed(cohorts: Sequence[Cohort]) -> Ordinals | None:
     return np.unique(np.concatenate(members))
 
 
-def _said(does: Does) -> tuple[Said, ...]:
+def _responses_of(does: Does) -> tuple[ClassResponse, ...]:
     return tuple(
-        Said(group, None, outcome.charged, outcome.spent)
-        if isinstance(outcome, Answered)
-        else Said(group, outcome.reason, 0, 0)
+        ClassResponse(group, None, outcome.charged, outcome.spent)
+        if isinstance(outcome, AnsweredAsk)
+        else ClassResponse(group, outcome.reason, 0, 0)
         for group, outcome in does
         if outcome is not None
     )

@@ -20,14 +20,14 @@ from askance_client.device import ExaminedRequest, ExaminedStudy, Examiner
 from askance_client.ledger import Limits
 from askance_client.messages import Reason, Refusal
 from askance_simulation.fleets.chunks import ChunkWork, Counts, ShardResult
-from askance_simulation.fleets.classes import Classes, Said
+from askance_simulation.fleets.classes import Classes, ClassResponse
 from askance_simulation.fleets.devices import Devices
 from askance_simulation.fleets.histories import Ask
 from askance_simulation.fleets.opened import Progress
 from askance_simulation.fleets.threads import Runner, Threads
 
 _NOTHING = Limits(0, 0, 0)
-_Users = Counter[tuple[Said, ...]]
+_Users = Counter[tuple[ClassResponse, ...]]
 
 
 class ColumnFleet:
@@ -37,7 +37,7 @@ class ColumnFleet:
       devices: the population, policy, coins, clock and behaviour that its devices have; they differ
         from each other in record, coins and history only.
       progress: called with the number of new reports.
-      runner: who computes the chunks; None: the threads of this process, one per core.
+      runner: computes the chunks; None: the threads of this process, one per core.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class _Folded:
 def _confirm(round_: Round, accounts: Accounts, users: _Users) -> None:
     """Record users' responses, once for all requests of the round to the same cohort."""
     for said, count in users.items():
-        cohorts: dict[Cohort, list[Said]] = {}
+        cohorts: dict[Cohort, list[ClassResponse]] = {}
         for one in said:
             cohorts.setdefault(round_.groups[one.group].cohort, []).append(one)
         for cohort, ones in cohorts.items():

@@ -30,7 +30,7 @@ class Devices:
       policy: what every owner allows.
       coins: the fleet's seeded coins.
       now_s: the injected clock, whole seconds.
-      behaviour: who stays away and who lies.
+      behaviour: the users who stay away and those who lie.
     """
 
     def __init__(

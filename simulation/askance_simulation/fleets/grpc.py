@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from grpc import aio
 
-from askance_aggregator.server.devices import AggregatorServer, Parts, PeerLimits, Settings
+from askance_aggregator.server.devices import AggregatorServer, PeerLimits, ServerParts, Settings
 from askance_aggregator.store import SqliteStore
 from askance_aggregator.studies import Accounts, Round, Tally, TranscriptLog
 from askance_client.codec import digest_of
@@ -29,9 +29,9 @@ from askance_client.service import (
     rare_collections,
     token_digest,
 )
-from askance_simulation.disturbances import Fates, Witness
+from askance_simulation.disturbances import Fates, FaultRecorder
 from askance_simulation.disturbances.invariants import check_store
-from askance_simulation.disturbances.unlucky import Line, Unlucky
+from askance_simulation.disturbances.unlucky import DeviceConnection, Unlucky
 from askance_simulation.fleets.attendance import Attendance
 from askance_simulation.fleets.devices import Devices
 from askance_simulation.fleets.opened import OpenedFleet, Progress
@@ -50,7 +50,7 @@ def grpc_fleet(
     order: Sequence[int] | None = None,
     store: Path | None = None,
     fates: Fates | None = None,
-    witness: Witness | None = None,
+    recorder: FaultRecorder | None = None,
 ) -> Iterator[OpenedFleet]:
     """Run a service with `devices` connected, for the length of the block.
 
@@ -61,12 +61,12 @@ def grpc_fleet(
       order: in which order of ordinals they dial in; it changes no transcript.
       store: where the aggregator's store is made; None: in a temporary folder, removed after.
       fates: what goes wrong on the way; it changes no transcript either. None: nothing does.
-      witness: records what went wrong.
+      recorder: records what went wrong.
 
     Raises:
       BrokenInvariant: after faults, something does not hold that must (see `faults.invariants`).
     """
-    witness = witness or Witness()
+    recorder = recorder or FaultRecorder()
     attendance = Attendance()
     with rare_collections(), tempfile.TemporaryDirectory(prefix="askance-") as folder:
         opened = SqliteStore.create(store or Path(folder) / "aggregator.sqlite")
@@ -77,10 +77,10 @@ def grpc_fleet(
             ]
             opened.enrol((one.device_id, token_digest(one.token)) for one in identities)
             with AggregatorServer.start(
-                opened, settings=room_for(len(devices)), parts=Parts(observer=attendance)
+                opened, settings=room_for(len(devices)), parts=ServerParts(observer=attendance)
             ) as server:
                 chosen = range(len(devices)) if order is None else order
-                make = _runtimes(devices, identities, fates, witness)
+                make = _runtimes(devices, identities, fates, recorder)
                 runners = Runners(make, server, connections_for(len(devices), connections), chosen)
                 try:
                     if not devices.behaviour.absences:
@@ -90,13 +90,13 @@ def grpc_fleet(
                 finally:
                     runners.stop()
             if fates is not None:
-                check_store(opened, lambda ordinal: devices[ordinal].ledger, witness.accepted)
+                check_store(opened, lambda ordinal: devices[ordinal].ledger, recorder.accepted)
         finally:
             opened.close()
 
 
 def _runtimes(
-    devices: Devices, identities: Sequence[Identity], fates: Fates | None, witness: Witness
+    devices: Devices, identities: Sequence[Identity], fates: Fates | None, recorder: FaultRecorder
 ) -> MakeRuntime:
     """Return the maker of devices' runtimes: the trusted base's, or one under faults."""
 
@@ -108,7 +108,7 @@ def _runtimes(
 
     def unlucky(ordinal: int, channel: aio.Channel) -> Runtime:
         identity = identities[ordinal]
-        line = Line(ordinal, channel, identity, fates, witness)
+        line = DeviceConnection(ordinal, channel, identity, fates, recorder)
         return Unlucky(line, identity, devices.booted, devices[ordinal].ledger)
 
     return unlucky

@@ -1,7 +1,8 @@
 """Histories: a user's answers, charges and refusals as a function of its requests, by replay.
 
 Users who were asked the same in the same order do the same, but for what their records and coins
-decide: which symbol they send. So the fleet remembers what was asked of whom, and nothing a user.
+decide: which symbol they send. So the fleet keeps the questions of each cohort, and nothing per
+  user.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Ask:
     """Request to a cohort, with all that every device of the fleet derives from examining it.
 
     Args:
-      cohort: who was asked.
+      cohort: the users who were asked.
       study: the study's digest.
       round: the round's number.
       request: the request's digest.
@@ -49,7 +50,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answered:
+class AnsweredAsk:
     """An answer as it was first given: to `first`, by its coins, on that round's record."""
 
     first: Ask
@@ -58,20 +59,20 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedAsk:
     """A refusal; its report has no sum that was spent."""
 
     reason: Reason
 
 
-Outcome = Answered | Refused
+Outcome = AnsweredAsk | RefusedAsk
 
 
 @dataclass(slots=True)
 class _Replayed:
     """Replayed device of one user: its ledger and its answers."""
 
-    stored: dict[bytes, Answered] = field(default_factory=dict)
+    stored: dict[bytes, AnsweredAsk] = field(default_factory=dict)
     frozen: dict[bytes, Ask] = field(default_factory=dict)
     studies: dict[bytes, int] = field(default_factory=dict)
     refusals: RefusalCounts = field(default_factory=RefusalCounts)
@@ -93,7 +94,7 @@ class _Replayed:
             return self._refuse(ask, ask.objection)
         first = self.frozen.get(ask.question)
         if first is not None:
-            return Answered(first, 0, 0)
+            return AnsweredAsk(first, 0, 0)
         if len(self.stored) >= MAX_ANSWERS:
             return self._refuse(ask, Reason.OVER_LIFE_BUDGET)
         cost = ask.nano_nats
@@ -103,14 +104,14 @@ class _Replayed:
         self.studies[ask.study] = spent + cost
         self.life += cost
         self.frozen[ask.question] = ask
-        answered = Answered(ask, cost, spent + cost)
+        answered = AnsweredAsk(ask, cost, spent + cost)
         self.stored[ask.request] = answered
         return answered
 
     def _refuse(self, ask: Ask, reason: Reason) -> Outcome | None:
         """Count a refusal as a device does, by a clock that stands still."""
         study = None if reason is Reason.UNKNOWN_STUDY else ask.study
-        return Refused(reason) if self.refusals.admit(study, now_s=0) else None
+        return RefusedAsk(reason) if self.refusals.admit(study, now_s=0) else None
 
     def _over(self, ask: Ask, spent: int, cost: int) -> Reason | None:
         for reason, limit, so_far in (

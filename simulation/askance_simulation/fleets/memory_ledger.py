@@ -1,4 +1,4 @@
-"""A ledger that lasts as long as its process: for simulated devices, never for a person's."""
+"""A ledger that lasts as long as its process: for simulated devices, never for a user's."""
 
 from __future__ import annotations
 

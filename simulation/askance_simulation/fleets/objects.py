@@ -20,7 +20,7 @@ class ObjectFleet:
     Their reports go through the service's own intake.
 
     Args:
-      devices: who is asked.
+      devices: the devices that are asked.
       progress: called now and then with the number of new reports.
     """
 
@@ -41,7 +41,7 @@ class ObjectFleet:
                 if not device.knows(round_.study_digest):
                     device.introduce(round_.study)
                 with suppress(TooManyRefusals):  # no report: as of a user who stays away
-                    _enter(intake, ordinal, device.answer(group.payload))
+                    _add_report(intake, ordinal, device.answer(group.payload))
                 if self._progress is not None and done % _TICK == 0:
                     self._progress(_TICK)
             if self._progress is not None:
@@ -54,7 +54,7 @@ class ObjectFleet:
             for ordinal in group.cohort.members.tolist():
                 report = self._devices[ordinal].ledger.stored(group.digest)
                 if report is not None:  # a refusal spent nothing and is not kept
-                    _enter(intake, ordinal, report)
+                    _add_report(intake, ordinal, report)
 
     def _there(self, round_: Round, group: Group) -> list[int]:
         """Return the group's members that are present in the round."""
@@ -65,10 +65,10 @@ class ObjectFleet:
         return there
 
 
-def _enter(intake: Intake, ordinal: int, report: bytes) -> None:
+def _add_report(intake: Intake, ordinal: int, report: bytes) -> None:
     arrival = intake.examine(ordinal, report)
     if not isinstance(arrival, Arrival):
         raise RemoteProtocolError(
             f"device {ordinal}: expected a report of what it was asked, found {arrival.name}"
         )
-    intake.enter(arrival)
+    intake.add(arrival)

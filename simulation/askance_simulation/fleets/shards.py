@@ -1,8 +1,8 @@
 """Ray's workers as a `Runner`: a round's chunks in shards, wherever there is a worker.
 
-A shard is a range of chunks, and a task. Which shards there are, who does them, in which order and
-how often is nothing that a result depends on (see `chunks`), so that a shard that was lost with its
-worker or node is done again by another.
+A shard is a range of chunks, and a task. Which shards there are, which worker computes them, in
+which order and how often is nothing that a result depends on (see `chunks`), so that a shard that
+was lost with its worker or node is done again by another.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def compute(sent: list[Remote], shard: range, version: str) -> tuple[ShardResult
     Args:
       sent: where the population and the rest of the round's work are.
       shard: the numbers of its chunks.
-      version: of who asks.
+      version: of the caller.
 
     Raises:
       InvalidParameter: the worker has another version, whose results might be others.

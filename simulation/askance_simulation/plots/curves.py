@@ -45,7 +45,7 @@ def curves(summary: Summary, x: str, y: str = "error") -> Picture:
     figure = new_figure()
     axes = figure.add_subplot()
     for place, line in enumerate(lines):
-        _draw(axes, line, style.Mark.of(place, [each.level for each in lines]), y)
+        _draw(axes, line, style.MarkerStyle.of(place, [each.level for each in lines]), y)
     places = sorted({place for line in lines for place, _ in line.points})
     style.plain(axes, title=title(summary, x), across=NAMES.get(x, x), up=_UP[y])
     _scale(axes, lines, places, y)
@@ -106,7 +106,7 @@ def _lines(summary: Summary, x: str, y: str) -> list[Line]:
     return lines
 
 
-def _draw(axes: Any, line: Line, mark: style.Mark, y: str) -> None:
+def _draw(axes: Any, line: Line, mark: style.MarkerStyle, y: str) -> None:
     """Draw errors as areas; success rates, which are often equal, as bars beside each other."""
     shift = mark.shift if y == "success" else 1.0
     places = [place * shift for place, _ in line.points]

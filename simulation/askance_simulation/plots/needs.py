@@ -39,7 +39,7 @@ def needs(summary: Summary, x: str) -> Picture:
     levels = [key[0] if len(key) == 1 else ", ".join(map(shown, key)) for key in groups]
     entries = []
     for place, (key, cells) in enumerate(groups.items()):
-        mark = style.Mark.of(place, levels)
+        mark = style.MarkerStyle.of(place, levels)
         _draw(axes, cells, x, mark)
         entries.append((mark, ", ".join(map(shown, key))))
     places = sorted({float(cell.at[x]) for cell in summary})
@@ -58,7 +58,7 @@ def needs(summary: Summary, x: str) -> Picture:
     return Picture(figure)
 
 
-def _draw(axes: Any, cells: Sequence[CellSummary], x: str, mark: style.Mark) -> None:
+def _draw(axes: Any, cells: Sequence[CellSummary], x: str, mark: style.MarkerStyle) -> None:
     by_place: dict[float, list[CellSummary]] = {}
     for cell in cells:
         by_place.setdefault(float(cell.at[x]), []).append(cell)
@@ -84,7 +84,7 @@ def _enough(cell: CellSummary) -> bool:
     return cell.success is None or cell.success.value >= 1 - float(cell.at["beta"])
 
 
-def _legend(axes: Any, heading: str, entries: Sequence[tuple[style.Mark, str]]) -> None:
+def _legend(axes: Any, heading: str, entries: Sequence[tuple[style.MarkerStyle, str]]) -> None:
     """Add a legend: the kinds of lines, and the values of the other axes below."""
     from matplotlib.lines import Line2D
 

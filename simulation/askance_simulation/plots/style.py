@@ -28,7 +28,7 @@ def colours(values: Sequence[object]) -> list[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class MarkerStyle:
     """Marker and colour that distinguish one line of several.
 
     Args:
@@ -41,7 +41,7 @@ class Mark:
     shift: float
 
     @classmethod
-    def of(cls, place: int, values: Sequence[object]) -> Mark:
+    def of(cls, place: int, values: Sequence[object]) -> MarkerStyle:
         """Return the mark of the line at this place, of as many as there are values."""
         shift = 1 + _APART * (place - (len(values) - 1) / 2)
         return cls(colours(values)[place], MARKERS[place], shift)

@@ -2,7 +2,7 @@
 
 Every change makes another population of the same users, schema and size, by random access: whose
 label is wrong, and from which round on a user's record is another, is a function of the seed and
-the ordinal. So changes can be combined, and every fleet sees the same people.
+the ordinal. So changes can be combined, and every fleet sees the same users.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ def moving(population: Population, other: Population, rate: Rational, seed: Seed
     """Make users who become, for good, those of the same ordinal in another population.
 
     In round r, the first being 0, a user has moved with probability 1 - (1 - rate)^r, exact to
-    2^-64. Each user's round is drawn once, so that who has moved stays so. The target and the
-    `unseen` records are the first population's, and a hypothesis is judged by those.
+    2^-64. Each user's round is drawn once, so that a user who has moved stays so. The target and
+    the `unseen` records are the first population's, and a hypothesis is judged by those.
 
     Args:
       population: users and their records.

@@ -37,7 +37,7 @@ def halfspaces(size: int, seed: Seed, d: int = 3, gap: int = 10) -> Population:
     normal, offset = plane[1:], plane[0]
     least = gap / 100 * np.sqrt(1 + d) + _SLACK
     length = float(normal @ normal)
-    inner = 1 - least / length * float(np.abs(normal).max())  # who is moved stays in the box
+    inner = 1 - least / length * float(np.abs(normal).max())  # a moved point stays in the box
     if inner <= 0.1:
         raise InvalidParameter(
             f"halfspaces: expected a gap that leaves space for users, got gap {gap} with d {d}"

@@ -36,7 +36,7 @@ class Population:
       size: how many users; ordinals are 0 .. size-1.
       columns: the records of ordinals start .. stop-1; a pure function.
       target: the hypothesis that a learner should find, if the law has one.
-      unseen: so many more records of the same law, of people who are not users: what a hypothesis
+      unseen: number of further records of the same law that belong to no user: what a hypothesis
         is judged by; None: there are none.
       notes: what a reader of results must know (bounds inferred, rows resampled).
       drift: the same users' records in a round of a study, by its number, where they change;

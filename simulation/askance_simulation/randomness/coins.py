@@ -18,7 +18,7 @@ from askance_simulation.randomness.seeds import Seed
 
 _BLOCK = 16
 _WORD = 8
-_ZEROS = memoryview(bytes(1 << 17))  # what the cipher turns into a keystream, so much at a time
+_ZEROS = memoryview(bytes(1 << 17))  # bytes that the cipher turns into a keystream at a time
 
 
 class SeededCoins:

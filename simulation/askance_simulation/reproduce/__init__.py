@@ -10,7 +10,16 @@ Rules of the package:
 """
 
 from askance_simulation.reproduce.picture import save
-from askance_simulation.reproduce.registry import REPRODUCTIONS, Entry, find
+from askance_simulation.reproduce.registry import REPRODUCTIONS, ReproductionEntry, find
 from askance_simulation.reproduce.reproduction import Effort, Reproduction, Row, Setting
 
-__all__ = ["REPRODUCTIONS", "Effort", "Entry", "Reproduction", "Row", "Setting", "find", "save"]
+__all__ = [
+    "REPRODUCTIONS",
+    "Effort",
+    "Reproduction",
+    "ReproductionEntry",
+    "Row",
+    "Setting",
+    "find",
+    "save",
+]

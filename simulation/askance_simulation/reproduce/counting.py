@@ -46,7 +46,7 @@ def round_answers(
 
     Args:
         questions: the round's, each with a fresh group.
-        planned: who is asked with what.
+        planned: the users and their randomizer.
         laws: for each question the probabilities of its levels, shape (levels,) or (trials,
             levels); of a number those of the two ends of its range.
         rng: where randomness comes from.

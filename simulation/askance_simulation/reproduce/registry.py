@@ -12,7 +12,7 @@ from askance_simulation.reproduce.reproduction import Reproduction, Setting
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ReproductionEntry:
     """A reproduction that can be asked for.
 
     Args:
@@ -31,59 +31,81 @@ class Entry:
         return found
 
 
-_ENTRIES: tuple[Entry, ...] = (
-    Entry(
+_ENTRIES: tuple[ReproductionEntry, ...] = (
+    ReproductionEntry(
         "theorem-5", "notes.theorem_5", "notes, Theorem 5: conjunctions, users and failures by d"
     ),
-    Entry("theorem-5.1", "klnrs08.theorem_5_1", "KLNRS08 Theorem 5.1: two rounds beside one, by d"),
-    Entry("theorem-6", "notes.theorem_6", "notes, Theorem 6: from samples, at the theorem's size"),
-    Entry("theorem-7", "notes.theorem_7", "notes, Theorem 7: with a curator, in disjoint parts"),
-    Entry("theorem-8", "notes.theorem_8", "notes, Theorem 8: with flipped labels, up to eta = 0.4"),
-    Entry(
+    ReproductionEntry(
+        "theorem-5.1", "klnrs08.theorem_5_1", "KLNRS08 Theorem 5.1: two rounds beside one, by d"
+    ),
+    ReproductionEntry(
+        "theorem-6", "notes.theorem_6", "notes, Theorem 6: from samples, at the theorem's size"
+    ),
+    ReproductionEntry(
+        "theorem-7", "notes.theorem_7", "notes, Theorem 7: with a curator, in disjoint parts"
+    ),
+    ReproductionEntry(
+        "theorem-8", "notes.theorem_8", "notes, Theorem 8: with flipped labels, up to eta = 0.4"
+    ),
+    ReproductionEntry(
         "masked-parity",
         "klnrs08.masked_parity",
         "KLNRS08 section 5.1: users of both variants, by d",
     ),
-    Entry(
+    ReproductionEntry(
         "lemma-4.2",
         "klnrs08.lemma_4_2",
         "KLNRS08 Lemma 4.2: the tail of a mean of Laplace variables",
     ),
-    Entry("lemma-4.3", "klnrs08.lemma_4_3", "KLNRS08 Lemma 4.3: users for one query, by epsilon"),
-    Entry("lemma-4.4", "klnrs08.lemma_4_4", "KLNRS08 Lemma 4.4: one round of devices, by queries"),
-    Entry("lemma-4.5", "klnrs08.lemma_4_5", "KLNRS08 Lemma 4.5: two rounds of devices, by queries"),
-    Entry(
+    ReproductionEntry(
+        "lemma-4.3", "klnrs08.lemma_4_3", "KLNRS08 Lemma 4.3: users for one query, by epsilon"
+    ),
+    ReproductionEntry(
+        "lemma-4.4", "klnrs08.lemma_4_4", "KLNRS08 Lemma 4.4: one round of devices, by queries"
+    ),
+    ReproductionEntry(
+        "lemma-4.5", "klnrs08.lemma_4_5", "KLNRS08 Lemma 4.5: two rounds of devices, by queries"
+    ),
+    ReproductionEntry(
         "theorem-4.8",
         "klnrs08.theorem_4_8",
         "KLNRS08 Theorem 4.8: from queries to devices and back",
     ),
-    Entry("local-vs-central", "notes.local_vs_central", "users against epsilon, in both models"),
-    Entry(
+    ReproductionEntry(
+        "local-vs-central", "notes.local_vs_central", "users against epsilon, in both models"
+    ),
+    ReproductionEntry(
         "theorem-3.7",
         "klnrs08.theorem_3_7",
         "KLNRS08 Theorem 3.7: the agnostic learner's examples, as proved and as measured",
     ),
-    Entry("composition", "drv10.composition", "DRV10 section III: k releases, by every accountant"),
-    Entry(
+    ReproductionEntry(
+        "composition", "drv10.composition", "DRV10 section III: k releases, by every accountant"
+    ),
+    ReproductionEntry(
         "parity",
         "klnrs08.parity",
         "KLNRS08 section 3.2: what A and A* cost, exactly, and how often fail",
     ),
-    Entry(
+    ReproductionEntry(
         "boosting",
         "drv10.boosting",
         "DRV10 Figure 1: boosting for queries, beside what it competes with",
     ),
-    Entry("logistic-figure-1", "cm08.figure_1", "CM08 Figure 1: its own example, by n"),
-    Entry("logistic-figure-2", "cm08.figure_2", "CM08 Figure 2: errors on four data sets"),
-    Entry("logistic-figure-3", "cm08.figure_3", "CM08 Figure 3: errors by epsilon"),
-    Entry("logistic-figure-4", "cm08.figure_4", "CM08 Figure 4: learning curves"),
+    ReproductionEntry("logistic-figure-1", "cm08.figure_1", "CM08 Figure 1: its own example, by n"),
+    ReproductionEntry(
+        "logistic-figure-2", "cm08.figure_2", "CM08 Figure 2: errors on four data sets"
+    ),
+    ReproductionEntry("logistic-figure-3", "cm08.figure_3", "CM08 Figure 3: errors by epsilon"),
+    ReproductionEntry("logistic-figure-4", "cm08.figure_4", "CM08 Figure 4: learning curves"),
 )
 
-REPRODUCTIONS: Mapping[str, Entry] = MappingProxyType({one.name: one for one in _ENTRIES})
+REPRODUCTIONS: Mapping[str, ReproductionEntry] = MappingProxyType(
+    {one.name: one for one in _ENTRIES}
+)
 
 
-def find(name: str) -> Entry:
+def find(name: str) -> ReproductionEntry:
     """Return the reproduction of this name.
 
     Raises:

@@ -1,4 +1,4 @@
-"""An aggregator on loopback with its desk, devices that dial in, and an analyst who calls."""
+"""Aggregator on loopback with a study manager, devices that dial in, and an analyst."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from askance_aggregator import learners
 from askance_aggregator.analyst import Aggregator, StudyExport, connect
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.server.analysts.servicer import AnalystsServicer
-from askance_aggregator.server.devices import AggregatorServer, Parts, ServiceFleet, Settings
-from askance_aggregator.server.studies import Desk, DeskLimits
+from askance_aggregator.server.devices import AggregatorServer, ServerParts, ServiceFleet, Settings
+from askance_aggregator.server.studies import StudyManager, SubmissionLimits
 from askance_aggregator.store import MemoryStore
 from askance_aggregator.studies.study import Study
 from askance_client.device import Policy
@@ -40,11 +40,11 @@ def public(key: Ed25519PrivateKey) -> bytes:
 
 
 @dataclass
-class House:
-    """A served desk."""
+class ServedManager:
+    """Served study manager with its devices."""
 
     address: str
-    desk: Desk
+    manager: StudyManager
     population: Population
     stop: Callable[[], None]
 
@@ -62,11 +62,11 @@ class House:
 def serving(
     *,
     devices: bool,
-    limits: DeskLimits | None = None,
+    limits: SubmissionLimits | None = None,
     store: MemoryStore | None = None,
     population: Population | None = None,
-) -> Iterator[House]:
-    """A served desk; with `devices`, everybody answers, else nobody does."""
+) -> Iterator[ServedManager]:
+    """A served manager; with `devices`, all users answer, else none does."""
     population = population or masked_parity(USERS, Seed.of(5), 4)
     store = store or MemoryStore()
     identities = [
@@ -75,31 +75,31 @@ def serving(
     ]
     if not store.population():
         store.enrol((one.device_id, token_digest(one.token)) for one in identities)
-    desks: list[Desk] = []
+    managers: list[StudyManager] = []
     with ExitStack() as held:
         executor = held.enter_context(ThreadPoolExecutor(4))
 
         def add(server: aio.Server, fleet: ServiceFleet) -> None:
-            desks.append(
-                Desk(
+            managers.append(
+                StudyManager(
                     store,
                     fleet,
                     analysts=frozenset({public(KEY), public(OTHER_KEY)}),
                     limits=limits,
                 )
             )
-            servicer = AnalystsServicer(desks[0], executor=executor, max_watchers=4)
+            servicer = AnalystsServicer(managers[0], executor=executor, max_watchers=4)
             server.add_generic_rpc_handlers((servicer.handler(),))
 
         server = held.enter_context(
-            AggregatorServer.start(store, settings=SETTINGS, parts=Parts(services=(add,)))
+            AggregatorServer.start(store, settings=SETTINGS, parts=ServerParts(services=(add,)))
         )
-        desks[0].resume()
-        held.callback(desks[0].stop)
+        managers[0].resume()
+        held.callback(managers[0].stop)
         held.callback(server.stop)
         if devices:
             held.enter_context(_answering(population, identities, server))
-        yield House(server.address, desks[0], population, server.stop)
+        yield ServedManager(server.address, managers[0], population, server.stop)
 
 
 @contextmanager
@@ -128,14 +128,14 @@ def _answering(
 
 
 @pytest.fixture
-def house() -> Iterator[House]:
+def served() -> Iterator[ServedManager]:
     """With devices that answer."""
     with serving(devices=True) as served:
         yield served
 
 
 @pytest.fixture
-def quiet_house() -> Iterator[House]:
+def quiet_house() -> Iterator[ServedManager]:
     """With devices that are enrolled and away."""
     with serving(devices=False) as served:
         yield served
@@ -148,8 +148,8 @@ def other_key() -> Ed25519PrivateKey:
 
 
 @pytest.fixture
-def open_house() -> Callable[..., AbstractContextManager[House]]:
-    """A house of one's own making."""
+def open_served() -> Callable[..., AbstractContextManager[ServedManager]]:
+    """Factory of served study managers."""
     return serving
 
 

@@ -1,4 +1,4 @@
-"""Who calls: signatures over a call, what it is about, and the time."""
+"""Authentication of analysts' calls: signatures over a call, its content and the time."""
 
 from __future__ import annotations
 

@@ -16,12 +16,12 @@ from askance_client.errors import PlanExceeded
 
 
 @pytest.fixture
-def exceeded(house: Any, monkeypatch: pytest.MonkeyPatch) -> StudyExport:
+def exceeded(served: Any, monkeypatch: pytest.MonkeyPatch) -> StudyExport:
     """Two rounds of a study whose rehearsal showed one."""
     rehearse = planner.rehearse
     monkeypatch.setattr(planner, "rehearse", lambda learner: rehearse(learner)[:1])
-    with house.connected() as aggregator:
-        handle = aggregator.submit(house.study())
+    with served.connected() as aggregator:
+        handle = aggregator.submit(served.study())
         result = handle.result(timeout_s=60)
         assert (result.state, result.reason) == (StudyState.FAILED, "plan-exceeded")
         export: StudyExport = handle.fetch()

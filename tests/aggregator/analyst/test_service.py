@@ -20,7 +20,7 @@ from askance_aggregator.analyst.wire import REASON_KEY, SERVICE, encode_submissi
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.families import best_for
 from askance_aggregator.queries import predicate
-from askance_aggregator.server.studies import DeskLimits
+from askance_aggregator.server.studies import SubmissionLimits
 from askance_aggregator.store import MemoryStore, StudyState
 from askance_aggregator.studies.study import Study
 from askance_client.codec import digest_of
@@ -29,23 +29,23 @@ from askance_client.messages import SignedStudy
 from askance_client.service import Metadata
 
 if TYPE_CHECKING:
-    from tests.aggregator.analyst.conftest import House
+    from tests.aggregator.analyst.conftest import ServedManager
 
-OpenHouse = Callable[..., AbstractContextManager["House"]]
-KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))  # the house's
+OpenHouse = Callable[..., AbstractContextManager["ServedManager"]]
+KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))  # the deployment's
 Code = grpc.StatusCode
-STRANGER = Ed25519PrivateKey.from_private_bytes(bytes([7]) * 32)
+UNKNOWN_KEY = Ed25519PrivateKey.from_private_bytes(bytes([7]) * 32)
 
 
-def test_a_study_from_its_submission_to_its_end(house: House, tmp_path: Path) -> None:
-    with house.connected() as aggregator:
-        handle = aggregator.submit(house.study())
+def test_a_study_from_its_submission_to_its_end(served: ServedManager, tmp_path: Path) -> None:
+    with served.connected() as aggregator:
+        handle = aggregator.submit(served.study())
         events = list(handle.watch(timeout_s=60))
         assert events[-1].state is StudyState.DONE
         assert events[-1].round == 2
         assert {event.state for event in events[:-1]} <= {StudyState.OPEN}
         result = handle.result()
-        target = house.population.target
+        target = served.population.target
         assert isinstance(target, learners.MaskedParity)
         assert result.hypothesis == target.to_json()
         assert (result.state, result.reason, result.message) == (StudyState.DONE, "done", "")
@@ -61,21 +61,21 @@ def test_a_study_from_its_submission_to_its_end(house: House, tmp_path: Path) ->
         assert handle.cancel() is StudyState.DONE
 
 
-def test_the_same_signed_study_is_taken_in_once(house: House) -> None:
-    with house.connected() as aggregator:
+def test_the_same_signed_study_is_taken_in_once(served: ServedManager) -> None:
+    with served.connected() as aggregator:
         signed = sign_submission(
-            house.study(), Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+            served.study(), Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
         )
         first, second = aggregator.submit_signed(signed), aggregator.submit_signed(signed)
         assert first.id == second.id
         assert len(aggregator.studies()) == 1
-        assert aggregator.submit(house.study()).id != first.id
+        assert aggregator.submit(served.study()).id != first.id
 
 
-def test_an_open_study_can_be_watched_and_cancelled(quiet_house: House) -> None:
+def test_an_open_study_can_be_watched_and_cancelled(quiet_house: ServedManager) -> None:
     with quiet_house.connected() as aggregator:
         handle = aggregator.submit(quiet_house.study())
-        with pytest.raises(CallRefused, match="found it open") as caught:
+        with pytest.raises(CallRefused, match="got it open") as caught:
             handle.result(timeout_s=0.3)
         assert caught.value.reason == "timeout"
         assert handle.status().state is StudyState.OPEN
@@ -86,9 +86,11 @@ def test_an_open_study_can_be_watched_and_cancelled(quiet_house: House) -> None:
         assert result.verify().state == "cancelled"
 
 
-def test_another_analysts_study_is_unknown(house: House, other_key: Ed25519PrivateKey) -> None:
-    with house.connected() as mine, house.connected(other_key) as others:
-        handle = mine.submit(house.study())
+def test_another_analysts_study_is_unknown(
+    served: ServedManager, other_key: Ed25519PrivateKey
+) -> None:
+    with served.connected() as mine, served.connected(other_key) as others:
+        handle = mine.submit(served.study())
         assert others.studies() == []
         stolen = others.study(handle.id)
         for call in (stolen.status, stolen.result, stolen.fetch, stolen.cancel):
@@ -99,45 +101,45 @@ def test_another_analysts_study_is_unknown(house: House, other_key: Ed25519Priva
             others.study(handle.id[:10])
 
 
-def test_a_stranger_is_refused(house: House) -> None:
-    with house.connected() as mine, house.connected(STRANGER) as stranger:
-        handle = mine.submit(house.study())
+def test_a_stranger_is_refused(served: ServedManager) -> None:
+    with served.connected() as mine, served.connected(UNKNOWN_KEY) as unknown:
+        handle = mine.submit(served.study())
         with pytest.raises(CallRefused) as caught:
-            stranger.submit(house.study())
+            unknown.submit(served.study())
         assert caught.value.reason == "untrusted-key"
-        for call in (stranger.studies, stranger.study(handle.id).cancel):
+        for call in (unknown.studies, unknown.study(handle.id).cancel):
             with pytest.raises(CallRefused) as caught:
                 call()
             assert caught.value.reason == "untrusted-key"
 
 
-def test_what_cannot_work_is_refused_before_anybody_is_asked(house: House) -> None:
-    with house.connected() as aggregator:
+def test_what_cannot_work_is_refused_before_anybody_is_asked(served: ServedManager) -> None:
+    with served.connected() as aggregator:
         with pytest.raises(PlanRefused, match="the plan needs"):
-            aggregator.submit(house.study(epsilon="0.5"))
+            aggregator.submit(served.study(epsilon="0.5"))
         assert aggregator.studies() == []
 
 
-def test_limits_of_the_desk(open_house: OpenHouse) -> None:
-    limits = DeskLimits(open_studies=1, user_nano_nats=8 * 10**9)
-    with open_house(devices=False, limits=limits) as house, house.connected() as aggregator:
+def test_limits_of_the_study_manager(open_served: OpenHouse) -> None:
+    limits = SubmissionLimits(open_studies=1, user_nano_nats=8 * 10**9)
+    with open_served(devices=False, limits=limits) as served, served.connected() as aggregator:
         with pytest.raises(PlanRefused, match="what other studies leave"):
-            aggregator.submit(house.study(epsilon="9"))
-        aggregator.submit(house.study())
+            aggregator.submit(served.study(epsilon="9"))
+        aggregator.submit(served.study())
         with pytest.raises(CallRefused) as caught:
-            aggregator.submit(house.study())
+            aggregator.submit(served.study())
         assert caught.value.reason == "too-many-studies"
 
 
-def test_a_learner_or_design_of_ones_own_is_not_signed(house: House) -> None:
-    schema = house.population.schema
+def test_a_learner_or_design_of_ones_own_is_not_signed(served: ServedManager) -> None:
+    schema = served.population.schema
 
     @learners.adaptive("mine")
     def mine() -> learners.Learning[None]:
         yield learners.Batch([learners.Question(predicate(schema["b"] == 1))])
 
-    with house.connected() as aggregator:
-        asked = house.study(design=lambda levels, nano_nats: best_for(levels, nano_nats))
+    with served.connected() as aggregator:
+        asked = served.study(design=lambda levels, nano_nats: best_for(levels, nano_nats))
         with pytest.raises(InvalidParameter, match="found a design of its own"):
             aggregator.submit(asked)
         with pytest.raises(InvalidParameter, match="no learner 'mine'"):
@@ -154,7 +156,7 @@ def submitting(data: bytes, study: bytes = bytes(32)) -> tuple[Metadata, bytes]:
     return calling(Call.SUBMIT, study, KEY), data
 
 
-FORGED = SignedStudy(b"", STRANGER.public_key().public_bytes_raw(), bytes(64))
+FORGED = SignedStudy(b"", UNKNOWN_KEY.public_key().public_bytes_raw(), bytes(64))
 Bad = tuple[str, tuple[Metadata, bytes], grpc.StatusCode, str]
 BAD: dict[str, Bad] = {
     "no submission": ("Submit", submitting(b"\xff"), Code.INVALID_ARGUMENT, "malformed"),
@@ -177,9 +179,9 @@ BAD: dict[str, Bad] = {
         Code.PERMISSION_DENIED,
         "untrusted-key",
     ),
-    "a stranger's submission": (
+    "a unknown's submission": (
         "Submit",
-        (calling(Call.SUBMIT, digest_of(b""), STRANGER), encode_submission(FORGED)),
+        (calling(Call.SUBMIT, digest_of(b""), UNKNOWN_KEY), encode_submission(FORGED)),
         Code.PERMISSION_DENIED,
         "untrusted-key",
     ),
@@ -189,7 +191,7 @@ BAD: dict[str, Bad] = {
     },
     "a list of another's studies": (
         "List",
-        (calling(Call.LIST, STRANGER.public_key().public_bytes_raw(), KEY), b""),
+        (calling(Call.LIST, UNKNOWN_KEY.public_key().public_bytes_raw(), KEY), b""),
         Code.UNAUTHENTICATED,
         "bad-signature",
     ),
@@ -207,9 +209,9 @@ def parts_of(stream: Any) -> Callable[..., list[bytes]]:
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_bad_bytes_have_a_clean_status(house: House, what: str) -> None:
+def test_bad_bytes_have_a_clean_status(served: ServedManager, what: str) -> None:
     method, (metadata, data), code, reason = BAD[what]
-    with grpc.insecure_channel(house.address) as channel:
+    with grpc.insecure_channel(served.address) as channel:
         path = f"/{SERVICE}/{method}"
         call: Any = channel.unary_unary(path)
         if method in ("Watch", "Export"):
@@ -222,7 +224,7 @@ def test_bad_bytes_have_a_clean_status(house: House, what: str) -> None:
     assert "\n" not in error.details()
 
 
-def test_one_watcher_too_many_is_told_so(quiet_house: House) -> None:
+def test_one_watcher_too_many_is_told_so(quiet_house: ServedManager) -> None:
     with quiet_house.connected() as aggregator:
         handle = aggregator.submit(quiet_house.study())
         watching = [handle.watch() for _ in range(4)]
@@ -234,11 +236,11 @@ def test_one_watcher_too_many_is_told_so(quiet_house: House) -> None:
             one.close()  # type: ignore[attr-defined]  # generators
 
 
-def test_an_open_study_outlives_its_aggregator(open_house: OpenHouse) -> None:
+def test_an_open_study_outlives_its_aggregator(open_served: OpenHouse) -> None:
     store = MemoryStore()
-    with open_house(devices=False, store=store) as house, house.connected() as aggregator:
-        name = aggregator.submit(house.study()).id
-    with open_house(devices=True, store=store) as house, house.connected() as aggregator:
+    with open_served(devices=False, store=store) as served, served.connected() as aggregator:
+        name = aggregator.submit(served.study()).id
+    with open_served(devices=True, store=store) as served, served.connected() as aggregator:
         assert aggregator.study(name).result(timeout_s=60).reason == "done"
 
 

@@ -38,10 +38,10 @@ def test_a_study_that_is_open_holds_together_so_far(done: StudyExport) -> None:
         assert "the hypothesis" not in found.checked
 
 
-def test_a_study_in_waves_holds_together_and_a_wave_left_out_does_not(house: Any) -> None:
+def test_a_study_in_waves_holds_together_and_a_wave_left_out_does_not(served: Any) -> None:
     """Two looks a round: as many rounds on record as were asked."""
-    with house.connected() as aggregator:
-        handle = aggregator.submit(house.study(waves=2))
+    with served.connected() as aggregator:
+        handle = aggregator.submit(served.study(waves=2))
         handle.result(timeout_s=60)
         export = handle.fetch()
     found = verify(export)
@@ -54,7 +54,7 @@ def test_a_study_in_waves_holds_together_and_a_wave_left_out_does_not(house: Any
 
 
 def line(number: int, change: Callable[[Any], None]) -> Change:
-    """Changes a line of the transcript."""
+    """Change a line of the transcript."""
 
     def changed(export: dict[str, Any]) -> None:
         item = json.loads(export["transcript"][number])
@@ -66,7 +66,7 @@ def line(number: int, change: Callable[[Any], None]) -> Change:
 
 
 def entry(name: str, value: Any) -> Change:
-    """Changes an entry of the result."""
+    """Change an entry of the result."""
 
     def changed(export: dict[str, Any]) -> None:
         assert export["result"][name] != value
@@ -76,7 +76,7 @@ def entry(name: str, value: Any) -> Change:
 
 
 def flip(name: str) -> Change:
-    """Changes the last digit of something in hexadecimal."""
+    """Change the last digit of something in hexadecimal."""
 
     def changed(export: dict[str, Any]) -> None:
         export[name] = export[name][:-1] + ("0" if export[name][-1] != "0" else "1")

@@ -1,4 +1,4 @@
-"""What travels between an analyst and an aggregator: round trips, parts, and any bytes at all."""
+"""Messages between an analyst and an aggregator: round trips, parts, and arbitrary bytes."""
 
 from __future__ import annotations
 

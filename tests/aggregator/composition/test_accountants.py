@@ -14,10 +14,10 @@ from askance_aggregator.composition import (
     Approximate,
     BoundedRange,
     Concentrated,
+    EventCounts,
     Optimal,
     Pure,
     Sum,
-    Totals,
     ZeroConcentrated,
     epsilon_of_rho,
 )
@@ -56,7 +56,7 @@ class TestOptimal:
     @pytest.mark.parametrize("each", ["0.05", "0.1", "0.3", "1"])
     def test_it_is_true_and_the_least(self, each: str, count: int) -> None:
         """Held against the exact law of the worst release, in decimals."""
-        totals = Totals({Pure(Fraction(each)): count})
+        totals = EventCounts({Pure(Fraction(each)): count})
         found = Optimal().epsilon(totals, DELTA)
         allowed = Decimal(1) / 10**6
         assert exact_delta(Fraction(each), count, found) <= allowed
@@ -65,18 +65,20 @@ class TestOptimal:
 
     @pytest.mark.parametrize(("count", "known"), [(10, 0.99937), (100, 4.77457), (1000, 19.34467)])
     def test_the_table(self, count: int, known: float) -> None:
-        found = Optimal().epsilon(Totals({Pure(Fraction(1, 10)): count}), DELTA)
+        found = Optimal().epsilon(EventCounts({Pure(Fraction(1, 10)): count}), DELTA)
         assert found == pytest.approx(known, abs=5e-6)
 
     def test_budgets_without_a_common_measure_are_rounded_upward_and_little(self) -> None:
-        even = Totals({Pure(Fraction(1, 10)): 300})
-        odd = Totals({Pure(Fraction(1, 10)): 299, Pure(Fraction(1, 10) + Fraction(1, 10**9)): 1})
+        even = EventCounts({Pure(Fraction(1, 10)): 300})
+        odd = EventCounts(
+            {Pure(Fraction(1, 10)): 299, Pure(Fraction(1, 10) + Fraction(1, 10**9)): 1}
+        )
         one, other = (Optimal().epsilon(each, DELTA) for each in (even, odd))
         assert one < other < one * 1.002
 
     def test_deltas_of_releases_are_taken_from_delta(self) -> None:
-        pure = Totals({Pure(Fraction(1, 10)): 100})
-        part = Totals({Approximate(Fraction(1, 10), DELTA / 200): 100})
+        pure = EventCounts({Pure(Fraction(1, 10)): 100})
+        part = EventCounts({Approximate(Fraction(1, 10), DELTA / 200): 100})
         found = Optimal().epsilon(part, DELTA)
         assert Optimal().epsilon(pure, DELTA) < found
         assert found == pytest.approx(Optimal().epsilon(pure, DELTA / 2), rel=1e-5)
@@ -84,10 +86,10 @@ class TestOptimal:
     def test_it_asks_for_the_package_that_it_needs(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "dp_accounting.pld.privacy_loss_distribution", None)
         with pytest.raises(InvalidParameter, match="expected the package dp-accounting"):
-            Optimal().epsilon(Totals({Pure(Fraction(1, 10)): 100}), DELTA)
+            Optimal().epsilon(EventCounts({Pure(Fraction(1, 10)): 100}), DELTA)
 
     def test_where_floats_would_show_another_bound_stands_in(self) -> None:
-        totals = Totals({Pure(Fraction(1, 10)): 100})
+        totals = EventCounts({Pure(Fraction(1, 10)): 100})
         tiny = Fraction(1, 10**13)
         assert Optimal().epsilon(totals, tiny) == Advanced().epsilon(totals, tiny)
 
@@ -96,11 +98,11 @@ class TestAdvanced:
     def test_it_is_the_theorem_divided(self) -> None:
         k, eps = 100, 0.1
         formula = sqrt(2 * k * log(1e6)) * eps + k * eps * (exp(eps) - 1) / (exp(eps) + 1)
-        found = Advanced().epsilon(Totals({Pure(Fraction(1, 10)): k}), DELTA)
+        found = Advanced().epsilon(EventCounts({Pure(Fraction(1, 10)): k}), DELTA)
         assert formula <= found <= formula * (1 + 1e-11)
 
     def test_budgets_may_differ(self) -> None:
-        mixed = Totals({Pure(Fraction(1, 10)): 100, Pure(Fraction(1, 5)): 100})
+        mixed = EventCounts({Pure(Fraction(1, 10)): 100, Pure(Fraction(1, 5)): 100})
         squares = 100 * 0.01 + 100 * 0.04
         means = sum(100 * x * (exp(x) - 1) / (exp(x) + 1) for x in (0.1, 0.2))
         formula = sqrt(2 * log(1e6) * squares) + means
@@ -109,14 +111,14 @@ class TestAdvanced:
     @pytest.mark.parametrize("count", [1, 5, 30, 100, 1000])
     @pytest.mark.parametrize("each", ["0.05", "0.5", "2"])
     def test_it_is_true(self, each: str, count: int) -> None:
-        found = Advanced().epsilon(Totals({Pure(Fraction(each)): count}), DELTA)
+        found = Advanced().epsilon(EventCounts({Pure(Fraction(each)): count}), DELTA)
         assert exact_delta(Fraction(each), count, found) <= Decimal(1) / 10**6
 
     def test_deltas_are_taken_from_delta(self) -> None:
-        part = Totals({Approximate(Fraction(1, 10), DELTA / 200): 100})
-        pure = Totals({Pure(Fraction(1, 10)): 100})
+        part = EventCounts({Approximate(Fraction(1, 10), DELTA / 200): 100})
+        pure = EventCounts({Pure(Fraction(1, 10)): 100})
         assert Advanced().epsilon(part, DELTA) == Advanced().epsilon(pure, DELTA / 2)
-        all_of_it = Totals({Approximate(Fraction(1, 10), DELTA / 100): 100})
+        all_of_it = EventCounts({Approximate(Fraction(1, 10), DELTA / 100): 100})
         assert Advanced().epsilon(all_of_it, DELTA) == 10
 
 
@@ -148,7 +150,7 @@ class TestConcentration:
             assert epsilon_of_rho(Fraction(rho), DELTA) <= max(least, 0) * (1 + 1e-4)
 
     def test_rhos_add_up(self) -> None:
-        mixed = Totals.of(
+        mixed = EventCounts.of(
             [
                 Concentrated(Fraction(1, 10)),
                 Pure(Fraction(1, 2)),  # 1/8
@@ -163,7 +165,8 @@ class TestConcentration:
         assert epsilon_of_rho(Fraction(1), Fraction(0)) == inf
         assert epsilon_of_rho(Fraction(0), Fraction(0)) == 0
         assert (
-            ZeroConcentrated().epsilon(Totals.of([Concentrated(Fraction(1))]), Fraction(0)) == inf
+            ZeroConcentrated().epsilon(EventCounts.of([Concentrated(Fraction(1))]), Fraction(0))
+            == inf
         )
 
 

@@ -16,8 +16,8 @@ from askance_aggregator.composition import (
     BoundedRange,
     Concentrated,
     Event,
+    EventCounts,
     Pure,
-    Totals,
 )
 from askance_client.errors import InvalidParameter
 
@@ -30,7 +30,7 @@ KINDS: tuple[Event, ...] = (
     Concentrated(Fraction(1, 50)),
 )
 
-# Of a lattice, as budgets are that people write down: a coarse one keeps convolutions small.
+# Multiples of a step, as operators write budgets: a coarse one keeps convolutions small.
 epsilons = st.integers(1, 40).map(lambda tenths: Fraction(tenths, 20))
 with_an_epsilon = st.one_of(
     epsilons.map(Pure),
@@ -61,10 +61,10 @@ class TestEveryAccountant:
 
     def test_nothing_costs_nothing(self, accountant: Accountant) -> None:
         for delta in (Fraction(0), DELTA):
-            assert accountant.epsilon(Totals(), delta) == 0
+            assert accountant.epsilon(EventCounts(), delta) == 0
 
     def test_one_pure_release_costs_its_epsilon_at_most(self, accountant: Accountant) -> None:
-        found = accountant.epsilon(Totals.of([Pure(Fraction(1))]), DELTA)
+        found = accountant.epsilon(EventCounts.of([Pure(Fraction(1))]), DELTA)
         assert 0.99 < found <= 1
 
     @settings(max_examples=15, deadline=None)
@@ -73,7 +73,7 @@ class TestEveryAccountant:
     def test_it_is_never_above_the_sum(
         self, name: str, events: list[Event], delta: Fraction
     ) -> None:
-        totals = Totals.of(events)
+        totals = EventCounts.of(events)
         found = ACCOUNTANTS[name].epsilon(totals, delta)
         total = totals.sum_of_epsilons()
         assert total is not None
@@ -89,8 +89,8 @@ class TestEveryAccountant:
         self, name: str, events: list[Event], more: Event, delta: Fraction
     ) -> None:
         accountant = ACCOUNTANTS[name]
-        before = accountant.epsilon(Totals.of(events), delta)
-        after = accountant.epsilon(Totals.of([*events, more]), delta)
+        before = accountant.epsilon(EventCounts.of(events), delta)
+        after = accountant.epsilon(EventCounts.of([*events, more]), delta)
         assert after >= before * (1 - SAME)
 
     @settings(max_examples=15, deadline=None)
@@ -108,8 +108,8 @@ class TestEveryAccountant:
             case Concentrated(rho):
                 weaker = Concentrated(2 * rho)
         changed = [*events[:place], weaker, *events[place + 1 :]]
-        before = accountant.epsilon(Totals.of(events), delta)
-        assert accountant.epsilon(Totals.of(changed), delta) >= before * (1 - SAME)
+        before = accountant.epsilon(EventCounts.of(events), delta)
+        assert accountant.epsilon(EventCounts.of(changed), delta) >= before * (1 - SAME)
 
     @settings(max_examples=15, deadline=None)
     @given(events=some, data=st.data())
@@ -119,46 +119,46 @@ class TestEveryAccountant:
     ) -> None:
         other = data.draw(st.permutations(events))
         accountant = ACCOUNTANTS[name]
-        assert accountant.epsilon(Totals.of(events), DELTA) == accountant.epsilon(
-            Totals.of(other), DELTA
+        assert accountant.epsilon(EventCounts.of(events), DELTA) == accountant.epsilon(
+            EventCounts.of(other), DELTA
         )
 
     def test_a_larger_delta_never_costs_more(self, accountant: Accountant) -> None:
         for event in counted(accountant):
-            totals = Totals({event: 60})
+            totals = EventCounts({event: 60})
             found = [accountant.epsilon(totals, Fraction(1, 10**k)) for k in range(1, 12)]
             assert found == sorted(found)
 
     def test_a_pure_release_needs_no_delta(self, accountant: Accountant) -> None:
-        totals = Totals({Pure(Fraction(1, 10)): 30})
+        totals = EventCounts({Pure(Fraction(1, 10)): 30})
         assert accountant.epsilon(totals, Fraction(0)) == 3
         assert accountant.epsilon(totals, Fraction(1, 10**300)) <= 3
 
     def test_a_delta_that_does_not_cover_the_deltas_is_no_bound(
         self, accountant: Accountant
     ) -> None:
-        totals = Totals({Approximate(Fraction(1, 10), Fraction(1, 10**7)): 11})
+        totals = EventCounts({Approximate(Fraction(1, 10), Fraction(1, 10**7)): 11})
         assert accountant.epsilon(totals, DELTA) == inf
         assert accountant.epsilon(totals, 2 * DELTA) < 1.2
 
     def test_many_small_ones_cost_far_less_than_their_sum(self, accountant: Accountant) -> None:
-        found = accountant.epsilon(Totals({Pure(Fraction(1, 10)): 1000}), DELTA)
+        found = accountant.epsilon(EventCounts({Pure(Fraction(1, 10)): 1000}), DELTA)
         assert found == 100 if accountant.name == "sum" else 19.3 < found < 22
 
     @pytest.mark.parametrize("delta", [Fraction(-1, 10), Fraction(1), Fraction(2)])
     def test_a_delta_is_below_one(self, accountant: Accountant, delta: Fraction) -> None:
         with pytest.raises(InvalidParameter, match="delta"):
-            accountant.epsilon(Totals(), delta)
+            accountant.epsilon(EventCounts(), delta)
 
     def test_what_it_does_not_count_is_refused(self, accountant: Accountant) -> None:
         for event in KINDS:
             if accountant.counts(event):
-                assert accountant.epsilon(Totals.of([event]), DELTA) < inf
+                assert accountant.epsilon(EventCounts.of([event]), DELTA) < inf
             else:
                 with pytest.raises(InvalidParameter, match=type(event).__name__):
-                    accountant.epsilon(Totals.of([KINDS[0], event]), DELTA)
+                    accountant.epsilon(EventCounts.of([KINDS[0], event]), DELTA)
 
     def test_huge_and_tiny_budgets_are_bounded(self, accountant: Accountant) -> None:
         for epsilon in (Fraction(10**6), Fraction(800), Fraction(1, 10**9)):
-            found = accountant.epsilon(Totals({Pure(epsilon): 3}), DELTA)
+            found = accountant.epsilon(EventCounts({Pure(epsilon): 3}), DELTA)
             assert 0 <= found <= 3 * epsilon * (1 + Fraction(1, 2**50))

@@ -14,11 +14,11 @@ from askance_aggregator.composition import (
     Approximate,
     BoundedRange,
     Concentrated,
+    EventCounts,
     Filter,
     Optimal,
     Pure,
     SumFilter,
-    Totals,
     Unlimited,
 )
 from askance_client.errors import InvalidParameter
@@ -52,14 +52,14 @@ def most_distinguishing(budget: Filter, epsilon: float) -> float:
     @cache
     def allowed(asked: tuple[int, ...]) -> bool:
         return budget.within(
-            Totals({Pure(m * UNIT): n for m, n in zip(MENU, asked, strict=True) if n})
+            EventCounts({Pure(m * UNIT): n for m, n in zip(MENU, asked, strict=True) if n})
         )
 
     return value(0, (0,) * len(MENU))
 
 
-def pure(count: int, epsilon: Fraction = Fraction(1, 10)) -> Totals:
-    return Totals({Pure(epsilon): count}) if count else Totals()
+def pure(count: int, epsilon: Fraction = Fraction(1, 10)) -> EventCounts:
+    return EventCounts({Pure(epsilon): count}) if count else EventCounts()
 
 
 def most_admitted(budget: Filter, epsilon: Fraction = Fraction(1, 10)) -> int:
@@ -108,22 +108,22 @@ class TestAdaptiveFilter:
     def test_releases_of_bounded_range_cost_a_quarter(self) -> None:
         budget = AdaptiveFilter(Fraction(3), DELTA)
         admitted = most_admitted(budget)
-        quarter = Totals({BoundedRange(Fraction(1, 10)): 4 * admitted})
-        more = Totals({BoundedRange(Fraction(1, 10)): 4 * admitted + 4})
+        quarter = EventCounts({BoundedRange(Fraction(1, 10)): 4 * admitted})
+        more = EventCounts({BoundedRange(Fraction(1, 10)): 4 * admitted + 4})
         assert budget.within(quarter)
         assert not budget.within(more)
 
     def test_deltas_are_held_against_what_is_spared_for_them(self) -> None:
         budget = AdaptiveFilter(Fraction(3), DELTA, spare=DELTA / 2)
         part = Approximate(Fraction(1, 10), DELTA / 10)
-        assert budget.within(Totals({part: 5}))
-        assert not budget.within(Totals({part: 6}))
-        assert not AdaptiveFilter(Fraction(3), DELTA).within(Totals.of([part]))
+        assert budget.within(EventCounts({part: 5}))
+        assert not budget.within(EventCounts({part: 6}))
+        assert not AdaptiveFilter(Fraction(3), DELTA).within(EventCounts.of([part]))
 
     def test_rhos_are_held_against_it(self) -> None:
         budget = AdaptiveFilter(Fraction(1), DELTA)
-        assert budget.within(Totals.of([Concentrated(Fraction(1, 100))]))
-        assert not budget.within(Totals.of([Concentrated(Fraction(1, 10))]))
+        assert budget.within(EventCounts.of([Concentrated(Fraction(1, 100))]))
+        assert not budget.within(EventCounts.of([Concentrated(Fraction(1, 10))]))
 
     @pytest.mark.parametrize(
         "given",
@@ -147,14 +147,14 @@ class TestSumFilter:
 
     def test_deltas_add_up_too(self) -> None:
         part = Approximate(Fraction(1, 100), DELTA / 10)
-        assert SumFilter(Fraction(1), DELTA).within(Totals({part: 10}))
-        assert not SumFilter(Fraction(1), DELTA).within(Totals({part: 11}))
-        assert not SumFilter(Fraction(1)).within(Totals.of([part]))
+        assert SumFilter(Fraction(1), DELTA).within(EventCounts({part: 10}))
+        assert not SumFilter(Fraction(1), DELTA).within(EventCounts({part: 11}))
+        assert not SumFilter(Fraction(1)).within(EventCounts.of([part]))
 
     def test_it_does_not_count_what_has_no_epsilon(self) -> None:
         event = Concentrated(Fraction(1, 1000))
         assert not SumFilter(Fraction(1)).counts(event)
-        assert not SumFilter(Fraction(1)).within(Totals.of([event]))
+        assert not SumFilter(Fraction(1)).within(EventCounts.of([event]))
 
     @pytest.mark.parametrize("given", [(Fraction(0),), (Fraction(1), Fraction(-1, 2))])
     def test_its_budget_is_checked(self, given: tuple[Any, ...]) -> None:

@@ -15,11 +15,11 @@ from askance_aggregator.composition import (
     BoundedRange,
     Concentrated,
     Event,
-    Ledger,
+    EventCounts,
     Pure,
+    ReleaseLedger,
     Sum,
     SumFilter,
-    Totals,
 )
 from askance_client.errors import InvalidParameter, PlanRefused
 
@@ -29,53 +29,53 @@ FIFTH = Pure(Fraction(1, 5))
 
 class TestRecording:
     def test_events_are_kept_in_order_and_counted(self) -> None:
-        ledger = Ledger()
+        ledger = ReleaseLedger()
         ledger.compose(TENTH, FIFTH)
         ledger.compose(TENTH)
         assert ledger.events == (TENTH, FIFTH, TENTH)
-        assert ledger.totals == Totals({TENTH: 2, FIFTH: 1})
+        assert ledger.totals == EventCounts({TENTH: 2, FIFTH: 1})
         assert ledger.epsilon(Sum(), Fraction(0)) == 0.4
 
     def test_totals_do_not_change_when_the_ledger_does(self) -> None:
-        ledger = Ledger()
+        ledger = ReleaseLedger()
         before = ledger.compose(TENTH)
         ledger.compose(TENTH)
-        assert before == Totals.of([TENTH])
+        assert before == EventCounts.of([TENTH])
         with pytest.raises(TypeError):
             before.counts[TENTH] = 5  # type: ignore[index]  # that it cannot be done
 
     def test_totals_do_not_change_with_what_they_were_made_of(self) -> None:
         counts: dict[Event, int] = {TENTH: 1}
-        totals = Totals(counts)
+        totals = EventCounts(counts)
         counts[TENTH] = 2
-        assert totals == Totals.of([TENTH])
+        assert totals == EventCounts.of([TENTH])
 
     @pytest.mark.parametrize("other", ["0.1", None, Fraction(1, 10), Pure])
     def test_what_is_no_event_is_named_and_nothing_recorded(self, other: Any) -> None:
-        ledger = Ledger()
+        ledger = ReleaseLedger()
         with pytest.raises(InvalidParameter, match=r"event 1: expected a release, found \w+"):
             ledger.compose(TENTH, other, FIFTH)
         assert ledger.events == ()
-        assert ledger.totals == Totals()
+        assert ledger.totals == EventCounts()
 
     @pytest.mark.parametrize("count", [0, -1, True, 1.5])
     def test_totals_count_from_one(self, count: Any) -> None:
         with pytest.raises(InvalidParameter, match="once or more"):
-            Totals({TENTH: count})
+            EventCounts({TENTH: count})
 
 
 class TestABudget:
     def test_the_event_that_would_pass_it_is_named_and_nothing_recorded(self) -> None:
-        ledger = Ledger(SumFilter(Fraction(1, 2)))
+        ledger = ReleaseLedger(SumFilter(Fraction(1, 2)))
         ledger.compose(FIFTH)
         assert not ledger.admits(TENTH, TENTH, TENTH, TENTH)
         with pytest.raises(PlanRefused, match=r"after 1 releases, found event 3 \(Pure\)"):
             ledger.compose(TENTH, TENTH, TENTH, TENTH, TENTH)
         assert ledger.events == (FIFTH,)
-        assert ledger.totals == Totals.of([FIFTH])
+        assert ledger.totals == EventCounts.of([FIFTH])
 
     def test_all_of_it_may_be_spent(self) -> None:
-        ledger = Ledger(SumFilter(Fraction(1, 2)))
+        ledger = ReleaseLedger(SumFilter(Fraction(1, 2)))
         assert ledger.admits(FIFTH, FIFTH, TENTH)
         ledger.compose(FIFTH, FIFTH, TENTH)
         assert ledger.epsilon(Sum(), Fraction(0)) == 0.5
@@ -83,7 +83,7 @@ class TestABudget:
             ledger.compose(Pure(Fraction(1, 10**9)))
 
     def test_what_the_budget_cannot_be_held_against_is_refused(self) -> None:
-        ledger = Ledger(SumFilter(Fraction(1)))
+        ledger = ReleaseLedger(SumFilter(Fraction(1)))
         with pytest.raises(InvalidParameter, match=r"SumFilter counts, found event 1 \(Concen"):
             ledger.compose(TENTH, Concentrated(Fraction(1, 10)))
         assert ledger.events == ()
@@ -101,7 +101,7 @@ class TestABudget:
     def test_no_sequence_passes_it_and_refusals_change_nothing(
         self, batches: list[list[Event]], budget: SumFilter | AdaptiveFilter
     ) -> None:
-        ledger = Ledger(budget)
+        ledger = ReleaseLedger(budget)
         recorded: list[Event] = []
         for batch in batches:
             if ledger.admits(*batch):
@@ -111,8 +111,8 @@ class TestABudget:
                 with pytest.raises(PlanRefused) as raised:
                     ledger.compose(*batch)
                 named = int(str(raised.value).split("found event ")[1].split()[0])
-                assert budget.within(Totals.of([*recorded, *batch[:named]]))
-                assert not budget.within(Totals.of([*recorded, *batch[: named + 1]]))
+                assert budget.within(EventCounts.of([*recorded, *batch[:named]]))
+                assert not budget.within(EventCounts.of([*recorded, *batch[: named + 1]]))
             assert ledger.events == tuple(recorded)
             assert budget.within(ledger.totals)
 

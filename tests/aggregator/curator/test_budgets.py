@@ -1,4 +1,4 @@
-"""Numbers as people write them."""
+"""Numbers as callers write them."""
 
 from __future__ import annotations
 

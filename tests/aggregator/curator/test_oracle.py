@@ -9,7 +9,7 @@ from math import log
 import numpy as np
 import pytest
 
-from askance_aggregator.composition import Ledger, Pure, SumFilter
+from askance_aggregator.composition import Pure, ReleaseLedger, SumFilter
 from askance_aggregator.curator.oracle import CentralOracle, central_rows, laplace_of, totals
 from askance_aggregator.learners import Batch, Question
 from askance_aggregator.queries import (
@@ -64,7 +64,7 @@ def test_all_answers_together_cost_epsilon_once() -> None:
     asked.answer(Batch(QUESTIONS))
     assert [part.event for part in asked.parts] == [Pure(Fraction(1, 2))] * 8
     assert sum(part.rows for part in asked.parts) == asked.used <= 100_000
-    ledger = Ledger(SumFilter(Fraction(1, 2)))
+    ledger = ReleaseLedger(SumFilter(Fraction(1, 2)))
     ledger.compose(asked.event)
     with pytest.raises(PlanRefused):
         ledger.compose(asked.event)

@@ -38,7 +38,7 @@ ORACLE = ExactOracle(
 PEOPLE = len(AGES) + MISSING
 
 
-def found(column: str = "age", **settings: Any) -> Ranges:
+def learned(column: str = "age", **settings: Any) -> Ranges:
     return learn(ranges(SCHEMA, column, **settings), ORACLE)
 
 
@@ -72,7 +72,7 @@ class TestQuestions:
 class TestExactAnswers:
     @pytest.mark.parametrize(("steps", "arity"), [(74, 2), (1024, 4), (10, 3)])
     def test_every_range_has_its_share(self, steps: int, arity: int) -> None:
-        whole = found(steps=steps, arity=arity)
+        whole = learned(steps=steps, arity=arity)
         for low, high in zip(whole.ends, whole.ends[3:], strict=False):
             share = whole.share(low, high)
             true = ((low <= AGES) & (high > AGES)).sum() / PEOPLE
@@ -80,7 +80,7 @@ class TestExactAnswers:
         assert whole.missing == pytest.approx(MISSING / PEOPLE)
 
     def test_a_real_number_s_last_cell_has_its_end(self) -> None:
-        real = found("height", steps=8)
+        real = learned("height", steps=8)
         assert real.ends == (-1, -0.75, -0.5, -0.25, 0, 0.25, 0.5, 0.75, 1)
         assert real.share(0.75, 1).value == pytest.approx(
             ((HEIGHTS >= 0.75).sum() + MISSING) / PEOPLE
@@ -91,7 +91,7 @@ class TestExactAnswers:
         """A single round gives the same cells as binary search in six."""
         levels = ["1/10", "1/4", "1/2", "7/10"]
         searched = learn(quantiles(SCHEMA, "age", levels, 64), ORACLE).quantiles
-        together = found(steps=64)
+        together = learned(steps=64)
         assert [together.quantile(level) for level in levels] == list(searched)
         assert (
             together.quantile("9/10")
@@ -99,7 +99,7 @@ class TestExactAnswers:
         )  # outside the range: a fifth has no age, so it is the last cell
 
     def test_it_tells_its_quartiles(self) -> None:
-        assert str(found(steps=74)).startswith("age in 74 cells; quantiles 1/4: 4")
+        assert str(learned(steps=74)).startswith("age in 74 cells; quantiles 1/4: 4")
 
 
 class TestDrawnAnswers:
@@ -152,7 +152,7 @@ class TestDrawnAnswers:
 
 class TestSaved:
     def test_it_is_read_as_it_was_written(self) -> None:
-        for one in (found(steps=10), found("height", steps=8, arity=2)):
+        for one in (learned(steps=10), learned("height", steps=8, arity=2)):
             data = json.loads(json.dumps(one.to_json(), allow_nan=False))
             again = hypothesis_from_json("ranges", data)
             assert again == one
@@ -172,7 +172,7 @@ class TestSaved:
     def test_what_is_no_saved_hypothesis_is_named(
         self, change: dict[str, Any], message: str
     ) -> None:
-        data = {**found(steps=2).to_json(), **change}
+        data = {**learned(steps=2).to_json(), **change}
         with pytest.raises(InvalidParameter, match=message):
             hypothesis_from_json("ranges", data)
 

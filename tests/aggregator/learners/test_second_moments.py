@@ -68,7 +68,7 @@ ROWS = people()
 NUMBERS = numbers_of(SCHEMA)
 
 
-def found(learner: Learner[Any]) -> Any:
+def learned(learner: Learner[Any]) -> Any:
     return learn(learner, ExactOracle(SCHEMA, ROWS))
 
 
@@ -106,7 +106,7 @@ def test_least_squares_is_scikit_learn_s() -> None:
     from sklearn.linear_model import LinearRegression
 
     names = ("age", "smokes", "colour")
-    model = found(linear_regression(SCHEMA, "height", names))
+    model = learned(linear_regression(SCHEMA, "height", names))
     height = next(number for number in NUMBERS if number.name == "height")
     other = LinearRegression().fit(design(names), height.in_units(height.of(ROWS)))
     assert model.predict(ROWS) == pytest.approx(other.predict(design(names)), abs=1e-6)
@@ -119,7 +119,7 @@ def test_least_squares_is_scikit_learn_s() -> None:
 
 def test_coefficients_are_in_the_fields_own_units() -> None:
     """The stated line is the prediction, but for the grid of the scales."""
-    model = found(ridge_regression(SCHEMA, "height", ("age", "smokes")))
+    model = learned(ridge_regression(SCHEMA, "height", ("age", "smokes")))
     raw = np.array([[25.0, 1.0], [60.0, 0.0]])
     stated = model.intercept_ + raw @ model.coef_
     assert model.predict({"age": raw[:, 0], "smokes": raw[:, 1]}) == pytest.approx(stated, abs=1e-3)
@@ -131,7 +131,7 @@ def test_the_ridge_is_scikit_learn_s(penalty: str) -> None:
     from sklearn.linear_model import Ridge
 
     names = ("age", "smokes", "height")
-    model = found(ridge_regression(SCHEMA, "sick", names, penalty))
+    model = learned(ridge_regression(SCHEMA, "sick", names, penalty))
     sick = next(number for number in NUMBERS if number.field == "sick")
     other = Ridge(alpha=float(Fraction(penalty)) * len(ROWS)).fit(design(names), sick.of(ROWS))
     assert model.predict(ROWS) == pytest.approx(other.predict(design(names)), abs=1e-6)
@@ -141,13 +141,13 @@ def test_the_ridge_is_scikit_learn_s(penalty: str) -> None:
 def test_a_penalty_that_is_not_set_is_as_great_as_the_answers_are_unsure() -> None:
     """Half the mean half-width of the intervals, times the root of the matrix's order, here 4."""
     learner = ridge_regression(SCHEMA, "height", ("age", "smokes"), tau="1/10")
-    assert found(learner).penalty == 0
+    assert learned(learner).penalty == 0
     rng = np.random.default_rng(1)
     sampled = EmpiricalOracle(lambda count: ROWS.take(rng.integers(0, len(ROWS), count)), 1e-6)
     unsure = learn(learner, sampled)
     assert 0.08 < unsure.penalty <= 0.1  # an interval that meets a bound is clipped to it
     assert hypothesis_from_json("ridge-regression", unsure.to_json()) == unsure
-    assert found(ridge_regression(SCHEMA, penalty="1/4")).penalty == 0.25
+    assert learned(ridge_regression(SCHEMA, penalty="1/4")).penalty == 0.25
 
 
 def test_a_direction_in_which_nothing_varies_gets_no_weight() -> None:
@@ -159,7 +159,7 @@ def test_a_direction_in_which_nothing_varies_gets_no_weight() -> None:
 
 
 def test_whoever_lacks_a_feature_counts_as_the_middle() -> None:
-    model = found(linear_regression(SCHEMA, "height", ("age",)))
+    model = learned(linear_regression(SCHEMA, "height", ("age",)))
     predicted = model.predict({"age": [None, 50]})
     assert predicted[0] == pytest.approx(predicted[1])
 
@@ -168,7 +168,7 @@ def test_principal_components_are_scikit_learn_s() -> None:
     from sklearn.decomposition import PCA
 
     names = ("age", "height", "smokes")
-    model: PrincipalComponents = found(principal_components(SCHEMA, None, 2))
+    model: PrincipalComponents = learned(principal_components(SCHEMA, None, 2))
     other = PCA(2).fit(design(names))
     assert np.abs(model.components_) == pytest.approx(np.abs(other.components_), abs=1e-6)
     ratios = other.explained_variance_ratio_
@@ -182,7 +182,7 @@ def test_principal_components_are_scikit_learn_s() -> None:
 
 def test_the_default_target_is_the_label_or_the_last_number() -> None:
     assert linear_regression(SCHEMA).parameters == {}
-    assert "sick" in found(linear_regression(SCHEMA)).target
+    assert "sick" in learned(linear_regression(SCHEMA)).target
     people = plane(100, Seed.of(1), 2)
     model = learn(
         linear_regression(people.schema), ExactOracle(people.schema, people.columns(0, 9))
@@ -208,11 +208,11 @@ def test_a_wrong_setting_is_named(make: Any, message: str) -> None:
 
 
 def test_a_file_that_does_not_fit_together_is_refused() -> None:
-    line: LinearModel = found(linear_regression(SCHEMA, "height", ("age",)))
+    line: LinearModel = learned(linear_regression(SCHEMA, "height", ("age",)))
     with pytest.raises(
         InvalidParameter, match="one number to predict and 2 weights, found 1 and 1"
     ):
         hypothesis_from_json("linear-regression", {**line.to_json(), "weights": [0.5]})
-    axes: PrincipalComponents = found(principal_components(SCHEMA))
+    axes: PrincipalComponents = learned(principal_components(SCHEMA))
     with pytest.raises(InvalidParameter, match="expects 3 numbers per component"):
         hypothesis_from_json("pca", {**axes.to_json(), "mean": [0.5]})

@@ -32,11 +32,11 @@ ROWS: dict[str, Any] = {
 
 
 class TestMarginals:
-    def found(self, **settings: Any) -> Marginals:
+    def learned(self, **settings: Any) -> Marginals:
         return learn(marginals(SCHEMA, bins=2, **settings), ExactOracle(SCHEMA, ROWS))
 
     def test_every_pair_of_columns_is_one_question(self) -> None:
-        tables = self.found().tables
+        tables = self.learned().tables
         assert [table.columns for table in tables] == [
             ("age", "colour"),
             ("age", "flags[0]"),
@@ -45,11 +45,11 @@ class TestMarginals:
             ("colour", "flags[1]"),
             ("flags[0]", "flags[1]"),
         ]
-        assert len(self.found(way=3).tables) == 4
-        assert len(self.found(columns=["colour"], way=1).tables) == 1
+        assert len(self.learned(way=3).tables) == 4
+        assert len(self.learned(columns=["colour"], way=1).tables) == 1
 
     def test_shares_are_by_cell_and_those_who_lack_a_field_are_apart(self) -> None:
-        table = self.found().of("age", "colour")
+        table = self.learned().of("age", "colour")
         assert table.labels == (("0..49", "50..99"), ("red", "blue"))
         assert table.table.tolist() == [[0.4, 0.0], [0.2, 0.2]]
         assert table.missing == 0.2
@@ -57,7 +57,7 @@ class TestMarginals:
         assert str(table).splitlines()[:2] == ["age x colour", "  0..49, red: 0.4"]
 
     def test_a_marginal_sums_to_a_lesser_one(self) -> None:
-        found = self.found(way=2)
+        found = self.learned(way=2)
         assert found.of("colour", "flags[0]").table.sum(axis=1).tolist() == pytest.approx(
             [0.8, 0.2]
         )
@@ -71,7 +71,7 @@ class TestMarginals:
         many = Schema("s", 1, x=Bits(200))
         with pytest.raises(InvalidParameter, match="at most 4096 marginals, found 19900"):
             marginals(many)
-        data = self.found().to_json()
+        data = self.learned().to_json()
         del data["marginals"][1]["columns"][0]
         with pytest.raises(InvalidParameter, match="labels per column and 3 shares"):
             hypothesis_from_json("marginals", data)
@@ -87,21 +87,21 @@ AGES = np.random.default_rng(2).binomial(99, 0.4, 3_001)
 class TestQuantiles:
     ORACLE = ExactOracle(SCHEMA, {"age": AGES})
 
-    def found(self, **settings: Any) -> Quantiles:
+    def learned(self, **settings: Any) -> Quantiles:
         return learn(quantiles(SCHEMA, "age", **settings), self.ORACLE)
 
     def test_they_are_those_of_numpy(self) -> None:
         levels = ("1/10", "1/4", "1/2", "3/4", "9/10")
-        found = self.found(levels=levels, steps=100).quantiles
+        found = self.learned(levels=levels, steps=100).quantiles
         expected = np.quantile(AGES, [float(Fraction(level)) for level in levels])
         assert [item.value for item in found] == expected.tolist()
         assert all(item.low == item.high for item in found)
 
     def test_coarse_steps_find_the_cell_that_holds_the_quantile(self) -> None:
-        (found,) = self.found(steps=10).quantiles
+        (found,) = self.learned(steps=10).quantiles
         assert (found.low, found.high) == (40, 49)
         assert found.low <= np.median(AGES) <= found.high
-        assert str(self.found(steps=10)) == "quantiles of age: 1/2: 40 .. 49"
+        assert str(self.learned(steps=10)) == "quantiles of age: 1/2: 40 .. 49"
 
     @pytest.mark.parametrize("tau", [0.02, 0.2])
     def test_ranks_are_right_to_within_tau_under_unhelpful_answers(self, tau: float) -> None:

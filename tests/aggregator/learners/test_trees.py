@@ -20,7 +20,7 @@ from askance_aggregator.learners import (
     hypothesis_from_json,
 )
 from askance_aggregator.learners.splits import Split, SplitRule, best_split
-from askance_aggregator.learners.trees import Node
+from askance_aggregator.learners.trees import TreeNode
 from askance_aggregator.oracles import ExactOracle, learn
 from askance_aggregator.planning import rehearse
 from askance_client.errors import InvalidParameter
@@ -154,9 +154,9 @@ def test_shares_in_a_leaf_are_those_of_the_people_in_it() -> None:
 def test_who_lacks_a_field_goes_with_all_others() -> None:
     schema = Schema("s", 1, colour=Category(["red", "green", "blue"]))
     nodes = (
-        Node(1, split=Split("colour", (1,))),
-        Node(2, (0.1, 0.3)),
-        Node(3, (0.5, 0.1)),
+        TreeNode(1, split=Split("colour", (1,))),
+        TreeNode(2, (0.1, 0.3)),
+        TreeNode(3, (0.5, 0.1)),
     )
     tree = DecisionTree(schema, 8, "kind", ("apple", "pear"), nodes)
     assert tree.predict({"colour": ["green", "red", None]}).tolist() == ["pear", "apple", "apple"]
@@ -194,13 +194,13 @@ def test_what_is_no_tree_is_refused(change: dict[str, Any], message: str) -> Non
 
 
 def test_a_split_names_cells_that_are_there() -> None:
-    leaves = (Node(2, (0.5, 0.0)), Node(3, (0.0, 0.5)))
+    leaves = (TreeNode(2, (0.5, 0.0)), TreeNode(3, (0.0, 0.5)))
     for split, message in (
         (Split("shape", (0,)), "of a field that is there"),
         (Split("colour", (0, 1, 2)), "some of the field's cells"),
     ):
         with pytest.raises(InvalidParameter, match=message):
-            DecisionTree(SCHEMA, 8, "kind", ("apple", "pear"), (Node(1, split=split), *leaves))
+            DecisionTree(SCHEMA, 8, "kind", ("apple", "pear"), (TreeNode(1, split=split), *leaves))
 
 
 @pytest.mark.parametrize(

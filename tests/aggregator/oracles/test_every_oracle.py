@@ -1,7 +1,7 @@
 """Conformance suite of all oracles: every kind of question, within tau, on one population.
 
 The local ones are fleets of simulated devices: a study's learner asks the questions, and what it is
-told comes back as its hypothesis.
+is answered is returned as its hypothesis.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ MASKED = ask.learners.masked_parity_schema(8)
 
 
 def test_the_two_round_example_asks_no_fewer_than_it_wants_answers_of() -> None:
-    """Its second round takes 74 users by its tolerance alone, and the example wants 100 answers."""
+    """The second round takes 74 users by its tolerance alone, and the example wants 100 answers."""
     study = ask.study_from_toml(ROOT / "examples" / "masked_parity.toml").study
     assert study.conduct.least_answers == 100
     planned = study.plan(6_000)

@@ -1,4 +1,4 @@
-"""What each operation computes: every value of small fields, against its documented meaning."""
+"""Values of each operation: all values of small fields, against its documented meaning."""
 
 from __future__ import annotations
 

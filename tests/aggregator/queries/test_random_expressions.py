@@ -1,4 +1,4 @@
-"""Generated expressions: one meaning, whoever evaluates them.
+"""Generated expressions: one meaning, in every evaluator.
 
 The reference below evaluates an expression by its documented meaning, in Fractions and by
 recursion; it shares nothing with the evaluator but the expression.

@@ -1,4 +1,4 @@
-"""What every store does: one suite, on all of them."""
+"""Contract of every store: one suite, on all of them."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_everything_survives_a_restart(path: Path, store: SqliteStore) -> None:
 
 
 def test_what_was_accepted_survives_a_kill(path: Path) -> None:
-    """A process tells what it accepted, after each commit, and is killed; all of it is there."""
+    """A process prints each report it accepted after the commit, and is killed; all are there."""
     script = textwrap.dedent(
         """
         import sys

@@ -47,11 +47,11 @@ NOW_S = 1_700_000_000
 
 
 class Interrupted(Exception):
-    """What a fleet is ended by."""
+    """Interruption of a fleet."""
 
 
 class Crowd(Devices):
-    """Simulated devices, some of whom have owners with a policy of their own."""
+    """Simulated devices, some of which have owners with a policy of their own."""
 
     def __init__(
         self, population: Population, owners: Mapping[int, Policy] | None = None, seed: int = 0
@@ -81,7 +81,7 @@ class Crowd(Devices):
 
 
 class Recorded:
-    """Another fleet; remembers what it was asked, and tells `before` it asks anybody."""
+    """Fleet that records its requests and calls `before` ahead of each."""
 
     def __init__(
         self, fleet: Fleet, before: Callable[[Round, Accounts], None] | None = None
@@ -163,7 +163,7 @@ class World:
         return Crowd(self.population, owners)
 
     def policy(self, **changes: Any) -> Policy:
-        """What every owner allows, but for these changes."""
+        """Return the policy of every owner, with these changes."""
         return replace(Policy(frozenset({KEY.public_key().public_bytes_raw()}), BUDGET), **changes)
 
     def session(
@@ -213,7 +213,7 @@ class World:
 
 @pytest.fixture(scope="session")
 def world() -> World:
-    """It has no state: devices and fleets are made anew each time."""
+    """Deployment without state: devices and fleets are made anew each time."""
     return World()
 
 

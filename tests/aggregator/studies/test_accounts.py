@@ -1,4 +1,4 @@
-"""Accounts are charged before anybody is asked, and never past a budget."""
+"""Accounts are charged before a request is sent, and never past a budget."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_the_whole_budget_can_be_asked_for_and_then_nothing_more() -> None:
 def test_a_charge_of_nobody_is_none() -> None:
     accounts = Accounts(USERS, BUDGET)
     accounts.reserve(NOBODY, BUDGET + 1)
-    accounts.reserve(EVERYBODY, 0)  # nobody is in everybody's way
+    accounts.reserve(EVERYBODY, 0)  # no cohort is in the way of another
     assert accounts.spending() == Spending(BUDGET, 0, 0, 0, 0, 0)
 
 
@@ -112,7 +112,7 @@ def test_a_negative_charge_gives_nothing_back() -> None:
     st.tuples(st.integers(0, USERS), st.integers(0, USERS)).map(sorted),
 )
 def test_two_cohorts_of_a_study_are_equal_or_disjoint(one: list[int], other: list[int]) -> None:
-    """So one charge a cohort is every user's."""
+    """Therefore one charge per cohort is every user's."""
     accounts = Accounts(USERS, BUDGET)
     accounts.reserve(users(*one), 1)
     first, second = (set(range(*range_)) for range_ in (one, other))
@@ -180,7 +180,7 @@ class TestReconciliation:
 
 
 class TestManyAlike:
-    """What is said by many alike counts as if each had said it."""
+    """A report of many alike devices counts as if each had reported."""
 
     @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=USERS))
     def test_as_one_by_one(self, said: list[tuple[int, int]]) -> None:

@@ -20,7 +20,7 @@ GOLDEN = [7, 5, 8, 2, 9, 6, 0, 3, 4, 1]
 
 
 def in_order(permutation: Permutation) -> list[int]:
-    """Who stands at position 0, 1, 2, ..."""
+    """Return the users at positions 0, 1, 2, ..."""
     size = permutation.size
     positions = permutation.positions(np.arange(size, dtype=np.int64))
     order = np.empty(size, np.int64)

@@ -1,4 +1,4 @@
-"""What a study's charges compose to: per cohort, by what was asked."""
+"""Composition of a study's charges: per cohort, by what was asked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from askance_aggregator.composition import Pure, Sum, Totals, ZeroConcentrated
+from askance_aggregator.composition import EventCounts, Pure, Sum, ZeroConcentrated
 from askance_aggregator.studies import MemoryLog, Transcript, charges_asked, composed
 from askance_aggregator.studies.transcript import Asked, AskedGroup, Header
 
@@ -36,8 +36,8 @@ class TestCharges:
         recorded = transcript(((0, 5, TENTH), (0, 5, TENTH), (5, 9, ONE)), ((9, 12, ONE),))
         found = charges_asked(recorded)
         assert len(found) == 2, "two cohorts were asked for the same"
-        assert Totals({Pure(Fraction(1, 10)): 2}) in found
-        assert Totals({Pure(Fraction(1)): 1}) in found
+        assert EventCounts({Pure(Fraction(1, 10)): 2}) in found
+        assert EventCounts({Pure(Fraction(1)): 1}) in found
 
     def test_a_group_of_nobody_is_nobody_s(self) -> None:
         assert not charges_asked(transcript(((4, 4, ONE),)))

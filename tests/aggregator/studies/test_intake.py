@@ -1,4 +1,4 @@
-"""One door for reports: what was not asked, cannot be, or cannot be true does not come in."""
+"""Intake of reports: unasked, impossible and false ones are refused."""
 
 from __future__ import annotations
 
@@ -55,21 +55,21 @@ def report(
     )
 
 
-def enter(intake: Intake, ordinal: int, data: bytes) -> None:
+def add_report(intake: Intake, ordinal: int, data: bytes) -> None:
     arrival = intake.examine(ordinal, data)
     assert isinstance(arrival, Arrival)
-    intake.enter(arrival)
+    intake.add(arrival)
 
 
 def test_a_round_is_complete_when_everybody_answered_or_refused(
     intake: Intake, round_: Round, accounts: Accounts
 ) -> None:
     assert (intake.open, intake.complete) == (4, False)
-    enter(intake, 0, report(round_))
-    enter(intake, 1, report(round_, b"\x00"))
-    enter(intake, 1, report(round_, NO, group=1, spent=round_.groups[0].nano_nats))
+    add_report(intake, 0, report(round_))
+    add_report(intake, 1, report(round_, b"\x00"))
+    add_report(intake, 1, report(round_, NO, group=1, spent=round_.groups[0].nano_nats))
     assert (intake.open, intake.complete) == (1, False)
-    enter(intake, 0, report(round_, group=1, spent=2 * round_.groups[0].nano_nats))
+    add_report(intake, 0, report(round_, group=1, spent=2 * round_.groups[0].nano_nats))
     assert (intake.open, intake.complete) == (0, True)
     one, other = intake.tallies()
     assert (one.counts, one.answered, one.refusals) == ((1, 1), 2, ())
@@ -88,16 +88,16 @@ def test_examining_enters_nothing(intake: Intake, round_: Round, accounts: Accou
 def test_what_a_user_owes_shrinks_as_it_answers(intake: Intake, round_: Round) -> None:
     one, other = round_.groups
     assert [intake.owes(user) for user in range(USERS)] == [[one, other], [one, other], [], []]
-    enter(intake, 1, report(round_))
+    add_report(intake, 1, report(round_))
     assert intake.owes(1) == [other]
-    enter(intake, 1, report(round_, NO, group=1, spent=one.nano_nats))
+    add_report(intake, 1, report(round_, NO, group=1, spent=one.nano_nats))
     assert intake.owes(1) == []
 
 
 def test_a_report_counts_once(intake: Intake, round_: Round, accounts: Accounts) -> None:
     for symbol in (b"\x01", b"\x01", b"\x00"):
-        enter(intake, 0, report(round_, symbol))
-    enter(intake, 0, report(round_, NO, spent=round_.groups[0].nano_nats))
+        add_report(intake, 0, report(round_, symbol))
+    add_report(intake, 0, report(round_, NO, spent=round_.groups[0].nano_nats))
     assert intake.open == 3
     assert intake.tallies()[0].counts == (0, 1)
     assert intake.tallies()[0].refusals == ()
@@ -125,7 +125,7 @@ def test_bytes_that_are_no_report_are_malformed(intake: Intake, data: bytes) -> 
 def test_a_symbol_outside_the_alphabet_is_malformed(
     intake: Intake, round_: Round, symbol: bytes
 ) -> None:
-    """0xFF above all: it would pass for somebody who stayed away."""
+    """0xFF above all: it would pass for a user that stayed away."""
     assert intake.examine(0, report(round_, symbol)) is AckStatus.MALFORMED
 
 
@@ -144,7 +144,7 @@ def test_a_total_below_its_last_charge_is_a_lie(intake: Intake, round_: Round) -
 def test_a_total_that_no_ledger_can_hold_is_a_lie(intake: Intake, round_: Round) -> None:
     for spent in ((1 << 62) + 1, (1 << 64) - 1):
         assert intake.examine(0, report(round_, spent=spent)) is AckStatus.MALFORMED
-    enter(intake, 0, report(round_, spent=1 << 62))
+    add_report(intake, 0, report(round_, spent=1 << 62))
 
 
 def test_a_refusal_that_was_charged_for_is_a_lie(intake: Intake, round_: Round) -> None:

@@ -19,7 +19,7 @@ People = tuple[ask.Population, ask.Study]
 
 @ask.adaptive("asks-on", version=1)
 def asks_on(bit: ask.Expression) -> ask.Learning[int]:
-    """One question where the answer is 0, as in the rehearsal; else forty more."""
+    """Ask one question if the answer is 0, as in the rehearsal; else forty more."""
     question = ask.Question(ask.predicate(bit), tau=TAU)
     (answer,) = yield ask.Batch([question])
     if answer.value > 0:

@@ -23,7 +23,7 @@ STUBBORN = range(0, 110, 5)  # every fifth
 
 
 def asks(world: World, *fields: str, allocation: Allocation | None = None) -> Learner[Answers]:
-    """Asks everybody for these fields and returns the answers."""
+    """Ask all users for these fields and return the answers."""
     batch = Batch(
         (Question(predicate(world.schema[field] == 1)) for field in fields), allocation=allocation
     )
@@ -81,7 +81,7 @@ def test_the_estimate_is_that_of_those_who_answered(world: World) -> None:
 
 
 def test_one_question_may_be_refused_and_another_answered(world: World) -> None:
-    """Each device that keeps "i" to itself answers the other question at half its budget."""
+    """Devices that refuse "i" answer the other question at half their budget."""
     devices = world.devices(owners(world, fields=frozenset({"b"})))
     outcome = world.run(devices, learner=asks(world, "b", "i", allocation=Allocation.SPLIT))
     ((one, other),) = outcome.tallies

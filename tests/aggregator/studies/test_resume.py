@@ -1,4 +1,4 @@
-"""A study that broke off goes on from its transcript, and nobody is asked or charged twice."""
+"""An interrupted study resumes from its transcript; no user is asked or charged twice."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def one_batch(allocation: Allocation) -> Make:
 
 
 def in_blocks(world: World) -> Learner[Answers]:
-    """One question of 64 components, which the plan divides into two blocks."""
+    """Ask one question of 64 components, which the plan divides into two blocks."""
     schema = world.schema
     bits = [schema["b"], *schema["x"]]
     question = Question(vector([bits[place % len(bits)] for place in range(64)]))
@@ -111,7 +111,7 @@ def test_it_ends_as_if_nothing_had_happened(
 
 
 def test_a_vector_has_an_answer_from_its_blocks_by_disjoint_users(world: World) -> None:
-    """Each block's values are those of its own tally."""
+    """Every block's values are those of its own tally."""
     outcome = world.run(world.devices(), log := MemoryLog(), learner=in_blocks(world))
     _, asked, closed = Transcript(log).recorded
     assert isinstance(asked, Asked)
@@ -185,7 +185,7 @@ def test_whichever_line_could_not_be_written(world: World, at: int, *, kept: boo
 
 
 class Growing(ObjectFleet):
-    """Devices of whom only some are enrolled as yet."""
+    """Devices of which only some are enrolled as yet."""
 
     enrolled = 110
 
@@ -269,7 +269,7 @@ class TestOtherStudies:
 
 
 def asking(*rounds: list[Query]) -> Learner[list[Answers]]:
-    """Asks these questions, round by round, and returns all answers."""
+    """Ask these questions, round by round, and return all answers."""
 
     def factory() -> Learning[list[Answers]]:
         answers = []
@@ -281,7 +281,7 @@ def asking(*rounds: list[Query]) -> Learner[list[Answers]]:
 
 
 class TestNondeterminism:
-    """A learner that asks something else on replay is found out before anybody is asked."""
+    """A learner that asks something else on replay is detected before a request is sent."""
 
     @pytest.fixture
     def bit(self, world: World) -> Query:

@@ -52,7 +52,7 @@ def asks(world: World, allocation: Allocation, tau: str | None = None) -> Learne
 
 @pytest.fixture(scope="module")
 def outcome(world: World) -> Outcome[Any]:
-    """Of the world's own study, undisturbed."""
+    """Outcome of the world's own study, undisturbed."""
     return world.run(world.devices())
 
 
@@ -193,7 +193,7 @@ class TestAllocations:
 
 @pytest.mark.parametrize("allocation", Allocation)
 def test_a_batch_s_intervals_hold_together(world: World, allocation: Allocation) -> None:
-    """Each of three questions gets a third of 1 - confidence."""
+    """Every one of three questions gets a third of 1 - confidence."""
     fleet = world.recorded(ObjectFleet(world.devices()))
     learner = asks(world, allocation)
     outcome = world.run(fleet, learner=learner, study=world.study(confidence=Fraction(1, 2)))

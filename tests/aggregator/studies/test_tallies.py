@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from askance_aggregator.families import family_of, subset_selection
-from askance_aggregator.studies import SymbolSheet, Tally
+from askance_aggregator.studies import SymbolTable, Tally
 from askance_aggregator.studies.tallies import CHUNK, Places, leaf, merkle_root
 from askance_client.messages import Reason
 from askance_client.randomizers import MISSING_BYTE
@@ -34,7 +34,7 @@ def bits(truths: list[bool]) -> bytes:
     return bytes(int(whole[at : at + 8], 2) for at in range(0, len(whole), 8))
 
 
-def said(symbols: list[bytes], chunk: int) -> bytes:
+def leaf_of(symbols: list[bytes], chunk: int) -> bytes:
     """The leaf of a chunk in which these were asked, of a table of two symbols."""
     there = [symbol != ABSENT for symbol in symbols]
     ones = [symbol == b"\x01" for symbol in symbols if symbol != ABSENT]
@@ -44,13 +44,13 @@ def said(symbols: list[bytes], chunk: int) -> bytes:
 def entered(world: World, symbols: dict[int, bytes], population: int, order: list[int]) -> Tally:
     """The tally of these ordinals' symbols, one byte each, written in this order."""
     group = world.group(sorted(symbols), population)
-    sheet, places = SymbolSheet(group), Places(group.cohort.members)
+    table, places = SymbolTable(group), Places(group.cohort.members)
     for ordinal in order:
         index = places.of(ordinal)
         assert index is not None
         if symbols[ordinal] != ABSENT:
-            sheet.write(index, symbols[ordinal])
-    return sheet.tally()
+            table.write(index, symbols[ordinal])
+    return table.tally()
 
 
 class TestMerkleRoot:
@@ -84,7 +84,7 @@ class TestMerkleRoot:
         assert [merkle_root(leaves[:n]).hex()[:16] for n in (1, 2, 3, 7)] == GOLDEN_ROOTS
 
 
-class TestSymbolSheet:
+class TestSymbolTable:
     def test_the_root_is_over_symbols_in_ordinal_order(self, world: World) -> None:
         tally = entered(world, {2: b"\x01", 5: b"\x00", 7: ABSENT}, 10, [7, 5, 2])
         assert tally.root == sha(b"\x00" + bytes(8) + bytes([0b110_00000, 0b10_000000]))
@@ -119,7 +119,7 @@ class TestSymbolSheet:
         assert tally.counts == (present.count(b"\0"), present.count(b"\1"))
         assert (tally.answered, tally.asked) == (len(present), len(symbols))
         chunks = [
-            said([symbols[o] for o in sorted(symbols) if o // CHUNK == chunk], chunk)
+            leaf_of([symbols[o] for o in sorted(symbols) if o // CHUNK == chunk], chunk)
             for chunk in range(3)
         ]
         assert tally.root == merkle_root(chunks)
@@ -137,7 +137,9 @@ class TestSymbolSheet:
     ) -> None:
         last = population - 1
         tally = entered(world, {last: b"\x01"}, population, [last])
-        leaves = [said([b"\x01"] if chunk == chunks - 1 else [], chunk) for chunk in range(chunks)]
+        leaves = [
+            leaf_of([b"\x01"] if chunk == chunks - 1 else [], chunk) for chunk in range(chunks)
+        ]
         assert tally.root == merkle_root(leaves)
 
     def test_neighbours_on_both_sides_of_a_boundary_are_in_different_leaves(
@@ -145,36 +147,36 @@ class TestSymbolSheet:
     ) -> None:
         symbols = {CHUNK - 1: b"\x00", CHUNK: b"\x01"}
         tally = entered(world, symbols, 2 * CHUNK, [CHUNK, CHUNK - 1])
-        assert tally.root == merkle_root([said([b"\x00"], 0), said([b"\x01"], 1)])
+        assert tally.root == merkle_root([leaf_of([b"\x00"], 0), leaf_of([b"\x01"], 1)])
 
     def test_wide_symbols_are_packed_whole(self, world: World) -> None:
         randomizer = subset_selection(20, world.budget // 8)
         first = next(iter(family_of(randomizer).alphabet()))
-        sheet = SymbolSheet(world.group([0, 1], 2, randomizer=randomizer))
-        sheet.write(0, first)
-        tally = sheet.tally()
+        table = SymbolTable(world.group([0, 1], 2, randomizer=randomizer))
+        table.write(0, first)
+        tally = table.tally()
         assert tally.root == sha(b"\x00" + bytes(8) + bytes([0b10_000000]) + first)
         assert (tally.answered, sum(tally.counts)) == (1, randomizer.size)
 
     def test_refusals_are_counted_by_reason_and_are_no_answers(self, world: World) -> None:
-        sheet = SymbolSheet(world.group(range(4), 4))
-        sheet.refuse(0, Reason.OVER_LIFE_BUDGET)
-        sheet.write(1, b"\x01")
-        sheet.refuse(2, Reason.FIELD_NOT_ALLOWED)
-        sheet.refuse(3, Reason.OVER_LIFE_BUDGET)
-        tally = sheet.tally()
+        table = SymbolTable(world.group(range(4), 4))
+        table.refuse(0, Reason.OVER_LIFE_BUDGET)
+        table.write(1, b"\x01")
+        table.refuse(2, Reason.FIELD_NOT_ALLOWED)
+        table.refuse(3, Reason.OVER_LIFE_BUDGET)
+        tally = table.tally()
         assert tally.refusals == ((Reason.FIELD_NOT_ALLOWED, 1), (Reason.OVER_LIFE_BUDGET, 2))
         assert (tally.counts, tally.answered, tally.asked) == ((0, 1), 1, 4)
         assert tally.root == sha(b"\x00" + bytes(8) + bytes([0b0100_0000, 0b1_0000000]))
 
     def test_it_knows_its_members_and_who_is_still_out(self, world: World) -> None:
         group = world.group([2, 4, 9], 10)
-        sheet, places = SymbolSheet(group), Places(group.cohort.members)
+        table, places = SymbolTable(group), Places(group.cohort.members)
         assert [places.of(ordinal) for ordinal in range(10)] == [
             None, None, 0, None, 1, None, None, None, None, 2,
         ]  # fmt: skip
-        assert sheet.open == 3
-        sheet.write(1, b"\x00")
-        sheet.refuse(2, Reason.EXPIRED)
-        assert [sheet.settled(index) for index in range(3)] == [False, True, True]
-        assert sheet.open == 1
+        assert table.open == 3
+        table.write(1, b"\x00")
+        table.refuse(2, Reason.EXPIRED)
+        assert [table.settled(index) for index in range(3)] == [False, True, True]
+        assert table.open == 1

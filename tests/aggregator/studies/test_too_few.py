@@ -22,7 +22,7 @@ def closed(log: MemoryLog) -> list[Closed]:
 
 
 def answered_in(world: World) -> list[int]:
-    """How many answer, round by round, when nobody refuses."""
+    """Return the number of answers, round by round, without refusals."""
     log = MemoryLog()
     world.run(world.devices(), log)
     return [event.tallies[0].answered for event in closed(log)]

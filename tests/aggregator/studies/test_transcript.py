@@ -110,7 +110,7 @@ def test_the_format_is_the_same_in_every_version() -> None:
 
 
 def test_refusals_are_read_back_by_number() -> None:
-    """As text, "10" comes before "2"."""
+    """If sorted as text, "10" would come before "2"."""
     refusals = ((Reason.UNKNOWN_STUDY, 1), (Reason.LEVELS_MISMATCH, 2))
     closed = Closed(0, (Tally((0,), 0, 3, b"", refusals),))
     assert Transcript(written(closed)).recorded == (closed,)

@@ -53,7 +53,7 @@ def world(worlds: type[World]) -> World:
 
 
 def asks(world: World, allocation: Allocation) -> Learner[Answers]:
-    """What nobody is, and what half of all are."""
+    """Ask for a bit that no user has, and for one that half of all have."""
     schema = world.schema
     nobody, half = predicate(schema["i"] > 5), predicate(schema["b"] == 1)
     batch = Batch([Question(nobody, tau=TAU), Question(half, tau=TAU)], allocation)
@@ -79,13 +79,13 @@ def rounds(log: MemoryLog) -> list[tuple[Asked, Closed]]:
 
 @pytest.fixture(scope="module")
 def log() -> MemoryLog:
-    """Of `outcome`."""
+    """Log of `outcome`."""
     return MemoryLog()
 
 
 @pytest.fixture(scope="module")
 def outcome(world: World, log: MemoryLog) -> Outcome[Answers]:
-    """Of fresh groups, in four waves."""
+    """Outcome of fresh groups, in four waves."""
     return run(world, log, Allocation.FRESH)
 
 
@@ -93,7 +93,7 @@ class TestFreshGroups:
     def test_a_question_that_is_done_is_not_asked_again(
         self, outcome: Outcome[Answers], log: MemoryLog
     ) -> None:
-        """Nobody is known after 2 or 3 looks; for a half all four are needed."""
+        """The first question is known after 2 or 3 looks; a half needs all four."""
         asked = [len(asked.questions) for asked, _ in rounds(log)]
         assert asked in ([2, 2, 1, 1], [2, 2, 2, 1])
         assert (outcome.rounds, outcome.queries) == (4, sum(asked))
@@ -219,13 +219,13 @@ def tally(yes: int, answered: int) -> Tally:
 
 
 def entered(planned: RoundPlan, *yeses: int) -> Waves:
-    """One question's round after waves in which so many were at yes."""
+    """Return one question's round after waves with these numbers of yes."""
     waves = Waves(Batch([YES]), planned, float(BETA))
     randomizer = planned.groups[0].randomizer
     for yes in yeses:
         users = waves.next().users
         request = Request(bytes(32), 0, 0, YES.query, randomizer)
-        waves.enter([0], [request], [tally(yes, users)])
+        waves.add([0], [request], [tally(yes, users)])
     return waves
 
 
@@ -235,7 +235,7 @@ def test_a_wave_that_asks_by_another_randomizer_is_refused() -> None:
     assert not waves.done
     other = Request(b"", 0, 0, YES.query, randomized_response(10**9))
     with pytest.raises(NondeterminismError, match="wave 2: expected the requests"):
-        waves.enter([0], [other], [tally(1, 30)])
+        waves.add([0], [other], [tally(1, 30)])
 
 
 def test_no_wave_follows_the_last() -> None:
@@ -245,7 +245,7 @@ def test_no_wave_follows_the_last() -> None:
     with pytest.raises(LocalProtocolError, match="expected no event when DONE, got NEXT"):
         waves.next()
     with pytest.raises(LocalProtocolError, match="expected no event when DONE, got ENTER"):
-        waves.enter([0], [], [])
+        waves.add([0], [], [])
 
 
 def test_the_rule_is_to_look_at_the_sum_at_this_look_s_share() -> None:

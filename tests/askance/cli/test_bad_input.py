@@ -104,7 +104,7 @@ def test_under_json_the_failure_is_the_one_object(
 
 
 def test_missing_values_are_no_error(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A third of the people have no education: that is a cell of its own."""
+    """A third of the users have no education: that is a cell of its own."""
     words = "simulate frequency --epsilon 1 --data people.csv --set column=education --json"
     assert main(words.split()) == 0
     result = json.loads(capsys.readouterr().out)

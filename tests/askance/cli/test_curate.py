@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from askance.cli import main
 from askance_aggregator.curator.mechanisms import Laplace, fine_step
 from askance_aggregator.sampling import SystemWords
-from askance_simulation.curate import LEARNERS, Curated, Entry, Request
+from askance_simulation.curate import LEARNERS, Curated, CuratorEntry, CuratorRequest
 
 Run = Callable[..., tuple[int, dict[str, Any], str]]
 KEYS = {"learner", "n", "epsilon", "delta", "guarantee", "result", "notes"}
@@ -372,12 +372,12 @@ def test_a_learner_that_spends_twice_what_it_was_given_is_found_out(
     learner: str, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run(learner, *SPENDERS[learner])[0] == 0
-    honest = Entry.curate
+    honest = CuratorEntry.curate
 
-    def careless(entry: Entry, request: Request) -> Curated:
+    def careless(entry: CuratorEntry, request: CuratorRequest) -> Curated:
         return honest(entry, replace(request, epsilon=request.epsilon * Fraction(11, 10)))
 
-    monkeypatch.setattr(Entry, "curate", careless)
+    monkeypatch.setattr(CuratorEntry, "curate", careless)
     code, told, errors = run(learner, *SPENDERS[learner])
     assert code == 1
     assert "within its budget" in errors

@@ -15,8 +15,8 @@ from grpc import aio
 
 from askance.cli import main
 from askance_aggregator.server.analysts.servicer import AnalystsServicer
-from askance_aggregator.server.devices import AggregatorServer, Parts, ServiceFleet, Settings
-from askance_aggregator.server.studies import Desk, DeskLimits
+from askance_aggregator.server.devices import AggregatorServer, ServerParts, ServiceFleet, Settings
+from askance_aggregator.server.studies import StudyManager, SubmissionLimits
 from askance_aggregator.store import MemoryStore
 
 Run = Callable[..., tuple[int, dict[str, Any], str]]
@@ -59,25 +59,25 @@ def where(key: tuple[Path, str]) -> Iterator[list[str]]:
     """Provide the options that reach a server whose devices are all away."""
     store = MemoryStore()
     store.enrol((b"device %d" % n, hashlib.sha256(b"%d" % n).digest()) for n in range(5_000))
-    desks: list[Desk] = []
+    managers: list[StudyManager] = []
     with ThreadPoolExecutor(2) as executor:
 
         def add(server: aio.Server, fleet: ServiceFleet) -> None:
-            desks.append(
-                Desk(
+            managers.append(
+                StudyManager(
                     store,
                     fleet,
                     analysts=frozenset({bytes.fromhex(key[1])}),
-                    limits=DeskLimits(deadline_s=1),
+                    limits=SubmissionLimits(deadline_s=1),
                 )
             )
-            servicer = AnalystsServicer(desks[0], executor=executor)
+            servicer = AnalystsServicer(managers[0], executor=executor)
             server.add_generic_rpc_handlers((servicer.handler(),))
 
-        parts = Parts(services=(add,))
+        parts = ServerParts(services=(add,))
         with AggregatorServer.start(store, settings=Settings(), parts=parts) as server:
             yield ["--aggregator", server.address, "--key", str(key[0])]
-        desks[0].stop()
+        managers[0].stop()
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_a_study_that_fails_exits_with_1(run: Run, where: list[str], file: Path)
     assert result["hypothesis"] is None
     opened, failed = err.splitlines()
     open_ = f"study {result['study']} is open, and may ask about: smokes"
-    assert opened == open_  # told before it is waited for
+    assert opened == open_  # printed before the wait
     assert failed.startswith("askance: the study has failed: round 0: expected at least 1 answers")
 
 

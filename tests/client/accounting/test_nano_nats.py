@@ -1,4 +1,4 @@
-"""Budgets as people write them, and as they are kept."""
+"""Budgets as users write them, and as they are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a device's owner can do: make a device once, and see what it has spent."""
+"""Commands of a device's owner: make a device once, and show its spending."""
 
 import json
 import stat

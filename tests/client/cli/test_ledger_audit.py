@@ -1,4 +1,4 @@
-"""What an audit of a ledger's file finds, and that it finds nothing in a sound one."""
+"""Findings of an audit of a ledger's file; none in a sound file."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from askance_client.cli.ledger_audit import Audit
+from askance_client.cli.ledger_audit import LedgerAudit
 from askance_client.codec import encode_report
 from askance_client.device import Policy
-from askance_client.ledger import NO_HASH, Charge, Kind, Posting
+from askance_client.ledger import NO_HASH, Charge, Posting, PostingKind
 from askance_client.messages import Report
 
 POLICY = Policy(frozenset(), 100, day_nano_nats=70, study_nano_nats=80)
@@ -25,7 +25,7 @@ def answer(number: int, cost: int, spent: int, member: str = "a", **changed: Any
     digest = number.to_bytes(32, "big")
     charge = Charge(digest, b"s" * 32, digest, number * DAY, cost, b"y")
     report = encode_report(Report(digest, b"y", cost, spent))
-    return Posting(0, member, b"", 0, Kind.ANSWER, replace(charge, **changed), report, b"")
+    return Posting(0, member, b"", 0, PostingKind.ANSWER, replace(charge, **changed), report, b"")
 
 
 SOUND = (answer(1, 60, 60), answer(2, 20, 80), answer(1, 70, 70, "b"))
@@ -41,13 +41,13 @@ def chained(*postings: Posting) -> Iterator[Posting]:
         yield replace(placed, chained=placed.hash(before))
 
 
-def found(*postings: Posting) -> list[str]:
-    audit = Audit(POLICY)
+def findings(*postings: Posting) -> list[str]:
+    audit = LedgerAudit(POLICY)
     return [what for one in postings for what in audit.take(one)]
 
 
 def test_sound_answers_have_no_violation() -> None:
-    assert found(*chained(*SOUND)) == []
+    assert findings(*chained(*SOUND)) == []
 
 
 @pytest.mark.parametrize(
@@ -66,24 +66,24 @@ def test_sound_answers_have_no_violation() -> None:
     ],
 )
 def test_a_row_that_no_device_writes_is_found(bad: Posting, message: str) -> None:
-    assert any(message in what for what in found(*chained(*SOUND, bad)))
+    assert any(message in what for what in findings(*chained(*SOUND, bad)))
 
 
 @pytest.mark.parametrize("missing", [0, 1])
 def test_deleted_rows_are_found(missing: int) -> None:
     rows = list(chained(*SOUND))
     del rows[missing]
-    assert any("expected row" in what for what in found(*rows))
+    assert any("expected row" in what for what in findings(*rows))
 
 
 @pytest.mark.parametrize("stored", [bytes(32), b"\xff" * 32])
 def test_a_hash_that_was_changed_is_found(stored: bytes) -> None:
     rows = list(chained(*SOUND))
     rows[2] = replace(rows[2], chained=stored)
-    assert found(*rows) == ["expected the hash of this row and those before it, found another"]
+    assert findings(*rows) == ["expected the hash of this row and those before it, found another"]
 
 
 def test_a_row_that_was_changed_is_found() -> None:
     rows = list(chained(*SOUND))
     rows[0] = replace(rows[0], charge=replace(rows[0].charge, at_s=DAY + 1))
-    assert "expected the hash of this row and those before it, found another" in found(*rows)
+    assert "expected the hash of this row and those before it, found another" in findings(*rows)

@@ -87,7 +87,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def folder(tmp_path: Path, run: Run) -> Path:
-    """A device of one person that has answered three questions."""
+    """A device of one user that has answered three questions."""
     (tmp_path / "people.toml").write_text(
         'name = "person"\n[fields]\nsmoker = { type = "bit" }\n'
         'colour = { type = "category", labels = ["red", "green", "blue"] }\n'
@@ -316,6 +316,9 @@ class TestRepairClock:
     def test_at_a_terminal_it_is_confirmed_by_typing_yes(
         self, folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch, typed: str, code: int
     ) -> None:
+        import askance_client.cli.repairing as repairing
+
+        monkeypatch.setattr(repairing, "system_now_s", lambda: NOW - 1_000)
         terminal = io.StringIO(f"{typed}\n")
         monkeypatch.setattr(terminal, "isatty", lambda: True)
         monkeypatch.setattr(sys, "stdin", terminal)

@@ -1,4 +1,4 @@
-"""Whom a device stands for: one row, or all of them under names that stay theirs."""
+"""Members that a device stands for: one row, or all rows under stable names."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from askance_client.cli.configuration import Configuration, read_configuration
+from askance_client.cli.configuration import DeviceConfiguration, read_configuration
 from askance_client.cli.event_log import warn
-from askance_client.cli.members import People, read_people
+from askance_client.cli.members import MemberRoster, read_people
 from askance_client.errors import AskanceError
 from askance_client.service import Secret
 
@@ -19,7 +19,7 @@ SECRET = Secret(bytes(range(32)))
 BY_NUMBER = "rows_may_only_be_appended = true"
 
 
-def configured(folder: Path, records: str, data: str, policy: str = "") -> Configuration:
+def configured(folder: Path, records: str, data: str, policy: str = "") -> DeviceConfiguration:
     (folder / "people.toml").write_text(SCHEMA)
     (folder / "people.csv").write_text(data)
     path = folder / "device.toml"
@@ -30,7 +30,7 @@ def configured(folder: Path, records: str, data: str, policy: str = "") -> Confi
     return read_configuration(path)
 
 
-def ages(people: People) -> list[object]:
+def ages(people: MemberRoster) -> list[object]:
     return [people.record(place).values["age"] for place in range(len(people.names))]
 
 
@@ -79,7 +79,7 @@ def test_what_cannot_be_is_one_error_without_a_value(tmp_path: Path, case: str) 
 
 
 def test_identities_are_derived_from_the_secret_and_the_name_alone() -> None:
-    """Fixed for ever: another derivation would give everybody a new budget at the aggregator."""
+    """Fixed for ever: another derivation would give every user a new budget at the aggregator."""
     member = SECRET.member("zoë")
     assert member.device_id.hex() == "b2fdd6e193cf68f8eaf8bf66cd75f87e"
     assert member.token.hex() == "aecf8ad71b061277153db91de19731f04736839bea19bdf27a417cf3ebd7651e"
@@ -109,7 +109,7 @@ def test_a_secret_of_another_size_is_refused(size: int) -> None:
 ROWS = "id,age\na,10\n{}\nc,30\n"
 
 
-def people_of(folder: Path, row: str, naming: str = 'key = "id"') -> People:
+def people_of(folder: Path, row: str, naming: str = 'key = "id"') -> MemberRoster:
     return read_people(configured(folder, naming, ROWS.format(row)))
 
 
@@ -160,7 +160,7 @@ def test_a_malformed_row_keeps_its_number(tmp_path: Path, naming: str) -> None:
 
 
 def test_no_row_takes_a_number_that_is_not_certain(tmp_path: Path) -> None:
-    """After a quote that does not close, another row would answer from somebody's budget."""
+    """After a quote that does not close, another row would answer from some user's budget."""
     people = people_of(tmp_path, 'secret,"20', BY_NUMBER)
     assert people.names == ("0", "1")
     assert "rows 2 to 2 from 0" in people.warnings[1]

@@ -52,7 +52,7 @@ class ChosenCoins:
         return tuple(drawn + [0] * (count - len(drawn)))
 
 
-class Bench:
+class DeviceSetup:
     """Makes studies, requests and devices."""
 
     schema, key, stranger, epsilon = SCHEMA, KEY, STRANGER, EPSILON
@@ -144,14 +144,14 @@ class Bench:
 
 
 @pytest.fixture
-def bench() -> Bench:
-    return Bench()
+def setup() -> DeviceSetup:
+    return DeviceSetup()
 
 
 @pytest.fixture(scope="session")
-def benches() -> type[Bench]:
+def benches() -> type[DeviceSetup]:
     """For tests that need a new one for each example."""
-    return Bench
+    return DeviceSetup
 
 
 @pytest.fixture(scope="session")

@@ -12,14 +12,15 @@ import pytest
 from askance_aggregator.families import randomized_response
 from askance_aggregator.queries import predicate
 from askance_client.accounting import parse_epsilon
-from askance_client.cli.ledger_audit import Audit
+from askance_client.cli import ledger_audit
+from askance_client.cli.ledger_audit import LedgerAudit
 from askance_client.codec import digest_of, encode_report
-from askance_client.device import Policy, audit
-from askance_client.ledger import LOSS_STEP, NO_HASH, Charge, Kind, LedgerFile, Posting
+from askance_client.device import Policy
+from askance_client.ledger import LOSS_STEP, NO_HASH, Charge, LedgerFile, Posting, PostingKind
 from askance_client.messages import Report
 
 if TYPE_CHECKING:
-    from tests.client.device.conftest import Bench
+    from tests.client.device.conftest import DeviceSetup
 
 HALF = parse_epsilon("0.5")
 POLICY = Policy(frozenset(), 3 * HALF)
@@ -45,7 +46,7 @@ def recharged(row: Posting, *, number: int | None = None, **changed: Any) -> Pos
     return replace(row, charge=charge, report=encode_report(report))
 
 
-def event(row: Posting, kind: Kind, step: int, nano_nats: int = 0) -> Posting:
+def event(row: Posting, kind: PostingKind, step: int, nano_nats: int = 0) -> Posting:
     """An owner's repair after a row."""
     charge = Charge(b"", b"", b"", row.charge.at_s, nano_nats, b"")
     place, sequence = row.place + 1, row.sequence + step
@@ -53,24 +54,24 @@ def event(row: Posting, kind: Kind, step: int, nano_nats: int = 0) -> Posting:
 
 
 def violations(rows: Sequence[Posting], policy: Policy = POLICY) -> list[str]:
-    kept = Audit(policy)
+    kept = LedgerAudit(policy)
     return [line for row in rows for line in kept.take(row)]
 
 
 @pytest.fixture
-def rows(bench: Bench, tmp_path: Path) -> Iterator[list[Posting]]:
+def rows(setup: DeviceSetup, tmp_path: Path) -> Iterator[list[Posting]]:
     """Three answers of half a nat each, as a device's ledger keeps them."""
-    study = bench.study()
+    study = setup.study()
     file = LedgerFile.create(tmp_path / "ledger.sqlite")
-    device = bench.device(studies=[study], ledger=file.ledger("", b"enrolled"))
+    device = setup.device(studies=[study], ledger=file.ledger("", b"enrolled"))
     for label in ("red", "green", "blue"):
-        device.answer(bench.payload(study, predicate(bench.schema.colour == label)))
+        device.answer(setup.payload(study, predicate(setup.schema.colour == label)))
     yield list(file.postings())
     file.close()
 
 
 def test_all_rows_of_a_devices_ledger_are_recomputed_and_sound(rows: list[Posting]) -> None:
-    kept = Audit(POLICY)
+    kept = LedgerAudit(POLICY)
     assert [line for row in rows for line in kept.take(row)] == []
     assert (kept.unverifiable, kept.accepted_breaks) == (0, 0)
     assert [row.charge.nano_nats for row in rows] == [HALF] * 3
@@ -124,7 +125,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_row_that_its_request_does_not_explain_is_found(name: str, rows: list[Posting]) -> None:
-    """Its hashes and its report are right for what the row says, so that only one line tells."""
+    """The row's hashes and its report agree with the row, so only one line reports it."""
     change, line = CHANGES[name]
     changed = chained([*rows[:2], change(rows[2], rows[1])])
     assert violations(changed) == [line]
@@ -153,7 +154,7 @@ def test_a_row_before_the_numbering_has_a_report_without_a_number(rows: list[Pos
 def test_what_was_not_kept_is_counted_and_no_violation(
     absent: dict[str, Any], rows: list[Posting]
 ) -> None:
-    kept = Audit(POLICY)
+    kept = LedgerAudit(POLICY)
     changed = [replace(row, charge=replace(row.charge, **absent)) for row in rows[:2]]
     assert [line for row in [*changed, rows[2]] for line in kept.take(row)] == []
     assert kept.unverifiable == 2
@@ -172,9 +173,9 @@ def test_a_budget_may_be_spent_to_the_last_nano_nat(rows: list[Posting]) -> None
 def test_most_answers_of_a_member_are_counted(
     rows: list[Posting], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit, "MAX_ANSWERS", 3)
+    monkeypatch.setattr(ledger_audit, "MAX_ANSWERS", 3)
     assert violations(rows) == []
-    monkeypatch.setattr(audit, "MAX_ANSWERS", 2)
+    monkeypatch.setattr(ledger_audit, "MAX_ANSWERS", 2)
     assert violations(rows) == ["expected at most 2 answers in all"]
 
 
@@ -198,12 +199,12 @@ class TestEvents:
     def test_an_accepted_loss_skips_its_step_and_is_part_of_the_budgets(
         self, rows: list[Posting]
     ) -> None:
-        loss = event(rows[2], Kind.LOSS, LOSS_STEP, HALF)
+        loss = event(rows[2], PostingKind.LOSS, LOSS_STEP, HALF)
         assert violations(chained([*rows, loss]), Policy(frozenset(), 4 * HALF)) == []
-        kept = Audit(Policy(frozenset(), 4 * HALF - 1, day_nano_nats=4 * HALF))
+        kept = LedgerAudit(Policy(frozenset(), 4 * HALF - 1, day_nano_nats=4 * HALF))
         answer = recharged(replace(rows[2], place=2, sequence=1 + LOSS_STEP))
         report = Report(answer.charge.request_digest, answer.charge.symbol, HALF, 2 * HALF)
-        loss = event(rows[0], Kind.LOSS, LOSS_STEP, 3 * HALF)
+        loss = event(rows[0], PostingKind.LOSS, LOSS_STEP, 3 * HALF)
         answer = replace(answer, place=3, sequence=loss.sequence + 1, report=encode_report(report))
         found = [line for row in chained([rows[0], loss, answer]) for line in kept.take(row)]
         assert found == [
@@ -212,28 +213,29 @@ class TestEvents:
         ]
 
     @pytest.mark.parametrize(
-        ("kind", "step"), [(Kind.LOSS, 1), (Kind.LOSS, LOSS_STEP + 1), (Kind.CLOCK, LOSS_STEP)]
+        ("kind", "step"),
+        [(PostingKind.LOSS, 1), (PostingKind.LOSS, LOSS_STEP + 1), (PostingKind.CLOCK, LOSS_STEP)],
     )
-    def test_another_step_is_found(self, kind: Kind, step: int, rows: list[Posting]) -> None:
+    def test_another_step_is_found(self, kind: PostingKind, step: int, rows: list[Posting]) -> None:
         repair = event(rows[2], kind, step)
-        expected = 3 + (LOSS_STEP if kind is Kind.LOSS else 1)
+        expected = 3 + (LOSS_STEP if kind is PostingKind.LOSS else 1)
         assert violations(chained([*rows, repair])) == [
             f"expected sequence number {expected}, found {3 + step}"
         ]
 
     def test_a_repaired_clock_is_one_row_and_costs_nothing(self, rows: list[Posting]) -> None:
-        assert violations(chained([*rows, event(rows[2], Kind.CLOCK, 1)])) == []
+        assert violations(chained([*rows, event(rows[2], PostingKind.CLOCK, 1)])) == []
 
 
 class TestAcceptedLosses:
-    """What is broken up to an accepted loss is counted; behind it, it is a violation."""
+    """A break up to an accepted loss is counted; a later one is a violation."""
 
     @pytest.mark.parametrize(("accepted", "breaks"), [(1, 0), (2, 0), (3, 2)])
     def test_a_gap_is_accepted_up_to_its_place(
         self, accepted: int, breaks: int, rows: list[Posting]
     ) -> None:
         """The row 2 is gone: the row 3 has a place, a number, a hash and a sum of its own."""
-        kept = Audit(POLICY, accepted)
+        kept = LedgerAudit(POLICY, accepted)
         gap = [rows[0], chained([rows[0], rows[2]])[1]]
         found = [line for row in gap for line in kept.take(row)]
         expected = [
@@ -245,7 +247,7 @@ class TestAcceptedLosses:
         assert kept.accepted_breaks == breaks
 
     def test_the_charge_itself_is_recomputed_all_the_same(self, rows: list[Posting]) -> None:
-        kept = Audit(POLICY, accepted=3)
+        kept = LedgerAudit(POLICY, accepted=3)
         changed = chained([*rows[:2], recharged(rows[2], nano_nats=HALF - 1)])
         found = [line for row in changed for line in kept.take(row)]
         assert found == [
@@ -254,11 +256,11 @@ class TestAcceptedLosses:
 
 
 def test_another_randomizer_of_the_same_loss_is_another_question(
-    bench: Bench, rows: list[Posting]
+    setup: DeviceSetup, rows: list[Posting]
 ) -> None:
-    study = bench.study()
-    payload = bench.payload(
-        study, predicate(bench.schema.colour == "blue"), randomized_response(HALF - 1)
+    study = setup.study()
+    payload = setup.payload(
+        study, predicate(setup.schema.colour == "blue"), randomized_response(HALF - 1)
     )
     changed = recharged(rows[2], payload=payload, request_digest=digest_of(payload))
     assert violations(chained([*rows[:2], changed])) == [

@@ -25,7 +25,7 @@ from askance_client.queries import Query
 from askance_client.randomizers import Randomizer
 
 if TYPE_CHECKING:
-    from tests.client.device.conftest import Bench, ChosenCoins
+    from tests.client.device.conftest import ChosenCoins, DeviceSetup
 
 Ask = Callable[[SignedStudy, int], bytes]
 HALF = parse_epsilon("0.5")
@@ -42,9 +42,9 @@ RECORDS: list[Mapping[str, Any]] = [
 ]
 
 
-def asks(bench: Bench) -> list[Ask]:
+def asks(setup: DeviceSetup) -> list[Ask]:
     """The requests that may be made, good and bad."""
-    smoker, colour, height = bench.schema.smoker, bench.schema.colour, bench.schema.height
+    smoker, colour, height = setup.schema.smoker, setup.schema.colour, setup.schema.height
     rr, three = randomized_response(HALF), k_ary_response(3, HALF)
     questions: list[tuple[Query, Randomizer]] = [
         (predicate(smoker == 1), rr),
@@ -57,12 +57,12 @@ def asks(bench: Bench) -> list[Ask]:
         (real(where(smoker == 1, height, 0)), rr),
         (category(colour), rr),  # levels do not match
     ]
-    made = [_asking(bench, query, randomizer) for query, randomizer in questions]
+    made = [_asking(setup, query, randomizer) for query, randomizer in questions]
     return [*made, lambda study, number: b"malformed %d" % number]
 
 
-def _asking(bench: Bench, query: Query, randomizer: Randomizer) -> Ask:
-    return lambda study, number: bench.payload(study, query, randomizer, number)
+def _asking(setup: DeviceSetup, query: Query, randomizer: Randomizer) -> Ask:
+    return lambda study, number: setup.payload(study, query, randomizer, number)
 
 
 STEPS = st.lists(
@@ -75,7 +75,7 @@ STEPS = st.lists(
 @settings(max_examples=60, deadline=None)
 @given(steps=STEPS, first=st.sampled_from(RECORDS), second=st.sampled_from(RECORDS))
 def test_two_users_with_one_history_of_requests_are_charged_alike(
-    benches: type[Bench],
+    benches: type[DeviceSetup],
     chosen_coins: type[ChosenCoins],
     steps: list[tuple[int, int, int, int]],
     first: Mapping[str, Any],
@@ -83,10 +83,10 @@ def test_two_users_with_one_history_of_requests_are_charged_alike(
 ) -> None:
     lives = []
     for record in (first, second):
-        bench = benches()
-        studies = [bench.study(number, expires=bench.now_s + 86_400) for number in range(2)]
+        setup = benches()
+        studies = [setup.study(number, expires=setup.now_s + 86_400) for number in range(2)]
         coins = chosen_coins()
-        device = bench.device(
+        device = setup.device(
             record,
             studies=studies,
             coins=coins,
@@ -94,11 +94,11 @@ def test_two_users_with_one_history_of_requests_are_charged_alike(
             day_nano_nats=4 * HALF,
             study_nano_nats=4 * HALF,
         )
-        requests = asks(bench)
+        requests = asks(setup)
         told = []
         for request, study, number, hours in steps:
-            bench.now_s += 3_600 * hours
-            report = bench.answer(device, requests[request](studies[study], number))
+            setup.now_s += 3_600 * hours
+            report = setup.answer(device, requests[request](studies[study], number))
             refusal = report.outcome if isinstance(report.outcome, Refusal) else None
             told.append((refusal, report.charged_nano_nats, report.spent_nano_nats))
         lives.append((told, coins.draws, list(device.ledger.history())))
@@ -107,23 +107,23 @@ def test_two_users_with_one_history_of_requests_are_charged_alike(
 
 @pytest.mark.parametrize("record", RECORDS)
 def test_nothing_but_the_symbol_tells_two_records_apart(
-    bench: Bench, record: Mapping[str, Any]
+    setup: DeviceSetup, record: Mapping[str, Any]
 ) -> None:
     """With coins that give two users the same symbol, the reports are the same bytes."""
-    study = bench.study()
-    payload = bench.payload(study)
+    study = setup.study()
+    payload = setup.payload(study)
     theirs, others = (
-        bench.device(of, studies=[study]).answer(payload) for of in (record, RECORDS[0])
+        setup.device(of, studies=[study]).answer(payload) for of in (record, RECORDS[0])
     )
     assert theirs == others  # coin 0 is the symbol 0 for either level
 
 
-def test_what_cannot_be_evaluated_is_the_public_default(bench: Bench) -> None:
-    study = bench.study()
+def test_what_cannot_be_evaluated_is_the_public_default(setup: DeviceSetup) -> None:
+    study = setup.study()
     for default, symbol in ((0, b"\x00"), (2, b"\x02")):
-        payload = bench.payload(
-            study, category(bench.schema.colour, default), k_ary_response(3, HALF)
+        payload = setup.payload(
+            study, category(setup.schema.colour, default), k_ary_response(3, HALF)
         )
         for record in RECORDS[3:7]:
-            device = bench.device(record, studies=[study])  # coin 0 keeps the level
-            assert bench.answer(device, payload).outcome == symbol
+            device = setup.device(record, studies=[study])  # coin 0 keeps the level
+            assert setup.answer(device, payload).outcome == symbol

@@ -1,4 +1,4 @@
-"""What the owner allows, and what is said of bytes once for all devices of a process."""
+"""Policy of the owner, and findings about bytes, made once for all devices of a process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from askance_client.ledger import Limits
 from askance_client.messages import Reason, Refusal, SignedStudy
 
 if TYPE_CHECKING:
-    from tests.client.device.conftest import Bench
+    from tests.client.device.conftest import DeviceSetup
 
 KEY = bytes(32)
 
@@ -32,9 +32,9 @@ class TestPolicy:
         ],
     )
     def test_a_studys_limits_are_the_owners_or_its_own_whichever_is_less(
-        self, bench: Bench, policy: Policy, budget: int, limits: Limits
+        self, setup: DeviceSetup, policy: Policy, budget: int, limits: Limits
     ) -> None:
-        terms = decode_study(bench.study(budget=budget).study)
+        terms = decode_study(setup.study(budget=budget).study)
         assert policy.limits(terms) == limits
 
     def test_fields_are_all_allowed_or_those_named(self) -> None:
@@ -61,16 +61,16 @@ class TestPolicy:
 
 
 class TestExaminer:
-    def test_a_study_is_examined_once(self, bench: Bench) -> None:
-        examiner, study = Examiner(), bench.study()
+    def test_a_study_is_examined_once(self, setup: DeviceSetup) -> None:
+        examiner, study = Examiner(), setup.study()
         first = examiner.study(study)
         assert isinstance(first, ExaminedStudy)
         assert examiner.study(replace(study)) is first
         assert first.digest == digest_of(study.study)
 
-    def test_a_verdict_is_on_all_three_parts(self, bench: Bench) -> None:
+    def test_a_verdict_is_on_all_three_parts(self, setup: DeviceSetup) -> None:
         """A forgery beside a good study, wherever bytes are moved from one part to another."""
-        examiner, good = Examiner(), bench.study()
+        examiner, good = Examiner(), setup.study()
         assert isinstance(examiner.study(good), ExaminedStudy)
         forged = SignedStudy(good.study, good.public_key, bytes(64))
         moved = SignedStudy(good.study[:-1], good.study[-1:] + good.public_key, good.signature)
@@ -78,35 +78,35 @@ class TestExaminer:
             assert isinstance(examiner.study(other), Refusal)
         assert isinstance(examiner.study(good), ExaminedStudy)
 
-    def test_a_request_is_examined_once_for_each_study(self, bench: Bench) -> None:
+    def test_a_request_is_examined_once_for_each_study(self, setup: DeviceSetup) -> None:
         examiner = Examiner()
-        one, two = (examiner.study(bench.study(number)) for number in range(2))
+        one, two = (examiner.study(setup.study(number)) for number in range(2))
         assert isinstance(one, ExaminedStudy)
         assert isinstance(two, ExaminedStudy)
-        payload = bench.payload(bench.study(0))
+        payload = setup.payload(setup.study(0))
         digest = digest_of(payload)
         first = examiner.request(payload, digest, one)
         assert isinstance(first, ExaminedRequest)
         assert examiner.request(payload, digest, one) is first
         assert one.digest != two.digest
         for number, study in ((0, two), (1, one)):  # one digest is the greater, whichever
-            payload = bench.payload(bench.study(number))
+            payload = setup.payload(setup.study(number))
             anothers = examiner.request(payload, digest_of(payload), study)
             assert isinstance(anothers, Refusal)
             assert anothers.reason is Reason.UNKNOWN_STUDY
 
-    def test_only_the_latest_verdicts_are_kept(self, bench: Bench) -> None:
+    def test_only_the_latest_verdicts_are_kept(self, setup: DeviceSetup) -> None:
         examiner = Examiner(capacity=2)
-        studies = [bench.study(number) for number in range(3)]
+        studies = [setup.study(number) for number in range(3)]
         first = [examiner.study(study) for study in studies]
         assert examiner.study(studies[2]) is first[2]
         assert examiner.study(studies[0]) is not first[0]
         assert examiner.study(studies[0]) == first[0]
 
-    def test_of_large_ones_fewer_are_kept(self, bench: Bench) -> None:
+    def test_of_large_ones_fewer_are_kept(self, setup: DeviceSetup) -> None:
         """Else a hostile aggregator could fill the memory of what stands for many."""
         examiner = Examiner(capacity=4096)
-        study = examiner.study(bench.study())
+        study = examiner.study(setup.study())
         assert isinstance(study, ExaminedStudy)
         payloads = [bytes([number]) * 256 * 1024 for number in range(9)]
         first, *_, last = [

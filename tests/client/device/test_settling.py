@@ -28,7 +28,7 @@ from askance_protos.v1 import exchange_pb2 as pb
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 
 if TYPE_CHECKING:
-    from tests.client.device.conftest import Bench, ChosenCoins
+    from tests.client.device.conftest import ChosenCoins, DeviceSetup
 
 HALF = parse_epsilon("0.5")
 DAY, HOUR = 86_400, 3_600
@@ -55,13 +55,13 @@ def watched(device: Device, failure: BaseException | None = None) -> Source:
     return source
 
 
-def labels(bench: Bench, study: SignedStudy) -> list[bytes]:
+def labels(setup: DeviceSetup, study: SignedStudy) -> list[bytes]:
     """Payloads of three questions, of half a nat each."""
-    colour = bench.schema.colour
-    return [bench.payload(study, predicate(colour == label)) for label in ("red", "green", "blue")]
+    colour = setup.schema.colour
+    return [setup.payload(study, predicate(colour == label)) for label in ("red", "green", "blue")]
 
 
-Refused = Callable[["Bench", SignedStudy], bytes]
+Refused = Callable[["DeviceSetup", SignedStudy], bytes]
 REFUSED: dict[str, tuple[dict[str, Any], Refused, Reason]] = {
     "life": ({"life_nano_nats": HALF}, lambda b, s: labels(b, s)[1], Reason.OVER_LIFE_BUDGET),
     "day": ({"day_nano_nats": HALF}, lambda b, s: labels(b, s)[1], Reason.OVER_DAY_BUDGET),
@@ -83,62 +83,64 @@ REFUSED: dict[str, tuple[dict[str, Any], Refused, Reason]] = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_refused_request_reads_no_record_and_draws_no_coins(
-    bench: Bench, chosen_coins: type[ChosenCoins], case: str
+    setup: DeviceSetup, chosen_coins: type[ChosenCoins], case: str
 ) -> None:
     """Or refusals are free probes of how long an evaluation takes."""
     policy, payload, reason = REFUSED[case]
-    study, coins = bench.study(), chosen_coins()
-    device = bench.device(studies=[study], coins=coins, **policy)
-    bench.answer(device, labels(bench, study)[0])
+    study, coins = setup.study(), chosen_coins()
+    device = setup.device(studies=[study], coins=coins, **policy)
+    setup.answer(device, labels(setup, study)[0])
     source, draws = watched(device), list(coins.draws)
     for _ in range(3):
-        refusal = bench.answer(device, payload(bench, study)).outcome
+        refusal = setup.answer(device, payload(setup, study)).outcome
         assert refusal == Refusal(reason)
     assert (source.loads, coins.draws) == (0, draws)
 
 
 @pytest.mark.parametrize("late", [2 * DAY, -HOUR])
-def test_nor_does_an_untimely_one(bench: Bench, chosen_coins: type[ChosenCoins], late: int) -> None:
-    study, coins = bench.study(), chosen_coins()
-    device = bench.device(studies=[study], coins=coins)
-    first, second, _ = labels(bench, study)
-    bench.answer(device, first)
+def test_nor_does_an_untimely_one(
+    setup: DeviceSetup, chosen_coins: type[ChosenCoins], late: int
+) -> None:
+    study, coins = setup.study(), chosen_coins()
+    device = setup.device(studies=[study], coins=coins)
+    first, second, _ = labels(setup, study)
+    setup.answer(device, first)
     source = watched(device)
-    bench.now_s += late
-    assert isinstance(bench.answer(device, second).outcome, Refusal)
+    setup.now_s += late
+    assert isinstance(setup.answer(device, second).outcome, Refusal)
     assert (source.loads, coins.draws) == (0, [1])
 
 
 def test_a_reused_answer_reads_no_record_and_draws_no_coins(
-    bench: Bench, chosen_coins: type[ChosenCoins]
+    setup: DeviceSetup, chosen_coins: type[ChosenCoins]
 ) -> None:
-    one, two, coins = bench.study(1), bench.study(2), chosen_coins()
-    device = bench.device(studies=[one, two], coins=coins)
-    first = bench.answer(device, bench.payload(one))
+    one, two, coins = setup.study(1), setup.study(2), chosen_coins()
+    device = setup.device(studies=[one, two], coins=coins)
+    first = setup.answer(device, setup.payload(one))
     source = watched(device)
-    for payload in (bench.payload(one), bench.payload(one, round_=7), bench.payload(two)):
-        assert bench.answer(device, payload).outcome == first.outcome
+    for payload in (setup.payload(one), setup.payload(one, round_=7), setup.payload(two)):
+        assert setup.answer(device, payload).outcome == first.outcome
     assert (source.loads, coins.draws) == (0, [1])
     assert len(list(device.ledger.history())) == 1
 
 
-def test_a_retry_of_a_reused_answer_is_the_same_bytes(bench: Bench) -> None:
+def test_a_retry_of_a_reused_answer_is_the_same_bytes(setup: DeviceSetup) -> None:
     """Nothing of it is stored, so nothing of it may depend on what came between."""
-    study = bench.study()
-    device = bench.device(studies=[study])
-    bench.answer(device, bench.payload(study))
-    again = bench.payload(study, round_=1)
+    study = setup.study()
+    device = setup.device(studies=[study])
+    setup.answer(device, setup.payload(study))
+    again = setup.payload(study, round_=1)
     before = device.answer(again)
-    for payload in labels(bench, study):
-        bench.answer(device, payload)
+    for payload in labels(setup, study):
+        setup.answer(device, payload)
     assert device.answer(again) == before
 
 
-def test_over_a_full_budget_an_answer_that_was_given_is_given_again(bench: Bench) -> None:
-    study = bench.study()
-    device = bench.device(studies=[study], life_nano_nats=HALF)
-    first = bench.answer(device, bench.payload(study))
-    assert bench.answer(device, bench.payload(study, round_=1)).outcome == first.outcome
+def test_over_a_full_budget_an_answer_that_was_given_is_given_again(setup: DeviceSetup) -> None:
+    study = setup.study()
+    device = setup.device(studies=[study], life_nano_nats=HALF)
+    first = setup.answer(device, setup.payload(study))
+    assert setup.answer(device, setup.payload(study, round_=1)).outcome == first.outcome
 
 
 @settings(max_examples=60, deadline=None)
@@ -147,7 +149,7 @@ def test_over_a_full_budget_an_answer_that_was_given_is_given_again(bench: Bench
     trouble=st.sampled_from([None, ValueError("7"), RecursionError(), MemoryError()]),
 )
 def test_that_a_record_is_read_is_a_function_of_the_requests(
-    benches: type[Bench],
+    benches: type[DeviceSetup],
     chosen_coins: type[ChosenCoins],
     steps: list[tuple[int, int]],
     trouble: Exception | None,
@@ -155,11 +157,11 @@ def test_that_a_record_is_read_is_a_function_of_the_requests(
     """Two users, of whom one's record cannot be read: loads, coins, charges and refusals agree."""
     lives = []
     for failure in (None, trouble):
-        bench, coins = benches(), chosen_coins()
-        study = bench.study()
-        device = bench.device(studies=[study], coins=coins, life_nano_nats=2 * HALF)
+        setup, coins = benches(), chosen_coins()
+        study = setup.study()
+        device = setup.device(studies=[study], coins=coins, life_nano_nats=2 * HALF)
         source = watched(device, failure)
-        requests = [*labels(bench, study), b"malformed"]
+        requests = [*labels(setup, study), b"malformed"]
         seen = []
         for request, round_ in steps:
             payload = requests[request]
@@ -167,7 +169,7 @@ def test_that_a_record_is_read_is_a_function_of_the_requests(
                 message = pb.Request.FromString(payload)
                 message.round = round_
                 payload = message.SerializeToString()
-            report = bench.answer(device, payload)
+            report = setup.answer(device, payload)
             refusal = report.outcome if isinstance(report.outcome, Refusal) else None
             seen.append((refusal, report.charged_nano_nats, source.loads, tuple(coins.draws)))
         lives.append((seen, list(device.ledger.history())))
@@ -178,11 +180,11 @@ class TestOneMessage:
     """Requests of one message are settled before any of them is evaluated."""
 
     def test_each_is_settled_as_if_those_before_it_were_committed(
-        self, bench: Bench, chosen_coins: type[ChosenCoins]
+        self, setup: DeviceSetup, chosen_coins: type[ChosenCoins]
     ) -> None:
-        study, coins = bench.study(), chosen_coins()
-        device = bench.device(studies=[study], coins=coins, life_nano_nats=2 * HALF)
-        source, payloads = watched(device), labels(bench, study)
+        study, coins = setup.study(), chosen_coins()
+        device = setup.device(studies=[study], coins=coins, life_nano_nats=2 * HALF)
+        source, payloads = watched(device), labels(setup, study)
         turn = device.begin(payloads)
         assert turn.pending
         assert (source.loads, coins.draws) == (0, [])
@@ -194,12 +196,12 @@ class TestOneMessage:
         assert reports[2].outcome == Refusal(Reason.OVER_LIFE_BUDGET)
 
     def test_a_question_that_comes_twice_is_charged_and_evaluated_once(
-        self, bench: Bench, chosen_coins: type[ChosenCoins]
+        self, setup: DeviceSetup, chosen_coins: type[ChosenCoins]
     ) -> None:
-        study, coins = bench.study(), chosen_coins()
-        device = bench.device(studies=[study], coins=coins, life_nano_nats=HALF)
+        study, coins = setup.study(), chosen_coins()
+        device = setup.device(studies=[study], coins=coins, life_nano_nats=HALF)
         source = watched(device)
-        payloads = [bench.payload(study, round_=number) for number in (0, 1, 0)]
+        payloads = [setup.payload(study, round_=number) for number in (0, 1, 0)]
         turn = device.begin(payloads)
         turn.evaluate()
         reports = turn.finish()
@@ -210,11 +212,13 @@ class TestOneMessage:
         assert (source.loads, coins.draws) == (1, [1])
         assert [device.answer(payload) for payload in payloads[:2]] == list(reports.values())
 
-    def test_no_other_request_comes_between_its_decision_and_its_commit(self, bench: Bench) -> None:
+    def test_no_other_request_comes_between_its_decision_and_its_commit(
+        self, setup: DeviceSetup
+    ) -> None:
         """Two threads, one budget: without the lock both would be settled as affordable."""
-        study = bench.study()
-        device = bench.device(studies=[study], life_nano_nats=HALF)
-        source, (first, second, _) = watched(device), labels(bench, study)
+        study = setup.study()
+        device = setup.device(studies=[study], life_nano_nats=HALF)
+        source, (first, second, _) = watched(device), labels(setup, study)
         turn = device.begin([first])
         others: list[bytes] = []
         other = threading.Thread(target=lambda: others.append(device.answer(second)))
@@ -226,52 +230,54 @@ class TestOneMessage:
         assert decode_report(others[0]).outcome == Refusal(Reason.OVER_LIFE_BUDGET)
         assert source.loads == 1
 
-    def test_a_turn_that_is_given_up_lets_the_device_go(self, bench: Bench) -> None:
-        study = bench.study()
-        device = bench.device(studies=[study])
-        device.begin([bench.payload(study)]).close()
+    def test_a_turn_that_is_given_up_lets_the_device_go(self, setup: DeviceSetup) -> None:
+        study = setup.study()
+        device = setup.device(studies=[study])
+        device.begin([setup.payload(study)]).close()
         assert list(device.ledger.history()) == []
-        assert isinstance(bench.answer(device, bench.payload(study)).outcome, bytes)
+        assert isinstance(setup.answer(device, setup.payload(study)).outcome, bytes)
 
-    def test_the_ledgers_own_check_stays_authoritative(self, bench: Bench) -> None:
+    def test_the_ledgers_own_check_stays_authoritative(self, setup: DeviceSetup) -> None:
         class Full(MemoryLedger):
             def commit(self, *arguments: Any) -> Any:
                 return Overrun.LIFE
 
-        study = bench.study()
-        device = bench.device(studies=[study], ledger=Full())
-        payloads = [bench.payload(study, round_=number) for number in (0, 1)]
+        study = setup.study()
+        device = setup.device(studies=[study], ledger=Full())
+        payloads = [setup.payload(study, round_=number) for number in (0, 1)]
         turn = device.begin(payloads)
         turn.evaluate()
         outcomes = [decode_report(report).outcome for report in turn.finish().values()]
         assert outcomes == [Refusal(Reason.OVER_LIFE_BUDGET)] * 2
 
-    def test_a_study_without_room_for_payloads_is_not_evaluated_again(self, bench: Bench) -> None:
+    def test_a_study_without_room_for_payloads_is_not_evaluated_again(
+        self, setup: DeviceSetup
+    ) -> None:
         class NoRoom(MemoryLedger):
             def commit(self, *arguments: Any) -> Any:
                 return Overrun.SPACE
 
-        study = bench.study()
-        device = bench.device(studies=[study], ledger=NoRoom())
+        study = setup.study()
+        device = setup.device(studies=[study], ledger=NoRoom())
         source = watched(device)
-        for payload in labels(bench, study):
-            assert bench.answer(device, payload).outcome == Refusal(Reason.OVER_LIFE_BUDGET)
+        for payload in labels(setup, study):
+            assert setup.answer(device, payload).outcome == Refusal(Reason.OVER_LIFE_BUDGET)
         assert source.loads == 1
 
 
 class TestTrouble:
-    """What cannot be evaluated, or not in time, is answered by the public default."""
+    """Evaluations that fail, or are too slow, are answered by the public default."""
 
     @pytest.mark.parametrize(
         "failure", [ValueError("smoker=1"), RecursionError(), MemoryError(), KeyError("smoker")]
     )
     def test_any_exception_becomes_the_public_default(
-        self, bench: Bench, failure: Exception
+        self, setup: DeviceSetup, failure: Exception
     ) -> None:
-        study = bench.study()
-        query, randomizer = category(bench.schema.colour, 2), k_ary_response(3, HALF)
-        payload = bench.payload(study, query, randomizer)
-        device = bench.device(studies=[study])  # coin 0 keeps the level
+        study = setup.study()
+        query, randomizer = category(setup.schema.colour, 2), k_ary_response(3, HALF)
+        payload = setup.payload(study, query, randomizer)
+        device = setup.device(studies=[study])  # coin 0 keeps the level
         watched(device, failure)
         turn = device.begin([payload])
         turn.evaluate()
@@ -281,34 +287,34 @@ class TestTrouble:
         assert turn.failures == (type(failure).__name__,)  # and no value
 
     def test_so_does_a_value_outside_its_range(
-        self, bench: Bench, monkeypatch: pytest.MonkeyPatch
+        self, setup: DeviceSetup, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        study = bench.study()
-        payload = bench.payload(study, category(bench.schema.colour, 2), k_ary_response(3, HALF))
+        study = setup.study()
+        payload = setup.payload(study, category(setup.schema.colour, 2), k_ary_response(3, HALF))
         for value in (-1, 3, 10**30, (1, 1), None, "green"):
-            device = bench.device(studies=[study])
+            device = setup.device(studies=[study])
             monkeypatch.setattr(Device, "_value", lambda self, request, value=value: value)
-            assert bench.answer(device, payload).outcome == b"\x02"
+            assert setup.answer(device, payload).outcome == b"\x02"
 
     @pytest.mark.parametrize("default", [0, 4])
-    def test_so_it_does_for_numbers_and_vectors(self, bench: Bench, default: int) -> None:
-        study, height = bench.study(), bench.schema.height
+    def test_so_it_does_for_numbers_and_vectors(self, setup: DeviceSetup, default: int) -> None:
+        study, height = setup.study(), setup.schema.height
         number = real(height, default=default)
         several = vector([height] * 3, 0, 4, default=default)
         for query, randomizer, symbol in (
             (number, k_ary_response(5, HALF), bytes([default])),
             (several, hypercube_response(3, HALF), bytes([7 if default else 0])),
         ):
-            device = bench.device(studies=[study])  # coins of 0: nothing is flipped
+            device = setup.device(studies=[study])  # coins of 0: nothing is flipped
             watched(device, ValueError())
-            assert bench.answer(device, bench.payload(study, query, randomizer)).outcome == symbol
+            assert setup.answer(device, setup.payload(study, query, randomizer)).outcome == symbol
 
     def test_what_is_late_is_discarded_and_its_answers_coins_are_drawn_after(
-        self, bench: Bench, chosen_coins: type[ChosenCoins]
+        self, setup: DeviceSetup, chosen_coins: type[ChosenCoins]
     ) -> None:
-        study, coins = bench.study(), chosen_coins()
-        device = bench.device(studies=[study], coins=coins)
-        payload = bench.payload(study, predicate(bench.schema.smoker == 1, default=0))
+        study, coins = setup.study(), chosen_coins()
+        device = setup.device(studies=[study], coins=coins)
+        payload = setup.payload(study, predicate(setup.schema.smoker == 1, default=0))
         turn = device.begin([payload])
         assert coins.draws == []
         report = decode_report(turn.finish()[digest_of(payload)])
@@ -321,53 +327,55 @@ class TestTrouble:
 class TestRefusalsPerHour:
     """Refusals that leave are limited per study and hour; answers are not."""
 
-    def spent(self, bench: Bench, study: SignedStudy) -> Device:
+    def spent(self, setup: DeviceSetup, study: SignedStudy) -> Device:
         """A device that refuses a second question of the study, asked as often as it may be."""
-        device = bench.device(studies=[study], study_nano_nats=HALF)
-        bench.answer(device, bench.payload(study))
+        device = setup.device(studies=[study], study_nano_nats=HALF)
+        setup.answer(device, setup.payload(study))
         for number in range(MAX_REFUSALS):
-            asked = bench.payload(study, predicate(bench.schema.colour == "red"), round_=number)
-            assert bench.answer(device, asked).outcome == Refusal(Reason.OVER_STUDY_BUDGET)
+            asked = setup.payload(study, predicate(setup.schema.colour == "red"), round_=number)
+            assert setup.answer(device, asked).outcome == Refusal(Reason.OVER_STUDY_BUDGET)
         return device
 
-    def test_past_the_limit_no_report_leaves_until_the_hour_is_over(self, bench: Bench) -> None:
-        bench.now_s -= bench.now_s % HOUR
-        study = bench.study()
-        device = self.spent(bench, study)
-        asked = bench.payload(study, predicate(bench.schema.colour == "red"))
-        bench.now_s += HOUR - 1
+    def test_past_the_limit_no_report_leaves_until_the_hour_is_over(
+        self, setup: DeviceSetup
+    ) -> None:
+        setup.now_s -= setup.now_s % HOUR
+        study = setup.study()
+        device = self.spent(setup, study)
+        asked = setup.payload(study, predicate(setup.schema.colour == "red"))
+        setup.now_s += HOUR - 1
         with pytest.raises(TooManyRefusals):
             device.answer(asked)
         turn = device.begin([asked])
         assert turn.refusals[0].reason is Reason.OVER_STUDY_BUDGET  # the owner's log has it
         assert turn.finish() == {}
-        bench.now_s += 1
-        assert bench.answer(device, asked).outcome == Refusal(Reason.OVER_STUDY_BUDGET)
+        setup.now_s += 1
+        assert setup.answer(device, asked).outcome == Refusal(Reason.OVER_STUDY_BUDGET)
 
-    def test_what_is_answered_is_answered_all_the_same(self, bench: Bench) -> None:
+    def test_what_is_answered_is_answered_all_the_same(self, setup: DeviceSetup) -> None:
         """Else refusals provoked by one party could silence a device."""
-        study = bench.study()
-        device = self.spent(bench, study)
-        assert isinstance(bench.answer(device, bench.payload(study, round_=1)).outcome, bytes)
+        study = setup.study()
+        device = self.spent(setup, study)
+        assert isinstance(setup.answer(device, setup.payload(study, round_=1)).outcome, bytes)
 
-    def test_another_study_is_refused_and_answered_as_ever(self, bench: Bench) -> None:
-        study, other = bench.study(), bench.study(1)
-        device = self.spent(bench, study)
+    def test_another_study_is_refused_and_answered_as_ever(self, setup: DeviceSetup) -> None:
+        study, other = setup.study(), setup.study(1)
+        device = self.spent(setup, study)
         device.introduce(other)
         with pytest.raises(TooManyRefusals):
-            device.answer(bench.payload(study, predicate(bench.schema.colour == "red")))
-        first, second, _ = labels(bench, other)
-        assert isinstance(bench.answer(device, first).outcome, bytes)
-        assert bench.answer(device, second).outcome == Refusal(Reason.OVER_STUDY_BUDGET)
+            device.answer(setup.payload(study, predicate(setup.schema.colour == "red")))
+        first, second, _ = labels(setup, other)
+        assert isinstance(setup.answer(device, first).outcome, bytes)
+        assert setup.answer(device, second).outcome == Refusal(Reason.OVER_STUDY_BUDGET)
 
-    def test_requests_of_no_study_do_not_use_up_a_studys(self, bench: Bench) -> None:
-        study = bench.study()
-        device = bench.device(studies=[study], study_nano_nats=0)
+    def test_requests_of_no_study_do_not_use_up_a_studys(self, setup: DeviceSetup) -> None:
+        study = setup.study()
+        device = setup.device(studies=[study], study_nano_nats=0)
         for number in range(MAX_REFUSALS):
             device.answer(b"nonsense %d" % number)
         with pytest.raises(TooManyRefusals):
-            device.answer(bench.payload(bench.study(9)))
-        assert isinstance(bench.answer(device, bench.payload(study)).outcome, Refusal)
+            device.answer(setup.payload(setup.study(9)))
+        assert isinstance(setup.answer(device, setup.payload(study)).outcome, Refusal)
 
     @pytest.mark.parametrize("before", [(), (None,)])
     def test_so_many_studies_have_a_count_of_their_own_and_the_others_share_one(
@@ -394,13 +402,13 @@ class TestRefusalsPerHour:
 
 @pytest.mark.parametrize("before", [0, 1])
 def test_answers_of_one_message_count_towards_the_most_that_are_given(
-    before: int, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    before: int, setup: DeviceSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MAX_ANSWERS is at hand for each request of a message as if those before were committed."""
-    study = bench.study()
+    study = setup.study()
     for most in (2, 3):
-        device = bench.device(studies=[study])
-        payloads = labels(bench, study)
+        device = setup.device(studies=[study])
+        payloads = labels(setup, study)
         for payload in payloads[:before]:
             device.answer(payload)
         monkeypatch.setattr(settling, "MAX_ANSWERS", most)
@@ -414,14 +422,14 @@ def test_answers_of_one_message_count_towards_the_most_that_are_given(
 @pytest.mark.parametrize("before", [0, 1])
 @pytest.mark.parametrize("limit", ["life", "day", "study"])
 def test_charges_of_one_message_count_towards_every_limit(
-    limit: str, before: int, bench: Bench
+    limit: str, before: int, setup: DeviceSetup
 ) -> None:
-    """Each request is held against the budgets as if those before were committed."""
-    study = bench.study()
+    """Check each request against the budgets, counting those before it as committed."""
+    study = setup.study()
     for most in (2, 3):
         policy: dict[str, Any] = {f"{limit}_nano_nats": most * HALF}
-        device = bench.device(studies=[study], **policy)
-        payloads = labels(bench, study)
+        device = setup.device(studies=[study], **policy)
+        payloads = labels(setup, study)
         for payload in payloads[:before]:
             device.answer(payload)
         turn = device.begin(payloads[before:])
@@ -430,11 +438,11 @@ def test_charges_of_one_message_count_towards_every_limit(
         turn.close()
 
 
-def test_a_refusal_leaves_as_a_reason_code_only(bench: Bench) -> None:
+def test_a_refusal_leaves_as_a_reason_code_only(setup: DeviceSetup) -> None:
     """Limits, the clock and field names were in its text."""
-    study = bench.study(budget=HALF)
-    device = bench.device(studies=[study])
-    first, second, _ = labels(bench, study)
+    study = setup.study(budget=HALF)
+    device = setup.device(studies=[study])
+    first, second, _ = labels(setup, study)
     device.answer(first)
     data = device.answer(second)
     expected = pb.Report(request_digest=digest_of(second))
@@ -442,41 +450,41 @@ def test_a_refusal_leaves_as_a_reason_code_only(bench: Bench) -> None:
     assert data == expected.SerializeToString(deterministic=True)
 
 
-def test_a_charge_is_refused_by_life_before_day_before_study(bench: Bench) -> None:
+def test_a_charge_is_refused_by_life_before_day_before_study(setup: DeviceSetup) -> None:
     """See `TestBudgets.test_the_widest_limit_that_is_passed_is_named` for each."""
-    study = bench.study(budget=HALF - 1)
-    device = bench.device(studies=[study], life_nano_nats=HALF - 1, day_nano_nats=HALF - 1)
-    assert bench.refusal(device, bench.payload(study)).reason is Reason.OVER_LIFE_BUDGET
+    study = setup.study(budget=HALF - 1)
+    device = setup.device(studies=[study], life_nano_nats=HALF - 1, day_nano_nats=HALF - 1)
+    assert setup.refusal(device, setup.payload(study)).reason is Reason.OVER_LIFE_BUDGET
 
 
-def test_a_clock_that_is_corrected_by_seconds_stands_still(bench: Bench) -> None:
-    study = bench.study()
-    device = bench.device(studies=[study])
-    first, second, third = labels(bench, study)
-    bench.answer(device, first)
-    charged_s = bench.now_s
-    bench.now_s -= 60
-    assert isinstance(bench.answer(device, second).outcome, bytes)
+def test_a_clock_that_is_corrected_by_seconds_stands_still(setup: DeviceSetup) -> None:
+    study = setup.study()
+    device = setup.device(studies=[study])
+    first, second, third = labels(setup, study)
+    setup.answer(device, first)
+    charged_s = setup.now_s
+    setup.now_s -= 60
+    assert isinstance(setup.answer(device, second).outcome, bytes)
     assert [entry.at_s for entry in device.ledger.history()] == [charged_s, charged_s]
-    bench.now_s -= 1
-    assert bench.refusal(device, third).reason is Reason.CLOCK_MOVED_BACK
+    setup.now_s -= 1
+    assert setup.refusal(device, third).reason is Reason.CLOCK_MOVED_BACK
 
 
-def test_a_clock_that_goes_back_over_midnight_does_not_stand_still(bench: Bench) -> None:
+def test_a_clock_that_goes_back_over_midnight_does_not_stand_still(setup: DeviceSetup) -> None:
     """The charge would be one of a day that is over by the clock."""
-    bench.now_s -= bench.now_s % DAY
-    study = bench.study()
-    device = bench.device(studies=[study])
-    first, second, _ = labels(bench, study)
-    bench.answer(device, first)
-    bench.now_s -= 1
-    assert bench.refusal(device, second).reason is Reason.CLOCK_MOVED_BACK
+    setup.now_s -= setup.now_s % DAY
+    study = setup.study()
+    device = setup.device(studies=[study])
+    first, second, _ = labels(setup, study)
+    setup.answer(device, first)
+    setup.now_s -= 1
+    assert setup.refusal(device, second).reason is Reason.CLOCK_MOVED_BACK
 
 
-def test_nothing_is_pending_unless_an_answer_is_to_be_evaluated(bench: Bench) -> None:
-    study = bench.study()
-    device = bench.device(studies=[study], life_nano_nats=HALF)
-    first, second, _ = labels(bench, study)
+def test_nothing_is_pending_unless_an_answer_is_to_be_evaluated(setup: DeviceSetup) -> None:
+    study = setup.study()
+    device = setup.device(studies=[study], life_nano_nats=HALF)
+    first, second, _ = labels(setup, study)
     for payloads, pending in (([second, first], True), ([first, b"none"], False), ([], False)):
         turn = device.begin(payloads)
         assert turn.pending is pending

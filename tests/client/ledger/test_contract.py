@@ -1,4 +1,4 @@
-"""What every ledger does: one suite, on all of them."""
+"""Contract of every ledger: one suite, on all of them."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_frozen_answer_serves_other_studies_too(ledger: Ledger) -> None:
 
 
 def test_a_frozen_answer_needs_no_budget(ledger: Ledger) -> None:
-    """It costs nothing and tells nothing new, so no limit stands in its way."""
+    """A frozen answer costs nothing and reveals nothing new, so no limit stands in its way."""
     commit(ledger, charge(1, 70, question=5))
     lowered = Limits(study=10, day=10, life=10)
     assert commit(ledger, charge(2, 70, question=5), lowered) == b"y charged 0 spent 0"

@@ -17,11 +17,11 @@ from askance_client.ledger import (
     LOSS_STEP,
     SECONDS_PER_DAY,
     Charge,
-    Kind,
     LedgerBehind,
     LedgerFile,
     Limits,
     Overrun,
+    PostingKind,
     mark_path,
 )
 from askance_client.ledger import mark as mark_module
@@ -400,7 +400,13 @@ class TestRepairClock:
         spend(file, 3, "a", NOW + 7)
         assert file.ledger("a").totals(STUDY, 0).last_s == NOW + 7
         kinds = [row.kind for row in file.postings()]
-        assert kinds == [Kind.ANSWER, Kind.ANSWER, Kind.ANSWER, Kind.CLOCK, Kind.ANSWER]
+        assert kinds == [
+            PostingKind.ANSWER,
+            PostingKind.ANSWER,
+            PostingKind.ANSWER,
+            PostingKind.CLOCK,
+            PostingKind.ANSWER,
+        ]
         file.close()
         assert repair_clock(path, NOW + 7) == 0
         assert repair_clock(path, NOW) == 1

@@ -139,7 +139,7 @@ def disk(file: LedgerFile) -> SlowDisk:
 
 
 def waiting(file: LedgerFile, count: int) -> None:
-    """Returns when so many steps wait for the next commit."""
+    """Return when this many steps wait for the next commit."""
     for _ in range(1000 * WAIT_S):
         if len(file._commits._waiting) == count:
             return

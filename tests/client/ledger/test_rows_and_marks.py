@@ -19,12 +19,12 @@ from askance_client.ledger import (
     NO_HASH,
     SECONDS_PER_DAY,
     Charge,
-    Kind,
     LedgerBehind,
     LedgerFile,
     Limits,
     Overrun,
     Posting,
+    PostingKind,
     mark_path,
     postings,
     sqlite,
@@ -87,7 +87,7 @@ def rehashed(file: LedgerFile) -> list[bytes]:
 
 
 class TestRows:
-    ROW = Posting(3, "é", b"id", 2, Kind.ANSWER, charge(1, b"payload"), b"report", b"")
+    ROW = Posting(3, "é", b"id", 2, PostingKind.ANSWER, charge(1, b"payload"), b"report", b"")
 
     def test_a_rows_hash_is_over_each_field_after_its_length_in_eight_bytes(self) -> None:
         name = (1).to_bytes(32, "big")
@@ -99,7 +99,7 @@ class TestRows:
 
     def test_a_change_of_any_field_changes_the_hash(self) -> None:
         changes: list[dict[str, Any]] = [{"place": 4}, {"member": "e"}, {"enrolment": b"i"}]
-        changes += [{"sequence": 1}, {"kind": Kind.LOSS}, {"report": b""}]
+        changes += [{"sequence": 1}, {"kind": PostingKind.LOSS}, {"report": b""}]
         charges: list[dict[str, Any]] = [{"at_s": NOW + 1}, {"nano_nats": 4}, {"symbol": b"n"}]
         charges += [{name: b"x" * 32} for name in ("request_digest", "study_digest", "question")]
         changes += [{"charge": replace(self.ROW.charge, **change)} for change in charges]
@@ -318,7 +318,11 @@ class TestRepairs:
         file = LedgerFile.open(path)
         *_, a, c = file.postings()
         assert (a.member, a.enrolment, a.sequence) == ("a", b"id of a", 3 + LOSS_STEP)
-        assert (a.charge.nano_nats, a.charge.at_s, a.kind) == (0, NOW + 1, Kind.LOSS)  # 15 > 10
+        assert (a.charge.nano_nats, a.charge.at_s, a.kind) == (
+            0,
+            NOW + 1,
+            PostingKind.LOSS,
+        )  # 15 > 10
         assert (c.member, c.enrolment, c.sequence) == ("c", b"id of c", LOSS_STEP)
         assert c.charge.nano_nats == 10
         assert file.accepted == 0  # the file was sound
@@ -395,6 +399,6 @@ class TestRepairs:
             ("c", b"id of c", 2),
         ]
         assert {(row.kind, row.charge.at_s, row.charge.nano_nats) for row in repaired} == {
-            (Kind.CLOCK, NOW, 0)
+            (PostingKind.CLOCK, NOW, 0)
         }
         file.close()

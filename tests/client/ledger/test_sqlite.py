@@ -57,7 +57,7 @@ def test_everything_survives_a_restart(path: Path, ledger: SqliteLedger) -> None
 
 
 def test_what_was_spent_survives_a_kill(path: Path) -> None:
-    """A process tells of each charge after its commit, and is killed; none is forgotten."""
+    """A process prints each charge after its commit, and is killed; none is lost."""
     script = textwrap.dedent(
         """
         import sys

@@ -1,4 +1,4 @@
-"""An aggregator on loopback that enrols by tokens, a folder of people, and a round to ask them."""
+"""An aggregator on loopback that enrols by tokens, a folder of users, and a round to ask them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from askance_aggregator.encoding import encode_request, sign_study
 from askance_aggregator.families import randomized_response
 from askance_aggregator.queries import predicate
-from askance_aggregator.server.devices import AggregatorServer, Parts, Settings
+from askance_aggregator.server.devices import AggregatorServer, ServerParts, Settings
 from askance_aggregator.server.process.certificates import self_made
 from askance_aggregator.server.process.tokens import EnrolmentTokens
 from askance_aggregator.store import MemoryStore
@@ -60,11 +60,11 @@ class Aggregator:
         self.study = sign_study(terms, KEY)
 
     def token(self, devices: int) -> str:
-        """A token for so many devices."""
+        """A token for this many devices."""
         return self.tokens.issue(devices, 1).text
 
     def round(self, number: int = 0) -> Round:
-        """Everybody who is enrolled is asked whether they smoke, at epsilon 1."""
+        """Ask all enrolled users whether they smoke, at epsilon 1."""
         users, study = self.store.population(), digest_of(self.study.study)
         query, randomizer = predicate(SCHEMA["smokes"] == 1), randomized_response(10**9)
         payload = encode_request(Request(study, number, 0, query, randomizer))
@@ -79,7 +79,7 @@ class Aggregator:
         return Round(number, self.study, study, (group,))
 
     def ask(self, round_: Round) -> Future[tuple[Tally, ...]]:
-        """Opens a round; what is returned comes to an end when all have answered."""
+        """Open a round; what is returned comes to an end when all have answered."""
         opened = self.server.hub.outstanding
         accounts = Accounts(self.store.population(), BUDGET)
         asked = self._pool.submit(self.server.fleet.ask, round_, accounts)
@@ -90,7 +90,7 @@ class Aggregator:
         raise AssertionError("expected the round to open")
 
     def stop(self) -> None:
-        """Ends the service, and with it a round that is open."""
+        """End the service, and with it a round that is open."""
         self.server.stop()
         self._pool.shutdown()
 
@@ -100,7 +100,7 @@ def aggregator() -> Iterator[Aggregator]:
     store = MemoryStore()
     tokens = EnrolmentTokens(bytes(32), system_now_s)
     settings = Settings(check_in_every_ms=20, stop_grace_s=0.2)
-    server = AggregatorServer.start(store, settings=settings, parts=Parts(enrolment=tokens))
+    server = AggregatorServer.start(store, settings=settings, parts=ServerParts(enrolment=tokens))
     running = Aggregator(server, store)
     yield running
     running.stop()
@@ -113,7 +113,7 @@ class Folder:
         self.path = path
 
     def start(self, *words: str, program: tuple[str, ...] = ("-m", "askance_client")) -> Any:
-        """Starts a command; whoever starts one ends it."""
+        """Start a command; the caller ends it."""
         return subprocess.Popen(
             [sys.executable, *program, words[0], str(self.path), *words[1:], "--json"],
             stdout=subprocess.PIPE,
@@ -131,7 +131,7 @@ class Folder:
 
 @pytest.fixture
 def folder(tmp_path: Path, aggregator: Aggregator) -> Folder:
-    """A gateway of five people, a, b, c, d and e."""
+    """A gateway of five users, a, b, c, d and e."""
     return make_folder(tmp_path, aggregator.server.address)
 
 
@@ -173,7 +173,7 @@ def serving_tls() -> Iterator[ServingTls]:
     store, now_s = MemoryStore(), system_now_s()
     authority, server = self_made([], now_s)
     credentials = grpc.ssl_server_credentials([(server.key, server.certificate)])
-    parts = Parts(credentials=credentials, enrolment=EnrolmentTokens(bytes(32), system_now_s))
+    parts = ServerParts(credentials=credentials, enrolment=EnrolmentTokens(bytes(32), system_now_s))
     started = AggregatorServer.start(store, settings=Settings(stop_grace_s=0.2), parts=parts)
     authorities = {"right": authority, "wrong": self_made([], now_s)[0]}
     running = ServingTls(started, store, authorities)

@@ -1,4 +1,4 @@
-"""A folder names its people in one way, ever: a person with two names would have two budgets."""
+"""A folder names its users in one way, ever: a user with two names would have two budgets."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def charged(folder: Folder) -> list[tuple[str, int]]:
 
 
 def renamed(folder: Folder, before: str, after: str) -> None:
-    """Writes another naming into device.toml."""
+    """Write another naming into device.toml."""
     path = folder.path / "device.toml"
     text = path.read_text()
     assert f"\n{before}\n" in text
@@ -41,7 +41,7 @@ def renamed(folder: Folder, before: str, after: str) -> None:
 
 
 def answered(aggregator: Any, folder: Folder, number: int = 0) -> None:
-    """Enrols and answers one round."""
+    """Enrol and answer one round."""
     assert folder.run("enroll", "--token", aggregator.token(5))[0] == 0
     asked = aggregator.ask(aggregator.round(number))
     code, _, err = folder.run("run", "--once")
@@ -50,7 +50,7 @@ def answered(aggregator: Any, folder: Folder, number: int = 0) -> None:
 
 
 def test_one_person_is_never_charged_under_a_second_naming(aggregator: Any, tmp_path: Path) -> None:
-    """Row 0, then the column id, then email, then the number: four budgets for one person, once."""
+    """Row 0, then the column id, then email, then the number: four budgets for one user, once."""
     start, *later = NAMINGS
     people = PEOPLE.split("b,")[0]
     address = aggregator.server.address

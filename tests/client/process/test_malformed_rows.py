@@ -1,4 +1,4 @@
-"""One person's malformed row is that person's: all others of the file are enrolled and answer."""
+"""A malformed row affects its own user only: all others of the file enrol and answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.client.process.conftest import make_folder
 
 LONG = "9" * 140_000
-# Rows of a person b; the number of people who answer.
+# Rows of a user b; the number of users who answer.
 ROWS = {
     "a stray comma": ("b,secret,1", 2),
     "a cell of 140 kB": (f"b,{LONG}", 3),

@@ -1,4 +1,4 @@
-"""A device as a process: it enrols, answers, hangs up when told, and survives a kill."""
+"""A device as a process: it enrols, answers, ends on request, and survives a kill."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ WAIT_S = 120
 def test_neither_enrolment_nor_check_in_of_a_sorted_file_carries_a_rank(
     tmp_path: Path, aggregator: Any
 ) -> None:
-    """|tau| < .1 for 1,000 people: 4.7 standard deviations, two-sided false-alarm rate 2.2e-6."""
+    """|tau| < .1 for 1,000 users: 4.7 standard deviations, two-sided false-alarm rate 2.2e-6."""
     rows = "".join(f"person {rank},{rank % 2}\n" for rank in range(PEOPLE))
     folder = make_folder(tmp_path, aggregator.server.address, people=f"id,smokes\n{rows}")
     (folder.path / "identity.json").write_text(json.dumps({"secret": SECRET.value.hex()}))

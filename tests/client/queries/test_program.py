@@ -1,4 +1,4 @@
-"""Programs from strangers: one canonical form, and everything else refused by name."""
+"""Untrusted programs: one canonical form, and everything else refused by name."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def scaled(count: int) -> list[int]:
 
 
 def enumerate_law(randomizer: Randomizer, level: int) -> Counter[bytes]:
-    """How many of the 2^(64 coins) coin tuples yield each report."""
+    """Count the coin tuples, of 2^(64 coins), that yield each report."""
     law: Counter[bytes] = Counter()
     for cell in product(*(list(pairwise(p)) for p in breakpoints(randomizer, level))):
         report = randomizer.randomize(level, [start for start, _ in cell])

@@ -149,7 +149,7 @@ def test_a_query_of_the_most_cells_has_a_randomizer() -> None:
     ("epsilon", "variance"), [("0.5", 3.918), ("1", 0.921), ("2", 0.181), ("4", 0.0190)]
 )
 def test_a_predicate_has_the_optimal_variance(epsilon: str, variance: float) -> None:
-    """e / (e - 1)^2, by name, as a table and as what `best_for` picks for two levels."""
+    """The variance is e / (e - 1)^2, by name, as a table and as `best_for` picks for two levels."""
     nano = parse_epsilon(epsilon)
     for randomizer in (randomized_response(nano), k_ary_response(2, nano), best_for(2, nano)):
         assert float(family_of(randomizer).frequency_variance()) == pytest.approx(

@@ -9,7 +9,7 @@ from askance_client.randomizers import COIN_SPACE, Coins, PrivacyLoss, SystemCoi
 
 
 def test_system_coins_use_all_64_bits_and_never_repeat() -> None:
-    """Of 256 words each bit is both 0 and 1 but for a chance of 2^-249; so do two draws differ."""
+    """In 256 words each bit is both 0 and 1 but for a chance of 2^-249; two draws differ too."""
     coins: Coins = SystemCoins()
     words = coins.words(bytes(32), 256)
     union, intersection = 0, COIN_SPACE - 1

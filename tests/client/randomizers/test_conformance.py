@@ -1,4 +1,4 @@
-"""What every randomizer must satisfy, by enumeration of its serialised reports."""
+"""Conformance suite of all randomizers, by enumeration of their serialised reports."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def some_levels(randomizer: Randomizer) -> list[int]:
 
 
 def estimated(randomizer: Randomizer, counts: Any, n: int) -> tuple[Fraction, ...]:
-    """Shares of levels, or signed values where only these are told."""
+    """Return the estimated shares of levels, or signed values if the family reports only those."""
     signed = family_of(randomizer).signed
     if signed is not None:
         return signed.signed_values(counts, n)
@@ -113,7 +113,7 @@ def estimated(randomizer: Randomizer, counts: Any, n: int) -> tuple[Fraction, ..
 
 
 def truth(randomizer: Randomizer, level: int) -> list[int]:
-    """What is estimated, for a population at one level."""
+    """Return the estimand, for a population at one level."""
     if family_of(randomizer).signed is not None:
         return [(level // 2 == j) * (1 - 2 * (level % 2)) for j in range(randomizer.levels // 2)]
     return [int(v == level) for v in range(randomizer.levels)]
@@ -309,7 +309,7 @@ def test_canonical_bytes_tell_all_apart() -> None:
 
 
 def test_canonical_bytes_stay_as_they_are() -> None:
-    """They enter digests of requests and transcripts: a change breaks what is recorded."""
+    """Canonical bytes enter digests of requests and transcripts: a change breaks recorded ones."""
     assert KaryResponse(3, 2**60).canonical.hex() == (
         "056b2d6172790000000200000000000000031000000000000000"
     )
@@ -339,7 +339,7 @@ def test_canonical_bytes_stay_as_they_are() -> None:
 
 
 def test_reports_stay_as_they_are() -> None:
-    """One draw of each family for ever: devices and simulations of any release agree."""
+    """A draw of each family is fixed for ever: devices and simulations of any release agree."""
     coins = [0x0123456789ABCDEF * 37 * (i + 1) % M for i in range(5)]
     assert UNEVEN.randomize(1, [M // 8]).hex() == "00"
     assert UNEVEN.randomize(1, [M // 8 + 1]).hex() == "01"

@@ -1,4 +1,4 @@
-"""What a sign pattern's draws are short of uniform is charged, the rank's part of it too."""
+"""The distance of a sign pattern's draws from uniform is charged, the rank's part included."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from askance_client.randomizers.hypercube_draws import certified_ratio
 
 
 def test_the_rank_and_every_range_are_charged() -> None:
-    """s = 5: the rank counts as 1, two draws have ranges 4 and 5: S = 10, of 2^10 coins."""
+    """For s = 5 the rank counts as 1, two draws have ranges 4 and 5: S = 10, of 2^10 coins."""
     numerator, denominator = certified_ratio(5, 2, 512, 1 << 10)
     assert Fraction(numerator, denominator) == Fraction(1 << 10, (1 << 10) - 20)
 

@@ -26,7 +26,7 @@ NAT = 10**9
 
 
 def law(components: int, radius: int, threshold: int, coin_bits: int) -> Counter[int]:
-    """How many of all tuples of small coins yield each set of differing components."""
+    """Count the tuples of small coins that yield each set of differing components."""
     coins = rank_words(components, coin_bits) + components // 2
     found: Counter[int] = Counter()
     for side, weight in ((0, threshold), ((1 << coin_bits) - 1, (1 << coin_bits) - threshold)):
@@ -143,7 +143,7 @@ def test_shares_are_unbiased_exactly() -> None:
 
 
 def test_sampled_components_agree_as_often_as_stated() -> None:
-    """n = 4,000 draws of 100 components, Hoeffding over all: .06 would be found."""
+    """Size: n = 4,000 draws of 100 components, Hoeffding over all: .06 would be found."""
     randomizer = hypercube_response(100, 4 * NAT)
     source, own = random.Random(5), (1 << 50) - 1
     n = 4_000

@@ -67,7 +67,7 @@ def coin_bits(monkeypatch: pytest.MonkeyPatch) -> CoinBits:
 
 
 def law(randomizer: Randomizer, level: int, bits: int) -> Counter[bytes]:
-    """How many of all coin tuples yield each report, by the device's own function."""
+    """Count the coin tuples that yield each report, by the device's own function."""
     draws = product(range(1 << bits), repeat=randomizer.coins)
     return Counter(randomizer.randomize(level, coins) for coins in draws)
 

@@ -21,7 +21,7 @@ NAT = 10**9
 
 
 def draws(cells: int, size: int, level: int, own_in: bool, coin_bits: int) -> Counter[int]:
-    """How many of all tuples of `size` small coins yield each set, the own item in or out."""
+    """Count the tuples of `size` small coins that yield each set, the own item in or out."""
     coins = product(range(1 << coin_bits), repeat=size)
     first = 0 if own_in else 1
     return Counter(draw_members(cells, size, 1, level, (first, *c), coin_bits) for c in coins)
@@ -118,7 +118,7 @@ def test_the_number_of_coins_is_fixed_and_the_spare_one_ignored() -> None:
 
 
 def test_sampled_inclusion_rates_match() -> None:
-    """n = 20,000 a level, Hoeffding over all pairs: a deviation of .03 would be found."""
+    """Size: n = 20,000 per level, Hoeffding over all pairs: a deviation of .03 would be found."""
     n, randomizer = 20_000, subset_selection(12, NAT)
     cells, rates = randomizer.cells, SubsetFamily(randomizer).rates
     generator = random.Random("subset selection")
@@ -150,7 +150,7 @@ def test_parameters_out_of_range_are_refused(cells: int, size: int, threshold: i
 
 
 def test_an_even_subset_tells_no_shares() -> None:
-    """threshold / 2^64 = size / cells: the own cell is as likely as any other."""
+    """At threshold / 2^64 = size / cells the own cell is as likely as any other."""
     with pytest.raises(InvalidParameter, match="equally often"):
         family_of(SubsetSelection(4, 2, COIN_SPACE // 2)).frequencies((1, 1, 0, 0), 1)
 

@@ -97,7 +97,7 @@ def test_one_object_is_one_person(tmp_path: Path) -> None:
 
 
 def test_a_number_in_json_is_exactly_as_written(tmp_path: Path) -> None:
-    """This one is above half a step of the grid; the float nearest to it is not."""
+    """The number is above half a step of the grid; the float nearest to it is not."""
     schema = Schema("s", 1, x=Real("0", "1", 40))
     number = "4.547473508864641189575195312501e-13"
     (record,) = records(read_json(written(tmp_path / "p", f'{{"x": {number}}}')), schema)
@@ -114,7 +114,7 @@ def test_a_number_of_a_billion_digits_is_not_written_out(tmp_path: Path) -> None
 def test_a_column_is_found_as_written_and_as_a_field(tmp_path: Path) -> None:
     table = read_csv(written(tmp_path / "p.csv", "hours-per-week,1st\n1,2\n"))
     assert table.names == ("hours_per_week", "_1st")
-    assert table.place("hours-per-week") == table.place("hours_per_week") == 0
+    assert table.column_index("hours-per-week") == table.column_index("hours_per_week") == 0
 
 
 BAD_CSV: dict[str, tuple[str | bytes, str]] = {
@@ -219,7 +219,7 @@ def check_the_middle_row_alone_is_malformed(table: Table, problem: str, assigned
     ]
     columns = encode_columns(NAMED, {"x": table.column("x", NAMED.fields["x"])})
     assert all(same(record, columns.record(row)) for row, record in enumerate(found))
-    assert (table.rows[1][table.place("name")] == "secret") is assigned
+    assert (table.rows[1][table.column_index("name")] == "secret") is assigned
     assert table.unfit(NAMED) == {}
     with pytest.raises(InvalidRecord, match=r"p.(csv|json): (line|item)"):
         table.checked()

@@ -1,4 +1,4 @@
-"""What is kept in a SQLite file is kept like this, be it a ledger or a store."""
+"""Conformance suite of SQLite files: ledgers and stores."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def edit(path: Path, statement: str) -> None:
 
 
 def refused(keeper: Keeper, path: Path, message: str) -> None:
-    """It does not open, the error says why in a line, and the file is as it was."""
+    """Check that opening fails, that the error is one line, and that the file is unchanged."""
     before = path.read_bytes()
     with pytest.raises(StoreError, match=message) as caught:
         keeper.type.open(path)

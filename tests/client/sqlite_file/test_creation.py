@@ -1,4 +1,4 @@
-"""A file is made whole or not at all: whoever dies meanwhile leaves nothing in its place."""
+"""Creation of a file is all or nothing: a killed process leaves no file in its place."""
 
 import multiprocessing
 import os
@@ -22,7 +22,7 @@ def test_it_is_the_owner_s_alone_and_nothing_else_is_left_beside(tmp_path: Path)
 
 
 def _dies_while_making(path: Path) -> None:
-    """Makes a file and is killed when it is about to be put into its place."""
+    """Make a file in a process that is killed just before the file is put into its place."""
 
     def die(*_: object) -> None:
         os._exit(9)

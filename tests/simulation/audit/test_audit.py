@@ -30,7 +30,7 @@ from askance_client.messages import Reason, Refusal, Report
 from askance_client.randomizers import KaryResponse, Randomizer, SubsetSelection, SystemCoins
 from askance_simulation.audit import (
     Audit,
-    Bench,
+    AuditFleet,
     Case,
     MemoryLedgers,
     Message,
@@ -195,9 +195,9 @@ def test_sound_devices_of_the_larger_families_raise_no_alarm(name: str) -> None:
 def test_larger_families_are_held_against_what_is_stated(name: str) -> None:
     """At n = 1000, eps = 4: devices that answer for another record depart, in every family."""
     subject = subject_of(name, LARGER[name](4 * NAT))
-    bench = Bench(subject, StreamCoins(Seed.of(1)))
+    fleet = AuditFleet(subject, StreamCoins(Seed.of(1)))
     first, last = subject.cases[:2]
-    others = [message.symbol for message in messages(bench.answer(last, 1000))]
+    others = [message.symbol for message in messages(fleet.answer(last, 1000))]
     statements = {first.name: stated(subject.randomizer, first.law)}
     assert compare({first.name: others}, statements, ALPHA).departures
 
@@ -230,7 +230,7 @@ def test_sound_devices_raise_no_alarm_at_any_epsilon_and_seed(epsilon: str, seed
 def black_box(subject: Subject, n: int, seed: int, alpha: float) -> Audit:
     return audit(
         subject.name,
-        Bench(subject, StreamCoins(Seed.of(seed))).answer,
+        AuditFleet(subject, StreamCoins(Seed.of(seed))).answer,
         subject.cases,
         subject.pairs,
         {case.name: stated(subject.randomizer, case.law) for case in subject.cases},

@@ -43,7 +43,7 @@ WARNER = of_cells("response", randomized_response(NAT))
 SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))]
 
 
-def found(subject: Subject, make: Maker, n: int = 1000, seed: int = 1) -> Audit:
+def audited(subject: Subject, make: Maker, n: int = 1000, seed: int = 1) -> Audit:
     return audit_devices(subject, StreamCoins(Seed.of(seed)), MemoryLedgers(), make=make, reports=n)
 
 
@@ -65,7 +65,7 @@ class TrueItemFirst(Device):
 def test_a_true_item_that_comes_first_is_found(seed: int) -> None:
     """At n = 1000 the set itself is sound; its order reveals more than e^eps in the first byte."""
     subject = of_cells("sets", subset_selection(10, NAT))
-    ends, alike, _ = found(subject, TrueItemFirst, seed=seed).exposures
+    ends, alike, _ = audited(subject, TrueItemFirst, seed=seed).exposures
     assert ends.alarm
     assert ends.low > 1.2
     assert alike.low <= 0  # what is not asked about stays hidden even so
@@ -84,7 +84,7 @@ class NeverTheLast(Device):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_an_item_that_is_never_emitted_is_found(seed: int) -> None:
     """At n = 1000: at eps = 1 the last of 17 cells is reported with probability 0.053 by others."""
-    audit = found(of_cells("k-ary", k_ary_response(17, NAT)), NeverTheLast, seed=seed)
+    audit = audited(of_cells("k-ary", k_ary_response(17, NAT)), NeverTheLast, seed=seed)
     silent = {gone.case for gone in audit.goodness.departures if gone.sight == "symbol 10"}
     assert silent == {"the first cell", "the last cell", "no answer", "no answer, other"}
     assert all(gone.seen == 0 for gone in audit.goodness.departures if gone.sight == "symbol 10")
@@ -108,7 +108,7 @@ def test_a_coin_that_flips_too_seldom_departs_from_what_is_stated(tenths: int, n
     """For eps = 2 the truth is kept in 0.881 of reports; eps' = 3 and 2.2 keep 0.953 and 0.900."""
     subject = of_cells("response", randomized_response(2 * NAT))
     device = another(randomized_response(tenths * NAT // 10))
-    assert found(subject, device, n=n).goodness.departures
+    assert audited(subject, device, n=n).goodness.departures
 
 
 @pytest.mark.slow
@@ -116,10 +116,10 @@ def test_a_coin_that_flips_too_seldom_departs_from_what_is_stated(tenths: int, n
 def test_a_tenth_more_than_is_charged_is_a_proven_loss(seed: int) -> None:
     """At n = 30,000 and eps = 2: half of the reports prove more than 2 for a loss of 2.2."""
     subject = of_cells("response", randomized_response(2 * NAT))
-    ends = found(subject, another(randomized_response(22 * NAT // 10)), n=30_000, seed=seed)
+    ends = audited(subject, another(randomized_response(22 * NAT // 10)), n=30_000, seed=seed)
     assert ends.exposures[0].alarm
     assert ends.exposures[0].detectable < 2.2
-    sound = found(subject, Device, n=30_000, seed=seed)
+    sound = audited(subject, Device, n=30_000, seed=seed)
     assert sound.alarms == ()
     assert sound.low > 1.8
 
@@ -145,11 +145,11 @@ def without_memory(*, ledger: Ledger, **parts: Any) -> Device:
 
 
 def test_a_stored_report_that_is_ignored_is_found() -> None:
-    assert promises(found(WARNER, forgetful, n=100)) == {AGAIN, RESTARTED, FROZEN, FREE}
+    assert promises(audited(WARNER, forgetful, n=100)) == {AGAIN, RESTARTED, FROZEN, FREE}
 
 
 def test_a_ledger_that_does_not_outlive_its_process_is_found(tmp_path: Path) -> None:
-    assert promises(found(WARNER, without_memory, n=100)) == {RESTARTED}
+    assert promises(audited(WARNER, without_memory, n=100)) == {RESTARTED}
     with FileLedgers(tmp_path) as files:
         kept = audit_devices(WARNER, StreamCoins(Seed.of(1)), files, reports=100)
         lost = audit_devices(
@@ -173,8 +173,8 @@ def test_a_question_that_is_answered_anew_in_another_study_is_found() -> None:
         return Device(ledger=ledgers[-1], **parts)
 
     ledgers: list[Thawing] = []
-    assert promises(found(WARNER, thawed, n=100)) >= {FROZEN, FREE}
-    assert AGAIN not in promises(found(WARNER, thawed, n=100))
+    assert promises(audited(WARNER, thawed, n=100)) >= {FROZEN, FREE}
+    assert AGAIN not in promises(audited(WARNER, thawed, n=100))
 
 
 class StuckCoins:
@@ -216,10 +216,10 @@ def test_certainty_is_found_at_every_epsilon(nats: int) -> None:
     For a loss of 40 no number of reports would; coins at the ends do.
     """
     subject = of_cells("response", randomized_response(nats * NAT))
-    audit = found(subject, NeverFlips, n=4000)
+    audit = audited(subject, NeverFlips, n=4000)
     assert len([broken for broken in audit.broken if "coins" in broken.promise]) == 4
     assert audit.exposures[0].alarm == (nats == 4)
-    assert found(subject, Device).alarms == ()
+    assert audited(subject, Device).alarms == ()
 
 
 class OneCoinForAll(Device):
@@ -237,8 +237,8 @@ class OneCoinForAll(Device):
 def test_a_hash_that_tells_its_values_coin_is_found(randomizer: Randomizer, seed: int) -> None:
     """At n = 1000: half of the hashes are sent with the truth only; no symbol is seen twice."""
     subject = of_cells("hashed", randomizer)
-    assert any(exposure.alarm for exposure in found(subject, OneCoinForAll, seed=seed).exposures)
-    assert found(subject, Device, seed=seed).alarms == ()
+    assert any(exposure.alarm for exposure in audited(subject, OneCoinForAll, seed=seed).exposures)
+    assert audited(subject, Device, seed=seed).alarms == ()
 
 
 class DefaultByRecord(Device):
@@ -252,7 +252,7 @@ class DefaultByRecord(Device):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_default_that_depends_on_the_record_is_found(seed: int) -> None:
     """At n = 1000: within eps, but records without an answer must not differ at all."""
-    ends, alike, _ = found(WARNER, DefaultByRecord, seed=seed).exposures
+    ends, alike, _ = audited(WARNER, DefaultByRecord, seed=seed).exposures
     assert not ends.alarm
     assert alike.alarm
 
@@ -268,7 +268,7 @@ class LongerForTheLast(Device):
 
 def test_a_length_that_tells_is_found() -> None:
     """At n = 1000 the length reveals the last cell."""
-    audit = found(of_cells("k-ary", k_ary_response(17, NAT)), LongerForTheLast)
+    audit = audited(of_cells("k-ary", k_ary_response(17, NAT)), LongerForTheLast)
     assert audit.exposures[0].alarm
     assert audit.exposures[0].low > 3
     assert {gone.sight for gone in audit.goodness.departures} >= {"no symbol"}
@@ -307,6 +307,6 @@ class RefusesOne(Device):
 @pytest.mark.parametrize("make", [ChargesByRecord, SaysMore, RefusesOne])
 def test_anything_but_the_symbol_that_depends_on_the_record_is_found(make: Maker) -> None:
     """At n = 100: without any chance."""
-    audit = found(WARNER, make, n=100)
+    audit = audited(WARNER, make, n=100)
     assert FRAME in promises(audit)
     assert (CHARGE in promises(audit)) == (make is ChargesByRecord)

@@ -102,8 +102,8 @@ class Crowd:
     def answer(self, reports: list[bytes]) -> np.ndarray:
         """Return the raw answer."""
         randomizer = self.randomizer
-        sheet = np.frombuffer(b"".join(reports), np.uint8).reshape(len(reports), randomizer.width)
-        counts = family_of(randomizer).tally(sheet)
+        table = np.frombuffer(b"".join(reports), np.uint8).reshape(len(reports), randomizer.width)
+        counts = family_of(randomizer).tally(table)
         found = estimate(Question(self.query), randomizer, counts, len(reports), 0.05)
         return np.array(found.values)
 

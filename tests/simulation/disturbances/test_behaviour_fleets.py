@@ -89,7 +89,7 @@ def test_each_behaviour_does_something() -> None:
 
 @pytest.mark.parametrize("name", ["offline", "absent", "dropout", "all of it"])
 def test_who_is_absent_is_not_counted_and_pays_nothing(name: str) -> None:
-    """By the behaviour itself: of each round's cohort, so many answered."""
+    """Number of answers of each round's cohort, by the behaviour itself."""
     found = trial("masked-parity", "columns", name)
     behaviour = BEHAVIOURS[name](Seed.of(0) / "behaviour")
     header, *events = found.transcript.recorded

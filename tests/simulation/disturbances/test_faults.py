@@ -28,7 +28,14 @@ from askance_client.ledger import Charge, Entry, Limits
 from askance_client.ledger.contract import Compose, Overrun
 from askance_client.messages import Reason
 from askance_client.service import Identity
-from askance_simulation.disturbances import Fates, Fault, Faults, Misbehaviour, Script, Witness
+from askance_simulation.disturbances import (
+    Fates,
+    Fault,
+    FaultRecorder,
+    Faults,
+    Misbehaviour,
+    Script,
+)
 from askance_simulation.disturbances.invariants import (
     BrokenInvariant,
     check_accepted_once,
@@ -38,7 +45,7 @@ from askance_simulation.disturbances.invariants import (
     check_store,
     events,
 )
-from askance_simulation.disturbances.unlucky import Line
+from askance_simulation.disturbances.unlucky import DeviceConnection
 from askance_simulation.experiments import Trial, named, run_trial, simulate
 from askance_simulation.fleets import Devices, FleetMaker, OpenedFleet, Progress
 from askance_simulation.fleets.grpc import grpc_fleet
@@ -81,14 +88,14 @@ def test_faults_change_no_transcript(learner: str, d: str, seed: int) -> None:
 @pytest.mark.parametrize("exchange", [0, 1, 2])
 @pytest.mark.parametrize("fault", CHOSEN)
 def test_each_fault_befalls_everybody_and_changes_nothing(fault: Fault, exchange: int) -> None:
-    witness = Witness()
+    recorder = FaultRecorder()
     users = undisturbed().population.size
     script = Script({(ordinal, exchange): fault for ordinal in range(users)})
-    found = trial("masked-parity", partial(grpc_fleet, fates=script, witness=witness))
+    found = trial("masked-parity", partial(grpc_fleet, fates=script, recorder=recorder))
     assert_same(found, undisturbed())
-    assert set(witness.happened) <= {fault}
+    assert set(recorder.happened) <= {fault}
     if exchange == 0:  # later, a study may have ended before that happens
-        assert witness.happened[fault] > 0
+        assert recorder.happened[fault] > 0
 
 
 # The same ones every time; each is a whole study over sockets.
@@ -116,7 +123,7 @@ def test_any_history_of_faults(history: History) -> None:
 @settings(STEADY, max_examples=40)
 @given(HISTORIES, st.sampled_from(["0", ".2"]))
 def test_many_histories_of_faults(history: History, absent: str) -> None:
-    """With and without people who stay away."""
+    """With and without users who stay away."""
     away = Misbehaviour(absent=absent)
     found = trial("masked-parity", "grpc", faults=Script(history), behaviour=away)
     assert_same(found, present(absent))
@@ -164,14 +171,14 @@ def test_in_one_process_nothing_is_lost(fleet: str) -> None:
 def test_all_that_the_network_keeps_arrives_the_latest_first() -> None:
     arrived: list[bytes] = []
 
-    class Heard(Line):
+    class Heard(DeviceConnection):
         """A line whose far end is here."""
 
         async def deliver(self, data: bytes) -> None:
             arrived.append(data)
 
     async def overtaken(channel: Any = None) -> None:
-        line = Heard(0, channel, Identity(bytes(16), bytes(32)), Script(), Witness())
+        line = Heard(0, channel, Identity(bytes(16), bytes(32)), Script(), FaultRecorder())
         for data in (b"first", b"second", b"third"):
             line.keep(data)
         await line.deliver_kept()

@@ -31,7 +31,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def study_of(learner: str, **arguments: Any) -> ask.Study:
-    """Return the study of these arguments, for the people that it makes."""
+    """Return the study of these arguments, for the users that it makes."""
     made = named(learner, **arguments)
     return made.study(made.people(SEED))
 

@@ -21,18 +21,18 @@ def trials(**changes: Any) -> Sweep:
     return sweep(settings.pop("learner"), settings.pop("grid"), **settings)
 
 
-def without_seconds(found: Sweep) -> list[dict[str, Any]]:
-    return [{name: row[name] for name in row if name != "seconds"} for row in found.rows]
+def without_seconds(sweep_result: Sweep) -> list[dict[str, Any]]:
+    return [{name: row[name] for name in row if name != "seconds"} for row in sweep_result.rows]
 
 
 @pytest.fixture(scope="module")
-def found() -> Sweep:
+def sweep_result() -> Sweep:
     return trials()
 
 
 class TestSeeds:
-    def test_a_row_s_seed_runs_its_trial_again(self, found: Sweep) -> None:
-        for row in (row for row in found.rows if row["refused"] is None):
+    def test_a_row_s_seed_runs_its_trial_again(self, sweep_result: Sweep) -> None:
+        for row in (row for row in sweep_result.rows if row["refused"] is None):
             made = named(
                 row["learner"],
                 epsilon=row["epsilon"],
@@ -45,34 +45,34 @@ class TestSeeds:
             assert again.transcript.digest == row["transcript"]
             assert again.to_json()["error"]["mean"] == row["error"]
 
-    def test_all_seeds_differ(self, found: Sweep) -> None:
-        seeds = [row["seed"] for row in found.rows]
+    def test_all_seeds_differ(self, sweep_result: Sweep) -> None:
+        seeds = [row["seed"] for row in sweep_result.rows]
         assert len(set(seeds)) == len(seeds) == 8
         assert all(0 <= seed < 2**63 for seed in seeds)
         assert not set(seeds) & {row["seed"] for row in trials(seed=1).rows}
 
-    def test_more_cells_change_no_other_one(self, found: Sweep) -> None:
+    def test_more_cells_change_no_other_one(self, sweep_result: Sweep) -> None:
         wider = trials(grid={**GRID, "epsilon": [2, 3, 8], "d": ["2", "4"]}, trials=3)
         theirs = without_seconds(wider)
         assert len(theirs) == 3 * 12
-        assert [row for row in without_seconds(found) if row not in theirs] == []
+        assert [row for row in without_seconds(sweep_result) if row not in theirs] == []
 
     @pytest.mark.parametrize("epsilon", [2, 2.0, "2", "2.000", "2e0"])
-    def test_equal_numbers_are_the_same_cell(self, found: Sweep, epsilon: Any) -> None:
+    def test_equal_numbers_are_the_same_cell(self, sweep_result: Sweep, epsilon: Any) -> None:
         again = trials(grid={"epsilon": epsilon, "users": "4e2", "beta": "1/100", "d": 2})
-        assert without_seconds(again) == without_seconds(found.where(epsilon=2, users=400))
+        assert without_seconds(again) == without_seconds(sweep_result.where(epsilon=2, users=400))
 
-    def test_the_fleet_and_the_workers_change_nothing(self, found: Sweep) -> None:
+    def test_the_fleet_and_the_workers_change_nothing(self, sweep_result: Sweep) -> None:
         other = without_seconds(trials(fleet="objects", workers=2))
         assert {row.pop("fleet") for row in other} == {"objects"}
-        ours = without_seconds(found)
+        ours = without_seconds(sweep_result)
         assert {row.pop("fleet") for row in ours} == {"columns"}
         assert other == ours
 
 
 class TestRows:
-    def test_a_row_tells_all_settings_and_results(self, found: Sweep) -> None:
-        row = found.where(epsilon=8, users=400).rows[0]
+    def test_a_row_tells_all_settings_and_results(self, sweep_result: Sweep) -> None:
+        row = sweep_result.where(epsilon=8, users=400).rows[0]
         assert row["settings"] == {"d": "2"}
         told = (row["learner"], row["randomizer"], row["beta"], row["fleet"], row["version"])
         assert told == ("masked-parity", "best", 0.01, "columns", __version__)
@@ -83,8 +83,8 @@ class TestRows:
         assert row["seconds"] > 0
         assert json.loads(json.dumps(row)) == row
 
-    def test_a_refused_plan_is_a_row_with_its_reason(self, found: Sweep) -> None:
-        refused = found.where(epsilon=2, users=100).rows
+    def test_a_refused_plan_is_a_row_with_its_reason(self, sweep_result: Sweep) -> None:
+        refused = sweep_result.where(epsilon=2, users=100).rows
         assert len(refused) == 2
         for row in refused:
             assert "the population has 100" in row["refused"]
@@ -92,16 +92,16 @@ class TestRows:
             results = ("success", "error", "transcript", "answers", "users_used")
             assert {row[name] for name in results} == {None}
 
-    def test_cells_come_in_order_and_trials_within(self, found: Sweep) -> None:
-        order = [(row["epsilon"], row["users"], row["trial"]) for row in found.rows]
+    def test_cells_come_in_order_and_trials_within(self, sweep_result: Sweep) -> None:
+        order = [(row["epsilon"], row["users"], row["trial"]) for row in sweep_result.rows]
         assert order == sorted(order)
-        assert found.axes == ("epsilon", "users")
+        assert sweep_result.axes == ("epsilon", "users")
 
     def test_randomizers_and_learners_are_axes_too(self) -> None:
         grid: Grid = {"epsilon": 2, "users": 500, "randomizer": ["best", "k-ary-response"]}
-        found = sweep(["frequency", "marginals"], grid)
-        assert found.axes == ("learner", "randomizer")
-        assert len({row["transcript"] for row in found.rows}) == 4
+        sweep_result = sweep(["frequency", "marginals"], grid)
+        assert sweep_result.axes == ("learner", "randomizer")
+        assert len({row["transcript"] for row in sweep_result.rows}) == 4
 
     def test_a_learner_of_one_s_own_makes_its_studies(self) -> None:
         asked: list[Cell] = []
@@ -110,8 +110,8 @@ class TestRows:
             asked.append(cell)
             return named("mean", epsilon=cell.epsilon, users=cell.users)
 
-        found = sweep(own, {"epsilon": 1, "users": [50, 60], "colour": "red"})
-        assert [row["learner"] for row in found.rows] == ["own", "own"]
+        sweep_result = sweep(own, {"epsilon": 1, "users": [50, 60], "colour": "red"})
+        assert [row["learner"] for row in sweep_result.rows] == ["own", "own"]
         assert {cell.settings for cell in asked} == {(("colour", "red"),)}
 
     def test_a_data_file_is_who_it_holds_and_not_where_it_lies(self, tmp_path: Path) -> None:
@@ -127,11 +127,11 @@ class TestRows:
 
     def test_progress_counts_rows_users_and_answers(self) -> None:
         told: list[Advance] = []
-        found = trials(progress=told.append)
+        sweep_result = trials(progress=told.append)
         assert [one.done for one in told] == list(range(9))
         assert {(one.trials, one.all_work) for one in told} == {(8, 2_000)}
         assert told[-1].work == 2_000
-        assert told[-1].answers == sum(row["answers"] or 0 for row in found.rows)
+        assert told[-1].answers == sum(row["answers"] or 0 for row in sweep_result.rows)
 
 
 class TestBadInput:
@@ -171,8 +171,8 @@ class TestBadInput:
             trials(**{"out": "rows.jsonl"} | changes)
         assert list(tmp_path.iterdir()) == []
 
-    def test_a_part_that_is_not_there(self, found: Sweep) -> None:
+    def test_a_part_that_is_not_there(self, sweep_result: Sweep) -> None:
         with pytest.raises(InvalidParameter, match=r"expected one of .* got 'colour'"):
-            found.where(colour="red")
+            sweep_result.where(colour="red")
         with pytest.raises(InvalidParameter, match="expected a trial with"):
-            found.where(epsilon=3)
+            sweep_result.where(epsilon=3)

@@ -159,7 +159,7 @@ class TestFiles:
     def test_nothing_is_held_out_unless_it_is_asked_for(self, path: Path) -> None:
         assert people_of(read_file(path), SEED).unseen is None
         assert people_of(read_file(path), SEED, held_out=Fraction(1, 1000)).unseen is None
-        with pytest.raises(InvalidParameter, match=r"held_out expects a part in \[0, 1\)"):
+        with pytest.raises(InvalidParameter, match=r"held_out: expected a part in \[0, 1\)"):
             people_of(read_file(path), SEED, held_out=Fraction(1))
 
     def test_only_what_is_judged_by_such_rows_holds_them_out(self, path: Path) -> None:

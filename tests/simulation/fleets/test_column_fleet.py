@@ -60,8 +60,11 @@ QUESTIONS = (
     (signed(SCHEMA.kind), signed_subset_selection(3, 10**9)),
     (predicate(SCHEMA.age > 30), subset_selection(2, 10**9)),
 )
+FIELDS = ("age", "kind")
 STUDIES = tuple(
-    Study(mean(SCHEMA.age), SCHEMA, epsilon=2).sign(KEY, nonce=nonce, expires_unix_s=2**40)
+    Study(mean(SCHEMA.age), SCHEMA, epsilon=2, fields=FIELDS).sign(
+        KEY, nonce=nonce, expires_unix_s=2**40
+    )
     for nonce in (b"1" * 16, b"2" * 16)
 )
 
@@ -137,7 +140,7 @@ def test_any_sequence_of_requests(asks: list[Ask], again: bool) -> None:
 
 
 def test_the_sequences_meet_what_they_are_for() -> None:
-    """A budget of 3 nats, which is a day's too: 1 + 2 fit, one more does not.
+    """A budget of 3 nats: 1 + 2 fit, one more does not.
 
     The first question again costs nothing.
     """
@@ -149,7 +152,7 @@ def test_the_sequences_meet_what_they_are_for() -> None:
         (tally,) = fleet.ask(round_of(number, Ask(study, question, everyone)), accounts)
         refusals.append(dict(tally.refusals))
         spent.append(accounts.spending().max_spent)
-    assert refusals == [{}, {}, {Reason.OVER_DAY_BUDGET: USERS}, {}]
+    assert refusals == [{}, {}, {Reason.OVER_LIFE_BUDGET: USERS}, {}]
     assert spent == [10**9, 2 * 10**9, 10**9, 2 * 10**9]  # by study
 
 

@@ -59,8 +59,11 @@ QUESTIONS: tuple[tuple[Query, Randomizer], ...] = (
     (category(SCHEMA.kind), best_for(7, 10**9)),
     (category(SCHEMA.kind), best_for(7, 2 * 10**9)),
 )
+FIELDS = ("age", "kind")
 STUDIES = tuple(
-    Study(mean(SCHEMA.age), SCHEMA, epsilon=epsilon).sign(KEY, nonce=nonce, expires_unix_s=2**40)
+    Study(mean(SCHEMA.age), SCHEMA, epsilon=epsilon, fields=FIELDS).sign(
+        KEY, nonce=nonce, expires_unix_s=2**40
+    )
     for nonce, epsilon in ((b"1" * 16, 2), (b"2" * 16, 3), (b"3" * 16, 4))
 )
 
@@ -73,7 +76,7 @@ def people(shift: int) -> Population:
 
 
 class Fickle:
-    """Devices of whom every so many stay away from a round, and every fourth lies."""
+    """Devices of which a fixed part stays away from a round, and every fourth lies."""
 
     absences = True
     lies = True
@@ -195,12 +198,12 @@ def test_studies_past_the_number_with_a_count_of_their_own_share_one_in_both(
 ) -> None:
     """Columns counted each study by itself, however many there were."""
     monkeypatch.setattr(settling, "MAX_REFUSALS", 3)
-    monkeypatch.setattr(settling, "_MAX_COUNTED", 0)
+    monkeypatch.setattr(settling, "_MAX_COUNTED", 1)
     assert heard_of_refusals((0, 1, 2)) == [[USERS] * 3, [USERS] * 3, [USERS, USERS, 0]]
 
 
 def heard_of_refusals(studies: tuple[int, ...]) -> list[list[int]]:
-    """Ask everybody three questions per study, and return the numbers of reports that left."""
+    """Ask all users three questions per study, and return the numbers of reports that left."""
     objects, columns = both(people(0), 1, PRESENT_AND_HONEST)
     answered = []
     for number, study in enumerate(studies):

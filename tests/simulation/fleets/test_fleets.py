@@ -59,7 +59,7 @@ def trial(
 
 
 def over_grpc(connections: int, order: Callable[[int], Sequence[int]] | None = None) -> FleetMaker:
-    """Return the gRPC fleet with so many connections, opened in this order."""
+    """Return the gRPC fleet with this many connections, opened in this order."""
 
     def make(devices: Devices, progress: Progress | None) -> AbstractContextManager[OpenedFleet]:
         chosen = None if order is None else order(len(devices))
@@ -154,7 +154,7 @@ def test_progress_adds_up_to_the_answers(fleet: str) -> None:
 
 
 class Mixed(Devices):
-    """A simulation's devices, every third of whom has an owner with another policy."""
+    """A simulation's devices, every third of which has an owner with another policy."""
 
     def __init__(self, population: Population, seed: Seed, policy: Policy, other: Policy) -> None:
         self._world, self._source, self._other = population, SeededCoins(seed / "coins"), other
@@ -215,7 +215,7 @@ def test_refusals_are_the_same_on_every_fleet(changes: dict[str, object], reason
 
 
 class OneBroken(Devices):
-    """Wraps devices of whom one cannot write its ledger."""
+    """Wraps devices of which one cannot write its ledger."""
 
     def __init__(self, devices: Devices) -> None:
         self._whole = devices

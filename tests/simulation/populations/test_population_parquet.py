@@ -1,4 +1,4 @@
-"""People from a Parquet file: the same people as from a CSV file of the same cells."""
+"""Users from a Parquet file: the same users as from a CSV file of the same cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""People from a CSV file: what is inferred, what is missing, one clear error for each defect."""
+"""Users from a CSV file: what is inferred, what is missing, one clear error for each defect."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def rows(people: Population) -> list[Mapping[str, Any]]:
 
 @pytest.fixture
 def numbered(tmp_path: Path) -> Path:
-    """Return a file of ROWS people, each with a number of their own."""
+    """Return a file of ROWS users, each with a number of their own."""
     return written(tmp_path, "number\n" + "".join(f"{row}\n" for row in range(ROWS)))
 
 
@@ -246,7 +246,7 @@ class TestDefects:
 
     def test_a_column_that_the_schema_wants_and_the_file_has_not(self, tmp_path: Path) -> None:
         schema = Schema("known", 1, height=Integer(0, 9))
-        with pytest.raises(InvalidRecord, match="expected a column 'height', found age, work, pay"):
+        with pytest.raises(InvalidRecord, match="expected a column 'height', got age, work, pay"):
             Population.from_csv(written(tmp_path, PEOPLE), schema)
 
     def test_a_label_that_the_file_has_not(self, tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ import pytest
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from askance_aggregator.curator.synopsis import Marginals, Universe
+from askance_aggregator.curator.synopsis import MarginalFamily, Universe
 from askance_aggregator.sampling import Words
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.reproduce import Effort, Setting, find
 from askance_simulation.reproduce.drv10 import boosting
 
-SMALL = Marginals(Universe.of_bits(6), 2)
+SMALL = MarginalFamily(Universe.of_bits(6), 2)
 AS_EXPECTED = {name: figures[2] for name, figures in boosting.EXPECTED.items()}
 
 

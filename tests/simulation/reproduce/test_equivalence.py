@@ -103,15 +103,17 @@ class TestLemma45:
 
 class TestTheorem48:
     def test_a_learner_goes_there_and_back(self) -> None:
-        (_, journey) = theorem_4_8.journeys(quick=True)
-        rows = theorem_4_8.travelled(journey, 1, SEED)
+        (_, round_trip) = theorem_4_8.round_trips(quick=True)
+        rows = theorem_4_8.travelled(round_trip, 1, SEED)
         assert [row["by"] for row in rows] == ["queries", "devices", "queries again"]
         assert all(row["holds"] for row in rows)
         assert rows[0]["asked"] < rows[1]["asked"] < rows[2]["asked"]
 
     def test_who_looks_for_another_target_fails(self) -> None:
-        (_, journey) = theorem_4_8.journeys(quick=True)
-        rows = [theorem_4_8._row(journey, "devices", 10, 20, right, 0.05) for right in (20, 19, 10)]
+        (_, round_trip) = theorem_4_8.round_trips(quick=True)
+        rows = [
+            theorem_4_8._row(round_trip, "devices", 10, 20, right, 0.05) for right in (20, 19, 10)
+        ]
         assert [row["holds"] for row in rows] == [True, True, False]
 
 

@@ -14,12 +14,16 @@ term and publishes the exact minimiser of that, which hides a row with far less 
 much noise, and how much more regularisation, is the calibration's matter.
 
 Not float-safe: the guarantees are of real numbers. The noise is drawn in floats (Mironov, CCS 2012,
-on what their gaps may tell), and a minimiser is found to a gradient of 1e-10.
+on what their gaps may reveal), and a minimiser is found to a gradient of 1e-10.
 
 The scikit-learn estimator is in `estimator`, which imports scikit-learn; nothing else here does.
 """
 
-from askance_aggregator.curator.logistic.calibration import Calibrated, Calibration, calibrate
+from askance_aggregator.curator.logistic.calibration import (
+    Calibrated,
+    LogisticCalibration,
+    calibrate,
+)
 from askance_aggregator.curator.logistic.examples import Examples, LongRows
 from askance_aggregator.curator.logistic.mechanisms import (
     ObjectivePerturbation,
@@ -30,8 +34,8 @@ from askance_aggregator.curator.logistic.minimiser import GRADIENT, minimise
 __all__ = [
     "GRADIENT",
     "Calibrated",
-    "Calibration",
     "Examples",
+    "LogisticCalibration",
     "LongRows",
     "ObjectivePerturbation",
     "OutputPerturbation",

@@ -46,7 +46,7 @@ _CURVATURE = 0.25  # of log(1 + e^-m), at most
 _OUTWARD = 2.0**-40  # floats are rounded to the safe side by more than their errors
 
 
-class Calibration(StrEnum):
+class LogisticCalibration(StrEnum):
     """Division of epsilon between the noise and the change of variables."""
 
     RANK_ONE = "rank-one"
@@ -75,11 +75,12 @@ class Calibrated:
 
 
 def calibrate(
-    calibration: Calibration, epsilon: Fraction, count: int, regularisation: Fraction
+    calibration: LogisticCalibration, epsilon: Fraction, count: int, regularisation: Fraction
 ) -> Calibrated:
     """Delta and eps' that make objective perturbation epsilon-differentially private.
 
     Args:
+      calibration: division of epsilon between the noise and the change of variables.
       epsilon: above 0, nats.
       count: n, 1 or more.
       regularisation: lambda, above 0.
@@ -87,7 +88,8 @@ def calibrate(
     Raises:
       InvalidParameter: something is not above 0.
 
-    Source: CM08, Algorithm 2, whose proof leaves the change of variables out; see `Calibration`.
+    Source: CM08, Algorithm 2, whose proof leaves the change of variables out; see
+      `LogisticCalibration`.
     """
     if epsilon <= 0 or count < 1 or regularisation <= 0:
         raise InvalidParameter(
@@ -95,9 +97,9 @@ def calibrate(
             f"found {float(epsilon):g}, {count} and {float(regularisation):g}"
         )
     stated, strength = float(epsilon), float(regularisation)
-    if calibration is Calibration.JMLR:
+    if calibration is LogisticCalibration.JMLR:
         return _jmlr(stated, count, strength)
-    if calibration is Calibration.JOINT:
+    if calibration is LogisticCalibration.JOINT:
         enough = 2 / (count * stated) * (1 + 2 * _OUTWARD)
         return Calibrated(max(0.0, enough - strength), _rounded(stated, stated))
     # The factor takes at most half of epsilon.

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from askance_aggregator.curator.budgets import read_number
 from askance_aggregator.curator.conventions import read_classes, read_examples
-from askance_aggregator.curator.logistic.calibration import Calibration
+from askance_aggregator.curator.logistic.calibration import LogisticCalibration
 from askance_aggregator.curator.logistic.examples import Examples, LongRows
 from askance_aggregator.curator.logistic.mechanisms import (
     ObjectivePerturbation,
@@ -24,7 +24,7 @@ from askance_client.errors import InvalidParameter
 
 _MECHANISMS = ("objective", "output")
 
-_Kind = TypeVar("_Kind", Calibration, LongRows)
+_Kind = TypeVar("_Kind", LogisticCalibration, LongRows)
 
 
 class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -42,7 +42,8 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
       regularisation: lambda of lambda/2 ||w||^2 + mean loss, 1e-9 .. 1e6, where rows are measured
         in units of `norm` (scikit-learn's C is 1/(n lambda)). More of it takes less noise.
       mechanism: "objective" (perturbation), or "output".
-      calibration: of objective perturbation: "joint", "rank-one" or "jmlr"; see `Calibration`.
+      calibration: of objective perturbation: "joint", "rank-one" or "jmlr"; see
+        `LogisticCalibration`.
       norm: what no row's Euclidean norm is above; stated, never taken from the data.
       longer: what becomes of longer rows: "refuse" is an error, "clip" scales each down by itself.
       classes: the two labels, stated, for which labels occur is private too; the second is the
@@ -82,7 +83,7 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
         self.words = words
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803  # scikit-learn's name
-        """Releases the coefficients.
+        """Release the coefficients.
 
         Args:
           X: shape (n, d).
@@ -104,7 +105,7 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
         self.intercept_ = np.zeros(1)
         self.classes_ = classes
         self.event_ = chosen.event
-        self.privacy_ = _told(chosen.epsilon, examples.count, self.mechanism)
+        self.privacy_ = _guarantee_text(chosen.epsilon, examples.count, self.mechanism)
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803  # scikit-learn's name
@@ -126,7 +127,7 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
         return np.exp(-np.logaddexp(0.0, np.column_stack([values, -values])))
 
     def _chosen(self) -> ObjectivePerturbation | OutputPerturbation:
-        calibration = _one_of(Calibration, self.calibration, "calibration")
+        calibration = _one_of(LogisticCalibration, self.calibration, "calibration")
         if self.mechanism == "output":
             return OutputPerturbation.of(self.epsilon, self.regularisation)
         if self.mechanism == "objective":
@@ -152,7 +153,7 @@ def _one_of(kinds: type[_Kind], given: str, name: str) -> _Kind:
         raise InvalidParameter(f"{name}: expected one of {expected}, found {given!r}") from None
 
 
-def _told(epsilon: Fraction, count: int, mechanism: str) -> str:
+def _guarantee_text(epsilon: Fraction, count: int, mechanism: str) -> str:
     return (
         f"{float(epsilon):g}-differentially private by {mechanism} perturbation, towards replacing "
         f"one of the {count} rows (their number is public); as real numbers, not as floats"

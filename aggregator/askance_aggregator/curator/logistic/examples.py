@@ -65,7 +65,7 @@ class Examples:
         """Checked rows, in units of the stated norm.
 
         Privacy: clipping looks at one row at a time, so neighbours stay neighbours. A bound taken
-        from the data (its greatest norm) would tell of the longest row, and is not offered.
+        from the data (its greatest norm) would reveal the longest row, and is not offered.
 
         Args:
           rows: shape (n, d), finite numbers.

@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 
 from askance_aggregator.composition import Pure
 from askance_aggregator.curator.budgets import read_epsilon, read_number
-from askance_aggregator.curator.logistic.calibration import Calibrated, Calibration, calibrate
+from askance_aggregator.curator.logistic.calibration import (
+    Calibrated,
+    LogisticCalibration,
+    calibrate,
+)
 from askance_aggregator.curator.logistic.examples import Examples
 from askance_aggregator.curator.logistic.minimiser import GRADIENT, minimise
 from askance_aggregator.numbers import Rational
@@ -96,7 +100,7 @@ class ObjectivePerturbation:
 
     epsilon: Fraction
     regularisation: Fraction
-    calibration: Calibration = Calibration.JOINT
+    calibration: LogisticCalibration = LogisticCalibration.JOINT
 
     def __post_init__(self) -> None:
         _check(self.epsilon, self.regularisation)
@@ -106,7 +110,7 @@ class ObjectivePerturbation:
         cls,
         epsilon: Rational,
         regularisation: Rational,
-        calibration: Calibration = Calibration.JOINT,
+        calibration: LogisticCalibration = LogisticCalibration.JOINT,
     ) -> ObjectivePerturbation:
         """Make a mechanism from numbers in any exact notation ("0.5", 1, a Fraction).
 

@@ -32,6 +32,7 @@ def minimise(
     the next only slowly; there a softer loss, of more strength, is minimised first.
 
     Args:
+      examples: x_i and y_i, checked.
       strength: 1e-12 .. 1e12.
       tilt: shape (d,); None: no tilt.
 

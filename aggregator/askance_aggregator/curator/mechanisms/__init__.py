@@ -16,7 +16,7 @@ from askance_aggregator.curator.mechanisms.agnostic import (
     sample_size,
 )
 from askance_aggregator.curator.mechanisms.bit_classes import (
-    Conjunction,
+    BitConjunction,
     Conjunctions,
     Parities,
 )
@@ -32,7 +32,7 @@ from askance_aggregator.curator.mechanisms.hypotheses import (
 )
 from askance_aggregator.curator.mechanisms.laplace import Laplace, laplace, laplace_at
 from askance_aggregator.curator.mechanisms.queries import (
-    Query,
+    CuratorQuery,
     clipped,
     histogram,
     means,
@@ -44,7 +44,7 @@ from askance_aggregator.curator.mechanisms.selection import (
     Candidates,
     Exponential,
     PermuteAndFlip,
-    Scored,
+    ScoredCandidates,
     Selection,
 )
 from askance_aggregator.curator.mechanisms.stumps import Stump, Stumps, even_cuts, thresholds
@@ -52,10 +52,11 @@ from askance_aggregator.curator.parity import Parity
 
 __all__ = [
     "Additive",
+    "BitConjunction",
     "Calibration",
     "Candidates",
-    "Conjunction",
     "Conjunctions",
+    "CuratorQuery",
     "Exponential",
     "FiniteClass",
     "Gaussian",
@@ -68,10 +69,9 @@ __all__ = [
     "Parities",
     "Parity",
     "PermuteAndFlip",
-    "Query",
     "Release",
-    "Scored",
     "ScoredAtOnce",
+    "ScoredCandidates",
     "Selection",
     "Stump",
     "Stumps",

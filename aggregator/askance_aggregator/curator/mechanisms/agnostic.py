@@ -61,7 +61,7 @@ def learn_agnostically(
     *,
     selection: Callable[[Rational, Rational], Selection] = PermuteAndFlip.of,
 ) -> Learned:
-    """Releases a hypothesis that gets about as few examples wrong as any of its class.
+    """Release a hypothesis that gets about as few examples wrong as any of its class.
 
     Privacy: epsilon-DP, for replacing one labelled example moves each count of mistakes by at most
       1 (sensitivity 1).
@@ -69,7 +69,11 @@ def learn_agnostically(
       class's best plus alpha, but with probability beta.
 
     Args:
-      x, y: the examples, as the class takes them; their number is public.
+      hypotheses: the class; public.
+      x: the examples' features, as the class takes them; their number is public.
+      y: the examples' labels, as the class takes them.
+      epsilon: above 0, nats.
+      words: source of random words.
       selection: `PermuteAndFlip.of` (never worse) or `Exponential.of` (as in the paper).
 
     Raises:
@@ -104,7 +108,9 @@ def sample_size(size: int, *, alpha: Rational, beta: Rational, epsilon: Rational
 
     Args:
       size: |H|, 1 or more.
-      alpha, beta: between 0 and 1.
+      alpha: excess error, between 0 and 1.
+      beta: chance of failure, between 0 and 1.
+      epsilon: above 0, nats.
 
     Returns:
       A whole number, rounded up.

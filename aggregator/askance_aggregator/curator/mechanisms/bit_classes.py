@@ -19,7 +19,7 @@ _MAX_PARITY = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Conjunction:
+class BitConjunction:
     """1 where every literal holds, else 0; the empty one is 1.
 
     Args:
@@ -69,7 +69,8 @@ class _OverBits(Weighs):
 
         Args:
           cube: shape (2, ..., 2): of each point, the weight of its ones less that of its noughts.
-          ones, total: the weight of all ones; of all.
+          ones: weight of all examples labelled 1.
+          total: weight of all examples.
         """
 
 
@@ -88,15 +89,15 @@ class Conjunctions(_OverBits):
         """3^d."""
         return int(3**self.d)
 
-    def hypothesis(self, number: int) -> Conjunction:
+    def hypothesis(self, number: int) -> BitConjunction:
         """Return one conjunction: its number's ternary digits mean absent, positive or negated."""
         digits = [number // 3**place % 3 for place in range(self.d)][::-1]
-        return Conjunction(
+        return BitConjunction(
             tuple((variable, 2 - digit) for variable, digit in enumerate(digits) if digit)
         )
 
     def _wrong(self, cube: NDArray[np.int64], ones: int, total: int) -> NDArray[np.int64]:
-        """ones - (the signed weight of the subcube where it holds), subcubes an axis at a time."""
+        """Return `ones` less the signed weight of the subcube where it holds, axis by axis."""
         for axis in range(self.d):
             zero, one = np.split(cube, 2, axis=axis)
             cube = np.concatenate([zero + one, one, zero], axis=axis)

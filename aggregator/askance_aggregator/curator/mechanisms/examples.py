@@ -30,7 +30,7 @@ def check_labels(y: NDArray[Any], labels: tuple[int, int]) -> None:
 
 
 def check_features(x: NDArray[Any], rows: int, columns: int) -> None:
-    """A finite number for each of so many records and columns.
+    """Return a finite number for each record and column.
 
     Raises:
       InvalidRecord: another shape, or something that is no finite number; the row is named.
@@ -49,7 +49,7 @@ def check_features(x: NDArray[Any], rows: int, columns: int) -> None:
 
 
 def check_bits(x: NDArray[Any], rows: int, columns: int) -> None:
-    """0 or 1 for each of so many records and columns.
+    """Return 0 or 1 for each record and column.
 
     Raises:
       InvalidRecord: another shape or another value; the row is named.

@@ -94,15 +94,18 @@ def gaussian(
     step: Rational = 1,
     rounded: int = 0,
 ) -> Release:
-    """Releases a number or a vector of numbers of stated L2 sensitivity.
+    """Release a number or a vector of numbers of stated L2 sensitivity.
 
     Privacy: rho-zCDP; what is trusted is what `laplace` trusts.
 
     Args:
-      answers, step, rounded: as of `laplace`.
+      answers: as of `laplace`.
       squared: the most that replacing one record moves the entries, in L2, squared (2 for a
         histogram).
       rho: above 0.
+      words: source of random words.
+      step: as of `laplace`.
+      rounded: as of `laplace`.
 
     Raises:
       InvalidParameter, InvalidRecord: as of `laplace`. Nothing has been drawn.

@@ -76,7 +76,7 @@ def steps(values: ArrayLike, step: Fraction) -> NDArray[np.int64]:
         return _of_integers(found, step.denominator)
     if found.dtype.kind not in "buifO":
         raise InvalidRecord(f"answers: expected numbers, found {found.dtype}")
-    exact = [_one(value, step) for value in found.reshape(-1).tolist()]
+    exact = [_in_steps(value, step) for value in found.reshape(-1).tolist()]
     return np.array(exact, dtype=np.int64).reshape(found.shape)
 
 
@@ -95,6 +95,7 @@ def l1_in_steps(sensitivity: Fraction, step: Fraction, rounded: int) -> int:
 
     Args:
       sensitivity: of the answer, above 0, in its own units.
+      step: granularity of the grid, above 0.
       rounded: how many entries one record may change that need rounding; 0: none does.
     """
     _check(sensitivity, rounded)
@@ -110,6 +111,7 @@ def l2_squared_in_steps(squared: Fraction, step: Fraction, rounded: int) -> int:
 
     Args:
       squared: the answer's L2 sensitivity, squared.
+      step: granularity of the grid, above 0.
       rounded: as of `l1_in_steps`.
     """
     _check(squared, rounded)
@@ -169,7 +171,7 @@ def _of_integers(found: NDArray[Any], steps_a_unit: int) -> NDArray[np.int64]:
     return found.astype(np.int64) * steps_a_unit
 
 
-def _one(value: object, step: Fraction) -> int:
+def _in_steps(value: object, step: Fraction) -> int:
     if not isinstance(value, int | float | Fraction) or not isfinite(value):
         raise InvalidRecord("answers: expected finite numbers, found something else")
     ratio = Fraction(value) / step

@@ -60,6 +60,8 @@ class WeightedClass(FiniteClass, Protocol):
         """The total weight of the examples that each gets wrong.
 
         Args:
+          x: features of n examples, as the class takes them.
+          y: labels of n examples.
           weights: shape (n,), whole numbers of 0 or more; their sum is below 2^52.
 
         Raises:

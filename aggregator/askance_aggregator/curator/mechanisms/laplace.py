@@ -102,7 +102,7 @@ def laplace(
     step: Rational = 1,
     rounded: int = 0,
 ) -> Release:
-    """Releases a number or a vector of numbers of stated L1 sensitivity.
+    """Release a number or a vector of numbers of stated L1 sensitivity.
 
     Privacy: epsilon-DP, if the answer as it is handed over (floats included, with whatever their
     summation has rounded) has the stated sensitivity. `sums` and `means` need no such trust: they
@@ -112,12 +112,13 @@ def laplace(
       answers: a number or shape (answers,): integers, floats or Fractions.
       sensitivity: the most that replacing one record moves the entries, in L1.
       epsilon: nats.
+      words: source of random words.
       step: the granularity; the answer is rounded onto its multiples before the draw.
       rounded: how many entries one record may change that do not lie on the grid by themselves; 0
         (the default): all lie on it, which is checked. The noise pays for it (see `grid`).
 
     Raises:
-      InvalidParameter: a number outside what is said here.
+      InvalidParameter: a number outside these ranges.
       InvalidRecord: an answer that is none, or off the grid. Nothing has been drawn.
     """
     budget, grain = read_epsilon(epsilon), read_step(step)

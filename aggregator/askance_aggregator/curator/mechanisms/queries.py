@@ -31,7 +31,7 @@ _MAX_CELLS = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
-class Query(Generic[Records]):
+class CuratorQuery(Generic[Records]):
     """A function of a record with stated bounds.
 
     A value outside is an error when the query is asked, and nothing is drawn: bounds are a promise
@@ -134,20 +134,20 @@ def clipped(
     return inside
 
 
-def predicate(name: str, of: Callable[[Records], NDArray[np.generic]]) -> Query[Records]:
+def predicate(name: str, of: Callable[[Records], NDArray[np.generic]]) -> CuratorQuery[Records]:
     """A query that is 0 or 1 (or between) of every record: its sum is a count, its mean a share."""
-    return Query(name, of, 0, 1)
+    return CuratorQuery(name, of, 0, 1)
 
 
 def sums(
-    queries: Sequence[Query[Records]],
+    queries: Sequence[CuratorQuery[Records]],
     records: Records,
     calibration: Calibration,
     words: Words,
     *,
     step: Rational = 1,
 ) -> tuple[Release, ...]:
-    """Releases every query's sum over the records.
+    """Release every query's sum over the records.
 
     Privacy: each release by itself is what its event says; all of them together is what an
     accountant says of the list of their events (for `laplace_at(eps)`: k eps at most).
@@ -156,10 +156,12 @@ def sums(
       queries: one or more.
       records: what the queries' functions take; how many there are is public.
       calibration: the budget of *each* query: `laplace_at(epsilon)` or `gaussian_at(rho)`.
+      words: source of random words.
       step: the grid that values are rounded onto.
 
     Raises:
-      InvalidParameter, InvalidRecord: see `Query`; all are evaluated before anything is drawn.
+      InvalidParameter, InvalidRecord: see `CuratorQuery`; all are evaluated before anything is
+      drawn.
     """
     return tuple(
         add(mechanism, np.array([total]), grain, rows * moved, words)
@@ -168,14 +170,14 @@ def sums(
 
 
 def means(
-    queries: Sequence[Query[Records]],
+    queries: Sequence[CuratorQuery[Records]],
     records: Records,
     calibration: Calibration,
     words: Words,
     *,
     step: Rational = 1,
 ) -> tuple[Release, ...]:
-    """Releases every query's average over the records: its sum over n, which is public.
+    """Release every query's average over the records: its sum over n, which is public.
 
     Privacy, Args, Raises: as of `sums`.
     """
@@ -186,13 +188,16 @@ def means(
 
 
 def histogram(codes: ArrayLike, cells: int, calibration: Calibration, words: Words) -> Release:
-    """Releases how many records are in each cell.
+    """Release how many records are in each cell.
 
     Privacy: replacing a record takes one from a cell and adds one to another: L1 sensitivity 2, L2
     sqrt(2).
 
     Args:
       codes: shape (n,), each record's cell, 0 .. cells-1. The cells are public.
+      cells: number of cells, 1 or more; public.
+      calibration: budget of the histogram: `laplace_at(epsilon)` or `gaussian_at(rho)`.
+      words: source of random words.
 
     Returns:
       A release of `cells` answers.
@@ -220,7 +225,10 @@ def histogram(codes: ArrayLike, cells: int, calibration: Calibration, words: Wor
 
 
 def _ready(
-    queries: Sequence[Query[Records]], records: Records, calibration: Calibration, step: Rational
+    queries: Sequence[CuratorQuery[Records]],
+    records: Records,
+    calibration: Calibration,
+    step: Rational,
 ) -> list[tuple[Additive, int, Fraction, int, Fraction]]:
     """Everything that can fail, before anything is drawn."""
     if not queries:

@@ -73,6 +73,7 @@ class Release:
         """Bound the largest error of `answers` answers, with probability at least `confidence`.
 
         Args:
+          confidence: between 0 and 1.
           answers: 1 for a statement about each; their number for one about all of them together.
         """
         return self.mechanism.half_width(confidence, answers) * self.unit + self.rounding
@@ -104,7 +105,7 @@ def add(
     rounding: Fraction,
     words: Words,
 ) -> Release:
-    """Draws, and adds. The answers have been checked and put on the grid."""
+    """Draw, and add. The answers have been checked and put on the grid."""
     drawn = mechanism.draws(words, answers.size)
     return Release(answers + drawn, unit, rounding, mechanism)
 

@@ -54,7 +54,7 @@ class Candidates(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scored:
+class ScoredCandidates:
     """Candidates whose scores are all there.
 
     Args:
@@ -128,7 +128,7 @@ class Exponential:
         return BoundedRange(self.epsilon)
 
     def choose(self, candidates: Candidates, words: Words) -> int:
-        """Draws with replacement until a candidate is accepted.
+        """Draw with replacement until a candidate is accepted.
 
         Raises:
           InvalidRecord: scores that are none. Nothing has been drawn.
@@ -174,7 +174,7 @@ class PermuteAndFlip:
         return Pure(self.epsilon)
 
     def choose(self, candidates: Candidates, words: Words) -> int:
-        """Draws without replacement until a candidate is accepted.
+        """Draw without replacement until a candidate is accepted.
 
         Raises:
           InvalidRecord: scores that are none. Nothing has been drawn.
@@ -218,7 +218,7 @@ def _first_accepted(
     while True:
         drawn = integers_below(words, candidates.size, count)
         if turned_down is not None:
-            # Who was turned down stays so, in this handful of draws too: the first draw counts.
+            # A rejected candidate stays rejected, in these draws too: the first draw counts.
             _, first = np.unique(drawn, return_index=True)
             drawn = drawn[np.sort(first)]
             drawn = drawn[~turned_down[drawn]]
@@ -264,7 +264,7 @@ def _whole(scores: NDArray[np.int64]) -> None:
 
 def _coins(scores: NDArray[np.int64], rate: Fraction) -> list[Decimal]:
     """Compute each candidate's probability of being accepted when it is drawn."""
-    Scored(scores)
+    ScoredCandidates(scores)
     best = int(scores.max())
     exponents = [rate * (best - score) for score in scores.tolist()]
     return [(-(Decimal(x.numerator) / x.denominator)).exp() for x in exponents]

@@ -13,7 +13,7 @@ times and takes the first answer.
   exactly, for tiny instances.
 """
 
-from askance_aggregator.curator.parity.examples import Examples
+from askance_aggregator.curator.parity.examples import ParityExamples
 from askance_aggregator.curator.parity.keeping import (
     Keeping,
     even_keeping,
@@ -26,9 +26,9 @@ from askance_aggregator.curator.parity.learner import Parity, PrivateParity
 from askance_aggregator.curator.parity.sizes import examples_needed, runs_needed
 
 __all__ = [
-    "Examples",
     "Keeping",
     "Parity",
+    "ParityExamples",
     "PrivateParity",
     "even_keeping",
     "examples_needed",

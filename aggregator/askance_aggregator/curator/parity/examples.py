@@ -13,8 +13,8 @@ from askance_client.errors import InvalidParameter, InvalidRecord
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Examples:
-    """Examples (x, y), one a person: x in {0, 1}^d, y in {0, 1}.
+class ParityExamples:
+    """Examples (x, y), one per user: x in {0, 1}^d, y in {0, 1}.
 
     Made by `of_bits` or `of_words`, which check everything.
 
@@ -31,7 +31,7 @@ class Examples:
         return len(self.rows)
 
     @classmethod
-    def of_bits(cls, x: ArrayLike, y: ArrayLike) -> Examples:
+    def of_bits(cls, x: ArrayLike, y: ArrayLike) -> ParityExamples:
         """Make examples from a table of zeros and ones.
 
         Args:
@@ -57,7 +57,7 @@ class Examples:
         return cls(_labelled(rows, labels, d), d)
 
     @classmethod
-    def of_words(cls, x: NDArray[np.uint64], y: ArrayLike, d: int) -> Examples:
+    def of_words(cls, x: NDArray[np.uint64], y: ArrayLike, d: int) -> ParityExamples:
         """Make examples whose bits are packed already.
 
         Args:

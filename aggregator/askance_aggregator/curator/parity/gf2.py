@@ -33,7 +33,7 @@ def words_of(bits: int) -> int:
 
 
 def pack(bits: NDArray[np.uint8], words: int) -> Rows:
-    """Zeros and ones of shape (count, width) as rows of so many words, shape (count, words)."""
+    """Zeros and ones of shape (count, width) as rows of words, shape (count, words)."""
     packed = np.zeros((len(bits), words * 8), dtype=np.uint8)
     given = np.packbits(bits, axis=1, bitorder="little")
     packed[:, : given.shape[1]] = given

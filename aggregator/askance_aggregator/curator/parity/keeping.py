@@ -51,7 +51,7 @@ def likelihood_ratio(keep: Fraction, runs: int) -> Fraction:
 
 
 def printed_keeping(epsilon: Fraction, runs: int) -> Fraction:
-    """p = eps / (4 k), as printed: each run is to cost eps / k.
+    """Return p = eps / (4 k), as printed: each run is to cost eps / k.
 
     It costs ln((1 + p) / (1 - p)) a run, about half of that. Nothing is checked here:
     `PrivateParity` refuses what passes eps (one run does from about 3.83 on).

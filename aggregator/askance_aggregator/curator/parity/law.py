@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 
-from askance_aggregator.curator.parity.examples import Examples
+from askance_aggregator.curator.parity.examples import ParityExamples
 from askance_aggregator.curator.parity.gf2 import Solutions, solve, words_of
 from askance_aggregator.curator.parity.learner import Parity
 from askance_client.errors import InvalidParameter
@@ -17,7 +17,7 @@ from askance_client.errors import InvalidParameter
 _MOST = 16  # examples, and unknowns: 2^16 systems, 2^16 solutions
 
 
-def law(examples: Examples, keep: Fraction, runs: int) -> Mapping[Parity | None, Fraction]:
+def law(examples: ParityExamples, keep: Fraction, runs: int) -> Mapping[Parity | None, Fraction]:
     """Compute the exact law of `PrivateParity` by solving every set of kept examples.
 
     Args:
@@ -46,14 +46,14 @@ def law(examples: Examples, keep: Fraction, runs: int) -> Mapping[Parity | None,
         if solutions is None:
             once[None] += chance
             continue
-        for solution in _each(solutions):
+        for solution in _parities(solutions):
             once[solution] += chance / (1 << examples.d - solutions.rank)
     silent = once.pop(None)
     passes = sum((silent**earlier for earlier in range(runs)), Fraction(0))
     return {None: silent**runs} | {said: chance * passes for said, chance in once.items() if chance}
 
 
-def _each(solutions: Solutions) -> Iterator[Parity]:
+def _parities(solutions: Solutions) -> Iterator[Parity]:
     free = [place for place in range(solutions.d) if place not in set(solutions.pivots.tolist())]
     for bits in product((0, 1), repeat=len(free)):
         assigned = sum(bit << place for bit, place in zip(bits, free, strict=True))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from askance_aggregator.composition import Pure
 from askance_aggregator.curator.budgets import read_epsilon, read_probability
-from askance_aggregator.curator.parity.examples import Examples
+from askance_aggregator.curator.parity.examples import ParityExamples
 from askance_aggregator.curator.parity.gf2 import solve
 from askance_aggregator.curator.parity.keeping import (
     Keeping,
@@ -70,7 +70,7 @@ class PrivateParity:
       keep: p, the probability with which a run keeps an example.
 
     Raises:
-      InvalidParameter: so many runs with this p cost more than epsilon.
+      InvalidParameter: these runs with this p cost more than epsilon.
 
     Source: KLNRS08 section 3.2 (A, A*). Deviations: p, and k = ceil(log2(3 / beta)) runs.
     """
@@ -97,6 +97,7 @@ class PrivateParity:
         """A: one run.
 
         Args:
+          epsilon: above 0, nats.
           keeping: `sharper_keeping` and `even_keeping` are both tanh(eps/2); or `printed_keeping`.
 
         Raises:
@@ -128,7 +129,7 @@ class PrivateParity:
         """A release, for an accountant."""
         return Pure(self.loss)
 
-    def release(self, examples: Examples, words: Words) -> Parity | None:
+    def release(self, examples: ParityExamples, words: Words) -> Parity | None:
         """A parity that fits what was kept of the examples; None: nothing was found."""
         for _ in range(self.runs):
             found = self._run(examples, words)
@@ -136,7 +137,7 @@ class PrivateParity:
                 return found
         return None
 
-    def _run(self, examples: Examples, words: Words) -> Parity | None:
+    def _run(self, examples: ParityExamples, words: Words) -> Parity | None:
         if happens(words, _HALF, 1)[0]:
             return None
         kept = happens(words, self.keep, len(examples))

@@ -13,7 +13,7 @@ _PARTS = 3  # of beta: every run gave up by its coin; too few were kept; what wa
 
 
 def runs_needed(beta: Rational) -> int:
-    """k = ceil(log2(3 / beta)): the chance that every run gives up by its coin is beta / 3.
+    """Return k = ceil(log2(3 / beta)): the chance that every run gives up by its coin is beta / 3.
 
     Raises:
       InvalidParameter: no number between 0 and 1.
@@ -32,9 +32,9 @@ def examples_needed(d: int, keep: Fraction, alpha: Rational, beta: Rational) -> 
     """Compute a number of examples with which A* succeeds: error above alpha at most with beta.
 
     n = (2 / (p alpha)) (d ln 2 + ln(1 / beta')), beta' = beta / 3. Then at least p n / 2 examples
-    are kept but with e^(-p n / 8), and so many leave no parity of error above alpha that fits but
-    with beta'. Both are at most beta'; where alpha is above 1/4 the first one may ask for more, 8
-    ln(1 / beta') / p.
+    are kept but with e^(-p n / 8), and that number leaves no parity of error above alpha that fits
+    but with beta'. Both are at most beta'; where alpha is above 1/4 the first one may ask for more,
+    8 ln(1 / beta') / p.
 
     Args:
       d: the length of an x.

@@ -1,7 +1,7 @@
-"""Boosting for people: AdaBoost, its weak learners chosen privately.
+"""Boosting over users: AdaBoost, its weak learners chosen privately.
 
-DRV10 announces boosting whose rows are people (section I) and leaves it to a full paper. What
-stands here is ours, in its spirit: weights that no person can make large, and an exponential
+DRV10 announces boosting whose rows are users (section I) and leaves it to a full paper. What
+stands here is ours, in its spirit: weights that no user can make large, and an exponential
 mechanism (or permute-and-flip) as the weak learner.
 
 `classifier.PrivateBoostingClassifier` has scikit-learn's conventions; it is imported by its module,

@@ -74,7 +74,7 @@ class Boosting:
       they change by at most 65536 cap, the sensitivity that the choice is made with. Reweighting
       looks at nothing that has not been released but one's own example, and is not released; it
       costs nothing by itself. Budgets of adaptive rounds add up (or `events` go to an accountant).
-    Utility: a round's choice is within (2 rounds / epsilon) ln(|H| / beta) people of weight cap / n
+    Utility: a round's choice is within (2 rounds / epsilon) ln(|H| / beta) users of weight cap / n
       of the least weighted mistakes, but with probability beta: little, while the total weight is
       many times that.
 
@@ -138,11 +138,13 @@ class Boosting:
         return np.array([table[lead] for lead in leads.tolist()], dtype=np.int64)
 
     def fit(self, hypotheses: WeightedClass, x: ArrayLike, y: ArrayLike, words: Words) -> Committee:
-        """Releases a committee.
+        """Release a committee.
 
         Args:
           hypotheses: the weak ones; public.
-          x, y: the examples, as the class takes them; their number is public.
+          x: the examples' features, as the class takes them; their number is public.
+          y: the examples' labels, as the class takes them.
+          words: source of random words.
 
         Raises:
           InvalidRecord: examples that are none of the class. Nothing has been drawn.

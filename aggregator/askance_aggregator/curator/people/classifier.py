@@ -1,4 +1,4 @@
-"""Boosting for people with scikit-learn's conventions."""
+"""Boosting over users with scikit-learn's conventions."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class PrivateBoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         self.words = words
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803  # scikit-learn's name
-        """Releases the committee.
+        """Release the committee.
 
         Args:
           X: shape (n, d).

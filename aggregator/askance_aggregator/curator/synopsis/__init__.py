@@ -48,7 +48,7 @@ from askance_aggregator.curator.synopsis.local import (
     boosting_rehearsal,
     conjunctions,
 )
-from askance_aggregator.curator.synopsis.marginals import Marginals
+from askance_aggregator.curator.synopsis.marginals import MarginalFamily
 from askance_aggregator.curator.synopsis.mwem import mwem
 from askance_aggregator.curator.synopsis.queries import (
     MatrixQueries,
@@ -76,7 +76,7 @@ __all__ = [
     "GaussianAnswers",
     "Histogram",
     "LowSensitivityQueries",
-    "Marginals",
+    "MarginalFamily",
     "MatrixQueries",
     "MedianSynopsis",
     "OracleAnswers",

@@ -20,8 +20,8 @@ from askance_aggregator.composition import (
     Advanced,
     BoundedRange,
     Event,
+    EventCounts,
     Pure,
-    Totals,
     epsilon_of_rho,
 )
 from askance_aggregator.curator.budgets import read_epsilon, read_probability
@@ -196,12 +196,12 @@ def per_release_epsilon(total: Fraction, delta: Fraction, count: int) -> Fractio
     All of them together are (total, delta)-private by Theorem III.3, or by their sum.
 
     Raises:
-      InvalidParameter: so many releases that nothing is left for one.
+      InvalidParameter: the releases are too many for the budget.
     """
     theorem = Advanced()
 
     def spent(each: Fraction) -> float:
-        return theorem.epsilon(Totals({Pure(each): count}), delta)
+        return theorem.epsilon(EventCounts({Pure(each): count}), delta)
 
     return _largest_within(total, spent, f"{count} releases")
 

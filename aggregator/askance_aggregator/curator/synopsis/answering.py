@@ -54,7 +54,7 @@ class GaussianAnswers:
     def answers(self, chosen: NDArray[np.int64], words: Words) -> NDArray[np.float64]:
         """Noisy answers; they may lie outside [0, 1]."""
         squared = squared_sensitivity(self._family.rows(chosen), self._family.scale)
-        if not squared:  # queries that are 0 everywhere tell nothing
+        if not squared:  # queries that are 0 everywhere reveal nothing
             return np.zeros(len(chosen))
         drawn = discrete_gaussian(words, squared / (2 * self._rho), len(chosen))
         return (self._truth[chosen] + drawn) / self._units

@@ -32,6 +32,7 @@ class BaseGenerator(Protocol[S_co]):
 
         Args:
           chosen: the sampled queries, none twice.
+          words: source of random words.
         """
         ...
 
@@ -58,7 +59,7 @@ class CountingGenerator:
     def generate(
         self, chosen: NDArray[np.int64], words: Words
     ) -> tuple[Distribution, NDArray[np.float64]]:
-        """Asks, and fits."""
+        """Ask, and fit."""
         answers = self._answering.answers(chosen, words)
         rows = Rows(self._family.rows(chosen), self._family.scale)
         weights = mirror_descent(rows, answers, self._uniform.weights, _STEPS)

@@ -64,6 +64,7 @@ def boost(
       truth: what errors are measured against, in units, shape (size,).
       generator: makes a round's synopsis.
       schedule: T, k, lambda, mu.
+      words: source of random words.
 
     Source: DRV10 Figure 1, eta = 1/3. Deviations: its step 1 says (1+eta)/2 where the analysis
       needs 1/2 + eta; samples are deduplicated before they are answered; the median is defined for
@@ -95,7 +96,10 @@ def boosted_counting(
       below 1 only for large n. Measured errors are far smaller (`askance reproduce boosting`).
 
     Args:
+      histogram: the records' counts by cell; private.
+      family: counting queries over the histogram's universe; public.
       plan: of `tight_plan` or `printed_plan`, for this family and this n.
+      words: source of random words.
 
     Raises:
       InvalidParameter: a plan for other queries, or a family over another universe; nothing is
@@ -142,10 +146,10 @@ def _events(plan: BoostingPlan, generator: BaseGenerator[Distribution]) -> tuple
 def _check_plan(plan: BoostingPlan, queries: QuerySet) -> None:
     if plan.queries != queries:
         raise InvalidParameter(
-            f"plan: expected one for {_said(queries)}, found one for {_said(plan.queries)}"
+            f"plan: expected one for {_text(queries)}, found one for {_text(plan.queries)}"
         )
 
 
-def _said(queries: QuerySet) -> str:
+def _text(queries: QuerySet) -> str:
     rho = Fraction(queries.sensitivity) * queries.unit
     return f"{queries.size} queries of sensitivity {float(rho):.6g}"

@@ -81,9 +81,10 @@ def mirror_descent(
     It uses nothing but noisy answers, so it costs no privacy.
 
     Args:
+      operator: the queries, as a linear map from distributions to answers.
       answers: shape (answers,).
       start: shape (cells,), a distribution above 0 everywhere where the result may be.
-      steps: at most so many.
+      steps: maximum number of steps.
 
     Returns:
       A distribution, shape (cells,).

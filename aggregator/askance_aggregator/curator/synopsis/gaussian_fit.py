@@ -18,7 +18,7 @@ _STEPS = 300
 def gaussian_fit(
     histogram: Histogram, family: QueryFamily, epsilon: Rational, delta: Rational, words: Words
 ) -> Answered:
-    """Answers every query with Gaussian noise and fits a distribution by multiplicative weights.
+    """Answer every query with Gaussian noise and fit a distribution by multiplicative weights.
 
     Privacy: that of the Gaussian answers: rho-zCDP for the rho that implies (epsilon, delta)-DP.
       The fit sees nothing else.

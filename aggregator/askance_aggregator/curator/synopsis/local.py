@@ -15,7 +15,7 @@ from askance_aggregator.curator.synopsis.accounting import Schedule, rounds_for
 from askance_aggregator.curator.synopsis.answered import Answered
 from askance_aggregator.curator.synopsis.base_generators import CountingGenerator
 from askance_aggregator.curator.synopsis.boosting import boost
-from askance_aggregator.curator.synopsis.marginals import Marginals
+from askance_aggregator.curator.synopsis.marginals import MarginalFamily
 from askance_aggregator.curator.synopsis.queries import QueryFamily
 from askance_aggregator.curator.synopsis.synopses import MedianSynopsis
 from askance_aggregator.learners import Adaptive, Batch, Learning, Question, Rational
@@ -77,6 +77,7 @@ def boosted_locally(
 
     Args:
       family: counting queries over a universe, scale 1.
+      oracle: answers the sampled queries.
       asked: each as a predicate over the fleet's schema; `conjunctions` makes those of marginals.
       accuracy: lambda and mu, above 0.
       samples: k, 1 or more.
@@ -148,10 +149,11 @@ def boosting_rehearsal(
     return Adaptive(name="boosting", version=1, parameters=parameters, schema=schema, factory=run)
 
 
-def conjunctions(family: Marginals, columns: Sequence[Expression]) -> Asked:
+def conjunctions(family: MarginalFamily, columns: Sequence[Expression]) -> Asked:
     """The queries of marginals as predicates over a schema.
 
     Args:
+      family: the marginals.
       columns: for each column of the universe the expression that holds its code.
 
     Raises:

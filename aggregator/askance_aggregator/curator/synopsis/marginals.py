@@ -14,7 +14,7 @@ from askance_aggregator.curator.synopsis.universe import Universe
 from askance_client.errors import InvalidParameter
 
 
-class Marginals(QueryFamily):
+class MarginalFamily(QueryFamily):
     """All cells of all tables over k columns; a query is a conjunction of k equalities.
 
     Tables are in the order of `itertools.combinations`, cells of a table with its last column

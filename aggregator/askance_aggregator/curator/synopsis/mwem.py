@@ -38,6 +38,10 @@ def mwem(
       has the scale 2T / (epsilon n).
 
     Args:
+      histogram: the records' counts by cell; private.
+      family: counting queries over the histogram's universe; public.
+      epsilon: above 0, nats; of all rounds together.
+      words: source of random words.
       rounds: T, 1 .. 1000.
 
     Raises:

@@ -111,6 +111,7 @@ def squared_sensitivity(rows: NDArray[np.int32], scale: int) -> int:
 
     Args:
       rows: shape (queries, |X|), as of `QueryFamily.rows`.
+      scale: denominator of the rows' entries, 1 or more.
     """
     return min(len(rows) * scale * scale, 2 * int(_squares(rows).max()))
 
@@ -208,7 +209,9 @@ def ranges(universe: Universe, lows: ArrayLike, highs: ArrayLike) -> PredicateQu
     """Boxes: a query counts the records whose every code lies in its range, ends included.
 
     Args:
-      lows, highs: shape (size, columns).
+      universe: the columns and their codes.
+      lows: shape (size, columns), the first code of each range.
+      highs: shape (size, columns), the last code of each range.
 
     Raises:
       InvalidParameter: shapes that differ, or ends that are no codes of their column.
@@ -257,6 +260,8 @@ def random_queries(universe: Universe, size: int, key: int) -> PredicateQueries:
     """Predicates that count each cell with probability 1/2, a public function of the key.
 
     Args:
+      universe: the columns and their codes.
+      size: number of queries, 1 or more.
       key: which family, 0 .. 2^64-1; SplitMix64 of key, query and cell decides, so nothing is kept.
 
     Raises:

@@ -1,6 +1,6 @@
 """Exact draws of a candidate with probability proportional to e^(rate score).
 
-`mechanisms.selection` chooses one of ever so many candidates, proposing all alike. Here all scores
+`mechanisms.selection` chooses one of any number of candidates, proposing all alike. Here all scores
 are there and hundreds of draws are made of the same distribution, also where a few candidates hold
 nearly all of it; so they are proposed by weight.
 """
@@ -36,8 +36,10 @@ def exponential_draws(
     by a range of at most 2 rate D over all candidates: `BoundedRange(2 rate D)`.
 
     Args:
+      words: source of random words.
       scores: shape (candidates,), whole numbers, at most 2^20 candidates.
       rate: 0 or more.
+      count: number of draws, 0 or more.
 
     Returns:
       Their indices, shape (count,).

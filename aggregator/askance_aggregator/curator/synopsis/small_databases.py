@@ -158,7 +158,7 @@ class SmallDatabaseGenerator:
 
 
 def every_database(cells: int, records: int) -> NDArray[np.int64]:
-    """All multisets of so many records as counts, shape (databases, cells).
+    """Return all multisets of this many records as counts, shape (databases, cells).
 
     Raises:
       InvalidParameter: no record, or more than 2^18 of them.

@@ -53,7 +53,7 @@ class Distribution:
     def table(self, rows: int, words: Words) -> NDArray[np.int64]:
         """Independent rows of the distribution.
 
-        Drawn with floats: what they are drawn from is public already, so no float can tell more.
+        Drawn with floats: what they are drawn from is public already, so no float can reveal more.
 
         Raises:
           InvalidParameter: a number of rows outside 1 .. 10^7.

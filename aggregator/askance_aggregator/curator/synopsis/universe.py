@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from askance_client.errors import InvalidParameter, InvalidRecord
 
 MAX_CELLS = 1 << 16
-_MAX_COLUMNS = 32  # a table over all of them is an array, and numpy's have so many axes at most
+_MAX_COLUMNS = 32  # a table over all of them is an array, and numpy's have at most this many axes
 _MAX_ROWS = 1 << 31  # counts times a query's scale stay exact in a float64
 
 
@@ -54,7 +54,7 @@ class Universe:
 
     @classmethod
     def of_bits(cls, bits: int) -> Universe:
-        """The universe of so many bits."""
+        """Return the universe of this many bits."""
         return cls((2,) * bits)
 
     @property
@@ -102,6 +102,7 @@ class Histogram:
         """The histogram of a table of codes.
 
         Args:
+          universe: the columns and their codes.
           table: shape (n, columns), whole numbers, each a code of its column.
 
         Raises:

@@ -53,7 +53,7 @@ def by_queries(algorithm: NonInteractive[T], beta: Rational, words: Words) -> No
     Source: KLNRS08 Lemma 4.4; deviations: candidates that are drawn in advance (one query a call,
     as printed, is not enough to accept any), tau' = beta/(2T).
     """
-    each = _each(algorithm, beta)
+    each = _beta_per_call(algorithm, beta)
     spent = Spent(algorithm)
     drawn: list[list[tuple[bytes, Product, int]]] = []
     questions: list[Question] = []
@@ -112,7 +112,7 @@ def by_adaptive_queries(
     Source: KLNRS08 Lemma 4.5; T is the number of all calls (the paper has t for those and for a
     user's).
     """
-    each = _each(algorithm, beta)
+    each = _beta_per_call(algorithm, beta)
     return Adaptive(
         name=algorithm.name,
         version=1,
@@ -189,12 +189,12 @@ def _rows(words: Words, count: int, wide: int) -> list[list[int]]:
 
 
 def _from_zero(call: LocalCall, words: Words) -> bytes:
-    """w ~ R(0)."""
+    """Draw w ~ R(0)."""
     coins = words.take(call.randomizer.coins).tolist()
     return call.randomizer.randomize(0, coins)
 
 
-def _each(algorithm: LocalAlgorithm[T], beta: Rational) -> Fraction:
+def _beta_per_call(algorithm: LocalAlgorithm[T], beta: Rational) -> Fraction:
     allowed = rational(beta, "beta")
     if not 0 < allowed < 1:
         raise InvalidParameter(f"beta expects a distance in (0, 1), got {value_text(beta)}")

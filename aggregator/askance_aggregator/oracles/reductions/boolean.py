@@ -143,7 +143,7 @@ def _on_grid(expression: Expression, frac: int) -> Expression:
 
 
 def digits_of(query: Query, rest: Fraction) -> Digits:
-    """The leading digits of a number, so many that what is left out is at most `rest` either way.
+    """Return enough leading digits of a number that the remainder is at most `rest` either way.
 
     With u = (value - low) / 2^s in [0, 1) and F_k = u rounded down to a multiple of 2^-k, digit k
     is F_k != F_(k-1), and weighs 2^(s-k). Half of what the last digit leaves out is in the offset.
@@ -187,7 +187,7 @@ def _unit(query: Query, bits: int) -> Expression:
 
 
 def _down(u: Expression, digits: int) -> Expression:
-    """u rounded down to a multiple of 2^-digits (`round_to` rounds half up)."""
+    """Round u down to a multiple of 2^-digits (`round_to` rounds half up)."""
     if digits >= u.frac:
         return u
     return round_to(u - constant(Fraction(1, 1 << (digits + 1)), digits + 1), digits)

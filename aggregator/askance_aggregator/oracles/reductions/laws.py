@@ -150,7 +150,7 @@ def _walk(
     finally:
         run.close()
     pairs = zip(calls, reports, strict=True)
-    # Users who were asked the same and said the same are alike.
+    # Users with equal questions and equal answers are alike.
     history = tuple((_anyone(c), report) for c, report in pairs if c.user == call.user)
     key = (_anyone(call), history)
     if key not in known:

@@ -1,4 +1,4 @@
-"""Local algorithms: who is asked what through which randomizer, and what is concluded."""
+"""Local algorithms: questions, the users who get them, randomizers, and conclusions."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class Spent:
         self._nano_nats: dict[int, int] = {}
 
     def charge(self, call: LocalCall) -> None:
-        """Counts a call.
+        """Count a call.
 
         Raises:
             InvalidParameter: it passes its user's budget, or the number of calls that was stated.
@@ -171,7 +171,7 @@ class Spent:
 
 
 def run_locally(algorithm: LocalAlgorithm[T], people: EncodedColumns, words: Words) -> T:
-    """Runs a local algorithm on records: the real thing, with the oracle LR_z.
+    """Run a local algorithm on records: the real thing, with the oracle LR_z.
 
     Args:
         algorithm: asks.

@@ -66,7 +66,7 @@ class Product:
         return self.at([0] * len(self.factors))
 
     def at(self, levels: Sequence[int]) -> Fraction:
-        """r of a record at these levels."""
+        """Return r of a record at these levels."""
         pairs = zip(self.factors, levels, strict=True)
         return prod((factor.chances[level] for factor, level in pairs), start=Fraction(1))
 
@@ -104,7 +104,7 @@ class Product:
 
     @cached_property
     def _cells(self) -> tuple[Fraction, ...]:
-        """g by joint level, the last query's varying fastest."""
+        """Return g by joint level, the last query's varying fastest."""
         joint = product(*(range(len(factor.chances)) for factor in self.factors))
         return tuple((self.at(levels) / self.base - 1) / self._scale for levels in joint)
 

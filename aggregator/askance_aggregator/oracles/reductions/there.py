@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 def local_algorithm(learner: Learner[T], epsilon: str, beta: Rational) -> Interactive[T]:
-    """Asks each of a learner's questions of a fresh group of users, sized by the planner.
+    """Ask each of a learner's questions of a fresh group of users, sized by the planner.
 
     Where the planner would have the same users answer several questions, they get groups too.
 

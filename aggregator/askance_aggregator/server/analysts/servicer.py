@@ -28,8 +28,8 @@ from askance_aggregator.analyst.wire import (
 )
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.server.analysts.statuses import status_of
-from askance_aggregator.server.devices.calls import Context, Status, read_message, served
-from askance_aggregator.server.studies import Desk, StudyStatus
+from askance_aggregator.server.devices.calls import CallStatus, Context, read_message, served
+from askance_aggregator.server.studies import StudyManager, StudyStatus
 from askance_aggregator.store import StudyState
 from askance_client.codec import digest_of
 from askance_client.errors import AskanceError
@@ -46,10 +46,10 @@ T = TypeVar("T")
 
 
 class AnalystsServicer:
-    """Serves the Analysts service for one desk.
+    """Serve the Analysts service for one study manager.
 
     Args:
-      desk: has the studies; it may wait for the disk.
+      manager: holds the studies; its calls may wait for the disk.
       executor: where it waits, so that the event loop does not.
       planner: where studies are planned, which takes seconds of a processor: other calls do not
         wait for it. None: in `executor`.
@@ -60,7 +60,7 @@ class AnalystsServicer:
 
     def __init__(
         self,
-        desk: Desk,
+        manager: StudyManager,
         *,
         executor: Executor,
         planner: Executor | None = None,
@@ -68,7 +68,7 @@ class AnalystsServicer:
         max_watchers: int = MAX_WATCHERS,
         max_submissions: int = MAX_SUBMISSIONS,
     ) -> None:
-        self._desk = desk
+        self._manager = manager
         self._executor = executor
         self._planner = planner or executor
         self._now_s = now_s
@@ -78,7 +78,10 @@ class AnalystsServicer:
         self._submissions = 0
 
     def handler(self) -> grpc.GenericRpcHandler:
-        """What a server routes calls by. Without serializers: messages are passed as bytes."""
+        """Return the handler by which a server routes calls.
+
+        Messages pass as bytes, without serializers.
+        """
         methods = {
             Call.SUBMIT: self._submit,
             Call.LIST: self._list,
@@ -105,7 +108,7 @@ class AnalystsServicer:
         subject, key = self._called(Call.LIST, context)
         if subject != key:
             raise CallRefused("bad-signature", "List: expected the caller's own key")
-        studies = await self._at_desk(self._desk.listing, key)
+        studies = await self._call_manager(self._manager.listing, key)
         summaries = [
             StudySummary(study.digest, study.learner, study.state, study.rounds_closed)
             for study in studies
@@ -122,7 +125,7 @@ class AnalystsServicer:
         try:
             last: StudyEvent | None = None
             while last is None or last.state is StudyState.OPEN:
-                event = _event(await self._at_desk(self._desk.status, digest, key))
+                event = _event(await self._call_manager(self._manager.status, digest, key))
                 if event != last:
                     await context.write(encode_event(event))
                     last = event
@@ -133,7 +136,7 @@ class AnalystsServicer:
 
     async def _result(self, context: Context) -> None:
         digest, key = self._called(Call.RESULT, context)
-        found = await self._at_desk(self._desk.conclusion, digest, key)
+        found = await self._call_manager(self._manager.conclusion, digest, key)
         ending = Ending(StudyState.OPEN, "", "", "")
         if found is not None:
             ending = Ending(found.state, found.reason, found.message, found.result_json)
@@ -141,23 +144,23 @@ class AnalystsServicer:
 
     async def _export(self, context: Context) -> None:
         digest, key = self._called(Call.EXPORT, context)
-        signed, lines, result_json = await self._at_desk(self._desk.export, digest, key)
+        signed, lines, result_json = await self._call_manager(self._manager.export, digest, key)
         for part in encode_export(signed, lines, result_json):
             await context.write(part)
 
     async def _cancel(self, context: Context) -> None:
         digest, key = self._called(Call.CANCEL, context)
-        state = await self._at_desk(self._desk.cancel, digest, key)
+        state = await self._call_manager(self._manager.cancel, digest, key)
         until = time.monotonic() + _CANCEL_S
         while state is StudyState.OPEN and time.monotonic() < until:
             await asyncio.sleep(_LOOK_EVERY_S)  # no thread waits: other analysts need them
-            state = (await self._at_desk(self._desk.status, digest, key)).state
+            state = (await self._call_manager(self._manager.status, digest, key)).state
         await context.write(encode_cancelled(state))
 
     def _called(self, call: Call, context: Context) -> tuple[bytes, bytes]:
         """Return the subject of a call and the key that signed it, from the metadata alone."""
         signed = read_call(context.invocation_metadata())
-        return signed.subject, check_call(call, signed, self._desk.analysts, self._now_s())
+        return signed.subject, check_call(call, signed, self._manager.analysts, self._now_s())
 
     async def _planned(self, signed: SignedStudy) -> bytes:
         """Submit a study; its digest."""
@@ -169,12 +172,12 @@ class AnalystsServicer:
         self._submissions += 1
         try:
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._planner, self._desk.submit, signed)
+            return await loop.run_in_executor(self._planner, self._manager.submit, signed)
         finally:
             self._submissions -= 1
 
-    async def _at_desk(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call the desk in the executor, so that the event loop does not wait."""
+    async def _call_manager(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call the study manager in the executor, so that the event loop does not wait."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._executor, lambda: work(*args, **kwargs))
 
@@ -190,11 +193,11 @@ def _event(status: StudyStatus) -> StudyEvent:
     )
 
 
-def _refused(error: Exception) -> Status:
+def _refused(error: Exception) -> CallStatus:
     """Return the status that a call ends with, from the table; log it."""
     code, details, reason = status_of(error)
     if code is grpc.StatusCode.INTERNAL:
         _LOGGER.error("an analyst's call failed", exc_info=error)
     elif not isinstance(error, AskanceError | TimeoutError):
         _LOGGER.warning("an analyst's call was refused", exc_info=error)
-    return Status(code, details, ((REASON_KEY, reason),))
+    return CallStatus(code, details, ((REASON_KEY, reason),))

@@ -1,4 +1,4 @@
-"""One table from what went wrong in an analyst's call to what the analyst is told."""
+"""Table from errors in an analyst's call to the status that the analyst gets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _INTERNAL = "internal error: ask again later"
 
 
 def status_of(error: Exception) -> tuple[grpc.StatusCode, str, str]:
-    """The gRPC status of an error, its details for people and its reason for programs."""
+    """Return the gRPC status of an error, its details as text and its reason code."""
     match error:
         case SubmissionRefused() | CallRefused():
             code = _REASONS.get(error.reason, _Code.FAILED_PRECONDITION)

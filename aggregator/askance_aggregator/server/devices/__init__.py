@@ -1,14 +1,16 @@
 """The aggregator on the network: devices dial in, deliver reports, and are asked.
 
-Its rules: nobody is told anything before it has proved who it is. What arrives is bounded in bytes
-and items and checked before it is stored; a report is acknowledged only after the commit that made
-it durable, and entered in the round's intake then. Bytes are serialised once, however many devices
-they go to. What the hub holds in memory can be rebuilt: after a restart the round is opened again,
-the store says who has answered, and devices answer the rest, or again, with stored bytes.
+Its rules: a device gets no information before it has proved its identity. What arrives is bounded
+in bytes and items and checked before it is stored; a report is acknowledged only after the commit
+that made it durable, and entered in the round's intake then. Bytes are serialised once, however
+many devices they go to. What the hub holds in memory can be rebuilt: after a restart the round is
+opened again, the store holds which devices have answered, and devices answer the rest, or again,
+with stored bytes.
 
 Theory of operation. `AggregatorServer` runs one event loop in a thread of its own, and in it a
-`Hub`: connected devices, open rounds, and between them a `GroupCommit` that makes durable together
-whatever arrived during the last commit. A session asks from its own thread through `ServiceFleet`.
+`Hub`: connected devices, open rounds, and between them a `ReportGroupCommit` that makes durable
+together whatever arrived during the last commit. A session asks from its own thread through
+`ServiceFleet`.
 """
 
 from askance_aggregator.server.devices.admission import (
@@ -17,7 +19,7 @@ from askance_aggregator.server.devices.admission import (
     Unauthenticated,
     UnsupportedProtocol,
 )
-from askance_aggregator.server.devices.commits import GroupCommit
+from askance_aggregator.server.devices.commits import ReportGroupCommit
 from askance_aggregator.server.devices.fleet import ServiceFleet
 from askance_aggregator.server.devices.hub import (
     Hub,
@@ -28,7 +30,7 @@ from askance_aggregator.server.devices.hub import (
 )
 from askance_aggregator.server.devices.observer import SILENT, Observer
 from askance_aggregator.server.devices.peers import Network, Overloaded, PeerLimits, Peers
-from askance_aggregator.server.devices.server import AggregatorServer, Parts
+from askance_aggregator.server.devices.server import AggregatorServer, ServerParts
 from askance_aggregator.server.devices.settings import Settings
 from askance_aggregator.server.devices.statuses import status_of
 
@@ -37,16 +39,16 @@ __all__ = [
     "Admission",
     "AggregatorServer",
     "EnrolmentVerifier",
-    "GroupCommit",
     "Hub",
     "Network",
     "Observer",
     "Overloaded",
-    "Parts",
     "PeerLimits",
     "Peers",
+    "ReportGroupCommit",
     "RoundNotOpen",
     "RoundProgress",
+    "ServerParts",
     "ServiceFleet",
     "ServiceStopped",
     "Settings",

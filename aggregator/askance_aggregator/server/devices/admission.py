@@ -1,4 +1,4 @@
-"""Who may come in."""
+"""Admission of devices: enrolled ids and tokens."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REMEMBERED = 1 << 16
 
 
 class Unauthenticated(AskanceError):
-    """No device of that id and token; which of the two is wrong is not told."""
+    """No device has that id and token; the error does not say which of the two is wrong."""
 
 
 class UnsupportedProtocol(ProtocolError):
@@ -39,7 +39,7 @@ class EnrolmentVerifier(Protocol):
 
 
 def check_protocol(version: int) -> None:
-    """Refuses another version of the exchange.
+    """Refuse another version of the exchange.
 
     Raises:
       UnsupportedProtocol: it is not this one.
@@ -75,10 +75,11 @@ class Admission:
         """Return the ordinal of the device that these credentials prove.
 
         Args:
+          credentials: the device's id and token.
           peer: the caller's address, as gRPC names it.
 
         Raises:
-          UnsupportedProtocol, Unauthenticated: it may not come in.
+          UnsupportedProtocol, Unauthenticated: it is not admitted.
           Overloaded: too many callers are being looked up.
           StoreError: the store cannot say.
         """
@@ -93,7 +94,7 @@ class Admission:
     async def enrol(
         self, devices: Sequence[tuple[bytes, bytes]], token_id: bytes, limit: int
     ) -> Enrolled:
-        """Takes up devices (see `Store.enrol_with`)."""
+        """Enrol devices (see `Store.enrol_with`)."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(
             self._executor, self._store.enrol_with, devices, token_id, limit

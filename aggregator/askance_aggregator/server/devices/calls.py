@@ -26,32 +26,50 @@ from askance_client.service import Metadata, Received
 class Context(Protocol):
     """Methods used of gRPC's own context; at the end of a stream `read` returns no bytes object."""
 
-    def peer(self) -> str: ...
+    def peer(self) -> str:
+        """Return the peer's address, as gRPC names it."""
+        ...
 
-    def invocation_metadata(self) -> Received: ...
+    def invocation_metadata(self) -> Received:
+        """Return the metadata that the call began with."""
+        ...
 
-    async def send_initial_metadata(self, metadata: Metadata) -> None: ...
+    async def send_initial_metadata(self, metadata: Metadata) -> None:
+        """Send the metadata that precedes the first message."""
+        ...
 
-    async def read(self) -> object: ...
+    async def read(self) -> object:
+        """Read the next message."""
+        ...
 
-    async def write(self, message: bytes) -> None: ...
+    async def write(self, message: bytes) -> None:
+        """Write one message."""
+        ...
 
-    async def abort(self, code: grpc.StatusCode, details: str) -> NoReturn: ...
+    async def abort(self, code: grpc.StatusCode, details: str) -> NoReturn:
+        """End the call with this status."""
+        ...
 
-    def set_code(self, code: grpc.StatusCode) -> None: ...
+    def set_code(self, code: grpc.StatusCode) -> None:
+        """Set the status with which the call will end."""
+        ...
 
-    def set_details(self, details: str) -> None: ...
+    def set_details(self, details: str) -> None:
+        """Set the text of the status."""
+        ...
 
-    def set_trailing_metadata(self, metadata: Metadata) -> None: ...
+    def set_trailing_metadata(self, metadata: Metadata) -> None:
+        """Set the metadata that follows the last message."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
-    """How a call that failed ends.
+class CallStatus:
+    """Status with which a failed call ends.
 
     Args:
       code: gRPC's status code.
-      details: one line for people.
+      details: one line of text.
       metadata: what programs read, in the trailing metadata.
     """
 
@@ -65,7 +83,7 @@ Handler = Callable[[object, Context], Awaitable[None]]
 
 
 def served(
-    method: Method, status_for: Callable[[Exception], Status]
+    method: Method, status_for: Callable[[Exception], CallStatus]
 ) -> grpc.RpcMethodHandler[Any, Any]:
     """Return the handler that serves a method without serializers (see `serving`)."""
     handler: grpc.RpcMethodHandler[Any, Any] = grpc.stream_stream_rpc_method_handler(
@@ -74,7 +92,7 @@ def served(
     return handler
 
 
-def serving(method: Method, status_for: Callable[[Exception], Status]) -> Handler:
+def serving(method: Method, status_for: Callable[[Exception], CallStatus]) -> Handler:
     """Return a method as gRPC calls it.
 
     Args:
@@ -83,7 +101,7 @@ def serving(method: Method, status_for: Callable[[Exception], Status]) -> Handle
     """
 
     async def serve(_: object, context: Context) -> None:
-        refused: Status | None = None
+        refused: CallStatus | None = None
         try:
             await method(context)
         except aio.AbortError as error:  # the stream was ended elsewhere, and gRPC keeps the error
@@ -104,6 +122,7 @@ async def read_message(context: Context, within_s: float) -> bytes:
     """Read a call's first message.
 
     Args:
+      context: gRPC's context of the call.
       within_s: how long it may take to arrive, in seconds.
 
     Raises:

@@ -21,8 +21,8 @@ Statuses = list[AckStatus]
 Waiting = tuple[Sequence[StoredReport], "asyncio.Future[Statuses]"]
 
 
-class GroupCommit:
-    """Makes reports durable, many in one transaction, by a single writer.
+class ReportGroupCommit:
+    """Make reports durable, many per transaction, by a single writer.
 
     An idle store commits a lone message's reports at once; a busy one takes larger batches by
     itself. To be used in one event loop.
@@ -30,7 +30,7 @@ class GroupCommit:
     Args:
       store: where they go.
       executor: the thread that waits for the disk.
-      observer: told of every commit.
+      observer: is called at every commit.
     """
 
     def __init__(self, store: Store, executor: Executor, observer: Observer = SILENT) -> None:
@@ -42,7 +42,7 @@ class GroupCommit:
         self._closed = False
 
     def submit(self, reports: Sequence[StoredReport]) -> asyncio.Future[Statuses]:
-        """Queues the reports of a message, to be made durable together.
+        """Queue the reports of a message, to be made durable together.
 
         Returns:
           What became of each, known only after the commit; or the store's StoreError, in which
@@ -58,7 +58,7 @@ class GroupCommit:
         return future
 
     async def close(self) -> None:
-        """Commits what is queued and takes no more."""
+        """Commit the queue and accept no more."""
         self._closed = True
         if self._writer is not None:
             await self._writer
@@ -84,7 +84,7 @@ class GroupCommit:
         began = time.perf_counter()
         try:
             statuses = await loop.run_in_executor(self._executor, self._store.accept, reports)
-        except Exception as error:  # whatever it is, everybody who waits must hear of it
+        except Exception as error:  # whatever the error is, every waiting caller must get it
             if not isinstance(error, StoreError):
                 _LOGGER.error("a commit failed", exc_info=error)
             failure = error if isinstance(error, StoreError) else StoreError("commit: failed")

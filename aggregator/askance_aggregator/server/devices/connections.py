@@ -26,7 +26,7 @@ _LAST_WRITE_S = 1.0  # how long a stream that is to end may take to write what i
 
 
 class Connection:
-    """One device's open stream.
+    """Open stream of one device.
 
     Parts of responses are queued and sent joined: serialised messages concatenate, so a request
     shared by a cohort is never serialised again. Acknowledgements ride on the next message, or
@@ -56,45 +56,48 @@ class Connection:
             self._parts.append(encode_response(Response(acknowledged_sequence=sequence)))
 
     def push(self, *parts: bytes) -> None:
-        """Queues parts of responses, each with at most one request or study."""
+        """Queue parts of responses, each with at most one request or study."""
         self._parts.extend(parts)
         self.flush()
 
     def withdraw(self, parts: Collection[bytes]) -> None:
-        """Does not say these any more, unless they are under way."""
+        """Drop these messages, unless they are being written."""
         if self._parts:
             self._parts = deque(part for part in self._parts if part not in parts)
 
     def acknowledge(self, acks: Iterable[Ack]) -> None:
-        """Queues acknowledgements, which wait for something else to be said, or for `flush`."""
+        """Queue acknowledgements, which wait for another message, or for `flush`."""
         self._acks.extend(acks)
         if len(self._acks) > MAX_REPORTS:
             self.flush()
 
     def flush(self) -> None:
-        """Sends what is queued."""
+        """Send what is queued."""
         if self._flushing is None and (self._parts or self._acks):
             self._flushing = asyncio.ensure_future(self._flush())
 
     async def flushed(self) -> None:
-        """Waits until what is being sent is: a peer that does not read is not read either."""
+        """Wait until what is being sent is: a peer that does not read is not read either."""
         if self._flushing is not None:
             await asyncio.wait([self._flushing])
 
     def drop(self) -> None:
-        """Sends nothing any more, but what is under way."""
+        """Send nothing any more, but what is under way."""
         self._forget()
 
     async def last_written(self) -> None:
-        """Waits for what is under way, a while: gRPC does not allow a status beside a first message
-        that is, nor to call that message off; a peer would hear nothing for ever."""
+        """Wait a bounded time for a write that is under way.
+
+        gRPC does not allow a status beside a first message, nor to cancel that message; the
+        peer would wait for ever.
+        """
         if self._flushing is not None:
             await asyncio.wait([self._flushing], timeout=_LAST_WRITE_S)
         if self._flushing is not None:
             self._flushing.cancel()
 
     async def end(self, code: grpc.StatusCode, details: str) -> None:
-        """Tells the device why, and ends its stream; whoever reads it is woken."""
+        """Send the device the reason, end its stream and wake the reader."""
         self._forget()
         await self.last_written()
         try:
@@ -106,7 +109,7 @@ class Connection:
         try:
             while self._parts or self._acks:
                 await self._write(self._next())
-        except Exception:  # the stream has ended: whoever reads it learns why
+        except Exception:  # the stream has ended: its reader gets the reason
             self._forget()
         finally:
             self._flushing = None
@@ -124,7 +127,7 @@ class Connection:
 
 @lru_cache(maxsize=4096)
 def _ack_part(ack: Ack) -> bytes:
-    """An acknowledgement, serialised once for everybody who gave the same request the same end."""
+    """Serialise an acknowledgement once for all devices with the same request and outcome."""
     return encode_response(Response(acks=(ack,)))
 
 

@@ -35,12 +35,11 @@ class ServiceFleet:
 
     @property
     def population(self) -> int:
-        """How many devices are enrolled."""
+        """Number of enrolled devices."""
         return self._store.population()
 
     def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
-        """Asks every member of every group; returns when each has answered or refused, or the
-        round's deadline has passed.
+        """Ask every member of every group; return when all have replied or the deadline passes.
 
         Raises:
           ServiceStopped: the service was stopped meanwhile.
@@ -51,7 +50,7 @@ class ServiceFleet:
         return self._call(self._hub.open(round_, accounts))
 
     def recall(self, round_: Round, accounts: Accounts) -> None:
-        """Tells the accounts what the store holds of a closed round; asks nobody.
+        """Replay the store's reports of a closed round into the accounts; send no request.
 
         Raises:
           ServiceStopped: the service was stopped. StoreError: the store cannot be read.
@@ -59,11 +58,11 @@ class ServiceFleet:
         self._call(self._hub.recall(round_, accounts))
 
     def progress(self, study_digest: bytes) -> tuple[int, int]:
-        """How many answers a study's open round asks for, and how many are in."""
+        """Return the answers that a study's open round asks for, and the answers received."""
         return self._hub.progress(study_digest)
 
     def cancel(self, study_digest: bytes) -> None:
-        """Asks nobody for this study any more."""
+        """Stop asking devices for this study."""
         self._soon(self._hub.cancel, study_digest)
 
     def suspend(self, study_digest: bytes) -> None:
@@ -79,7 +78,7 @@ class ServiceFleet:
             self._loop.call_soon_threadsafe(work, study_digest)
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs something in the hub's loop and waits for it."""
+        """Run something in the hub's loop and wait for it."""
         try:
             running = asyncio.run_coroutine_threadsafe(work, self._loop)
         except RuntimeError:

@@ -1,4 +1,4 @@
-"""Where connected devices and open rounds meet."""
+"""Hub between connected devices and open rounds."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from typing import ParamSpec, TypeVar
 import grpc
 
 from askance_aggregator.clock import SteadyClock, SystemSteadyClock
-from askance_aggregator.server.devices.commits import GroupCommit, Statuses
+from askance_aggregator.server.devices.commits import ReportGroupCommit, Statuses
 from askance_aggregator.server.devices.connections import Connection
 from askance_aggregator.server.devices.observer import SILENT, Observer
 from askance_aggregator.server.devices.open_round import OpenRound
-from askance_aggregator.server.devices.states import StudyEvent, StudyPhase, StudyPhases
+from askance_aggregator.server.devices.states import PhaseEvent, StudyPhase, StudyPhases
 from askance_aggregator.store import Deadline, RoundNote, Store, StoredReport
 from askance_aggregator.studies.accounts import Accounts
 from askance_aggregator.studies.intake import Arrival
@@ -34,7 +34,7 @@ _SEQUENCES = 1 << 16  # users whose highest acknowledged sequence number is reme
 _PAGE = 1024  # reports of an interrupted round that are entered between two turns of the loop
 _ACK_S = 1.0  # how long an acknowledgement waits for a request to ride on
 # Between two looks at the clock, and two notes of what is left of a round: a machine that starts
-# again gives its rounds at most so much more time than they had left.
+# again gives its rounds at most this much more time than they had left.
 _LONGEST_WAIT_MS = 60_000
 
 
@@ -43,7 +43,7 @@ T = TypeVar("T")
 _REFUSED = (StudyPhase.SUSPENDED, StudyPhase.CANCELLED)  # reports of these studies are late
 _SHORT = 128  # bytes of a report that others are likely to send as well
 
-# Symbols are few: most reports of a round are, byte for byte, those of somebody else.
+# Symbols are few: most reports of a round equal another user's, byte for byte.
 _decoded = lru_cache(maxsize=1 << 14)(decode_report)
 
 
@@ -52,7 +52,7 @@ class ServiceStopped(LocalProtocolError):
 
 
 class StudyCancelled(AskanceError):
-    """The study was cancelled; nobody is asked any more."""
+    """The study was cancelled; no device is asked any more."""
 
 
 class RoundNotOpen(StoreError):
@@ -70,12 +70,12 @@ class RoundProgress:
 
 
 class Hub:
-    """The aggregator's side of a fleet. To be used in one event loop.
+    """Aggregator's side of a fleet; for use in one event loop.
 
     Args:
       store: what is durable.
       executor: a thread that may wait for the disk.
-      observer: told of what happens.
+      observer: is called at every event.
       clock: by which rounds close; it is never set.
       sleep: how to wait.
     """
@@ -94,7 +94,7 @@ class Hub:
         self._observer = observer
         self._clock = clock or SystemSteadyClock()
         self._sleep = sleep
-        self._commits = GroupCommit(store, executor, observer)
+        self._commits = ReportGroupCommit(store, executor, observer)
         self._connections: dict[int, Connection] = {}
         self._rounds: dict[bytes, OpenRound] = {}  # by study: one round of a study at a time
         self._requests: dict[bytes, OpenRound] = {}
@@ -107,22 +107,24 @@ class Hub:
 
     @property
     def stopped(self) -> bool:
-        """Whether it asks nobody any more; may be read from any thread."""
+        """True if the hub has stopped asking; may be read from any thread."""
         return self._stopped
 
     @property
     def connected(self) -> int:
-        """How many devices hold a stream open."""
+        """Number of devices that hold a stream open."""
         return len(self._connections)
 
     @property
     def outstanding(self) -> int:
-        """How many answers open rounds still wait for; may be read from any thread."""
+        """Number of answers that open rounds still wait for; may be read from any thread."""
         return sum(round_.outstanding for round_ in tuple(self._rounds.values()))
 
     def progress(self, study_digest: bytes) -> tuple[int, int]:
-        """Of a study's open round, how many answers it asks for and how many are in; from any
-        thread. (0, 0) between rounds."""
+        """Return the answers that a study's open round asks for and those received; for any thread.
+
+        (0, 0) between rounds.
+        """
         opened = self._rounds.get(study_digest)
         if opened is None or not opened.asking:
             return (0, 0)
@@ -137,7 +139,7 @@ class Hub:
         ]
 
     def connect(self, connection: Connection) -> None:
-        """Takes up a device's stream, in place of one that it may have, and asks what it owes."""
+        """Register a device's stream in place of an earlier one, and send its open requests."""
         replaced = self._connections.get(connection.ordinal)
         self._connections[connection.ordinal] = connection
         if replaced is not None:
@@ -146,7 +148,7 @@ class Hub:
             self._ask(round_, connection)
 
     def disconnect(self, connection: Connection) -> None:
-        """Forgets a stream, unless a newer one has replaced it."""
+        """Forget a stream, unless a newer one has replaced it."""
         connection.drop()
         if self._connections.get(connection.ordinal) is connection:
             del self._connections[connection.ordinal]
@@ -176,8 +178,9 @@ class Hub:
         return known
 
     async def open(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
-        """Asks a round and returns its tallies when every member has answered or refused, or its
-        deadline has passed.
+        """Ask a round and return its tallies when it is complete or its deadline has passed.
+
+        A round is complete when every member has answered or refused.
 
         What the store already holds of it is counted, and its members are not asked again. A round
         that is opened again keeps the deadline that it had first.
@@ -189,20 +192,20 @@ class Hub:
         """
         opened = OpenRound(round_, accounts)
         self._check_may_open(opened)
-        self._phases.on(opened.study_digest, StudyEvent.PREPARE)
+        self._phases.on(opened.study_digest, PhaseEvent.PREPARE)
         note = await self._note(opened, round_)  # durable before any user is asked
         self._check_may_open(opened)  # much may have happened meanwhile
         if note.closed or (note.deadline is not None and self._left_ms(note.deadline) <= 0):
             opened.close()  # no user is to be charged for an answer that comes too late
         self._opened_ms[opened.study_digest] = self._clock.now_ms()
-        self._phases.on(opened.study_digest, StudyEvent.OPEN)
+        self._phases.on(opened.study_digest, PhaseEvent.OPEN)
         self._rounds[opened.study_digest] = opened
         self._requests.update((digest, opened) for digest in opened.requests)
         self._observer.round_opened()
         timer = None
         try:
             await self._resume(opened)
-            opened.begin()  # who connected meanwhile is asked here, and not twice
+            opened.begin()  # a device that connected meanwhile is asked by this loop, and not twice
             for ordinal in opened.members_among(self._connections):
                 self._ask(opened, self._connections[ordinal])
             if note.deadline is not None:
@@ -243,7 +246,7 @@ class Hub:
             found = self._store.open_round(study, number, list(opened.requests), fresh)
             if found.deadline is None or self._on_this_clock(found.deadline):
                 return found
-            # Another run of the machine: how long it was off only a clock that is set would tell.
+            # Another run of the machine: only a clock that is set would show how long it was off.
             deadline = self._deadline(found.deadline.left_ms)
             self._store.note_deadline(study, number, deadline)
             return RoundNote(deadline, found.closed)
@@ -275,7 +278,7 @@ class Hub:
         return await loop.run_in_executor(self._executor, lambda: work(*args, **kwargs))
 
     async def recall(self, round_: Round, accounts: Accounts) -> None:
-        """Enters what the store holds of a closed round into the accounts, and asks nobody.
+        """Replay the store's reports of a closed round into the accounts; send no request.
 
         Raises:
           StoreError: what is stored cannot be read.
@@ -283,7 +286,7 @@ class Hub:
         await self._resume(OpenRound(round_, accounts))
 
     def close_round(self, study_digest: bytes) -> bool:
-        """Ends a study's open round with what has come; the rest will be late.
+        """End a study's open round with what has come; the rest will be late.
 
         Returns:
           Whether there was one.
@@ -294,7 +297,7 @@ class Hub:
         return opened is not None
 
     def acknowledge(self, connection: Connection, acks: Iterable[tuple[bytes, AckStatus]]) -> None:
-        """Acknowledges over a stream: with the next request, or soon without one."""
+        """Acknowledge over a stream: with the next request, or soon without one."""
         connection.acknowledge(acks)
         if not self._acknowledging:
             asyncio.get_running_loop().call_later(_ACK_S, self._flush)
@@ -307,7 +310,7 @@ class Hub:
 
     def cancel(self, study_digest: bytes) -> None:
         """Ask no user for this study any more; `open` raises `StudyCancelled` for its round."""
-        self._phases.on(study_digest, StudyEvent.CANCEL)
+        self._phases.on(study_digest, PhaseEvent.CANCEL)
         opened = self._rounds.get(study_digest)
         if opened is not None:
             opened.abandon(StudyCancelled("study: cancelled by its analyst"))
@@ -317,16 +320,16 @@ class Hub:
 
         The devices are asked again, and answer with the same bytes, if it goes on after all.
         """
-        self._phases.on(study_digest, StudyEvent.SUSPEND)
+        self._phases.on(study_digest, PhaseEvent.SUSPEND)
 
     def forget(self, study_digest: bytes) -> None:
         """Drop what is kept of a study whose end is durable."""
-        self._phases.on(study_digest, StudyEvent.FORGET)
+        self._phases.on(study_digest, PhaseEvent.FORGET)
 
     async def deliver(
         self, ordinal: int, reports: Sequence[bytes]
     ) -> list[tuple[bytes, AckStatus]]:
-        """Takes a device's reports and says what became of each, once that is durable.
+        """Accept a device's reports and return the status of each, once it is durable.
 
         Returns:
           In order, the digest of the request that it answers, and the status to acknowledge.
@@ -382,15 +385,15 @@ class Hub:
             ]
         )
         # Not after the `await`: a device that leaves before its acknowledgement is counted too.
-        committed.add_done_callback(lambda future: self._enter(arrivals, future))
+        committed.add_done_callback(lambda future: self._add_reports(arrivals, future))
         for opened in {id(opened): opened for opened, _ in arrivals}.values():
             opened.expect(committed)
         return await asyncio.shield(committed)
 
-    def _enter(
+    def _add_reports(
         self, arrivals: list[tuple[OpenRound, Arrival]], future: asyncio.Future[Statuses]
     ) -> None:
-        """Counts reports whose commit has ended well.
+        """Count reports whose commit has succeeded.
 
         A duplicate is entered too: its first commit may have reached the disk and yet have failed,
         so that it was never counted. Entering is idempotent.
@@ -404,7 +407,7 @@ class Hub:
                 if known is not None:
                     self._sequences[arrival.ordinal] = max(known, arrival.report.sequence)
             if status in (AckStatus.ACCEPTED, AckStatus.DUPLICATE):
-                opened.enter(arrival)
+                opened.add(arrival)
 
     def _tell(self, report: Report) -> None:
         if isinstance(report.outcome, Refusal):
@@ -413,7 +416,7 @@ class Hub:
             self._observer.charged(report.charged_nano_nats)
 
     async def stop(self) -> None:
-        """Commits what has arrived, and lets go of the devices and of who waits for a round."""
+        """Commit the reports that have arrived, and release devices and callers that wait."""
         self._stopped = True
         for opened in tuple(self._rounds.values()):
             opened.close()
@@ -445,7 +448,7 @@ class Hub:
         raise RoundNotOpen("reports: expected an open round, found one that is not asked yet")
 
     async def _resume(self, opened: OpenRound) -> None:
-        """Enters what the store holds of a round, a page at a time."""
+        """Enter what the store holds of a round, a page at a time."""
         loop = asyncio.get_running_loop()
         for digest in opened.requests:
             reports = self._store.reports(digest)
@@ -457,7 +460,7 @@ class Hub:
                 for ordinal, data in stored:
                     arrival = opened.examine(ordinal, data)
                     if isinstance(arrival, Arrival):
-                        opened.enter(arrival)
+                        opened.add(arrival)
 
     def _ask(self, opened: OpenRound, connection: Connection) -> None:
         parts = opened.owed(connection.ordinal, connection.known_studies)
@@ -471,7 +474,7 @@ class Hub:
         ending.add_done_callback(self._ending.discard)
 
     def _retire(self, opened: OpenRound) -> None:
-        self._phases.on(opened.study_digest, StudyEvent.RETIRE)
+        self._phases.on(opened.study_digest, PhaseEvent.RETIRE)
         del self._rounds[opened.study_digest]
         self._opened_ms.pop(opened.study_digest, None)
         for digest in opened.requests:

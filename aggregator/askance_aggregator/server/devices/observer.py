@@ -1,4 +1,4 @@
-"""Who is told what the service does: counts, times and reasons, never a user's value or name."""
+"""Observer of the service's events: counts, times and reasons, never a user's value or name."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ from askance_client.messages import AckStatus, Reason
 
 
 class Observer(Protocol):
-    """What can be told. Called from the service's event loop and from studies' threads; each call
-    returns at once and raises nothing."""
+    """Interface for observers of the service.
+
+    Called from the service's event loop and from studies' threads; each call returns at once
+    and raises nothing.
+    """
 
     def stream_opened(self) -> None:
         """A device holds a stream open."""
 
     def stream_closed(self) -> None:
-        """It holds it no more."""
+        """Count a device that closed its stream."""
 
     def checked_in(self, seconds: float) -> None:
         """A unary check-in was answered, so long after it came."""
 
     def committed(self, reports: int, seconds: float) -> None:
-        """So many reports were made durable together, in so long."""
+        """Count reports that were made durable together, and the seconds that it took."""
 
     def acknowledged(self, status: AckStatus) -> None:
         """A report was acknowledged."""
@@ -33,16 +36,16 @@ class Observer(Protocol):
         """A device's refusal was counted."""
 
     def charged(self, nano_nats: int) -> None:
-        """An answer was counted that cost its device so much, as it says."""
+        """Count an answer and the charge that its device reported."""
 
     def round_opened(self) -> None:
         """A round is being asked."""
 
     def round_closed(self) -> None:
-        """It is not any more."""
+        """Count a round that closed."""
 
     def study_submitted(self) -> None:
-        """A study was taken in."""
+        """Count an accepted study."""
 
     def study_concluded(self, state: StudyState) -> None:
         """A study has ended."""
@@ -51,7 +54,7 @@ class Observer(Protocol):
         """A call ended with this status."""
 
     def peer_refused(self, reason: str) -> None:
-        """Count a peer that was refused before it said who it is.
+        """Count a peer that was refused before it identified itself.
 
         Args:
           reason: one of a few fixed words, "too-many-streams"; a label of a metric.
@@ -65,43 +68,43 @@ class Observer(Protocol):
 
 
 class Silent:
-    """An observer that nobody listens to."""
+    """Observer that discards all events."""
 
     def stream_opened(self) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def stream_closed(self) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def checked_in(self, seconds: float) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def committed(self, reports: int, seconds: float) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def acknowledged(self, status: AckStatus) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def refused(self, reason: Reason) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def charged(self, nano_nats: int) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def round_opened(self) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def round_closed(self) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def study_submitted(self) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def study_concluded(self, state: StudyState) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def call_refused(self, code: grpc.StatusCode) -> None:
-        """Says nothing."""
+        """Do nothing."""
 
     def peer_refused(self, reason: str) -> None:
         """Do nothing."""

@@ -26,7 +26,7 @@ from askance_client.service import Response, encode_response
 
 
 class OpenRound:
-    """One study's round: its state, its intake, and its requests, serialised once for all users."""
+    """The open round of a study: its state, its intake, and its requests, serialised once for all users."""
 
     def __init__(self, round_: Round, accounts: Accounts) -> None:
         self.study_digest = round_.study_digest
@@ -55,25 +55,25 @@ class OpenRound:
 
     @property
     def outstanding(self) -> int:
-        """How many answers are still out; may be read from any thread."""
+        """Number of answers still missing; may be read from any thread."""
         return self._intake.open
 
     @property
     def asked(self) -> int:
-        """How many answers it asks for in all."""
+        """Number of answers that the round asks for in all."""
         return sum(group.cohort.size for group in self._round.groups)
 
     def examine(self, ordinal: int, data: bytes) -> Arrival | AckStatus:
-        """Checks a report (see `Intake.examine`)."""
+        """Check a report (see `Intake.examine`)."""
         return self._intake.examine(ordinal, data)
 
     def check(self, ordinal: int, report: Report, data: bytes) -> Arrival | AckStatus:
         """The same for a report that is decoded already."""
         return self._intake.check(ordinal, report, data)
 
-    def enter(self, arrival: Arrival) -> None:
+    def add(self, arrival: Arrival) -> None:
         """Count a durable report; entering it again changes nothing."""
-        self._intake.enter(arrival)
+        self._intake.add(arrival)
         self._end_if_complete()
 
     def expect(self, committed: asyncio.Future[Statuses]) -> None:
@@ -127,7 +127,7 @@ class OpenRound:
             await asyncio.wait(self._arriving)
 
     def tallies(self) -> tuple[Tally, ...]:
-        """What was counted."""
+        """Return the tally of each group."""
         return self._intake.tallies()
 
     def owed(self, ordinal: int, known_studies: set[bytes]) -> list[bytes]:
@@ -140,7 +140,7 @@ class OpenRound:
         return parts
 
     def members_among(self, ordinals: Iterable[int]) -> Iterator[int]:
-        """Which of these users are asked anything."""
+        """Return which of these users are asked anything."""
         connected = np.fromiter(ordinals, np.int64)
         asked = np.zeros(len(connected), np.bool_)
         for cohort in {group.cohort for group in self._round.groups}:

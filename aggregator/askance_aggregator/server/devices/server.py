@@ -34,13 +34,13 @@ AddService = Callable[[aio.Server, ServiceFleet], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """What a service is made with, besides its store and its limits.
+class ServerParts:
+    """Parts of a service besides its store and its limits.
 
     Args:
       credentials: of TLS; None: plain text.
-      enrolment: says what an enrolment token is worth; None: nobody enrols over the network.
-      observer: told of what happens.
+      enrolment: verifies enrolment tokens; None: no enrolment over the network.
+      observer: is called at every event.
       services: other services on the same port.
       jitter: where the randomness of waiting comes from.
       clock: by which rounds close.
@@ -57,16 +57,16 @@ class Parts:
 
 
 class AggregatorServer:
-    """A running service: an event loop in a thread, a hub in it, and a gRPC server around it.
+    """Running service: an event loop in a thread, a hub in it, and a gRPC server around it.
 
-    It does not own the store: whoever opened it closes it, after `stop`.
+    It does not own the store: its owner closes it, after `stop`.
 
         with AggregatorServer.start(store) as server:
             session.run(server.fleet)
     """
 
     def __init__(
-        self, store: Store, host: str, port: int, settings: Settings, parts: Parts
+        self, store: Store, host: str, port: int, settings: Settings, parts: ServerParts
     ) -> None:
         """Use `start`."""
         self._store = store
@@ -88,23 +88,23 @@ class AggregatorServer:
         host: str = "127.0.0.1",
         port: int = 0,
         settings: Settings | None = None,
-        parts: Parts | None = None,
+        parts: ServerParts | None = None,
     ) -> AggregatorServer:
-        """Starts serving `store`'s devices; port 0 takes a free one.
+        """Start serving `store`'s devices; port 0 takes a free one.
 
         Raises:
           StoreError: the address cannot be listened on.
         """
-        return cls(store, host, port, settings or Settings(), parts or Parts())
+        return cls(store, host, port, settings or Settings(), parts or ServerParts())
 
     @property
     def host(self) -> str:
-        """Where it listens."""
+        """Address on which the server listens."""
         return self._address[0]
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Address on which the server listens."""
         return self._address[1]
 
     @property
@@ -114,7 +114,7 @@ class AggregatorServer:
 
     @property
     def hub(self) -> Hub:
-        """What runs in the service's event loop; not to be called from another thread."""
+        """Hub in the service's event loop; not to be called from another thread."""
         return self._hub
 
     @property
@@ -129,11 +129,11 @@ class AggregatorServer:
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended, by `stop` or by itself."""
+        """True if the service still runs; False after `stop` or after a failure."""
         return self._thread.is_alive()
 
     def stop(self) -> None:
-        """Ends every call, commits what has arrived, and returns within bounded time."""
+        """End every call, commit the reports that have arrived, and return within bounded time."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stopping.set)
             self._thread.join(self._settings.stop_grace_s + _STOP_MARGIN_S)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import grpc
 
 from askance_aggregator.server.devices.admission import Admission, EnrolmentVerifier, check_protocol
-from askance_aggregator.server.devices.calls import Context, Status, read_message, served
+from askance_aggregator.server.devices.calls import CallStatus, Context, read_message, served
 from askance_aggregator.server.devices.connections import Ack, Connection, next_message
 from askance_aggregator.server.devices.hub import Hub
 from askance_aggregator.server.devices.observer import SILENT, Observer
@@ -43,12 +43,12 @@ _CALLS_PER_DEVICE = 4
 
 
 class DevicesServicer:
-    """Serves the Devices service for one hub.
+    """Serve the Devices service for one hub.
 
     Args:
       jitter: from a bound, a whole number drawn uniformly from 0 to it; spreads check-ins.
-      observer: told of what happens.
-      enrolment: says what an enrolment token is worth; None: nobody is enrolled over the network.
+      observer: is called at every event.
+      enrolment: verifies enrolment tokens; None: no enrolment over the network.
     """
 
     def __init__(
@@ -74,7 +74,10 @@ class DevicesServicer:
         self._at_work = asyncio.Semaphore(settings.max_check_ins)
 
     def handler(self) -> grpc.GenericRpcHandler:
-        """What a server routes calls by. Without serializers: messages are passed as bytes."""
+        """Return the handler by which a server routes calls.
+
+        Messages pass as bytes, without serializers.
+        """
         handler: grpc.GenericRpcHandler = grpc.method_handlers_generic_handler(
             SERVICE,
             {
@@ -173,10 +176,10 @@ class DevicesServicer:
             await connection.last_written()
 
     async def _deliver(self, ordinal: int, message: CheckIn) -> list[Ack]:
-        """Delivers a message's reports together."""
+        """Deliver a message's reports together."""
         return await self._hub.deliver(ordinal, message.reports) if message.reports else []
 
-    def refused(self, error: Exception) -> Status:
+    def refused(self, error: Exception) -> CallStatus:
         """Return the status that a call ends with, from the table; count and log it."""
         code, details = status_of(error)
         self._observer.call_refused(code)
@@ -187,6 +190,6 @@ class DevicesServicer:
         elif not isinstance(error, AskanceError | TimeoutError):
             _LOGGER.warning("a call was refused", exc_info=error)
         if not isinstance(error, Overloaded):
-            return Status(code, details)
+            return CallStatus(code, details)
         retry_ms = self._settings.retry_ms + self._jitter(self._settings.retry_ms)
-        return Status(code, details, retry_metadata(retry_ms))
+        return CallStatus(code, details, retry_metadata(retry_ms))

@@ -1,4 +1,4 @@
-"""What an operator may set."""
+"""Limits of the service that an operator may set."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _FOREVER_MS = 2**31 - 1  # how gRPC writes no limit
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """A service's limits.
+    """Limits of a service.
 
     Args:
-      max_streams: devices connected at one time; one more is told to come back later.
+      max_streams: devices connected at one time; a further device is asked to come back later.
       max_check_ins: unary check-ins at work at one time; more wait, up to as many again.
       max_pending: calls that gRPC has received and the service has not yet taken up. gRPC's own
         limit rejects calls silently above 1,000, which a fleet that connects at once passes.
@@ -33,8 +33,8 @@ class Settings:
       unproven: limits on calls whose caller has not proved an identity.
       handshake_s: how long a connection may take until it speaks HTTP/2, TLS included.
       first_message_s: how long the first message of a call may take, after its metadata.
-      idle_s: a connection without a call is closed after so many seconds.
-      age_s: a connection takes no new calls after so many seconds, and ends with its last call;
+      idle_s: seconds after which a connection without a call is closed.
+      age_s: seconds after which a connection takes no new calls; it ends with its last call;
         open streams go on.
       retry_ms: an overloaded service asks callers to call again after so long to twice as long.
       check_in_every_ms: when an idle device is to check in again, give or take a half.

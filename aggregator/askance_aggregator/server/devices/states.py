@@ -85,7 +85,7 @@ class StudyPhase(Enum):
     CANCELLED = auto()  # no round is opened any more; the last may still be on its way out
 
 
-class StudyEvent(Enum):
+class PhaseEvent(Enum):
     """Event in the life of a study, for the hub."""
 
     PREPARE = auto()  # a round is to be opened, and is noted in the store first
@@ -96,32 +96,32 @@ class StudyEvent(Enum):
     FORGET = auto()  # the study's end is durable
 
 
-STUDY: Transitions[StudyPhase, StudyEvent] = {
+STUDY: Transitions[StudyPhase, PhaseEvent] = {
     StudyPhase.IDLE: {
-        StudyEvent.PREPARE: StudyPhase.IDLE,
-        StudyEvent.OPEN: StudyPhase.OPEN,
-        StudyEvent.SUSPEND: StudyPhase.SUSPENDED,
-        StudyEvent.CANCEL: StudyPhase.CANCELLED,
-        StudyEvent.FORGET: StudyPhase.IDLE,
+        PhaseEvent.PREPARE: StudyPhase.IDLE,
+        PhaseEvent.OPEN: StudyPhase.OPEN,
+        PhaseEvent.SUSPEND: StudyPhase.SUSPENDED,
+        PhaseEvent.CANCEL: StudyPhase.CANCELLED,
+        PhaseEvent.FORGET: StudyPhase.IDLE,
     },
     StudyPhase.OPEN: {
-        StudyEvent.RETIRE: StudyPhase.IDLE,
-        StudyEvent.SUSPEND: StudyPhase.OPEN,  # submitted again before it was: it goes on after all
-        StudyEvent.CANCEL: StudyPhase.CANCELLED,
-        StudyEvent.FORGET: StudyPhase.OPEN,
+        PhaseEvent.RETIRE: StudyPhase.IDLE,
+        PhaseEvent.SUSPEND: StudyPhase.OPEN,  # submitted again before it was: it goes on after all
+        PhaseEvent.CANCEL: StudyPhase.CANCELLED,
+        PhaseEvent.FORGET: StudyPhase.OPEN,
     },
     StudyPhase.SUSPENDED: {
-        StudyEvent.PREPARE: StudyPhase.IDLE,
-        StudyEvent.OPEN: StudyPhase.OPEN,  # suspended while its round was noted
-        StudyEvent.SUSPEND: StudyPhase.SUSPENDED,
-        StudyEvent.CANCEL: StudyPhase.CANCELLED,
-        StudyEvent.FORGET: StudyPhase.IDLE,
+        PhaseEvent.PREPARE: StudyPhase.IDLE,
+        PhaseEvent.OPEN: StudyPhase.OPEN,  # suspended while its round was noted
+        PhaseEvent.SUSPEND: StudyPhase.SUSPENDED,
+        PhaseEvent.CANCEL: StudyPhase.CANCELLED,
+        PhaseEvent.FORGET: StudyPhase.IDLE,
     },
     StudyPhase.CANCELLED: {
-        StudyEvent.RETIRE: StudyPhase.CANCELLED,
-        StudyEvent.SUSPEND: StudyPhase.CANCELLED,
-        StudyEvent.CANCEL: StudyPhase.CANCELLED,
-        StudyEvent.FORGET: StudyPhase.IDLE,
+        PhaseEvent.RETIRE: StudyPhase.CANCELLED,
+        PhaseEvent.SUSPEND: StudyPhase.CANCELLED,
+        PhaseEvent.CANCEL: StudyPhase.CANCELLED,
+        PhaseEvent.FORGET: StudyPhase.IDLE,
     },
 }
 
@@ -139,7 +139,7 @@ class StudyPhases:
         """Return a study's phase."""
         return self._phases.get(study_digest, StudyPhase.IDLE)
 
-    def on(self, study_digest: bytes, event: StudyEvent) -> None:
+    def on(self, study_digest: bytes, event: PhaseEvent) -> None:
         """Change a study's phase.
 
         Raises:

@@ -1,4 +1,4 @@
-"""One table from what went wrong to what the caller is told."""
+"""Table from errors to the status that the caller gets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from askance_aggregator.store import EnrolmentRefused
 from askance_client.errors import RemoteProtocolError, StoreError
 from askance_client.service import ExchangeTooLarge
 
-# The first that fits; what the error says is told to the caller only where `True`.
+# The first that fits; the caller gets the error's text only where `True`.
 _STATUSES: tuple[tuple[type[Exception], grpc.StatusCode, bool], ...] = (
     (Unauthenticated, grpc.StatusCode.UNAUTHENTICATED, True),
     (UnsupportedProtocol, grpc.StatusCode.FAILED_PRECONDITION, True),

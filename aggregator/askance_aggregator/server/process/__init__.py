@@ -9,5 +9,5 @@ server's certificate (`certificates`), the key of its enrolment tokens (`tokens`
 first analyst's key, and the `configuration` that names them. `process` serves it: it opens the
 store, starts the service with the analysts' calls and the health service beside it, goes on with
 every open study, and at a signal drains: it takes nothing new, commits what has arrived, leaves
-open studies open. `logs` and `metrics` tell of it meanwhile; `status` asks it from outside.
+open studies open. `logs` and `metrics` report on it meanwhile; `status` asks it from outside.
 """

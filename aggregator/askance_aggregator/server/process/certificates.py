@@ -39,6 +39,7 @@ def self_made(hosts: Sequence[str], now_s: int) -> tuple[Certified, Certified]:
 
     Args:
       hosts: names and addresses that the server is reached by, besides this machine's own.
+      now_s: Unix time at which the certificates begin, seconds.
 
     Returns:
       The authority, the server.

@@ -43,15 +43,15 @@ _COUNTS = (
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """Where the server's certificate and its key are (PEM)."""
+    """Paths of the server's certificate and its key (PEM)."""
 
     certificate: Path
     key: Path
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What the aggregator takes on.
+class StudyLimits:
+    """Limits on the studies that the aggregator accepts.
 
     Args:
       user_nano_nats: of each user over all studies together; None: only devices' own budgets.
@@ -86,14 +86,14 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What an operator has set.
+    """Settings of an operator.
 
     Args:
       listen: where devices and analysts call.
       store: the SQLite file.
       tls: None for plain text.
       plaintext: whether plain text may be spoken at an address that others can reach.
-      enrolment_key: None: nobody can be enrolled over the network.
+      enrolment_key: None: no enrolment over the network.
       analysts: Ed25519 public keys whose studies are taken.
       limits: what is taken on.
       metrics: where the page of metrics is; None: there is none.
@@ -106,7 +106,7 @@ class Configuration:
     plaintext: bool
     enrolment_key: Path | None
     analysts: frozenset[bytes]
-    limits: Limits
+    limits: StudyLimits
     metrics: Address | None
     log_level: str
 
@@ -126,7 +126,9 @@ def read_configuration(
     """The configuration in a file.
 
     Args:
-      listen, store: in place of the file's, where given.
+      path: the file.
+      listen: address in place of the file's, if given.
+      store: path in place of the file's, if given.
 
     Raises:
       InvalidParameter: no file, not TOML, or something in it that does not belong there.
@@ -144,7 +146,7 @@ def read_configuration(
     tls_files = None if tls is None else _tls(tls, folder)
     enrolment_key = None if enrolment is None else folder / enrolment.need("key", a_text)
     keys = frozenset[bytes]() if analysts is None else analysts.need("keys", public_keys)
-    taken_on = Limits() if limits is None else _limits(limits)
+    taken_on = StudyLimits() if limits is None else _limits(limits)
     page = None if metrics is None else metrics.need("listen", address)
     level = None if logs is None else logs.get("level", _log_level)
     given.finish()
@@ -208,10 +210,10 @@ def _tls(table: TomlTable, folder: Path) -> TlsFiles:
     return TlsFiles(folder / table.need("certificate", a_text), folder / table.need("key", a_text))
 
 
-def _limits(table: TomlTable) -> Limits:
+def _limits(table: TomlTable) -> StudyLimits:
     proxies = table.get("trusted_proxies", networks)
     given = {key: table.get(key, at_least_one) for key in _COUNTS}
-    return Limits(
+    return StudyLimits(
         user_nano_nats=table.get("epsilon_per_user", _epsilon),
         trusted_proxies=proxies or frozenset(),
         **{key: number for key, number in given.items() if number is not None},

@@ -82,8 +82,10 @@ class Failures:
         self._failed(STORE, error)
 
     def look(self, store: Writable) -> None:
-        """Try to open a file, and to write to a store that fails: without traffic nothing else
-        would show that the disk has room again."""
+        """Try to open a file, and to write to a store that fails.
+
+        Without traffic nothing else would show that the disk has space again.
+        """
         try:
             os.close(os.open(os.devnull, os.O_RDONLY))
         except OSError as error:

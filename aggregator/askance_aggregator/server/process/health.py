@@ -1,7 +1,7 @@
-"""The standard health service (`grpc.health.v1`), for those who watch from outside.
+"""The standard health service (`grpc.health.v1`), for monitoring from outside.
 
-Anybody who reaches the port may ask, so that what is kept for those who ask is bounded, and nobody
-waits for one of them: who watches and does not read keeps neither the others nor the aggregator
+Every peer that reaches the port may ask; so the state kept per peer is bounded, and no peer
+waits for one of them: a watcher that does not read keeps neither the others nor the aggregator
 from going on. (The package's own servicer writes to a watcher under the lock that a change needs.)
 """
 
@@ -16,13 +16,13 @@ from grpc import aio
 from grpc_health.v1 import health_pb2
 
 from askance_aggregator.server.devices import PeerLimits, Peers
-from askance_aggregator.server.devices.calls import Context, Status, read_message, served
+from askance_aggregator.server.devices.calls import CallStatus, Context, read_message, served
 from askance_aggregator.server.devices.peers import Overloaded
 from askance_client.errors import AskanceError, RemoteProtocolError
 
 SERVICES = ("", "askance.v1.Devices", "askance.v1.Analysts")
 MAX_WATCHERS = 64
-MAX_REQUEST_BYTES = 256  # a service's name; it is kept for as long as somebody watches
+MAX_REQUEST_BYTES = 256  # a service's name; kept for as long as a call watches it
 # Callers need no identity here, so their messages (1 MiB at most) are few at one time.
 READING = PeerLimits(calls=32, calls_per_address=8)
 _MESSAGE_S = 2.0
@@ -31,7 +31,7 @@ _Answer = health_pb2.HealthCheckResponse
 
 
 class Health:
-    """What is answered; to be used in the service's event loop."""
+    """State of the health service; for use in the service's event loop."""
 
     def __init__(self) -> None:
         self._status = dict.fromkeys(SERVICES, _Answer.NOT_SERVING)
@@ -44,7 +44,7 @@ class Health:
         self._over = False
 
     def add_to(self, server: aio.Server) -> None:
-        """Registers the service, before the server starts, in its event loop."""
+        """Register the service, before the server starts, in its event loop."""
         self._loop = asyncio.get_running_loop()
         handler = grpc.method_handlers_generic_handler(
             _HEALTH,
@@ -67,7 +67,7 @@ class Health:
         if self._loop is None:
             self._failing = failing
             return
-        with suppress(RuntimeError):  # a loop that is closed answers nobody
+        with suppress(RuntimeError):  # a closed loop answers no call
             self._loop.call_soon_threadsafe(self.failing, failing)
 
     async def going_down(self) -> None:
@@ -137,9 +137,9 @@ _CODES: tuple[tuple[type[Exception], grpc.StatusCode], ...] = (
 )
 
 
-def _refused(error: Exception) -> Status:
+def _refused(error: Exception) -> CallStatus:
     """Return the status that a call ends with."""
     for kind, code in _CODES:
         if isinstance(error, kind):
-            return Status(code, str(error))
-    return Status(grpc.StatusCode.INTERNAL, "internal error")
+            return CallStatus(code, str(error))
+    return CallStatus(grpc.StatusCode.INTERNAL, "internal error")

@@ -45,12 +45,13 @@ class AggregatorHome:
     def create(
         cls, folder: Path, *, listen: Address, hosts: Sequence[str], now_s: int
     ) -> AggregatorHome:
-        """Makes a folder with everything that an aggregator needs, readable by its owner only.
+        """Make a folder with everything that an aggregator needs, readable by its owner only.
 
         It is made beside and moved into place when it is whole. An empty folder that is there
         already is filled, its configuration last.
 
         Args:
+          folder: absent or empty.
           listen: where it is to listen; the page of metrics is on loopback, a port further.
           hosts: names and addresses that its certificate is for, besides this machine's own.
           now_s: the time in Unix seconds; certificates begin then.
@@ -88,7 +89,7 @@ class AggregatorHome:
 
     @property
     def authority(self) -> Path:
-        """What devices and analysts pin."""
+        """Certificate authority's file, which devices and analysts pin."""
         return self.folder / AUTHORITY
 
     @property
@@ -98,7 +99,7 @@ class AggregatorHome:
 
 
 def _is_empty_folder(folder: Path) -> bool:
-    """Whether there is an empty folder; refuses anything else that is there."""
+    """Return whether the folder exists and is empty; refuse anything else at that path."""
     try:
         if not folder.is_dir():
             if os.path.lexists(folder):
@@ -113,7 +114,7 @@ def _is_empty_folder(folder: Path) -> bool:
 
 
 def _fill(folder: Path, listen: Address, hosts: Sequence[str], now_s: int) -> bytes:
-    """Makes every file; returns the analyst's public key."""
+    """Make every file; return the analyst's public key."""
     authority, server = self_made(hosts, now_s)
     analyst = Ed25519PrivateKey.generate()
     public = analyst.public_key().public_bytes_raw()
@@ -137,7 +138,7 @@ def _next_port(port: int) -> int:
 
 
 def _move_into(beside: Path, folder: Path) -> None:
-    """Moves every file into an empty folder, the configuration last, or none of them."""
+    """Move every file into an empty folder, the configuration last, or none of them."""
     os.chmod(folder, 0o700)
     names = sorted(os.listdir(beside), key=lambda name: name == CONFIGURATION)
     moved: list[Path] = []

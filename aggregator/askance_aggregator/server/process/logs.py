@@ -1,4 +1,4 @@
-"""Logs: one JSON object a line, or a coloured line where a person looks on.
+"""Logs: one JSON object a line, or a coloured line on a terminal.
 
 Everything that is logged in the process passes here: our own events and what the service logs
 through `logging`. An event is a few fixed words; what varies stands in fields. Of other libraries'
@@ -29,16 +29,17 @@ Event = MutableMapping[str, Any]
 
 
 def logger(name: str) -> BoundLogger:
-    """Who logs events of the operation: `logger(__name__).info("serving", address=...)`."""
+    """Return a logger for operational events: `logger(__name__).info("serving", address=...)`."""
     found: BoundLogger = structlog.stdlib.get_logger(name)
     return found
 
 
 @contextmanager
 def logs_to(stream: TextIO, level: str) -> Iterator[None]:
-    """Sends every log record of this process to a stream, meanwhile.
+    """Send every log record of this process to a stream, meanwhile.
 
     Args:
+      stream: where the records are written.
       level: the least that is logged: "info".
     """
     handler = logging.StreamHandler(stream)
@@ -89,7 +90,7 @@ def _renderer(stream: TextIO) -> Processor:
 
 
 def _tame(record: logging.LogRecord) -> bool:
-    """Takes out of another library's record whatever may repeat what the library was given."""
+    """Take out of another library's record whatever may repeat what the library was given."""
     if record.name.split(".")[0] not in _OURS:
         record.msg = str(record.msg).partition("\n")[0]
         record.args = ()
@@ -97,7 +98,7 @@ def _tame(record: logging.LogRecord) -> bool:
 
 
 def _say_failure(_: object, __: str, event: Event) -> Event:
-    """Puts what may be told of an exception in its place."""
+    """Replace an exception by the part of it that may be logged."""
     found = event.pop("exc_info", None)
     error = sys.exc_info()[1] if found is True else found[1] if isinstance(found, tuple) else found
     if isinstance(error, BaseException):

@@ -1,4 +1,4 @@
-"""What Prometheus is told of an aggregator: counts, times and reasons, over HTTP."""
+"""Metrics of an aggregator for Prometheus: counts, times and reasons, over HTTP."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _REPORTS = tuple(float(4**power) for power in range(8))  # one commit takes 8,19
 
 
 class PrometheusObserver:
-    """Counts what the service tells (see `service.Observer`).
+    """Count the service's events as metrics (see `service.Observer`).
 
     Args:
       registry: where the metrics are collected; one of its own for every aggregator.
@@ -111,7 +111,7 @@ class PrometheusObserver:
             self._studies[state].inc(count)
 
     def population(self, count: Callable[[], int]) -> None:
-        """Shows how many devices are enrolled, asked anew each time the page is read."""
+        """Show how many devices are enrolled, asked anew each time the page is read."""
         devices = _gauge(self._registry, "askance_devices", "Devices enrolled.")
         devices.set_function(lambda: float(count()))
 
@@ -133,65 +133,65 @@ class PrometheusObserver:
         self._registry.register(_Rounds(rounds))
 
     def stream_opened(self) -> None:
-        """Counts it."""
+        """Count the event."""
         self._streams.inc()
 
     def stream_closed(self) -> None:
-        """Counts it."""
+        """Count the event."""
         self._streams.dec()
 
     def checked_in(self, seconds: float) -> None:
-        """Counts it."""
+        """Count the event."""
         self._check_ins.observe(seconds)
 
     def committed(self, reports: int, seconds: float) -> None:
-        """Counts it."""
+        """Count the event."""
         self._commit_reports.observe(reports)
         self._commit_seconds.observe(seconds)
 
     def acknowledged(self, status: AckStatus) -> None:
-        """Counts it."""
+        """Count the event."""
         self._reports[status].inc()
 
     def refused(self, reason: Reason) -> None:
-        """Counts it."""
+        """Count the event."""
         self._refusals[reason].inc()
 
     def charged(self, nano_nats: int) -> None:
-        """Counts it; a picture for people, while accounts are kept in whole nano-nats."""
+        """Count the charge as a float, for display; accounts are kept in whole nano-nats."""
         self._spent.inc(nano_nats / NANO_NATS_PER_NAT)
 
     def round_opened(self) -> None:
-        """Counts it."""
+        """Count the event."""
         self._open_rounds.inc()
 
     def round_closed(self) -> None:
-        """Counts it."""
+        """Count the event."""
         self._open_rounds.dec()
 
     def study_submitted(self) -> None:
-        """Counts it."""
+        """Count the event."""
         self._studies[StudyState.OPEN].inc()
 
     def study_concluded(self, state: StudyState) -> None:
-        """Counts it."""
+        """Count the event."""
         self._studies[StudyState.OPEN].dec()
         self._studies[state].inc()
 
     def call_refused(self, code: grpc.StatusCode) -> None:
-        """Counts it."""
+        """Count the event."""
         self._calls_refused.labels(word(code)).inc()
 
     def peer_refused(self, reason: str) -> None:
-        """Counts it."""
+        """Count the event."""
         self._peers.labels(reason).inc()
 
     def commit_failed(self) -> None:
-        """Counts it."""
+        """Count the event."""
         self._commit_failures.inc()
 
     def descriptors_exhausted(self) -> None:
-        """Counts it."""
+        """Count the event."""
         self._descriptors.inc()
 
     def failures_in_a_row(self, kind: str, count: int) -> None:
@@ -199,7 +199,7 @@ class PrometheusObserver:
         self._in_a_row[kind].set(count)
 
     def loop_lagged(self, seconds: float) -> None:
-        """Counts it."""
+        """Count the event."""
         self._lag.observe(seconds)
 
 
@@ -245,7 +245,7 @@ class MetricsPage:
 
     @classmethod
     def start(cls, address: Address, registry: CollectorRegistry) -> MetricsPage:
-        """Starts to serve; port 0 takes a free one.
+        """Start to serve; port 0 takes a free one.
 
         Raises:
           NotOperable: the address cannot be listened on.
@@ -257,7 +257,7 @@ class MetricsPage:
         return cls(server, thread, Address(address.host, server.server_port))
 
     def stop(self) -> None:
-        """Serves no more."""
+        """Serve no more."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

@@ -21,13 +21,13 @@ from askance_aggregator.server.analysts.servicer import AnalystsServicer
 from askance_aggregator.server.devices import (
     AggregatorServer,
     Observer,
-    Parts,
     PeerLimits,
+    ServerParts,
     ServiceFleet,
     Settings,
 )
 from askance_aggregator.server.process.certificates import expiry
-from askance_aggregator.server.process.configuration import Configuration, Limits, TlsFiles
+from askance_aggregator.server.process.configuration import Configuration, StudyLimits, TlsFiles
 from askance_aggregator.server.process.credentials import server_credentials
 from askance_aggregator.server.process.failures import Failures
 from askance_aggregator.server.process.files import NotOperable, read_needed
@@ -35,7 +35,7 @@ from askance_aggregator.server.process.health import Health
 from askance_aggregator.server.process.logs import logger
 from askance_aggregator.server.process.metrics import MetricsPage, PrometheusObserver
 from askance_aggregator.server.process.tokens import read_tokens
-from askance_aggregator.server.studies import Desk, DeskLimits
+from askance_aggregator.server.studies import StudyManager, SubmissionLimits
 from askance_aggregator.store import SqliteStore, Store
 from askance_client.service import rare_collections
 
@@ -58,7 +58,7 @@ class Listening:
     Args:
       address: where devices and analysts call, as HOST:PORT.
       metrics: where the page of metrics is, likewise; None: there is none.
-      studies_resumed: open studies that it goes on with.
+      studies_resumed: open studies that it resumes.
     """
 
     address: str
@@ -66,7 +66,7 @@ class Listening:
     studies_resumed: int
 
     def to_json(self) -> dict[str, Any]:
-        """As one JSON object."""
+        """Return one JSON object."""
         return {
             "listening": self.address,
             "metrics": self.metrics,
@@ -81,13 +81,14 @@ def serve(
     ready: Callable[[Listening], None],
     now_s: Callable[[], int] = system_now_s,
 ) -> None:
-    """Serves until `stopping` is set, then drains.
+    """Serve until `stopping` is set, then drain: end calls, and commit what has arrived.
 
-    Draining: the health service says so, studies' threads let go, calls end, what has arrived is
-    committed. Open studies stay open in the store; the next process goes on with them.
+    Open studies stay open in the store; the next process resumes them.
 
     Args:
-      ready: told once, when everything answers.
+      configuration: settings of the operator.
+      stopping: set by the caller to end the service.
+      ready: called once, when every service answers.
       now_s: the time in Unix seconds.
 
     Raises:
@@ -109,7 +110,7 @@ def serve(
         held.callback(store.close)
         observer.population(store.population)
         observer.store_size(store.size_bytes)
-        observer.studies_found(store.count_studies())  # before any can come in and be told of
+        observer.studies_found(store.count_studies())  # before any can be submitted and observed
         if configuration.tls is not None:
             _show_certificate(configuration.tls, observer, now_s)
         page = None
@@ -124,17 +125,17 @@ def serve(
             host=configuration.listen.bare_host,
             port=configuration.listen.port,
             settings=_settings(configuration.limits, connections),
-            parts=Parts(
+            parts=ServerParts(
                 credentials=credentials,
                 enrolment=enrolment,
                 observer=observer,
                 services=(beside.add_to,),
             ),
         )
-        held.callback(beside.desk.stop)  # after the service, for which its studies wait
+        held.callback(beside.manager.stop)  # after the service, for which its studies wait
         held.callback(server.stop)
         observer.rounds(server.hub.rounds)
-        resumed = beside.desk.resume()
+        resumed = beside.manager.resume()
         asyncio.run_coroutine_threadsafe(beside.health.serving(), server.loop).result(_PATIENCE_S)
         listening = Listening(server.address, None if page is None else str(page.address), resumed)
         _LOG.info("serving", address=listening.address, studies_resumed=resumed)
@@ -167,9 +168,9 @@ def draining_at_signals() -> Iterator[threading.Event]:
 
 
 class _Beside:
-    """What is served beside the devices' calls; made when the service has a fleet to offer."""
+    """Services beside the devices' calls; built when the service has a fleet to offer."""
 
-    desk: Desk
+    manager: StudyManager
 
     def __init__(
         self,
@@ -192,16 +193,16 @@ class _Beside:
     def add_to(self, server: aio.Server, fleet: ServiceFleet) -> None:
         """Add the analysts' calls and the health service."""
         limits = self._configuration.limits
-        self.desk = Desk(
+        self.manager = StudyManager(
             self._store,
             fleet,
             analysts=self._configuration.analysts,
-            limits=DeskLimits(limits.open_studies, limits.user_nano_nats),
+            limits=SubmissionLimits(limits.open_studies, limits.user_nano_nats),
             now_s=self._now_s,
             observer=self._observer,
         )
         analysts = AnalystsServicer(
-            self.desk, now_s=self._now_s, executor=self._executor, planner=self._planner
+            self.manager, now_s=self._now_s, executor=self._executor, planner=self._planner
         )
         server.add_generic_rpc_handlers((analysts.handler(),))
         self.health.add_to(server)
@@ -225,7 +226,7 @@ def _allow_connections(connections: int) -> int:
     return max(1, min(connections, allowed - _OTHER_DESCRIPTORS))
 
 
-def _settings(limits: Limits, connections: int) -> Settings:
+def _settings(limits: StudyLimits, connections: int) -> Settings:
     return Settings(
         max_streams=limits.streams,
         max_check_ins=limits.check_ins,

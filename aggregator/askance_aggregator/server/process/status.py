@@ -1,4 +1,4 @@
-"""How an aggregator is, seen from outside by whoever may read its configuration."""
+"""Status of an aggregator, read from outside with its configuration."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PATIENCE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What is known of an aggregator.
+    """Known status of an aggregator.
 
     Args:
       serving: whether it answers, and is not about to end.
@@ -58,15 +58,15 @@ class Status:
     certificate_ends_unix_s: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As one JSON object."""
+        """Return one JSON object."""
         return asdict(self)
 
 
 def status(configuration: Configuration) -> Status:
-    """Asks a running aggregator, or reads the store where none runs.
+    """Ask a running aggregator for its status, or read the store if none runs.
 
     Raises:
-      InvalidParameter: nobody can be asked at port 0.
+      InvalidParameter: port 0 cannot be asked.
       NotOperable: something is there that does not answer, or is no aggregator.
       StoreError: none runs, and the store cannot be opened.
     """
@@ -97,7 +97,7 @@ def status(configuration: Configuration) -> Status:
 
 
 def _asked(address: Address, tls: TlsFiles | None) -> bool:
-    """Whether the aggregator there says that it serves; ConnectionError where nothing listens."""
+    """Ask the health service at the address whether it serves."""
     with _channel(address, tls) as channel:
         stub = health_pb2_grpc.HealthStub(channel)
         try:

@@ -68,6 +68,8 @@ def configuration_text(listen: Address, metrics: Address, analyst: bytes) -> str
     """A whole configuration for the files that lie beside it.
 
     Args:
+      listen: address of the service.
+      metrics: address of the page of metrics.
       analyst: the public key of the first analyst.
     """
     return _TEMPLATE.format(listen=listen, metrics=metrics, analyst=analyst.hex())

@@ -1,4 +1,4 @@
-"""Enrolment tokens: what an operator hands to those who may make devices known.
+r"""Enrolment tokens: what an operator hands to those who may make devices known.
 
 A token is a line of text: URL-safe base64, without padding, of
 
@@ -37,10 +37,10 @@ _MAX_DAYS = 36_525
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentToken:
-    """A token and what it permits.
+    """Enrolment token and what it permits.
 
     Args:
-      text: the token itself; whoever has it may enrol.
+      text: the token itself; its bearer may enrol.
       token_id: the name under which its use is counted.
       devices: how many may be enrolled with it, over all its uses.
       ends_unix_s: from then on it is refused.
@@ -53,12 +53,12 @@ class EnrolmentToken:
 
 
 class EnrolmentTokens:
-    """Makes tokens and tells genuine ones (see `service.EnrolmentVerifier`).
+    """Make enrolment tokens and verify them (see `service.EnrolmentVerifier`).
 
     Args:
       key: 32 secret bytes.
       now_s: the time in Unix seconds.
-      random_bytes: from a count, so many random bytes.
+      random_bytes: returns a given number of random bytes.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class EnrolmentTokens:
         self._random_bytes = random_bytes
 
     def issue(self, devices: int, days: int) -> EnrolmentToken:
-        """A new token for so many devices, from now on for so many days.
+        """Return a new token for a number of devices, valid from now on for a number of days.
 
         Raises:
           InvalidParameter: a number that no token can hold.

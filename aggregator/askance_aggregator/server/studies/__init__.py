@@ -1,22 +1,22 @@
-"""The studies that an aggregator was given: taken in, run, and concluded.
+"""Submitted studies: checked, run and concluded.
 
-Its rules: a study is checked whole before it is taken in, and is durable when its analyst hears so.
-It runs in a thread of its own, a session over the service's devices, and what it needs to go on is
-in the store: after a crash every open study is replayed from its transcript and continued. It ends
-once, and its end is durable before anybody is told. A disk that fails ends no study: it is tried
-again, and the devices wait. An analyst sees its own studies and no others.
+Its rules: a study is checked whole before it is accepted, and is durable before its analyst is
+answered. It runs in a thread of its own, a session over the service's devices, and what it needs to
+go on is in the store: after a crash every open study is replayed from its transcript and continued.
+It ends once, and its end is durable before it is reported. A disk that fails ends no study: it is
+tried again, and the devices wait. An analyst sees its own studies and no others.
 
-`submissions` checks what may come in, `desk` manages the studies, `runs` runs one.
+`submissions` checks what may be submitted, `manager` manages the studies, `runs` runs one.
 """
 
-from askance_aggregator.server.studies.desk import Desk, StudyStatus, UnknownStudy
-from askance_aggregator.server.studies.submissions import DeskLimits
+from askance_aggregator.server.studies.manager import StudyManager, StudyStatus, UnknownStudy
+from askance_aggregator.server.studies.submissions import SubmissionLimits
 from askance_aggregator.studies.submitted import SubmissionRefused
 
 __all__ = [
-    "Desk",
-    "DeskLimits",
+    "StudyManager",
     "StudyStatus",
+    "SubmissionLimits",
     "SubmissionRefused",
     "UnknownStudy",
 ]

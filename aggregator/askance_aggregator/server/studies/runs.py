@@ -1,4 +1,4 @@
-"""One study being run, in a thread of its own."""
+"""Run of one study, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -66,23 +66,23 @@ class Run:
 
     @property
     def conclusion(self) -> Conclusion | None:
-        """How it ended, durably; None while it is open."""
+        """Durable conclusion of the study; None while it is open."""
         return self._conclusion
 
     def start(self) -> None:
-        """Begins, or goes on from where the transcript breaks off."""
+        """Begin, or go on from where the transcript breaks off."""
         self._thread.start()
 
     def cancel(self) -> None:
-        """Asks nobody any more; the study ends as cancelled, unless it has ended already."""
+        """Stop asking; the study ends as cancelled, unless it has ended already."""
         self._service.cancel(self.submission.digest)
 
     def stop(self) -> None:
-        """Lets go of it as soon as it waits for nothing."""
+        """Stop running it as soon as it waits for nothing."""
         self._stopping.set()
 
     def join(self, timeout_s: float) -> None:
-        """Waits until it is let go of."""
+        """Wait until it is released."""
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
@@ -90,7 +90,7 @@ class Run:
             self._go_on()
         finally:
             self._on_over(self)
-            self.over.set()  # nobody is to wait for a study that a stopping service has let go of
+            self.over.set()  # no caller is to wait for a study that a stopping service has released
 
     def _go_on(self) -> None:
         study = {"study": self.submission.digest.hex()[:16]}
@@ -101,7 +101,7 @@ class Run:
                 found = self._conclude()
             except ServiceStopped:
                 return
-            except StoreError as error:  # the disk's fault and nobody's end: what is durable counts
+            except StoreError as error:  # a failing disk ends no study: what is durable counts
                 _LOGGER.error("a study waits for the store", exc_info=error, extra=study)
                 failures += 1
                 if failures >= _TRIES:
@@ -114,9 +114,11 @@ class Run:
             return
 
     def _conclude(self) -> Conclusion:
-        """Runs it to its end and makes the end durable.
+        """Run it to its end and make the end durable.
 
-        An end that a disk kept although it failed is the end: another run could hear less."""
+        An end that a disk kept although it failed is the end: another run could receive fewer
+        reports.
+        """
         kept = self._store.conclusion(self.submission.digest)
         if kept is not None:
             return kept
@@ -147,7 +149,7 @@ class Run:
         return ended
 
     def _end(self, error: Exception) -> End:
-        """How a study ends by an error; raises one that is no end."""
+        """Return the end that an error gives a study; raise an error that gives none."""
         for kind, state, reason in _ENDS:
             if isinstance(error, kind):
                 return End(state, reason, str(error))

@@ -1,4 +1,4 @@
-"""What may come in: a study that is signed, understood, affordable and can work."""
+"""Checks of submissions: a study is signed, understood, affordable and can work."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ release grid, after 1 s unless its owner sets another, and within 3 s more if th
 
 
 @dataclass(frozen=True, slots=True)
-class DeskLimits:
-    """What a desk takes in.
+class SubmissionLimits:
+    """Limits on submitted studies.
 
     Args:
       open_studies: at one time.
@@ -40,12 +40,12 @@ class DeskLimits:
 
     def __post_init__(self) -> None:
         if self.open_studies < 1:
-            raise InvalidParameter(f"desk: expected 1 study or more, found {self.open_studies}")
+            raise InvalidParameter(f"manager: expected 1 study or more, found {self.open_studies}")
         if self.user_nano_nats is not None and self.user_nano_nats < 0:
-            raise InvalidParameter("desk: expected a user's budget of 0 nano-nats or more")
+            raise InvalidParameter("manager: expected a user's budget of 0 nano-nats or more")
         if self.deadline_s < 0:
             raise InvalidParameter(
-                f"desk: expected a shortest deadline of 0 s or more, got {self.deadline_s}"
+                f"manager: expected a shortest deadline of 0 s or more, got {self.deadline_s}"
             )
 
 
@@ -77,7 +77,7 @@ def understand(signed: SignedStudy, analysts: frozenset[bytes]) -> Submission:
     return Submission(digest_of(signed.study), signed, terms, learner_of(terms))
 
 
-def check_timely(submission: Submission, limits: DeskLimits, now_s: int) -> None:
+def check_timely(submission: Submission, limits: SubmissionLimits, now_s: int) -> None:
     """Refuse a study that devices cannot answer in time.
 
     Raises:
@@ -95,7 +95,7 @@ def check_timely(submission: Submission, limits: DeskLimits, now_s: int) -> None
 
 
 def check_workable(submission: Submission, population: int) -> None:
-    """Raises SubmissionRefused for a study that cannot work with so many users."""
+    """Raise SubmissionRefused for a study that cannot work with this many users."""
     if population < 1:
         raise SubmissionRefused("plan-refused", "study: expected enrolled devices, got none")
     terms = submission.terms
@@ -123,16 +123,18 @@ def check_workable(submission: Submission, population: int) -> None:
 
 def check_affordable(
     submission: Submission,
-    limits: DeskLimits,
+    limits: SubmissionLimits,
     running: Iterable[SignedStudy],
     ended_nano_nats: int,
 ) -> None:
-    """Raises SubmissionRefused where all studies together could cost a user too much.
+    """Raise SubmissionRefused if all studies together could cost a user too much.
 
-    An open study counts with its whole budget; one that has ended with the most that anybody was
-    asked for. Every user is taken to be in all of them: nobody is ever over the limit.
+    An open study counts with its whole budget; one that has ended with the most that any user was
+    asked for. Every user is taken to be in all of them, so no user is ever over the limit.
 
     Args:
+      submission: the study that is checked.
+      limits: the limit per user.
       running: the open studies.
       ended_nano_nats: the sum over ended studies (see `Store.nano_nats_asked`).
     """

@@ -3,7 +3,7 @@
 Rules of the package:
 
 - The rows in a *.jsonl file are the only truth; tables and pictures are made from them. A row is
-  durable before the next trial begins, so that a killed sweep goes on where it was.
+  durable before the next trial begins, so that a killed sweep continues where it was.
 - A trial's seed is made from the sweep's seed, what its cell is, and its number. Other cells, the
   fleet, the number of workers and the order in which trials end change nothing; `simulate` with a
   row's settings and seed runs the same trial, to the transcript's digest.

@@ -26,7 +26,7 @@ _SEED_BYTES = 8  # less the top bit, so that tables of 64-bit numbers can hold i
 
 
 @dataclass(frozen=True, slots=True)
-class People:
+class SweepPopulation:
     """Population of all cells, unless a learner brings its own (see `named`).
 
     Args:
@@ -43,7 +43,7 @@ class People:
     @classmethod
     def of(
         cls, population: str | None, data: Path | None, schema: Path | None, label: str | None
-    ) -> People:
+    ) -> SweepPopulation:
         """Make the value, with the digest of its files.
 
         Raises:
@@ -74,7 +74,7 @@ class Cell:
       users: how many; None: as many as the data have rows.
       randomizer: by its name in `DESIGNS`.
       settings: text by name, sorted, for the learner and a generated population.
-      people: whom it asks.
+      people: the users that it asks.
     """
 
     learner: str
@@ -83,7 +83,7 @@ class Cell:
     users: int | None
     randomizer: str
     settings: tuple[tuple[str, str], ...]
-    people: People
+    people: SweepPopulation
 
     @property
     def digest(self) -> str:
@@ -135,7 +135,7 @@ def by_name(cell: Cell) -> Named:
     )
 
 
-def cells_of(learners: Iterable[str], grid: Grid, people: People) -> tuple[Cell, ...]:
+def cells_of(learners: Iterable[str], grid: Grid, people: SweepPopulation) -> tuple[Cell, ...]:
     """Return the product over learners and all of a grid's names, each cell once.
 
     Raises:
@@ -163,7 +163,7 @@ def _values(name: str, values: Value | Iterable[Value]) -> list[Value]:
     return found
 
 
-def _cell(learner: str, at: Mapping[str, Value], people: People) -> Cell:
+def _cell(learner: str, at: Mapping[str, Value], people: SweepPopulation) -> Cell:
     """Normalize numbers: equal ones make the same cell, however they are written."""
     settings = {name: str(value) for name, value in at.items() if name not in _OWN}
     own = {name: read(at.get(name)) for name, read in _OWN.items()}

@@ -81,7 +81,7 @@ def _locked(path: Path) -> int:
         except BaseException:
             os.close(descriptor)
             raise
-        os.close(descriptor)  # who had it last had written nothing, and took it away
+        os.close(descriptor)  # its last owner had written nothing, and removed it
 
 
 def _is_at(path: Path, descriptor: int) -> bool:

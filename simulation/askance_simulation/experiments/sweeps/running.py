@@ -16,7 +16,7 @@ from askance_simulation.experiments.sweeps.cells import (
     Cell,
     Grid,
     Making,
-    People,
+    SweepPopulation,
     by_name,
     cells_of,
 )
@@ -77,10 +77,10 @@ def sweep(
         its name has to guard its start (`if __name__ == "__main__":`). On the fleet "ray" trials
         are run one after another, and workers and cluster are as of `simulate`.
       cluster: address of a Ray; None: a local one.
-      population: whom all cells ask, as of `named`.
-      data: whom all cells ask, as of `named`.
-      schema: whom all cells ask, as of `named`.
-      label: whom all cells ask, as of `named`.
+      population: the users that all cells ask, as of `named`.
+      data: the users that all cells ask, as of `named`.
+      schema: the users that all cells ask, as of `named`.
+      label: the users that all cells ask, as of `named`.
       progress: called after each trial.
 
     Raises:
@@ -93,7 +93,7 @@ def sweep(
         if number is not None and number < 1:
             raise InvalidParameter(f"{name}: expected 1 or more, found {number}")
     Seed.of(seed)
-    people = People.of(population, _path(data), _path(schema), label)
+    people = SweepPopulation.of(population, _path(data), _path(schema), label)
     makings = _makings(learner)
     cells = cells_of(makings, grid, people)
     expected = {(cell.digest, trial): cell for cell in cells for trial in range(trials)}

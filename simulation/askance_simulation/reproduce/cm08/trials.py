@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.curator.logistic import (
-    Calibration,
     Examples,
+    LogisticCalibration,
     ObjectivePerturbation,
     OutputPerturbation,
     minimise,
@@ -26,7 +26,7 @@ from askance_simulation.reproduce.cm08.printed import PrintedObjective, PrintedO
 
 
 class Version(StrEnum):
-    """Which algorithms."""
+    """Algorithm of a trial."""
 
     STANDARD = "standard"  # no privacy
     PRINTED = "printed"  # not private
@@ -36,9 +36,9 @@ class Version(StrEnum):
 
 
 _CALIBRATIONS = {
-    Version.CORRECTED: Calibration.RANK_ONE,
-    Version.CORRECTED_JMLR: Calibration.JMLR,
-    Version.CORRECTED_JOINT: Calibration.JOINT,
+    Version.CORRECTED: LogisticCalibration.RANK_ONE,
+    Version.CORRECTED_JMLR: LogisticCalibration.JMLR,
+    Version.CORRECTED_JOINT: LogisticCalibration.JOINT,
 }
 
 

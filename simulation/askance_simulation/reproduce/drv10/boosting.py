@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.composition import Event, Totals, ZeroConcentrated
+from askance_aggregator.composition import Event, EventCounts, ZeroConcentrated
 from askance_aggregator.curator.synopsis import (
     Answered,
     CountingGenerator,
     Histogram,
-    Marginals,
+    MarginalFamily,
     QuerySet,
     Schedule,
     Universe,
@@ -58,17 +58,17 @@ EXPECTED: Mapping[str, tuple[float, float, float]] = {
 
 SIZES = (10**3, 10**4, 10**5)
 _SLACK = 1.6  # for chance and other data, in an error
-_CLEARLY = 1.75  # so much apart, two expected errors must be in order
+_CLEARLY = 1.75  # at this distance, two expected errors must be in order
 _TRIALS = 5
 _LAMBDA = _MU = Fraction(1, 100)  # of the run without noise
 _INK, _ACCENT, _QUIET, _BAD = "#222222", "#0b6e99", "#b0b0b0", "#c0392b"
 
-Method = Callable[[Histogram, Marginals, Words], Answered]
+Method = Callable[[Histogram, MarginalFamily, Words], Answered]
 
 
 def reproduce(setting: Setting) -> Reproduction:
     """Measure every method; QUICK at the first two n, once each."""
-    family = Marginals(Universe.of_bits(BITS), WAY)
+    family = MarginalFamily(Universe.of_bits(BITS), WAY)
     rows: list[Row] = []
     for n in SIZES[:2] if setting.quick else SIZES:
         rows += measured(family, n, 1 if setting.quick else _TRIALS, setting)
@@ -105,7 +105,7 @@ def reproduce(setting: Setting) -> Reproduction:
     )
 
 
-def measured(family: Marginals, n: int, trials: int, setting: Setting) -> Iterator[Row]:
+def measured(family: MarginalFamily, n: int, trials: int, setting: Setting) -> Iterator[Row]:
     """Generate the rows of every method at one number of records."""
     errors: dict[str, list[float]] = {method: [] for method in EXPECTED}
     spent: dict[str, float] = {}
@@ -116,7 +116,7 @@ def measured(family: Marginals, n: int, trials: int, setting: Setting) -> Iterat
         for name, method in methods(family, n).items():
             release = method(histogram, family, SeededWords(seed / name))
             errors[name].append(float(np.abs(release.answers - truth).max()))
-            spent[name] = ZeroConcentrated().epsilon(Totals.of(release.events), DELTA)
+            spent[name] = ZeroConcentrated().epsilon(EventCounts.of(release.events), DELTA)
             setting.progress(f"n = {n}, trial {trial + 1}, {name}")
     means = {name: float(np.mean(found)) for name, found in errors.items()}
     place = SIZES.index(n)
@@ -135,7 +135,7 @@ def measured(family: Marginals, n: int, trials: int, setting: Setting) -> Iterat
         }
 
 
-def methods(family: Marginals, n: int) -> Mapping[str, Method]:
+def methods(family: MarginalFamily, n: int) -> Mapping[str, Method]:
     """Return all compared methods, by name."""
     queries = QuerySet.counting(family, n)
     printed = printed_plan(queries, EPSILON, DELTA, SAMPLES)
@@ -183,7 +183,7 @@ class ExactAnswers:
         return np.asarray(self._shares[chosen])
 
 
-def without_noise(family: Marginals, n: int, seed: Seed) -> Row:
+def without_noise(family: MarginalFamily, n: int, seed: Seed) -> Row:
     """Run Figure 1 at a lambda and a mu that noise would not allow.
 
     Every query is within their sum.

@@ -11,10 +11,10 @@ from typing import Any
 from askance_aggregator.composition import (
     ACCOUNTANTS,
     Advanced,
+    EventCounts,
     Optimal,
     Pure,
     Sum,
-    Totals,
     ZeroConcentrated,
 )
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
@@ -63,7 +63,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 def composed(count: int) -> Row:
     """Compute all bounds for that many releases."""
-    totals = Totals({Pure(EACH): count})
+    totals = EventCounts({Pure(EACH): count})
     found = {name: each.epsilon(totals, DELTA) for name, each in ACCOUNTANTS.items()}
     basic, advanced = found[Sum().name], found[Advanced().name]
     concentrated, optimal = found[ZeroConcentrated().name], found[Optimal().name]

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.curator.parity import (
-    Examples,
     Keeping,
+    ParityExamples,
     PrivateParity,
     even_keeping,
     examples_needed,
@@ -150,9 +150,9 @@ def worst_ratio(keep: Fraction, runs: int) -> Fraction:
     )
 
 
-def _examples(data: Sequence[Example]) -> Examples:
+def _examples(data: Sequence[Example]) -> ParityExamples:
     table = np.array(data, dtype=np.uint8)
-    return Examples.of_bits(table[:, :UNKNOWNS], table[:, UNKNOWNS])
+    return ParityExamples.of_bits(table[:, :UNKNOWNS], table[:, UNKNOWNS])
 
 
 def _neighbours(data: Sequence[Example], kinds: Sequence[Example]) -> Iterator[tuple[Example, ...]]:
@@ -200,11 +200,11 @@ def _errs(mechanism: PrivateParity, d: int, n: int, ones: int, words: Words) -> 
         x = x & _bits(words, n, d)
     target = _bits(words, 1, d)[0]
     y = np.bitwise_count(x & target).sum(axis=1) & 1
-    found = mechanism.release(Examples.of_words(x, y.astype(np.uint8), d), words)
+    found = mechanism.release(ParityExamples.of_words(x, y.astype(np.uint8), d), words)
     if found is None:
         return True
     wrong = sum(r != int(target[c // 64]) >> c % 64 & 1 for c, r in enumerate(found.r))
-    # The parity of so many independent bits is odd with probability (1 - (1 - 2q)^wrong) / 2.
+    # The parity of this many independent bits is odd with probability (1 - (1 - 2q)^wrong) / 2.
     error = (1 - (1 - Fraction(2, 1 << ones)) ** wrong) / 2
     return error > ERROR
 

@@ -68,7 +68,7 @@ class Instance:
         ones = self.family.hypothesis(target)(_cube(self.d)) == 1
         share = np.full(points, 1 / points)
         if self.labels == "realizable":
-            awake = float(2 * _GAP * self.alpha)  # half of them tell two parities apart
+            awake = float(2 * _GAP * self.alpha)  # half of them distinguish two parities
             share = share * awake
             share[0] += 1 - awake
         one = np.where(ones, 1 - flipped, flipped)

@@ -42,12 +42,12 @@ Algorithm = Interactive[Any] | NonInteractive[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Journey:
+class RoundTrip:
     """A learner, a target of its class, and how to get from one model to the other.
 
     Args:
         classes: of the theorem: "LI = SQ" or "LNI = NASQ".
-        people: so many independent labelled examples.
+        people: returns a given number of independent labelled examples.
         there: the learner as a local algorithm.
         back: that as a learner again.
     """
@@ -67,9 +67,9 @@ def reproduce(setting: Setting) -> Reproduction:
     """Learn directly, with devices, and with the devices' algorithm simulated by queries."""
     trials = 2 if setting.quick else 40
     rows: list[Row] = []
-    for journey in journeys(setting.quick):
-        rows += travelled(journey, trials, setting.seed / NAME / journey.name)
-        setting.progress(journey.name)
+    for round_trip in round_trips(setting.quick):
+        rows += travelled(round_trip, trials, setting.seed / NAME / round_trip.name)
+        setting.progress(round_trip.name)
     return Reproduction(
         name=NAME,
         source="KLNRS08, Theorem 4.8",
@@ -93,7 +93,7 @@ def reproduce(setting: Setting) -> Reproduction:
     )
 
 
-def journeys(quick: bool) -> list[Journey]:
+def round_trips(quick: bool) -> list[RoundTrip]:
     """Return conjunctions in one round, MASKED-PARITY in two."""
     found = [_conjunctions(2, (0,), "1"), _masked_parity(MaskedParity((1, 0), 1), "2")]
     if not quick:
@@ -101,28 +101,28 @@ def journeys(quick: bool) -> list[Journey]:
     return found
 
 
-def travelled(journey: Journey, trials: int, seed: Seed) -> list[Row]:
+def travelled(round_trip: RoundTrip, trials: int, seed: Seed) -> list[Row]:
     """Return the three ways to the target."""
-    direct = learn(journey.learner, journey.oracle) == journey.target
-    users = journey.there.calls_at_most
+    direct = learn(round_trip.learner, round_trip.oracle) == round_trip.target
+    users = round_trip.there.calls_at_most
     devices = back = 0
-    remembered = AskedOnce(journey.oracle)
+    remembered = AskedOnce(round_trip.oracle)
     for trial in range(trials):
-        people = journey.people(users, generator(seed / "people" / trial))
+        people = round_trip.people(users, generator(seed / "people" / trial))
         words = SeededWords(seed / "coins" / trial)
-        devices += run_locally(journey.there, people, words) == journey.target
-        again = journey.back(seed / "back" / trial)
-        back += learn(again, remembered) == journey.target
+        devices += run_locally(round_trip.there, people, words) == round_trip.target
+        again = round_trip.back(seed / "back" / trial)
+        back += learn(again, remembered) == round_trip.target
     asked = remembered.asked // trials
     beta = float(BETA)
     return [
-        _row(journey, "queries", _questions(journey), 1, int(direct), 0.0),
-        _row(journey, "devices", users, trials, devices, beta),
-        _row(journey, "queries again", asked, trials, back, 2 * beta),
+        _row(round_trip, "queries", _questions(round_trip), 1, int(direct), 0.0),
+        _row(round_trip, "devices", users, trials, devices, beta),
+        _row(round_trip, "queries again", asked, trials, back, 2 * beta),
     ]
 
 
-def _conjunctions(d: int, variables: tuple[int, ...], epsilon: str) -> Journey:
+def _conjunctions(d: int, variables: tuple[int, ...], epsilon: str) -> RoundTrip:
     schema, target = conjunctions_schema(d), Conjunction(d, variables)
     x = np.arange(1 << d)[:, None] >> np.arange(d) & 1
     learner = conjunctions(schema, Fraction(d, 4))
@@ -132,7 +132,7 @@ def _conjunctions(d: int, variables: tuple[int, ...], epsilon: str) -> Journey:
         bits = rng.integers(0, 2, (users, d))
         return encode_columns(schema, {"x": bits, "y": target.predict({"x": bits})})
 
-    return Journey(
+    return RoundTrip(
         name=f"conjunctions, d = {d}",
         classes="LNI = NASQ",
         epsilon=epsilon,
@@ -145,7 +145,7 @@ def _conjunctions(d: int, variables: tuple[int, ...], epsilon: str) -> Journey:
     )
 
 
-def _masked_parity(target: MaskedParity, epsilon: str) -> Journey:
+def _masked_parity(target: MaskedParity, epsilon: str) -> RoundTrip:
     d = len(target.r)
     schema: Schema = masked_parity_schema(d)
     learner = masked_parity(schema)
@@ -159,7 +159,7 @@ def _masked_parity(target: MaskedParity, epsilon: str) -> Journey:
         }
         return encode_columns(schema, {**columns, "y": target.predict(columns)})
 
-    return Journey(
+    return RoundTrip(
         name=f"masked parity, d = {d}",
         classes="LI = SQ",
         epsilon=epsilon,
@@ -172,19 +172,21 @@ def _masked_parity(target: MaskedParity, epsilon: str) -> Journey:
     )
 
 
-def _questions(journey: Journey) -> int:
+def _questions(round_trip: RoundTrip) -> int:
     """Return the number of questions of the learner."""
-    counted = AskedOnce(journey.oracle)
-    learn(journey.learner, counted)
+    counted = AskedOnce(round_trip.oracle)
+    learn(round_trip.learner, counted)
     return counted.asked
 
 
-def _row(journey: Journey, way: str, asked: int, trials: int, right: int, allowed: float) -> Row:
+def _row(
+    round_trip: RoundTrip, way: str, asked: int, trials: int, right: int, allowed: float
+) -> Row:
     failed = trials - right
     return {
-        "learner": journey.name,
-        "classes": journey.classes,
-        "epsilon": float(journey.epsilon),
+        "learner": round_trip.name,
+        "classes": round_trip.classes,
+        "epsilon": float(round_trip.epsilon),
         "by": way,
         "asked": asked,
         "trials": trials,

@@ -59,7 +59,7 @@ def reproduce(setting: Setting) -> Reproduction:
     )
 
 
-class Coins:
+class RangeEndCoins:
     """Fair coins that show one of the ends of the range."""
 
     def __init__(self, seed: Seed) -> None:
@@ -72,7 +72,7 @@ class Coins:
 
 def sampled(question: Question, queries: int, trials: int, seed: Seed) -> Row:
     """Return the oracle's own size."""
-    coins = Coins(seed / str(question.spread))
+    coins = RangeEndCoins(seed / str(question.spread))
     middle, tau = float(question.spread) / 2, float(question.working_tau)
     failed = size = 0
     for _ in range(trials):

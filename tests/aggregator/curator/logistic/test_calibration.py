@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from askance_aggregator.curator.logistic import Calibration, calibrate
+from askance_aggregator.curator.logistic import LogisticCalibration, calibrate
 from askance_client.errors import InvalidParameter
 
 EPSILONS = [Fraction(1, 100), Fraction(1, 5), Fraction(1), Fraction(8), Fraction(2000)]
@@ -45,7 +45,7 @@ class TestWhatIsSpent:
     def test_noise_and_one_factor_spend_epsilon_exactly(
         self, epsilon: Fraction, strength: Fraction, count: int
     ) -> None:
-        found = calibrate(Calibration.RANK_ONE, epsilon, count, strength)
+        found = calibrate(LogisticCalibration.RANK_ONE, epsilon, count, strength)
         factor = math.log1p(0.25 / (count * (float(strength) + found.added)))
         assert found.noise_epsilon + factor <= float(epsilon)
         assert found.noise_epsilon + factor == pytest.approx(float(epsilon), rel=1e-9)
@@ -55,7 +55,7 @@ class TestWhatIsSpent:
     def test_jmlr_spends_the_factor_twice(
         self, epsilon: Fraction, strength: Fraction, count: int
     ) -> None:
-        found = calibrate(Calibration.JMLR, epsilon, count, strength)
+        found = calibrate(LogisticCalibration.JMLR, epsilon, count, strength)
         factor = math.log1p(0.25 / (count * (float(strength) + found.added)))
         assert found.noise_epsilon + 2 * factor == pytest.approx(float(epsilon), rel=1e-9)
         assert (found.added > 0) == (2 * math.log1p(0.25 / (count * strength)) > epsilon)
@@ -67,7 +67,7 @@ class TestWhatIsSpent:
 
         A strength that is a tenth less than the required one would not suffice.
         """
-        found = calibrate(Calibration.JOINT, epsilon, count, strength)
+        found = calibrate(LogisticCalibration.JOINT, epsilon, count, strength)
         assert found.noise_epsilon == pytest.approx(float(epsilon), rel=1e-9)
         assert found.noise_epsilon < float(epsilon)
         share = np.linspace(0, 1, 10_001)
@@ -80,15 +80,15 @@ class TestWhatIsSpent:
     def test_jmlr_has_never_less_noise_or_less_regularisation(
         self, epsilon: Fraction, strength: Fraction, count: int
     ) -> None:
-        ours = calibrate(Calibration.RANK_ONE, epsilon, count, strength)
-        theirs = calibrate(Calibration.JMLR, epsilon, count, strength)
+        ours = calibrate(LogisticCalibration.RANK_ONE, epsilon, count, strength)
+        theirs = calibrate(LogisticCalibration.JMLR, epsilon, count, strength)
         assert theirs.noise_epsilon <= ours.noise_epsilon or theirs.added > ours.added
 
 
 def test_ours_are_continuous_and_jmlrs_is_not() -> None:
     """JMLR's noise has a pole where 2 ln(1 + 1/(4 n lambda)) reaches epsilon from below."""
     edge = 0.25 / math.expm1(0.5) / 100  # the lambda of that pole, for epsilon 1 and n = 100
-    kinds = {kind: kind is not Calibration.JMLR for kind in Calibration}
+    kinds = {kind: kind is not LogisticCalibration.JMLR for kind in LogisticCalibration}
     for kind, bounded in kinds.items():
         ratios = []
         for there in (edge, 0.25 / math.expm1(1) / 100, 0.02):
@@ -103,7 +103,7 @@ def test_ours_are_continuous_and_jmlrs_is_not() -> None:
 def test_a_known_value() -> None:
     """At eps = .2, n = 1000, lambda = .01: 2 ln 1.025 and ln 1.025 less."""
     arguments = (Fraction(1, 5), 1000, Fraction(1, 100))
-    ours, theirs, joint = (calibrate(kind, *arguments) for kind in Calibration)
+    ours, theirs, joint = (calibrate(kind, *arguments) for kind in LogisticCalibration)
     assert ours.added == theirs.added == 0
     assert joint.added == pytest.approx(0, abs=1e-9)  # n lambda is 2/eps just so
     assert joint.noise_epsilon == pytest.approx(0.2)
@@ -115,6 +115,6 @@ def test_a_known_value() -> None:
     ("epsilon", "count", "strength"), [(0, 1, 1), (-1, 1, 1), (1, 0, 1), (1, 1, 0), (1, 1, -1)]
 )
 def test_everything_is_above_0(epsilon: int, count: int, strength: int) -> None:
-    for kind in Calibration:
+    for kind in LogisticCalibration:
         with pytest.raises(InvalidParameter, match="calibration: expected"):
             calibrate(kind, Fraction(epsilon), count, Fraction(strength))

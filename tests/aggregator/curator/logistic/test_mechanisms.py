@@ -12,8 +12,8 @@ from scipy import stats
 
 from askance_aggregator.composition import Pure
 from askance_aggregator.curator.logistic import (
-    Calibration,
     Examples,
+    LogisticCalibration,
     ObjectivePerturbation,
     OutputPerturbation,
     minimise,
@@ -88,8 +88,8 @@ def test_the_scale_covers_the_minimisers_tolerance() -> None:
     assert scale >= (2 / (10 * 1e-6)) * (1 + 10 * 1e-10)
 
 
-@pytest.mark.parametrize("kind", Calibration)
-def test_the_objective_is_tilted_by_a_gamma_length(kind: Calibration) -> None:
+@pytest.mark.parametrize("kind", LogisticCalibration)
+def test_the_objective_is_tilted_by_a_gamma_length(kind: LogisticCalibration) -> None:
     mechanism, source = ObjectivePerturbation.of(1, "0.1", kind), words(f"objective {kind}")
     chosen, examples = mechanism.calibrated(50), data()
     drawn = np.array([mechanism.release(examples, source) for _ in range(500)])

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from askance_aggregator.curator.logistic import (
-    Calibration,
     Examples,
+    LogisticCalibration,
     ObjectivePerturbation,
     OutputPerturbation,
 )
@@ -51,14 +51,14 @@ def made(name: str, epsilon: float, strength: float) -> Any:
         return PrintedOutput(epsilon, strength)
     if name == "printed objective":
         return PrintedObjective(epsilon, strength)
-    return ObjectivePerturbation(*exactly, Calibration(name))
+    return ObjectivePerturbation(*exactly, LogisticCalibration(name))
 
 
 def failing(name: str, reason: str) -> Any:
     return pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=reason))
 
 
-CORRECTED = ["output", *Calibration]
+CORRECTED = ["output", *LogisticCalibration]
 REGIMES = [(0.2, 0.01), (0.2, 5.0), (2.0, 0.05), (2.0, 1.0)]  # epsilon, lambda; n is 4
 
 

@@ -11,13 +11,13 @@ import pytest
 from numpy.typing import NDArray
 
 from askance_aggregator.curator.mechanisms import (
+    CuratorQuery,
     Exponential,
     Gaussian,
     Laplace,
     Losses,
     PermuteAndFlip,
-    Query,
-    Scored,
+    ScoredCandidates,
     even_cuts,
     histogram,
     laplace,
@@ -75,7 +75,7 @@ class TestListsAndNumbersOfNumpys:
             assert committee(np.array(x)).tolist() == y
         counted = histogram([0, 1, 1], 2, laplace_at(1000), words("codes"))
         assert counted.values.tolist() == [1, 2]
-        scored = Scored([0, 5])  # type: ignore[arg-type]  # the point
+        scored = ScoredCandidates([0, 5])  # type: ignore[arg-type]  # the point
         assert Exponential.of(1000).choose(scored, words("scored")) == 1
 
     def test_numpys_numbers_are_numbers(self) -> None:
@@ -115,6 +115,6 @@ def test_a_query_that_leaves_records_out_is_refused() -> None:
     def over_30(rows: NDArray[np.int64]) -> NDArray[np.int64]:
         return rows[rows > 30]
 
-    old = Query("old", over_30, 0, 100)
+    old = CuratorQuery("old", over_30, 0, 100)
     with pytest.raises(InvalidRecord, match="a value for each record"):
         means([old], ages, laplace_at(1), Untouched())

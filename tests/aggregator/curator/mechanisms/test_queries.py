@@ -14,9 +14,9 @@ from scipy import stats
 
 from askance_aggregator.composition import Concentrated, Pure
 from askance_aggregator.curator.mechanisms import (
+    CuratorQuery,
     Gaussian,
     Laplace,
-    Query,
     clipped,
     gaussian_at,
     histogram,
@@ -52,7 +52,7 @@ def words(name: str) -> SeededWords:
     return SeededWords(Seed.of(1) / name)
 
 
-AGE = Query("age", itself, 0, 100)
+AGE = CuratorQuery("age", itself, 0, 100)
 
 
 class TestSensitivity:
@@ -61,7 +61,7 @@ class TestSensitivity:
         self, step: Fraction
     ) -> None:
         """All data sets of 2 records over 13 values, and all their neighbours."""
-        query = Query("x", itself, "-1.5", "1.5")
+        query = CuratorQuery("x", itself, "-1.5", "1.5")
         values = np.linspace(-1.5, 1.5, 13)
         totals = {pair: query.total(np.array(pair), step)[0] for pair in product(values, repeat=2)}
         moves = {abs(totals[(a, b)] - totals[(c, b)]) for a, b, c in product(values, repeat=3)}
@@ -97,12 +97,12 @@ class TestAnswers:
         """2^33 and 60 times 2^-20: floats that are added from left to right lose them all."""
         values = np.array([2.0**33, *[2.0**-20] * 60])
         assert float(np.add.accumulate(values)[-1]) == 2**33
-        query = Query("wide", itself, 0, 2**33)
+        query = CuratorQuery("wide", itself, 0, 2**33)
         assert query.total(values, Fraction(1, 1 << 20))[0] == 2**53 + 60
 
     def test_intervals_of_means_hold_with_the_rounding_of_their_rows(self) -> None:
         values = np.full(100, 0.49)
-        query = Query("x", itself, 0, 1)
+        query = CuratorQuery("x", itself, 0, 1)
         (found,) = means([query], values, laplace_at(10**6), words("r"), step=1)
         lows, highs = found.intervals("0.95")
         assert found.values[0] == 0
@@ -125,11 +125,11 @@ class TestAnswers:
 
 class TestClipping:
     def test_values_outside_are_moved_to_the_bounds(self) -> None:
-        query = Query("age", clipped(itself, 0, 100), 0, 100)
+        query = CuratorQuery("age", clipped(itself, 0, 100), 0, 100)
         assert query.total(np.array([-5.0, 50.0, 1e300]), Fraction(1)) == (150, 3, Fraction(1, 2))
 
     def test_what_is_no_number_stays_none(self) -> None:
-        query = Query("age", clipped(itself, 0, 100), 0, 100)
+        query = CuratorQuery("age", clipped(itself, 0, 100), 0, 100)
         with pytest.raises(InvalidRecord, match="query 'age'"):
             query.total(np.array([np.nan]), Fraction(1))
 
@@ -141,7 +141,7 @@ class TestClipping:
 def fails(of: Callable[[Column], Any], values: Sequence[float]) -> None:
     """Check that a wrong last query is refused before any earlier one is released."""
     with pytest.raises(InvalidRecord, match=r"query 'wrong': expected") as caught:
-        sums([AGE, Query("wrong", of, 0, 100)], np.array(values), laplace_at(1), Untouched())
+        sums([AGE, CuratorQuery("wrong", of, 0, 100)], np.array(values), laplace_at(1), Untouched())
     assert "77777" not in str(caught.value)
 
 
@@ -169,7 +169,7 @@ class TestRefusals:
     @pytest.mark.parametrize(("low", "high"), [(1, 1), (2, 1), (0, 2**53), (0, "x")])
     def test_bounds_are_bounds(self, low: Any, high: Any) -> None:
         with pytest.raises(InvalidParameter, match="query 'x'"):
-            Query("x", itself, low, high)
+            CuratorQuery("x", itself, low, high)
 
     def test_no_query_is_none(self) -> None:
         with pytest.raises(InvalidParameter, match="queries"):

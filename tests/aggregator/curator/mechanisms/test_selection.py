@@ -19,7 +19,7 @@ from askance_aggregator.curator.mechanisms.selection import (
     Candidates,
     Exponential,
     PermuteAndFlip,
-    Scored,
+    ScoredCandidates,
 )
 from askance_client.errors import AskanceError, InvalidParameter
 from askance_simulation.randomness.seeds import Seed
@@ -112,7 +112,7 @@ class TestTheLaw:
     ) -> None:
         mechanism, values = kind.of(1), np.array(scores)
         words = SeededWords(Seed.of(1) / kind.__name__ / len(scores))
-        drawn = [mechanism.choose(Scored(values), words) for _ in range(4000)]
+        drawn = [mechanism.choose(ScoredCandidates(values), words) for _ in range(4000)]
         law = np.array([float(p) for p in mechanism.probabilities(values)])
         common = law * 4000 >= 5
         observed = np.bincount(drawn, minlength=len(scores))
@@ -190,7 +190,7 @@ class TestRefusals:
     )
     def test_scores_are_a_vector_of_whole_numbers(self, bad: Any) -> None:
         with pytest.raises(AskanceError, match="scores"):
-            Scored(bad)
+            ScoredCandidates(bad)
 
     @pytest.mark.parametrize("kind", BOTH)
     def test_numbers(self, kind: Any) -> None:

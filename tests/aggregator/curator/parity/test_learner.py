@@ -12,8 +12,8 @@ from scipy.stats import binomtest
 
 from askance_aggregator.composition import Pure
 from askance_aggregator.curator.parity import (
-    Examples,
     Parity,
+    ParityExamples,
     PrivateParity,
     even_keeping,
     examples_needed,
@@ -34,11 +34,11 @@ class NoWords:
         raise AssertionError("a word was drawn")
 
 
-def drawn(d: int, n: int, name: str) -> tuple[Parity, Examples, SeededWords]:
+def drawn(d: int, n: int, name: str) -> tuple[Parity, ParityExamples, SeededWords]:
     words = SeededWords(Seed.of(1) / name)
     x = words.take(n * d).reshape(n, d) & np.uint64(1)
     target = Parity(tuple((words.take(d) & np.uint64(1)).tolist()))
-    return target, Examples.of_bits(x, target(x)), words
+    return target, ParityExamples.of_bits(x, target(x)), words
 
 
 class TestLearning:
@@ -65,7 +65,7 @@ class TestLearning:
         noisy = given.rows.copy()
         noisy[::3] ^= np.uint64(1 << 16)
         mechanism = PrivateParity.amplified(2, "0.05")
-        assert mechanism.release(Examples(noisy, 16), words) is None
+        assert mechanism.release(ParityExamples(noisy, 16), words) is None
 
     def test_the_same_words_give_the_same_answer(self) -> None:
         first, again = (
@@ -131,7 +131,7 @@ class TestBudgets:
 
 
 class TestExamples:
-    """Values that are no data set are no `Examples`, so none of them reaches a coin."""
+    """Values that are no data set are no `ParityExamples`, so none of them reaches a coin."""
 
     @pytest.mark.parametrize(
         ("x", "y", "error", "match"),
@@ -155,7 +155,7 @@ class TestExamples:
         self, x: Any, y: Any, error: type[AskanceError], match: str
     ) -> None:
         with pytest.raises(error, match=match) as raised:
-            PrivateParity.once(1).release(Examples.of_bits(x, y), NoWords())
+            PrivateParity.once(1).release(ParityExamples.of_bits(x, y), NoWords())
         assert "7" not in str(raised.value)
 
     @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ class TestExamples:
         self, x: NDArray[Any], d: int, error: type[AskanceError]
     ) -> None:
         with pytest.raises(error):
-            Examples.of_words(x, [0, 0], d)
+            ParityExamples.of_words(x, [0, 0], d)
 
     @pytest.mark.parametrize("d", [1, 63, 64, 65])
     def test_packed_or_not_they_are_the_same(self, d: int) -> None:
@@ -182,10 +182,13 @@ class TestExamples:
         words = np.zeros((9, -(-d // 64)), dtype=np.uint64)
         for place in range(d):
             words[:, place // 64] |= bits[:, place].astype(np.uint64) << np.uint64(place % 64)
-        plain, packed = Examples.of_bits(bits, labels), Examples.of_words(words, labels, d)
+        plain, packed = (
+            ParityExamples.of_bits(bits, labels),
+            ParityExamples.of_words(words, labels, d),
+        )
         assert len(plain) == 9
         assert (plain.rows == packed.rows).all()
-        assert (Examples.of_bits(bits == 1, labels == 1).rows == packed.rows).all()
+        assert (ParityExamples.of_bits(bits == 1, labels == 1).rows == packed.rows).all()
 
     def test_a_law_is_for_what_can_be_gone_through(self) -> None:
         _, given, _ = drawn(17, 2, "long")

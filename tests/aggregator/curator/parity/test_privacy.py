@@ -14,8 +14,8 @@ import pytest
 from numpy.typing import NDArray
 
 from askance_aggregator.curator.parity import (
-    Examples,
     Parity,
+    ParityExamples,
     PrivateParity,
     even_keeping,
     law,
@@ -43,9 +43,9 @@ class Script:
         return np.array(taken, dtype=np.uint64)
 
 
-def examples(data: Sequence[Example]) -> Examples:
+def examples(data: Sequence[Example]) -> ParityExamples:
     table = np.array(data, dtype=np.uint8)
-    return Examples.of_bits(table[:, :D], table[:, D])
+    return ParityExamples.of_bits(table[:, :D], table[:, D])
 
 
 def data_sets() -> Sequence[tuple[Example, ...]]:

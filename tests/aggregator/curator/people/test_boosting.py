@@ -1,4 +1,4 @@
-"""Boosting for people: private by enumeration, better than one stump, and its weights capped."""
+"""Boosting for users: private by enumeration, better than one stump, and its weights capped."""
 
 from __future__ import annotations
 

@@ -12,13 +12,13 @@ from askance_aggregator.composition import (
     Advanced,
     BoundedRange,
     Concentrated,
+    EventCounts,
     Pure,
-    Totals,
     ZeroConcentrated,
     epsilon_of_rho,
 )
 from askance_aggregator.curator.synopsis import (
-    Marginals,
+    MarginalFamily,
     QuerySet,
     Universe,
     concentrated_within,
@@ -63,8 +63,10 @@ class TestConversions:
     def test_each_of_many_releases_has_what_theorem_iii_3_leaves(self, count: int) -> None:
         each = per_release_epsilon(Fraction(1), DELTA, count)
         theorem = Advanced()
-        assert theorem.epsilon(Totals({Pure(each): count}), DELTA) <= 1
-        assert theorem.epsilon(Totals({Pure(each * Fraction(10_001, 10_000)): count}), DELTA) > 1
+        assert theorem.epsilon(EventCounts({Pure(each): count}), DELTA) <= 1
+        assert (
+            theorem.epsilon(EventCounts({Pure(each * Fraction(10_001, 10_000)): count}), DELTA) > 1
+        )
 
 
 class TestSchedule:
@@ -93,7 +95,7 @@ class TestTight:
         ranges = [event.epsilon for event in events if isinstance(event, BoundedRange)]
         assert sum(one**2 for one in ranges) / 8 + 26 * plan.answer_rho == plan.rho()
         answers = (Concentrated(plan.answer_rho),) * 26
-        spent = ZeroConcentrated().epsilon(Totals.of(answers + events), DELTA)
+        spent = ZeroConcentrated().epsilon(EventCounts.of(answers + events), DELTA)
         assert 0.99 < spent <= 1
         mu = plan.schedule.slack * plan.schedule.unit
         assert ranges[0] == 2 * TWO_ALPHA * Fraction(1, 10_000) / mu
@@ -102,7 +104,7 @@ class TestTight:
     def test_more_records_are_more_accurate_in_proportion(self) -> None:
         bounds = []
         for n in (10**4, 10**6):
-            queries = QuerySet.counting(Marginals(Universe.of_bits(12), 3), n)
+            queries = QuerySet.counting(MarginalFamily(Universe.of_bits(12), 3), n)
             bounds.append(float(tight_plan(queries, 1, "1e-6").schedule.bound))
         assert bounds[0] == pytest.approx(100 * bounds[1], rel=0.01)
 

@@ -15,7 +15,7 @@ from askance_aggregator.curator.synopsis import (
     BoostingPlan,
     CountingGenerator,
     Histogram,
-    Marginals,
+    MarginalFamily,
     MatrixQueries,
     QuerySet,
     Schedule,
@@ -31,7 +31,7 @@ from askance_client.errors import InvalidParameter
 from askance_simulation.randomness.words import SeededWords
 
 BITS = Universe.of_bits(6)
-PAIRS = Marginals(BITS, 2)
+PAIRS = MarginalFamily(BITS, 2)
 
 
 def skewed(n: int) -> Histogram:

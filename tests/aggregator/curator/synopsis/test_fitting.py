@@ -10,7 +10,7 @@ import pytest
 from askance_aggregator.curator.synopsis import (
     Answered,
     Distribution,
-    Marginals,
+    MarginalFamily,
     MedianSynopsis,
     Universe,
 )
@@ -19,7 +19,7 @@ from askance_client.errors import InvalidParameter
 from askance_simulation.randomness.words import SeededWords
 
 BITS = Universe.of_bits(5)
-PAIRS = Marginals(BITS, 2)
+PAIRS = MarginalFamily(BITS, 2)
 
 
 def lopsided(seed: int) -> Distribution:
@@ -60,7 +60,7 @@ class TestMirrorDescent:
 class TestSynopses:
     def test_they_answer_families_that_they_were_not_made_for(self) -> None:
         synopsis = lopsided(3)
-        triples = Marginals(BITS, 3)
+        triples = MarginalFamily(BITS, 3)
         expected = triples.rows(np.arange(triples.size)) @ synopsis.weights
         assert synopsis.answers(triples) == pytest.approx(expected)
 

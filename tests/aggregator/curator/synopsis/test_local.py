@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.curator.synopsis import (
     Histogram,
-    Marginals,
+    MarginalFamily,
     MatrixQueries,
     Universe,
     boosted_locally,
@@ -31,7 +31,7 @@ from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
 
 UNIVERSE = Universe((2, 3, 2, 2))
-PAIRS = Marginals(UNIVERSE, 2)
+PAIRS = MarginalFamily(UNIVERSE, 2)
 SCHEMA = Schema("people", 1, a=Bit(), b=Integer(0, 2), c=Bit(), d=Bit())
 ASKED = conjunctions(PAIRS, [SCHEMA[name] for name in "abcd"])
 ACCURACY = (Fraction(1, 50), Fraction(1, 20))
@@ -93,7 +93,7 @@ def test_a_fleet_does_too_and_its_users_are_asked_once_each(
     """With 80,000 devices at epsilon 4, no curator holds the records of the synopsis."""
     universe = Universe((2, 2, 2))
     schema = Schema("people", 1, a=Bit(), b=Bit(), c=Bit())
-    pairs = Marginals(universe, 2)
+    pairs = MarginalFamily(universe, 2)
     asked = conjunctions(pairs, [schema[name] for name in "abc"])
     table = people(80_000)[:, [0, 2, 3]]
     accurate, slack = Fraction(1, 10), Fraction(1, 5)

@@ -16,7 +16,7 @@ from askance_aggregator.composition import BoundedRange, Concentrated, Pure
 from askance_aggregator.curator.synopsis import (
     Answered,
     Histogram,
-    Marginals,
+    MarginalFamily,
     MatrixQueries,
     Universe,
     concentrated_within,
@@ -31,11 +31,11 @@ from askance_client.errors import InvalidParameter
 from askance_simulation.randomness.words import SeededWords
 
 BITS = Universe.of_bits(6)
-PAIRS = Marginals(BITS, 2)
+PAIRS = MarginalFamily(BITS, 2)
 DELTA = Fraction(1, 10**6)
 ALPHA = 1e-6
 
-Method = Callable[[Histogram, Marginals, object, Words], Answered]
+Method = Callable[[Histogram, MarginalFamily, object, Words], Answered]
 METHODS: dict[str, Method] = {
     "laplace (sums)": lambda h, f, e, w: laplace_by_sums(h, f, e, w),  # type: ignore[arg-type]  # bad input too
     "laplace (III.3)": lambda h, f, e, w: laplace_by_theorem(h, f, e, DELTA, w),  # type: ignore[arg-type]  # bad input too
@@ -73,7 +73,7 @@ class TestEveryMethod:
     def test_the_universe_is_checked_before_a_word_is_drawn(
         self, method: str, no_words: SeededWords
     ) -> None:
-        other = Marginals(Universe.of_bits(5), 2)
+        other = MarginalFamily(Universe.of_bits(5), 2)
         with pytest.raises(InvalidParameter, match="histogram: expected one over"):
             METHODS[method](skewed(10), other, 1, no_words)
 
@@ -134,7 +134,7 @@ class TestSpread:
     def test_a_fit_takes_noise_away(self, words: Callable[[str], SeededWords]) -> None:
         """Answers to that many queries have far less freedom than their number."""
         histogram = skewed(3000)
-        triples = Marginals(BITS, 3)
+        triples = MarginalFamily(BITS, 3)
         truth = triples.counts(histogram) / histogram.n
         plain, fitted = (
             np.abs(method(histogram, triples, 1, DELTA, words("same")).answers - truth).max()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.curator.synopsis import (
     Histogram,
-    Marginals,
+    MarginalFamily,
     MatrixQueries,
     PredicateQueries,
     QueryFamily,
@@ -28,9 +28,9 @@ SMALL = Universe((2, 3, 2))
 def families() -> list[QueryFamily]:
     rng = np.random.default_rng(1)
     return [
-        Marginals(SMALL, 1),
-        Marginals(SMALL, 2),
-        Marginals(SMALL, 3),
+        MarginalFamily(SMALL, 1),
+        MarginalFamily(SMALL, 2),
+        MarginalFamily(SMALL, 3),
         MatrixQueries(SMALL, rng.integers(0, 2, (9, SMALL.cells))),
         MatrixQueries(SMALL, rng.random((9, SMALL.cells))),
         column_ranges(SMALL, 1),
@@ -69,7 +69,7 @@ class TestEveryFamily:
 
 class TestMarginals:
     def test_a_query_is_a_conjunction(self) -> None:
-        family = Marginals(SMALL, 2)
+        family = MarginalFamily(SMALL, 2)
         expected = [
             ((one, a), (other, b))
             for one, other in combinations(range(3), 2)
@@ -79,14 +79,14 @@ class TestMarginals:
 
     def test_their_squared_sensitivity_is_tight(self) -> None:
         """Records that agree nowhere share no cell of any table."""
-        family = Marginals(Universe.of_bits(12), 3)
+        family = MarginalFamily(Universe.of_bits(12), 3)
         assert family.size == 1760
         assert family_squared_sensitivity(family) == 2 * 220
 
     @pytest.mark.parametrize("way", [0, 4])
     def test_there_are_so_many_columns(self, way: int) -> None:
         with pytest.raises(InvalidParameter, match=r"marginals: expected 1 \.\. 3 columns"):
-            Marginals(SMALL, way)
+            MarginalFamily(SMALL, way)
 
 
 class TestBlocks:
@@ -148,7 +148,7 @@ class TestWhatIsRefused:
     def test_a_histogram_over_another_universe(self) -> None:
         histogram = Histogram.of(Universe((4,)), [[0]])
         with pytest.raises(InvalidParameter, match="histogram: expected one over"):
-            Marginals(SMALL, 1).counts(histogram)
+            MarginalFamily(SMALL, 1).counts(histogram)
 
 
 class TestData:

@@ -1,4 +1,4 @@
-"""Which universes there are."""
+"""Universes: limits and errors."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ class World:
         return Round(number, study, digest_of(study.study), groups)
 
     def broadcast(self, count: int, *, number: int = 0) -> Round:
-        """Everybody is asked the same."""
+        """Return a round that asks all devices the same."""
         group = self.group(range(count), count, number=number)
         return Round(number, self.study, digest_of(self.study.study), (group,))
 
@@ -169,14 +169,14 @@ class World:
         return Accounts(count, BUDGET)
 
     def straight(self, round_: Round, devices: Sequence[Device]) -> tuple[Tally, ...]:
-        """What the round's tallies are without any service in between."""
+        """Return the round's tallies without any service in between."""
         intake = Intake(round_, self.accounts(len(devices)))
         for group in round_.groups:
             for ordinal in group.cohort.members.tolist():
                 devices[ordinal].introduce(round_.study)
                 arrival = intake.examine(ordinal, devices[ordinal].answer(group.payload))
                 assert isinstance(arrival, Arrival)
-                intake.enter(arrival)
+                intake.add(arrival)
         return intake.tallies()
 
     def runner(
@@ -235,7 +235,7 @@ def participating() -> Any:
 
 @pytest.fixture
 def run() -> Callable[[Coroutine[Any, Any, T]], T]:
-    """Runs a coroutine that must come to an end."""
+    """Run a coroutine that must come to an end."""
 
     def bounded(coroutine: Coroutine[Any, Any, T]) -> T:
         async def within() -> T:

@@ -1,4 +1,4 @@
-"""Group commit: one writer, no timer, and whoever waits hears."""
+"""Group commit: one writer, no timer, and every waiting caller gets an outcome."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from askance_aggregator.server.devices import GroupCommit
+from askance_aggregator.server.devices import ReportGroupCommit
 from askance_aggregator.store import MemoryStore, StoredReport
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus
@@ -55,7 +55,7 @@ def test_what_arrives_during_one_commit_is_the_next(run: Run, executor: Executor
     store = SlowStore()
 
     async def scenario() -> None:
-        commits = GroupCommit(store, executor)
+        commits = ReportGroupCommit(store, executor)
         first = commits.submit(message(0))
         await begun(store, 1)
         others = [commits.submit(message(ordinal)) for ordinal in range(1, 51)]
@@ -75,7 +75,7 @@ def test_what_arrives_during_one_commit_is_the_next(run: Run, executor: Executor
 
 def test_a_lone_report_waits_for_nobody(run: Run, executor: Executor) -> None:
     async def scenario() -> None:
-        commits = GroupCommit(MemoryStore(), executor)
+        commits = ReportGroupCommit(MemoryStore(), executor)
         for ordinal in range(3):
             assert await commits.submit(message(ordinal)) == [AckStatus.ACCEPTED]
 
@@ -88,7 +88,7 @@ def test_everybody_of_a_failed_commit_hears_of_it_and_the_next_goes_on(
     store = SlowStore()
 
     async def scenario() -> None:
-        commits = GroupCommit(store, executor)
+        commits = ReportGroupCommit(store, executor)
         store.fail = True
         futures = [commits.submit(message(ordinal)) for ordinal in range(3)]
         store.let.release(2)
@@ -107,7 +107,7 @@ def test_any_failure_is_a_store_error(run: Run, executor: Executor) -> None:
 
     async def scenario() -> None:
         with pytest.raises(StoreError):
-            await GroupCommit(Broken(), executor).submit(message(0))
+            await ReportGroupCommit(Broken(), executor).submit(message(0))
 
     run(scenario())
 
@@ -116,7 +116,7 @@ def test_who_stopped_waiting_does_not_disturb_the_others(run: Run, executor: Exe
     store = SlowStore()
 
     async def scenario() -> None:
-        commits = GroupCommit(store, executor)
+        commits = ReportGroupCommit(store, executor)
         futures = [commits.submit(message(ordinal)) for ordinal in range(2)]
         await begun(store, 1)
         futures[0].cancel()
@@ -132,7 +132,7 @@ def test_nor_when_the_commit_fails(run: Run, executor: Executor) -> None:
     store.fail = True
 
     async def scenario() -> None:
-        commits = GroupCommit(store, executor)
+        commits = ReportGroupCommit(store, executor)
         futures = [commits.submit(message(ordinal)) for ordinal in range(2)]
         await begun(store, 1)
         futures[0].cancel()
@@ -148,7 +148,7 @@ def test_closing_commits_what_is_queued_and_takes_no_more(run: Run, executor: Ex
     store.let.release(10)
 
     async def scenario() -> None:
-        commits = GroupCommit(store, executor)
+        commits = ReportGroupCommit(store, executor)
         futures = [commits.submit(message(ordinal)) for ordinal in range(3)]
         await commits.close()
         assert [future.result() for future in futures] == [[AckStatus.ACCEPTED]] * 3
@@ -163,7 +163,7 @@ def test_a_message_is_committed_whole_and_answered_in_order(run: Run, executor: 
     store.let.release(10)
 
     async def scenario() -> None:
-        commits = GroupCommit(store, executor)
+        commits = ReportGroupCommit(store, executor)
         both, again = commits.submit(message(0, 1)), commits.submit(message(1, 2, 1))
         assert await both == [AckStatus.ACCEPTED] * 2
         assert await again == [AckStatus.DUPLICATE, AckStatus.ACCEPTED, AckStatus.DUPLICATE]

@@ -50,7 +50,7 @@ class Clock:
 
     @property
     def asleep(self) -> bool:
-        """Whether the hub waits for this clock."""
+        """True if the hub waits for this clock."""
         return self.now_ms() < self._until_ms
 
 
@@ -71,7 +71,7 @@ class Deployment:
             assert device.introduce(self.study) is None
 
     def report(self, ordinal: int, device: Device | None = None) -> bytes:
-        """What this user answers."""
+        """Return the answer of this user."""
         (group,) = [group for group in self.round.groups if ordinal in group.cohort.members]
         return (device or self.devices[ordinal]).answer(group.payload)
 
@@ -109,7 +109,7 @@ async def delivered(hub: Hub, deployment: Deployment, *ordinals: int) -> list[Ac
 
 
 async def still_open(task: asyncio.Task[tuple[Tally, ...]]) -> bool:
-    """Whether nothing closes it, however long one waits with the clock standing still."""
+    """Return whether the round stays open while the clock stands still."""
     await asyncio.sleep(0.02)
     return not task.done()
 
@@ -374,7 +374,7 @@ def test_what_is_left_of_a_round_is_noted_every_minute(deployment: Deployment, r
 
 
 def noted_ms(deployment: Deployment) -> int:
-    """What is left of the round, as the store has it."""
+    """Return the time left of the round, as stored."""
     note = deployment.store.open_round(deployment.round.study_digest, 0, [], None)
     assert note.deadline is not None
     return note.deadline.left_ms

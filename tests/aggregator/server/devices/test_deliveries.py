@@ -1,4 +1,4 @@
-"""What becomes of a delivered report: every status, over the wire."""
+"""Status of a delivered report: every status, over the wire."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Scene:
         return device.answer(self.payload)
 
     def other_report(self, ordinal: int) -> bytes:
-        """As well-formed as the device's own, and another: a lie."""
+        """Return a well-formed report other than the device's own: a lie."""
         charge = self.round.groups[0].nano_nats
         mine = self.report(ordinal)
         lies = [
@@ -95,7 +95,7 @@ class Scene:
 def play(
     world: World, store: MemoryStore, server: AggregatorServer, run: Run
 ) -> Callable[[Callable[[Scene], Any]], Any]:
-    """Plays a scenario on a scene with an open round."""
+    """Play a scenario on a scene with an open round."""
     world.enrol(store, USERS + 1)
 
     def playing(scenario: Callable[[Scene], Any]) -> Any:

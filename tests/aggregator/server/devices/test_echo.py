@@ -1,4 +1,4 @@
-"""An aggregator tells a device the highest sequence number that it has acknowledged to it.
+"""An aggregator's echo of the highest sequence number that it has acknowledged to a device.
 
 A ledger that was restored together with its mark forgets charges, and nothing on the device shows
 it: the aggregator's number does. A lying aggregator stops its own exchanges and no other's.
@@ -122,7 +122,7 @@ def test_a_device_whose_ledger_was_restored_is_found_by_its_aggregator(
     streams: bool,
     participating: Any,
 ) -> None:
-    """It answers a round, forgets it, and is asked the next one by the same aggregator."""
+    """The device answers a round, forgets it, and is asked the next one by the same aggregator."""
     from grpc import aio
 
     world.enrol(store, 1)

@@ -148,7 +148,7 @@ def test_a_restarted_aggregator_asks_nobody_twice_and_counts_everybody(
 
 
 def watch(device: Any, ordinal: int, asked: list[int]) -> None:
-    """Notes when the device spends."""
+    """Note when the device spends."""
     ledger = device.ledger
 
     class Watched:
@@ -208,7 +208,7 @@ def test_a_ledger_on_a_disk_may_be_written_by_another_thread(
 
 
 def note_thread(device: Any, threads: set[str]) -> None:
-    """Notes where the device's coins are drawn, which is where its answer is computed."""
+    """Note where the device's coins are drawn, which is where its answer is computed."""
     coins = device._coins
 
     class Watched:

@@ -24,7 +24,7 @@ MEMBERS = 6
 
 
 class Notes:
-    """What a gateway told."""
+    """Record of a gateway's events."""
 
     def __init__(self) -> None:
         self.answers: list[Reason | None] = []
@@ -45,7 +45,7 @@ class Notes:
 
 
 class FullDisk(MemoryLedger):
-    """A ledger that can keep nothing until there is room."""
+    """Ledger that can keep nothing until there is space."""
 
     room = False
 
@@ -166,7 +166,7 @@ class Broken(MemoryLedger):
 def test_any_exception_in_one_members_task_ends_neither_the_gateway_nor_the_others(
     world: Any, store: MemoryStore, server: AggregatorServer, run: Any
 ) -> None:
-    """It ended all streams; and its text is no line for a log."""
+    """Once, the exception ended all streams; its text must not reach a log."""
     world.enrol(store, MEMBERS)
     round_, notes, broken = world.broadcast(MEMBERS), Notes(), Broken()
     ledgers = [broken, *(MemoryLedger() for _ in range(MEMBERS - 1))]

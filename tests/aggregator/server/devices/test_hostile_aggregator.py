@@ -40,7 +40,7 @@ Run = Callable[[Any], Any]
 
 
 class Script:
-    """What a scripted aggregator has heard, and what it says to each message in turn."""
+    """Scripted aggregator: messages received, and the response to each in turn."""
 
     def __init__(self, *answers: bytes | Response | grpc.StatusCode) -> None:
         self.answers = list(answers)

@@ -37,7 +37,7 @@ from askance_simulation.fleets.memory_ledger import MemoryLedger
 PEOPLE = 1000
 CONNECTIONS = 8
 SECRET = Secret(bytes(range(32)))
-# The names of people in order of their salary: any name without a secret would carry the rank.
+# The names of users in order of their salary: any name without a secret would carry the rank.
 NAMES = tuple(f"person {rank:04d}" for rank in range(PEOPLE))
 IDS = {SECRET.member(name).device_id: rank for rank, name in enumerate(NAMES)}
 
@@ -215,7 +215,7 @@ def test_no_connection_carries_the_order_of_rows(world: Any, run: Any, observed:
 def test_permuting_the_rows_changes_nothing_that_an_aggregator_observes(
     world: Any, run: Any, observed: Any
 ) -> None:
-    """The same people in another order of rows: the same calls, in the same order."""
+    """The same users in another order of rows: the same calls, in the same order."""
     shuffled = random.Random(1).sample(NAMES, PEOPLE)
     one, other = (run(observed(world, names)) for names in (NAMES, shuffled))
     assert one.calls == other.calls

@@ -16,8 +16,8 @@ from askance_aggregator.server.devices import (
     Admission,
     AggregatorServer,
     Hub,
-    Parts,
     Peers,
+    ServerParts,
     Settings,
 )
 from askance_aggregator.server.devices.servicer import DevicesServicer
@@ -202,9 +202,10 @@ class BlockedPeer:
 
 
 def test_a_peer_that_does_not_read_is_not_read_either(world: World, run: Run) -> None:
-    """What waits for it stays bounded, and so do the acknowledgements of one response.
+    """Messages that wait for the peer stay bounded, and so do the acknowledgements of one response.
 
-    One more message is read while the first acknowledgements are under way."""
+    One more message is read while the first acknowledgements are under way.
+    """
     store = MemoryStore()
     world.enrol(store, 1)
     unknown = [encode_report(Report(bytes([n]) * 32, b"\x00", 0, 0)) for n in range(MAX_REPORTS)]
@@ -275,6 +276,8 @@ def test_devices_are_told_when_to_come_back_give_or_take_a_half(
             wait: int = await world.runner(0, world.device(0), channel).check_in_once()
             return wait
 
-    with AggregatorServer.start(store, settings=settings, parts=Parts(jitter=jitter)) as server:
+    with AggregatorServer.start(
+        store, settings=settings, parts=ServerParts(jitter=jitter)
+    ) as server:
         assert run(scenario(server)) == wait_ms
     assert bounds == [1_000]

@@ -1,4 +1,4 @@
-"""Calls that break the protocol: a clean status each, and nothing is told or stored."""
+"""Calls that break the protocol: a clean status each; nothing is revealed or stored."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ BAD: dict[str, tuple[Metadata, bytes, Code]] = {
 
 @pytest.fixture
 def call(world: World, store: MemoryStore, server: AggregatorServer, run: Run) -> Failing:
-    """Makes a call that must fail, on either method, and returns its error."""
+    """Make a call that must fail, on either method, and return its error."""
     world.enrol(store, 3)
 
     def failing(method: str, metadata: Metadata, data: bytes) -> aio.AioRpcError:
@@ -219,7 +219,7 @@ def test_an_unknown_method(server: AggregatorServer, run: Run) -> None:
 def test_a_thousand_calls_at_once_are_all_taken_up(
     world: World, store: MemoryStore, server: AggregatorServer, run: Run
 ) -> None:
-    """gRPC by itself rejects what is pending beyond a thousand."""
+    """GRPC by itself rejects what is pending beyond a thousand."""
     world.enrol(store, 500)
 
     async def attempt() -> None:

@@ -99,7 +99,7 @@ class Source:
 
 
 class Scene:
-    """One device, a source and a runner on the hand-made clock."""
+    """Device, source and runner on the hand-made clock."""
 
     def __init__(self, world: World, trouble: str = "", **options: Any) -> None:
         self.time, self.world = Time(), world
@@ -130,6 +130,8 @@ class Scene:
         """Ask for these in one message.
 
         Args:
+          requests: encoded requests.
+          run: runs coroutines.
           evaluated: whether a record is read, and in time.
           disk_ms: how long the disk takes, on the hand-made clock.
 
@@ -186,7 +188,7 @@ def scenes(world: World) -> Iterator[Callable[..., Scene]]:
 def test_a_report_leaves_at_the_same_time_whatever_the_record_source_does(
     scenes: Callable[..., Scene], run: Run, trouble: str
 ) -> None:
-    """It left as soon as it was computed after `release_ms`, and a hanging source held it up."""
+    """Once, a report left when computed after `release_ms`, so a hanging source delayed it."""
     scene = scenes(trouble)
     reports = scene.delivered(scene.requests(0, 1, 2), run, evaluated=trouble != "hangs")
     assert [at for at, _ in reports] == [RELEASE_MS] * 3
@@ -237,7 +239,7 @@ def test_a_slow_disk_moves_a_report_to_the_next_multiple(
 def test_the_grid_begins_when_the_message_arrives(
     scenes: Callable[..., Scene], run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It began after the ledger's number had been read, behind other members' answers."""
+    """A delayed answer began after the ledger's number had been read."""
     scene = scenes()
     check = DeviceRunner._check_sequence
 
@@ -291,8 +293,11 @@ class TestEvaluation:
     def test_it_begins_at_a_time_that_does_not_depend_on_other_members_records(
         self, run: Run, trouble: str, weight: int, starts: list[int]
     ) -> None:
-        """A slot was free when its evaluation was done, or late: the next member's report left on a
-        multiple of the grid that said how long the others' records took."""
+        """Start evaluations at times that no record changes.
+
+        A slot was free when its evaluation was done, or late: the next member's report left on a
+        multiple of the grid that depended on the time of other members' records.
+        """
         time, stuck, began = Time(), threading.Event(), list[int]()
 
         def evaluate() -> None:

@@ -13,9 +13,9 @@ from askance_aggregator.server.devices.states import (
     OVER,
     ROUND,
     STUDY,
+    PhaseEvent,
     RoundEvent,
     RoundState,
-    StudyEvent,
     StudyPhase,
     StudyPhases,
 )
@@ -49,7 +49,7 @@ DONE   -      -      -      -
 """
 MACHINES: list[tuple[str, type[Enum], type[Enum], Any]] = [
     (ROUNDS, RoundState, RoundEvent, ROUND),
-    (STUDIES, StudyPhase, StudyEvent, STUDY),
+    (STUDIES, StudyPhase, PhaseEvent, STUDY),
     (WAVE, WaveState, WaveEvent, WAVES),
 ]
 
@@ -98,7 +98,7 @@ def test_a_round_that_is_over_stays_over() -> None:
 
 def test_an_illegal_event_is_told_with_those_that_are_legal() -> None:
     with pytest.raises(LocalProtocolError) as caught:
-        next_state("study", STUDY, StudyPhase.CANCELLED, StudyEvent.OPEN)
+        next_state("study", STUDY, StudyPhase.CANCELLED, PhaseEvent.OPEN)
     assert str(caught.value) == (
         "study: expected RETIRE, SUSPEND, CANCEL, FORGET when CANCELLED, got OPEN"
     )
@@ -106,9 +106,9 @@ def test_an_illegal_event_is_told_with_those_that_are_legal() -> None:
 
 def test_an_illegal_event_changes_no_phase_and_idle_studies_take_no_memory() -> None:
     phases, study = StudyPhases(), bytes(32)
-    phases.on(study, StudyEvent.OPEN)
+    phases.on(study, PhaseEvent.OPEN)
     with pytest.raises(LocalProtocolError, match="got OPEN"):
-        phases.on(study, StudyEvent.OPEN)
+        phases.on(study, PhaseEvent.OPEN)
     assert (phases.of(study), len(phases)) == (StudyPhase.OPEN, 1)
-    phases.on(study, StudyEvent.RETIRE)
+    phases.on(study, PhaseEvent.RETIRE)
     assert (phases.of(study), len(phases)) == (StudyPhase.IDLE, 0)

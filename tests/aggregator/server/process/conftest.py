@@ -66,18 +66,18 @@ class Served:
             yield channel
 
     def ended_by(self, number: signal.Signals) -> int:
-        """Its exit code, after a signal."""
+        """Return the exit code after a signal."""
         self.process.send_signal(number)
         return self.process.wait(timeout=PATIENCE_S)
 
     def events(self) -> list[dict[str, Any]]:
-        """What it has logged so far."""
+        """Return the events logged so far."""
         return [json.loads(line) for line in self.log.read_text().splitlines()]
 
 
 @contextmanager
 def serving(home: AggregatorHome, *words: str) -> Iterator[Served]:
-    """Serves a folder in a process of its own until the end of the block."""
+    """Serve a folder in a process of its own until the end of the block."""
     log = home.folder / "log.jsonl"
     words = ("aggregator", "serve", "--config", str(home.configuration), "--json", *words)
     with (

@@ -1,4 +1,4 @@
-"""Devices of people with values that are easily found again, and an analyst who asks them."""
+"""Devices of users with values that are easily found again, and an analyst who asks them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ UnaryCall: TypeAlias = "grpc.UnaryUnaryMultiCallable[bytes, bytes]"
 
 
 def submit(channel: grpc.Channel, key: Any) -> bytes:
-    """Submits a study of everybody's habits; its digest."""
+    """Submit a study of all users' habits and return its digest."""
     assert isinstance(key, Ed25519PrivateKey)
     learner = find("frequency").build(SCHEMA, {"column": "habit"})
     signed = sign_submission(Study(learner, SCHEMA, epsilon="2"), key)
@@ -57,7 +57,7 @@ def submit(channel: grpc.Channel, key: Any) -> bytes:
 
 
 class People:
-    """So many devices that answer one analyst."""
+    """Devices that answer one analyst."""
 
     def __init__(self, analyst: bytes, count: int) -> None:
         policy, examiner = Policy(frozenset({analyst}), parse_epsilon("2")), Examiner()
@@ -80,11 +80,11 @@ class People:
         ]
 
     def enrolled(self) -> list[tuple[bytes, bytes]]:
-        """As a store keeps them."""
+        """Enrolments as a store keeps them."""
         return [(one.device_id, token_digest(one.token)) for one in self._identities]
 
     def secrets(self) -> Iterator[str]:
-        """What nobody but the aggregator is to read, as it might be written."""
+        """Yield the secrets that only the aggregator may read, in every spelling."""
         for one in self._identities:
             yield one.device_id.decode()
             yield one.device_id.hex()
@@ -97,7 +97,7 @@ class People:
         return {entry.request_digest for ledger in self._ledgers for entry in ledger.history()}
 
     def enrol(self, channel: grpc.Channel, token: str) -> tuple[int, int]:
-        """Makes them known; how many are new, and how many were known."""
+        """Enrol them and return the numbers of new and of known ones."""
         call: UnaryCall = channel.unary_unary(f"/{SERVICE}/Enrol")
         message = encode_enrol(Enrol(tuple(self.enrolled())))
         metadata = enrolment_metadata(token.encode())
@@ -113,7 +113,7 @@ class People:
         return answers
 
     def answer(self, address: str, authority: bytes) -> None:
-        """Checks in until everybody has answered a question and heard that it arrived."""
+        """Check in until every device has answered a question and got its acknowledgement."""
         asyncio.run(self._answer(address, authority))
 
     async def _answer(self, address: str, authority: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What the operator's commands print, to people and to programs."""
+"""Output of the operator's commands, as text and as JSON."""
 
 from __future__ import annotations
 

@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from askance_aggregator.server.process.configuration import Limits, TlsFiles, read_configuration
+from askance_aggregator.server.process.configuration import (
+    StudyLimits,
+    TlsFiles,
+    read_configuration,
+)
 from askance_client.addresses import Address
 from askance_client.errors import InvalidParameter
 
@@ -46,7 +50,7 @@ def test_what_is_left_out_has_a_default(path: Path) -> None:
     assert read.store == path.parent / "store.sqlite"
     assert (read.tls, read.enrolment_key, read.metrics) == (None, None, None)
     assert read.analysts == frozenset()
-    assert read.limits == Limits(None, 64, 50_000, 1_000)
+    assert read.limits == StudyLimits(None, 64, 50_000, 1_000)
     assert read.log_level == "info"
 
 
@@ -59,7 +63,7 @@ def test_everything_can_be_set(path: Path) -> None:
     assert read.tls == TlsFiles(folder / "server.pem", folder / "keys" / "server.key")
     assert read.enrolment_key == folder / "enrolment.key"
     assert read.analysts == {bytes.fromhex(KEY)}
-    assert read.limits == Limits(500_000_000, 3, 4, 5)
+    assert read.limits == StudyLimits(500_000_000, 3, 4, 5)
     assert read.metrics == Address("127.0.0.1", 0)
     assert read.log_level == "warning"
 

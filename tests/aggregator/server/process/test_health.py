@@ -1,4 +1,4 @@
-"""The health service: anybody may ask, and nobody can hold it up or fill the memory with it."""
+"""The health service: open to every peer, and no peer can block it or fill its memory."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_who_watches_is_told_of_every_change() -> None:
 
 
 def test_who_does_not_read_holds_up_nobody() -> None:
-    """It was written to under a lock, for which the start and the end of the process waited."""
+    """Once, writes happened under a lock that the start and the end of the process waited for."""
 
     class Deaf:
         def peer(self) -> str:

@@ -48,7 +48,7 @@ def resident_mb(process: int) -> float:
 
 
 async def refused(address: str, authority: bytes, rpc: str, metadata: Metadata, calls: int) -> None:
-    """Make so many calls of 1 MB, each of which must be refused."""
+    """Make this many calls of 1 MB, each of which must be refused."""
     credentials = grpc.ssl_channel_credentials(authority)
     async with aio.secure_channel(address, credentials) as channel:
         method: Any = channel.unary_unary(f"/{rpc}")
@@ -76,13 +76,12 @@ def proven(home: AggregatorHome) -> Iterator[tuple[str, Metadata]]:
 
 def home_key(home: AggregatorHome) -> Any:
     """Load the key of the analyst that the aggregator was made with."""
-
     return load_key(home.folder / "analyst.pem")
 
 
 @pytest.mark.parametrize("calls", [100, pytest.param(2_000, marks=pytest.mark.slow)])
 def test_refused_calls_keep_no_message(fresh: AggregatorHome, calls: int) -> None:
-    """Each kept an exception and its frames, and they the message: 600 MB after 300 calls."""
+    """Once, each call kept an exception whose frames kept the message: 600 MB after 300 calls."""
     store = SqliteStore.open(fresh.folder / "store.sqlite")
     store.enrol([(INSIDER.device_id, token_digest(INSIDER.token))])
     store.close()

@@ -154,7 +154,7 @@ def test_a_disk_that_fails_leaves_nothing_half_made(
 def test_a_move_that_fails_takes_back_what_was_moved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody puts a file of the same name there while the folder is being filled."""
+    """Another process puts a file of the same name there while the folder is being filled."""
     link = os.link
 
     def taken(source: Path, target: Path) -> None:

@@ -1,4 +1,4 @@
-"""Everything that a service tells is counted once, under names that Prometheus reads."""
+"""Metrics: every event of the service is counted once, under names that Prometheus reads."""
 
 from __future__ import annotations
 

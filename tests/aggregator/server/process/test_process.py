@@ -200,7 +200,7 @@ def test_plain_text_beyond_loopback_is_refused_before_anything_starts(
 
 
 def test_a_second_signal_ends_it_at_once() -> None:
-    """The first is still being worked on; nobody has to wait for it."""
+    """The first signal is still being handled; the operator does not have to wait for it."""
     code = (
         "import signal, threading\n"
         "from askance_aggregator.server.process.process import draining_at_signals\n"

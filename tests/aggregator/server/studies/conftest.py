@@ -1,4 +1,4 @@
-"""A desk over devices of the real kind, in one thread; see `tests.faults.deployment`."""
+"""Study manager over real devices, in one thread; see `tests.faults.deployment`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RunIn = Callable[..., None]
 
 @pytest.fixture
 def run_in() -> RunIn:
-    """Runs a scenario in a deployment in which nothing was submitted yet."""
+    """Run a scenario in a deployment in which nothing was submitted yet."""
 
     def run(scenario: Scenario, setup: Setup = PEOPLE, **options: Any) -> None:
         async def whole() -> None:

@@ -59,7 +59,7 @@ def runs_of_another_version(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def result(deployment: Deployment, place: int = 0) -> dict[str, Any]:
-    found = deployment.desk.conclusion(deployment.digest(place), PUBLIC)
+    found = deployment.manager.conclusion(deployment.digest(place), PUBLIC)
     assert found is not None
     parsed: dict[str, Any] = json.loads(found.result_json)
     return parsed
@@ -70,19 +70,19 @@ class TestStatus:
         async def scenario(deployment: Deployment) -> None:
             await deployment.submit(0)
             digest, open_ = deployment.digest(0), StudyState.OPEN
-            desk = deployment.desk
+            manager = deployment.manager
             start = StudyStatus(digest, "frequency", open_, 0, 6, 0, 0, "", "")
-            assert desk.status(digest, PUBLIC) == start
+            assert manager.status(digest, PUBLIC) == start
             await deployment.phones[3].check_in()
-            assert desk.status(digest, PUBLIC).answered == 1
-            assert desk.conclusion(digest, PUBLIC) is None
+            assert manager.status(digest, PUBLIC).answered == 1
+            assert manager.conclusion(digest, PUBLIC) is None
             await everybody(deployment)
             end = StudyStatus(digest, "frequency", StudyState.DONE, 1, 0, 0, 1, "done", "")
-            assert desk.status(digest, PUBLIC) == end
-            assert desk.listing(PUBLIC) == [end]
-            await deployment.restart()  # now it is told from what is stored
-            assert deployment.desk.status(digest, PUBLIC) == end
-            assert deployment.desk.listing(PUBLIC) == [end]
+            assert manager.status(digest, PUBLIC) == end
+            assert manager.listing(PUBLIC) == [end]
+            await deployment.restart()  # now it is read from the store
+            assert deployment.manager.status(digest, PUBLIC) == end
+            assert deployment.manager.listing(PUBLIC) == [end]
 
         run_in(scenario)
 
@@ -91,15 +91,15 @@ class TestStatus:
             await deployment.submit(0)
             digest = deployment.digest(0)
             for ended in (False, True):
-                desk = deployment.desk
-                assert desk.listing(OTHER) == []
-                for call in (desk.status, desk.conclusion, desk.export, desk.cancel):
+                manager = deployment.manager
+                assert manager.listing(OTHER) == []
+                for call in (manager.status, manager.conclusion, manager.export, manager.cancel):
                     for asked, key in ((digest, OTHER), (bytes(32), PUBLIC)):
                         with pytest.raises(UnknownStudy, match="one of this analyst's"):
                             call(asked, key)
                 if not ended:
                     await everybody(deployment)
-            assert result(deployment)["state"] == "done"  # and nobody else has cancelled it
+            assert result(deployment)["state"] == "done"  # and no other caller has cancelled it
 
         run_in(scenario)
 
@@ -111,7 +111,7 @@ class TestRestarts:
             for phone in deployment.phones[:2]:
                 await phone.check_in()
             await deployment.restart()
-            status = deployment.desk.status(deployment.digest(0), PUBLIC)
+            status = deployment.manager.status(deployment.digest(0), PUBLIC)
             assert (status.state, status.asked, status.answered) == (StudyState.OPEN, 6, 2)
             await everybody(deployment)
             assert result(deployment)["transcript"] == undisturbed(PEOPLE, 0).transcript
@@ -125,7 +125,7 @@ class TestRestarts:
             await deployment.restart()
             await everybody(deployment)
             digest = deployment.digest(0)
-            assert deployment.desk.status(digest, PUBLIC).state is StudyState.OPEN
+            assert deployment.manager.status(digest, PUBLIC).state is StudyState.OPEN
             assert deployment.hub.outstanding == 0
             deployment.analysts = frozenset({PUBLIC})
             await deployment.restart()
@@ -134,14 +134,14 @@ class TestRestarts:
 
         run_in(scenario)
 
-    def test_what_came_in_before_the_desk_resumes_is_run_once(self, run_in: RunIn) -> None:
+    def test_a_study_submitted_before_the_manager_resumes_is_run_once(self, run_in: RunIn) -> None:
         """The service listens before: two runs of a study would end it, each in the other's way."""
 
         async def scenario(deployment: Deployment) -> None:
             await deployment.submit(0)
-            begun = deployment.desk._runs[deployment.digest(0)]
-            assert deployment.desk.resume() == 1
-            assert deployment.desk._runs[deployment.digest(0)] is begun
+            begun = deployment.manager._runs[deployment.digest(0)]
+            assert deployment.manager.resume() == 1
+            assert deployment.manager._runs[deployment.digest(0)] is begun
             await everybody(deployment)
             assert result(deployment)["state"] == "done"
 
@@ -151,10 +151,10 @@ class TestRestarts:
         async def scenario(deployment: Deployment) -> None:
             await deployment.submit(0)
             await everybody(deployment)
-            before = deployment.desk.export(deployment.digest(0), PUBLIC)
+            before = deployment.manager.export(deployment.digest(0), PUBLIC)
             await deployment.restart()
-            assert deployment.desk.resume() == 0
-            assert deployment.desk.export(deployment.digest(0), PUBLIC) == before
+            assert deployment.manager.resume() == 0
+            assert deployment.manager.export(deployment.digest(0), PUBLIC) == before
 
         run_in(scenario)
 
@@ -174,7 +174,7 @@ class TestCancelling:
                 await deployment.restart()
                 await deployment.submit(0)  # known, and ended
             digest = deployment.digest(0)
-            assert deployment.desk.cancel(digest, PUBLIC) is StudyState.CANCELLED
+            assert deployment.manager.cancel(digest, PUBLIC) is StudyState.CANCELLED
 
         run_in(scenario)
 
@@ -182,7 +182,7 @@ class TestCancelling:
         async def scenario(deployment: Deployment) -> None:
             await deployment.submit(0)
             await everybody(deployment)
-            assert deployment.desk.cancel(deployment.digest(0), PUBLIC) is StudyState.DONE
+            assert deployment.manager.cancel(deployment.digest(0), PUBLIC) is StudyState.DONE
             assert result(deployment)["state"] == "done"
 
         run_in(scenario)
@@ -204,14 +204,14 @@ class TestCancelling:
             assert (told["state"], told["reason"]) == ("cancelled", "cancelled")
             assert told["epsilon"]["max_asked_nano_nats"] == 2 * 10**9
             assert told["privacy"].endswith("nobody was asked for more than 2 nats by this study.")
-            assert deployment.desk.status(deployment.digest(0), PUBLIC).state is (
+            assert deployment.manager.status(deployment.digest(0), PUBLIC).state is (
                 StudyState.CANCELLED
             )
 
         run_in(scenario)
 
     def test_it_says_what_was_asked_of_whom_it_has_not_heard(self, run_in: RunIn) -> None:
-        """A device that has spent and was not heard is in nobody's account but its own."""
+        """The spending of a device whose answer was lost is in no account but its own."""
 
         async def scenario(deployment: Deployment) -> None:
             await deployment.submit(0)
@@ -232,12 +232,16 @@ class TestCancelling:
             await deployment.submit(0)
             cancel = deployment.hub.cancel
             monkeypatch.setattr(deployment.hub, "cancel", lambda _: None)  # it takes its time
-            desk, digest, loop = deployment.desk, deployment.digest(0), asyncio.get_running_loop()
+            manager, digest, loop = (
+                deployment.manager,
+                deployment.digest(0),
+                asyncio.get_running_loop(),
+            )
             with ThreadPoolExecutor(4) as threads:
                 cancels = [
-                    loop.run_in_executor(threads, desk.cancel, digest, PUBLIC) for _ in range(4)
+                    loop.run_in_executor(threads, manager.cancel, digest, PUBLIC) for _ in range(4)
                 ]
-                listing = loop.run_in_executor(threads, desk.listing, PUBLIC)
+                listing = loop.run_in_executor(threads, manager.listing, PUBLIC)
                 async with asyncio.timeout(10):
                     assert [one.digest for one in await listing] == [digest]
                     assert await asyncio.gather(*cancels) == [StudyState.OPEN] * 4
@@ -259,7 +263,7 @@ class TestBounds:
             assert result(deployment)["state"] == "done"
             assert deployment.cancelled == {deployment.digest(2)}
             hub = deployment.hub
-            assert (deployment.desk._runs, len(hub._phases), hub._rounds) == ({}, 0, {})
+            assert (deployment.manager._runs, len(hub._phases), hub._rounds) == ({}, 0, {})
 
         run_in(scenario)
 
@@ -273,14 +277,14 @@ class TestBounds:
             for name in ("studies", "conclusions"):
                 monkeypatch.setattr(SqliteStore, name, all_of_them)
             await deployment.submit(0)
-            digest, desk = deployment.digest(0), deployment.desk
-            assert desk.status(digest, PUBLIC).state is StudyState.OPEN
-            assert [one.digest for one in desk.listing(PUBLIC)] == [digest]
-            assert desk.conclusion(digest, PUBLIC) is None
-            assert desk.export(digest, PUBLIC)[2] == ""
+            digest, manager = deployment.digest(0), deployment.manager
+            assert manager.status(digest, PUBLIC).state is StudyState.OPEN
+            assert [one.digest for one in manager.listing(PUBLIC)] == [digest]
+            assert manager.conclusion(digest, PUBLIC) is None
+            assert manager.export(digest, PUBLIC)[2] == ""
             await deployment.restart()
             await deployment.cancel(0)
-            assert deployment.desk.status(digest, PUBLIC).state is StudyState.CANCELLED
+            assert deployment.manager.status(digest, PUBLIC).state is StudyState.CANCELLED
 
         run_in(scenario, folder=tmp_path)
 
@@ -307,7 +311,7 @@ class TestFailingDisks:
     def test_an_end_that_was_kept_all_the_same_is_the_end(
         self, run_in: RunIn, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The next run hears nobody, since nobody is asked: its account is another."""
+        """The next run asks no device, so its account differs."""
         monkeypatch.setattr(runs, "_DISK_S", 0.001)
 
         async def scenario(deployment: Deployment) -> None:
@@ -317,7 +321,7 @@ class TestFailingDisks:
             await deployment.cancel(0)
             assert deployment.cancelled == {deployment.digest(0)}
             assert result(deployment)["epsilon"]["max_spent"] == 2.0
-            status = deployment.desk.status(deployment.digest(0), PUBLIC)
+            status = deployment.manager.status(deployment.digest(0), PUBLIC)
             assert status.state is StudyState.CANCELLED
 
         run_in(scenario)
@@ -325,8 +329,11 @@ class TestFailingDisks:
     def test_a_study_that_cannot_be_read_holds_up_no_other(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Its devices were told to deliver again later, what they owe to other studies included,
-        for as long as its transcript was damaged."""
+        """Suspend a study whose transcript is damaged.
+
+        Its devices were asked to deliver again later, reports to other studies included, for as
+        long as the transcript was damaged.
+        """
         monkeypatch.setattr(runs, "_DISK_S", 0.001)
         suspended = threading.Event()
 
@@ -358,7 +365,7 @@ class TestFailingDisks:
         async def scenario(deployment: Deployment) -> None:
             deployment.life.fail_at("add_study", kept=False)
             await deployment.submit(0)
-            assert deployment.desk.listing(PUBLIC) == []
+            assert deployment.manager.listing(PUBLIC) == []
             await deployment.submit(0)
             await everybody(deployment)
             assert result(deployment)["state"] == "done"
@@ -445,11 +452,11 @@ def test_an_export_is_what_was_signed_the_transcript_and_the_result(run_in: RunI
     async def scenario(deployment: Deployment) -> None:
         await deployment.submit(0)
         digest = deployment.digest(0)
-        signed, lines, text = deployment.desk.export(digest, PUBLIC)
+        signed, lines, text = deployment.manager.export(digest, PUBLIC)
         assert (signed, text) == (PEOPLE.signed(0), "")
         assert [json.loads(line)["kind"] for line in lines] == ["header", "asked"]
         await everybody(deployment)
-        signed, lines, text = deployment.desk.export(digest, PUBLIC)
+        signed, lines, text = deployment.manager.export(digest, PUBLIC)
         assert digest_of(signed.study) == digest
         assert [json.loads(line)["kind"] for line in lines] == ["header", "asked", "closed"]
         assert json.loads(text) == result(deployment)
@@ -489,7 +496,7 @@ def test_answers_that_a_learner_cannot_conclude_from_end_its_study_and_are_verif
         told = result(deployment)
         assert (told["state"], told["reason"]) == ("failed", "invalid-answer")
         assert told["message"] == "question 0: expected another, found this"
-        signed, lines, text = deployment.desk.export(deployment.digest(0), PUBLIC)
+        signed, lines, text = deployment.manager.export(deployment.digest(0), PUBLIC)
         export = StudyExport(signed, tuple(lines), json.loads(text))
         assert verify(export).state == "failed"
         monkeypatch.undo()
@@ -506,8 +513,10 @@ def _ledger(deployment: Deployment, ordinal: int) -> Any:
 def test_a_learner_that_has_changed_ends_its_study_and_what_was_asked_counts(
     run_in: RunIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The accounts are not charged as far as that, since the replay breaks off before; and a
-    user's budget that was asked for is not given back."""
+    """The replay breaks off before, so the accounts are not charged that far.
+
+    A user's budget that was asked for is not given back.
+    """
 
     def changed(*_: Any) -> None:
         raise NondeterminismError("round 0: expected question 0 as recorded, found another")
@@ -517,7 +526,7 @@ def test_a_learner_that_has_changed_ends_its_study_and_what_was_asked_counts(
         await deployment.phones[0].check_in()
         monkeypatch.setattr(local, "_same", changed)
         await deployment.restart()
-        ended = deployment.desk.conclusion(deployment.digest(0), PUBLIC)
+        ended = deployment.manager.conclusion(deployment.digest(0), PUBLIC)
         assert ended is not None
         told = json.loads(ended.result_json)
         assert (told["state"], told["reason"]) == ("failed", "nondeterminism")

@@ -1,4 +1,4 @@
-"""What may come in at a desk, and what is refused with which word; a refusal leaves nothing."""
+"""Submission of studies: accepted ones, and refusals with their codes; a refusal stores nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from askance_aggregator.server.studies import Desk, DeskLimits, SubmissionRefused
+from askance_aggregator.server.studies import StudyManager, SubmissionLimits, SubmissionRefused
 from askance_aggregator.server.studies.submissions import LEAST_DEADLINE_S
 from askance_aggregator.store import StudyState
 from askance_client.codec import digest_of
@@ -22,9 +22,9 @@ STRANGER = Ed25519PrivateKey.from_private_bytes(bytes(32))
 NAT = 10**9
 
 
-def refusal(desk: Desk, signed: SignedStudy) -> tuple[str, str]:
+def refusal(manager: StudyManager, signed: SignedStudy) -> tuple[str, str]:
     with pytest.raises(SubmissionRefused) as caught:
-        desk.submit(signed)
+        manager.submit(signed)
     return caught.value.reason, str(caught.value)
 
 
@@ -91,7 +91,7 @@ def test_what_is_refused(run_in: RunIn, what: str) -> None:
     make, reason, said = REFUSED[what]
 
     async def scenario(deployment: Deployment) -> None:
-        word, message = refusal(deployment.desk, make())
+        word, message = refusal(deployment.manager, make())
         assert word == reason
         assert said in message
         assert "\n" not in message
@@ -102,7 +102,7 @@ def test_what_is_refused(run_in: RunIn, what: str) -> None:
 
 def test_a_study_is_good_until_the_second_before_it_expires(run_in: RunIn) -> None:
     async def scenario(deployment: Deployment) -> None:
-        deployment.desk.submit(study(expires_unix_s=NOW_S + 1))
+        deployment.manager.submit(study(expires_unix_s=NOW_S + 1))
         await deployment.settle()
         assert len(deployment.disk.store.studies()) == 1
 
@@ -111,7 +111,7 @@ def test_a_study_is_good_until_the_second_before_it_expires(run_in: RunIn) -> No
 
 def test_with_nobody_enrolled_nothing_can_work(run_in: RunIn) -> None:
     async def scenario(deployment: Deployment) -> None:
-        word, message = refusal(deployment.desk, study())
+        word, message = refusal(deployment.manager, study())
         assert (word, message) == (
             "plan-refused",
             "study: expected enrolled devices, got none",
@@ -122,73 +122,75 @@ def test_with_nobody_enrolled_nothing_can_work(run_in: RunIn) -> None:
 
 def test_the_same_study_again_is_one_study(run_in: RunIn) -> None:
     async def scenario(deployment: Deployment) -> None:
-        desk = deployment.desk
-        first = desk.submit(study())
+        manager = deployment.manager
+        first = manager.submit(study())
         await deployment.settle()
-        assert desk.submit(study()) == first
+        assert manager.submit(study()) == first
         deployment.clock.advance(10**9)
-        assert desk.submit(study()) == first  # it is in, so nothing is asked of it again
+        assert manager.submit(study()) == first  # it is in, so nothing is asked of it again
         await deployment.restart()
-        assert deployment.desk.submit(study()) == first
+        assert deployment.manager.submit(study()) == first
         assert list(deployment.disk.store.studies()) == [first]
-        assert [status.digest for status in deployment.desk.listing(PUBLIC)] == [first]
+        assert [status.digest for status in deployment.manager.listing(PUBLIC)] == [first]
 
     run_in(scenario)
 
 
 def test_so_many_at_one_time_and_no_more(run_in: RunIn) -> None:
     async def scenario(deployment: Deployment) -> None:
-        digests = [deployment.desk.submit(study(nonce)) for nonce in range(2)]
+        digests = [deployment.manager.submit(study(nonce)) for nonce in range(2)]
         await deployment.settle()
-        assert refusal(deployment.desk, study(2))[0] == "too-many-studies"
-        assert deployment.desk.submit(study(1)) == digests[1]
+        assert refusal(deployment.manager, study(2))[0] == "too-many-studies"
+        assert deployment.manager.submit(study(1)) == digests[1]
         for phone in deployment.phones:
             await phone.check_in()
         await deployment.settle()  # both have ended
-        deployment.desk.submit(study(2))
+        deployment.manager.submit(study(2))
         await deployment.settle()
 
-    run_in(scenario, limits=DeskLimits(open_studies=2))
+    run_in(scenario, limits=SubmissionLimits(open_studies=2))
 
 
 class TestAUsersBudgetOverAllStudies:
     def test_open_studies_count_with_all_of_theirs(self, run_in: RunIn) -> None:
         async def scenario(deployment: Deployment) -> None:
-            deployment.desk.submit(study(0, budget_nano_nats=2 * NAT))
-            word, message = refusal(deployment.desk, study(1, budget_nano_nats=NAT + 1))
+            deployment.manager.submit(study(0, budget_nano_nats=2 * NAT))
+            word, message = refusal(deployment.manager, study(1, budget_nano_nats=NAT + 1))
             assert word == "over-user-budget"
             assert message.startswith("study: expected at most 1 nats a user")
-            deployment.desk.submit(study(1, budget_nano_nats=NAT))
-            assert refusal(deployment.desk, study(2, budget_nano_nats=1))[0] == "over-user-budget"
+            deployment.manager.submit(study(1, budget_nano_nats=NAT))
+            assert (
+                refusal(deployment.manager, study(2, budget_nano_nats=1))[0] == "over-user-budget"
+            )
             await deployment.settle()
 
-        run_in(scenario, limits=DeskLimits(user_nano_nats=3 * NAT))
+        run_in(scenario, limits=SubmissionLimits(user_nano_nats=3 * NAT))
 
     def test_ended_ones_with_what_they_asked_for(self, run_in: RunIn) -> None:
-        """This one was cancelled while nobody had answered: they were asked all the same."""
+        """The study was cancelled before any answer: its users were asked all the same."""
 
         async def scenario(deployment: Deployment) -> None:
             await deployment.submit(0)
             await deployment.cancel(0)
             (ended,) = deployment.disk.store.conclusions().values()
             assert ended.state is StudyState.CANCELLED
-            assert refusal(deployment.desk, study(1, budget_nano_nats=NAT + 1))[0] == (
+            assert refusal(deployment.manager, study(1, budget_nano_nats=NAT + 1))[0] == (
                 "over-user-budget"
             )
             await deployment.restart()
-            assert refusal(deployment.desk, study(1, budget_nano_nats=NAT + 1))[0] == (
+            assert refusal(deployment.manager, study(1, budget_nano_nats=NAT + 1))[0] == (
                 "over-user-budget"
             )
-            deployment.desk.submit(study(1, budget_nano_nats=NAT))
+            deployment.manager.submit(study(1, budget_nano_nats=NAT))
             await deployment.settle()
 
-        run_in(scenario, limits=DeskLimits(user_nano_nats=3 * NAT))
+        run_in(scenario, limits=SubmissionLimits(user_nano_nats=3 * NAT))
 
     def test_nobody_has_spent_more_on_their_own_ledger(self, run_in: RunIn) -> None:
         async def scenario(deployment: Deployment) -> None:
             for nonce in range(5):
                 try:
-                    deployment.desk.submit(study(nonce, parameters=(("column", "smoker"),)))
+                    deployment.manager.submit(study(nonce, parameters=(("column", "smoker"),)))
                 except SubmissionRefused:
                     assert nonce >= 3
                 await deployment.settle()
@@ -199,27 +201,30 @@ class TestAUsersBudgetOverAllStudies:
                 entries = deployment.disk.ledger(phone.ordinal).history()
                 assert sum(entry.nano_nats for entry in entries) <= 3 * NAT
 
-        run_in(scenario, limits=DeskLimits(user_nano_nats=3 * NAT))
+        run_in(scenario, limits=SubmissionLimits(user_nano_nats=3 * NAT))
 
 
 @pytest.mark.parametrize("bad", [{"open_studies": 0}, {"user_nano_nats": -1}, {"deadline_s": -1}])
 def test_limits_are_checked(bad: dict[str, int]) -> None:
-    with pytest.raises(InvalidParameter, match=r"^desk: expected"):
-        DeskLimits(**bad)
+    with pytest.raises(InvalidParameter, match=r"^manager: expected"):
+        SubmissionLimits(**bad)
 
 
 def test_one_that_another_analyst_was_quicker_to_submit_is_said_to_be(run_in: RunIn) -> None:
-    """A study's digest does not tell whose it is: who signs another's bytes gets no handle on it,
-    and who comes second is not told that a study was taken in which it will never see."""
+    """A study's digest does not name its analyst.
+
+    An analyst that signs another's bytes gets no handle on the study, and the second to submit
+    it is not answered as if a study had been accepted that it will never see.
+    """
 
     async def scenario(deployment: Deployment) -> None:
-        deployment.desk.submit(study())
-        told = refusal(deployment.desk, study(key=STRANGER))
+        deployment.manager.submit(study())
+        told = refusal(deployment.manager, study(key=STRANGER))
         assert told == (
             "untrusted-key",
             "study: expected one of this analyst's, found another analyst's",
         )
-        assert deployment.desk.submit(study()) == digest_of(study().study)
+        assert deployment.manager.submit(study()) == digest_of(study().study)
         await deployment.settle()
 
     stranger = STRANGER.public_key().public_bytes_raw()
@@ -230,6 +235,6 @@ def test_one_that_another_analyst_was_quicker_to_submit_is_said_to_be(run_in: Ru
 def test_the_shortest_deadline_and_none_are_accepted(run_in: RunIn, deadline_s: int) -> None:
     async def scenario(deployment: Deployment) -> None:
         conduct = Conduct(round_deadline_s=deadline_s)
-        assert deployment.desk.submit(study(conduct=conduct))
+        assert deployment.manager.submit(study(conduct=conduct))
 
     run_in(scenario)

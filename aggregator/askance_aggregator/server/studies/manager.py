@@ -1,4 +1,4 @@
-"""The desk: every study that was taken in, from its first question to its end."""
+"""Manager of all submitted studies, from the first question to the end."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from askance_aggregator.server.devices.fleet import ServiceFleet
 from askance_aggregator.server.devices.observer import SILENT, Observer
 from askance_aggregator.server.studies.runs import Run
 from askance_aggregator.server.studies.submissions import (
-    DeskLimits,
     Submission,
+    SubmissionLimits,
     check_affordable,
     check_timely,
     check_workable,
@@ -29,16 +29,16 @@ from askance_client.errors import AskanceError
 from askance_client.messages import SignedStudy
 
 _LOGGER = logging.getLogger(__name__)
-_STOP_S = 1.0  # for all studies together; each is in the store, and goes on at the next start
+_STOP_S = 1.0  # for all studies together; each is in the store, and is resumed at the next start
 
 
 class UnknownStudy(AskanceError):
-    """No study of that digest and analyst; which of the two is wrong is not told."""
+    """No study has that digest and analyst; the error does not say which of the two is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class StudyStatus:
-    """Where a study stands.
+    """Status of a study.
 
     `round` is the open one, or how many there were; `asked` and `answered` are of the open round;
     `reason` and `message` are of the end.
@@ -55,16 +55,16 @@ class StudyStatus:
     message: str
 
 
-class Desk:
-    """Takes studies in, runs each in a thread of its own, and concludes it. For any thread.
+class StudyManager:
+    """Accept studies, run each in a thread of its own, and conclude it; for any thread.
 
     Args:
       store: where they are kept.
-      fleet: who is asked.
-      analysts: the Ed25519 public keys whose studies are taken in.
+      fleet: the devices that are asked.
+      analysts: the Ed25519 public keys whose studies are accepted.
       limits: how many, and what they may cost a user together.
       now_s: the time, in whole seconds since 1970, UTC.
-      observer: told what becomes of studies.
+      observer: is called when a study's state changes.
     """
 
     def __init__(
@@ -73,14 +73,14 @@ class Desk:
         fleet: ServiceFleet,
         *,
         analysts: frozenset[bytes],
-        limits: DeskLimits | None = None,
+        limits: SubmissionLimits | None = None,
         now_s: Callable[[], int] = system_now_s,
         observer: Observer = SILENT,
     ) -> None:
         self._store = store
         self._fleet = fleet
         self._analysts = analysts
-        self._limits = limits or DeskLimits()
+        self._limits = limits or SubmissionLimits()
         self._now_s = now_s
         self._observer = observer
         self._lock = threading.Lock()
@@ -89,11 +89,11 @@ class Desk:
 
     @property
     def analysts(self) -> frozenset[bytes]:
-        """The keys whose studies are taken in."""
+        """Keys whose studies are accepted."""
         return self._analysts
 
     def resume(self) -> int:
-        """Goes on with every open study; once, at the start.
+        """Go on with every open study; once, at the start.
 
         A study whose analyst is not known any more, or whose learner has another version now, stays
         as it is, and says so in the log.
@@ -112,10 +112,10 @@ class Desk:
             return len(self._runs)
 
     def submit(self, signed: SignedStudy) -> bytes:
-        """Takes a study in and begins it; its digest. The same study again changes nothing.
+        """Accept a study, begin it and return its digest; the same study again changes nothing.
 
         Raises:
-          SubmissionRefused: it may not come in, or cannot work; nobody was asked.
+          SubmissionRefused: it is not permitted, or cannot work; no user was asked.
           StoreError: it could not be made durable.
         """
         submission = understand(signed, self._analysts)
@@ -141,11 +141,11 @@ class Desk:
         return submission.digest
 
     def listing(self, public_key: bytes) -> list[StudyStatus]:
-        """Where an analyst's studies stand, the oldest first."""
+        """Return the status of an analyst's studies, the oldest first."""
         return [self._status(summary) for summary in self._store.summaries(public_key)]
 
     def status(self, digest: bytes, public_key: bytes) -> StudyStatus:
-        """Where a study stands.
+        """Return the status of a study.
 
         Raises:
           UnknownStudy: there is none of that digest, or it is another analyst's.
@@ -156,14 +156,19 @@ class Desk:
         return self._status(summary)
 
     def conclusion(self, digest: bytes, public_key: bytes) -> Conclusion | None:
-        """How a study ended; None while it is open. Raises UnknownStudy."""
+        """Return the conclusion of a study; None while it is open.
+
+        Raises:
+            UnknownStudy: no study has this digest and key.
+        """
         self._signed(digest, public_key)
         return self._store.conclusion(digest)
 
     def export(self, digest: bytes, public_key: bytes) -> tuple[SignedStudy, list[str], str]:
         """A study, its transcript so far, and its result ("" while it is open).
 
-        Raises UnknownStudy."""
+        Raises UnknownStudy.
+        """
         signed = self._signed(digest, public_key)
         ended = self._store.conclusion(digest)
         lines = list(self._store.log(digest).lines())
@@ -180,7 +185,7 @@ class Desk:
           UnknownStudy: see `status`.
         """
         signed = self._signed(digest, public_key)
-        with self._lock:  # a study that is being taken in is run before it can be cancelled
+        with self._lock:  # a study that is being accepted is run before it can be cancelled
             run = self._runs.get(digest)
             if run is None and not self._stopped:
                 self._end_unrun(digest, signed)
@@ -190,10 +195,11 @@ class Desk:
         return StudyState.OPEN if ended is None else ended.state
 
     def stop(self) -> None:
-        """Lets go of every study; open ones stay open in the store, to be resumed.
+        """Release every study; open ones stay open in the store, to be resumed.
 
-        The service is to be stopped before: studies wait for it."""
-        with self._lock:  # what is being taken in is let go of too
+        The service is to be stopped before: studies wait for it.
+        """
+        with self._lock:  # studies that are being accepted are released too
             self._stopped = True
             running = tuple(self._runs.values())
         for run in running:
@@ -203,7 +209,7 @@ class Desk:
             run.join(max(until - time.monotonic(), 0))
 
     def _begin_if_let_go(self, submission: Submission) -> None:
-        """Begins a study that was kept by a disk which said that it was not."""
+        """Begin a study that was kept by a disk that reported a failure."""
         with self._lock:
             ended = self._store.conclusion(submission.digest)
             if ended is None and submission.digest not in self._runs:
@@ -237,7 +243,7 @@ class Desk:
             self._fleet.suspend(digest)
 
     def _end_unrun(self, digest: bytes, signed: SignedStudy) -> None:
-        """Cancels a study that cannot go on, or that nobody has begun: no thread does it."""
+        """Cancel a study that cannot go on or has not begun, and that no thread runs."""
         if self._store.conclusion(digest) is None:
             transcript = Transcript(self._store.log(digest))
             ended = cancelled(digest, decode_study(signed.study), transcript)
@@ -267,7 +273,7 @@ class Desk:
         )
 
     def _known(self, submission: Submission) -> bool:
-        """Whether a study was taken in before.
+        """Return whether a study was submitted before.
 
         Raises:
           SubmissionRefused: another analyst submitted it first.

@@ -9,7 +9,7 @@ from askance_client.messages import AckStatus
 from askance_simulation.disturbances.faults import Fault
 
 
-class Witness:
+class FaultRecorder:
     """Recorder of every fault that took effect and of all acknowledgements to devices."""
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class Witness:
         for digest, status in acks:
             self.accepted[ordinal, digest] += status is AckStatus.ACCEPTED
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Format the number of faults of each kind in one line."""
         found = [
             f"{self.happened[fault]:,} {fault.value}" for fault in Fault if self.happened[fault]

@@ -66,7 +66,7 @@ def _described(kind: Column) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class DataTable:
     """People, one a row, and what is known of their columns beforehand.
 
     Args:
@@ -106,7 +106,7 @@ class Sheet:
             named (from 1, below the header).
         """
         kind = self.numeric(name)
-        place = self.people.place(name)
+        place = self.people.column_index(name)
         values = np.array([_float(row[place]) for row in self.people.rows])
         unread = np.flatnonzero(np.isnan(values))
         if unread.size:
@@ -139,7 +139,7 @@ class Sheet:
         return self._codes(name, kind)
 
     def _codes(self, name: str, kind: Labelled) -> NDArray[np.int64]:
-        place, known = self.people.place(name), Category(kind.labels)
+        place, known = self.people.column_index(name), Category(kind.labels)
         found = []
         for row, cells in enumerate(self.people.rows, start=1):
             code = known.encode(NOTHING if is_missing(cells[place]) else cells[place])

@@ -77,7 +77,7 @@ class Case:
     """A record that is asked.
 
     Args:
-      name: for people.
+      name: for display.
       record: values by field; a field left out is missing.
       law: the level that the question has for it, or of a number the levels' chances.
     """
@@ -114,7 +114,7 @@ class Subject:
 
 
 def of_cells(name: str, randomizer: Randomizer) -> Subject:
-    """Return a question about which cell a record is in; who has no answer counts as cell 1."""
+    """Return a question for a record's cell; a record without an answer is in cell 1."""
     last = randomizer.levels - 1
     if last == 1:
         schema = Schema("audited", 1, answer=Bit(), other=Bit())
@@ -194,11 +194,11 @@ class StreamCoins:
         return drawn
 
 
-class Bench:
+class AuditFleet:
     """Maker of devices for a subject, which asks them.
 
     Args:
-      subject: what is asked of whom.
+      subject: the question and the records that are asked.
       coins: the operating system's, or seeded ones; shared by all devices, fresh at every call.
       make: makes a device.
     """

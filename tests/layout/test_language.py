@@ -1,0 +1,201 @@
+"""Language of docstrings, comments and headings: plain technical English.
+
+A docstring opens with a verb (functions) or a noun phrase (modules, classes, properties), never
+with a question word, a conjunction or a pronoun. Words like "nobody" hide who acts: name the user,
+device, owner, caller, aggregator, operator or analyst. Metaphors are not searchable.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import io
+import re
+import subprocess
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+OPENINGS = frozenset(
+    {"what", "who", "whom", "whose", "how", "whether", "which", "where", "why"}
+    | {"of", "as", "so", "that", "it", "its", "they", "this", "these"}
+    | {"likewise", "same", "one", "each"}
+)
+"""First words that a docstring may not have."""
+
+HEADING_OPENINGS = OPENINGS - {"how", "one", "each", "same"}
+"""First words that a heading may not have; "How to ..." names a task."""
+
+WORDS = re.compile(
+    r"\b(nobody|somebody|whoever|whomever|everybody|anybody|door|desk|journey|fate|seam|witness"
+    r"|bench|sheet|dare|telling|a stranger|strangers?|the house|this room|the room)\b",
+    re.IGNORECASE,
+)
+"""Words of which no docstring, comment or line of a document may make use."""
+
+EXCEPTIONS = {"tests/layout/test_language.py": "states the words"}
+"""Files that are not searched for words, each with its reason."""
+
+
+def tracked(*suffixes: str) -> list[str]:
+    """Return the tracked files with these suffixes; generated stubs are left out."""
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.split("\n")
+    return [
+        name
+        for name in listed
+        if name.endswith(suffixes) and "_pb2" not in name and (ROOT / name).is_file()
+    ]
+
+
+def documented(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the line and the text of every docstring."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node)
+            if text:
+                yield node.body[0].lineno, text
+
+
+def comments(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the text of every comment."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
+def opens_with(text: str, openings: frozenset[str]) -> bool:
+    """Return whether the first word of a text is among `openings`."""
+    word = re.match(r"\W*(\w+)", text)
+    return word is not None and word[1].lower() in openings
+
+
+def faults_in_source(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the text of each breach in a Python file."""
+    for line, text in documented(ast.parse(source)):
+        first = text.split("\n")[0]
+        if opens_with(first, OPENINGS):
+            yield line, first
+        yield from ((line, f"{word[0]}: {first}") for word in WORDS.finditer(text))
+    if any("#" in line and WORDS.search(line) for line in source.split("\n")):
+        yield from ((line, text) for line, text in comments(source) if WORDS.search(text))
+
+
+def faults_in_document(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the text of each breach in a Markdown file; code blocks are left out."""
+    code = False
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.lstrip().startswith("```"):
+            code = not code
+        elif not code and (
+            WORDS.search(line) or (line.startswith("#") and opens_with(line, HEADING_OPENINGS))
+        ):
+            yield number, line
+
+
+def undocumented(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield public methods without a docstring, by line and name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            for method in node.body:
+                if (
+                    isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef)
+                    and not method.name.startswith("_")
+                    and not any("overload" in ast.unparse(by) for by in method.decorator_list)
+                    and ast.get_docstring(method) is None
+                ):
+                    yield method.lineno, method.name
+
+
+def test_docstrings_comments_and_headings_are_plain() -> None:
+    faults = []
+    for name in tracked(".py"):
+        if name not in EXCEPTIONS:
+            source = (ROOT / name).read_text(encoding="utf-8")
+            faults += [f"{name}:{line}: {text}" for line, text in faults_in_source(source)]
+    for name in tracked(".md"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        faults += [f"{name}:{line}: {text}" for line, text in faults_in_document(text)]
+    assert not faults, "\n" + "\n".join(sorted(faults))
+
+
+def test_a_public_method_is_documented_or_implements_one_that_is() -> None:
+    """An implementation does not repeat the docstring of its interface."""
+    trees = {
+        name: ast.parse((ROOT / name).read_text(encoding="utf-8"))
+        for name in tracked(".py")
+        if not name.startswith("tests/")
+    }
+    interfaces = {
+        method.name
+        for tree in trees.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        and any("Protocol" in ast.unparse(base) for base in node.bases)
+        for method in node.body
+        if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(method)
+    }
+    faults = [
+        f"{name}:{line}: {method}"
+        for name, tree in trees.items()
+        for line, method in undocumented(tree)
+        if method not in interfaces
+    ]
+    assert not faults, "\n" + "\n".join(faults)
+
+
+def test_every_exception_is_needed() -> None:
+    for name in EXCEPTIONS:
+        assert WORDS.search((ROOT / name).read_text(encoding="utf-8")), name
+
+
+def test_public_classes_have_one_name_each() -> None:
+    """No name of a public class stands for two classes of different packages."""
+    places: dict[str, list[str]] = {}
+    for name in tracked(".py"):
+        if name.split("/")[0] in ("client", "aggregator", "simulation", "askance"):
+            for node in ast.parse((ROOT / name).read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    places.setdefault(node.name, []).append(name)
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""What a device answers."""',
+        'def f():\n    """As in a result."""',
+        'class A:\n    """One of many."""',
+        '"""Wait for it.\n\nWhoever waits is woken."""',
+        "x = 1  # nobody is asked",
+    ],
+)
+def test_a_breach_in_source_is_found(source: str) -> None:
+    assert list(faults_in_source(source))
+
+
+def test_a_breach_in_a_document_is_found() -> None:
+    text = "# What it is\n\n```\nnobody\n```\nAsk somebody.\n## Install\n"
+    assert [line for line, _ in faults_in_document(text)] == [1, 6]
+
+
+def test_plain_words_pass() -> None:
+    source = '"""Answer a request."""\nx = 1  # leaves room for one more\n'
+    assert list(faults_in_source(source)) == []
+
+
+def test_the_glossary_names_code_that_exists() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    names = set(re.findall(r"`(askance_\w+(?:\.\w+)+)`", text))
+    assert len(names) > 30
+    for name in names:
+        module, _, last = name.rpartition(".")
+        if importlib.util.find_spec(name if last.islower() else module) is None:
+            pytest.fail(f"docs/glossary.md: expected a module, got {name}")
+        assert last.islower() or hasattr(importlib.import_module(module), last), name

@@ -15,8 +15,8 @@ from askance_aggregator.curator.synopsis import (
 )
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_simulation.curate.request import Curated, CuratorRequest
 from askance_simulation.curate.data_table import Labelled
+from askance_simulation.curate.request import Curated, CuratorRequest
 
 _MAX_ROWS = 100_000
 _SHOWN = 10

@@ -26,7 +26,7 @@ from askance_client.service import Response, encode_response
 
 
 class OpenRound:
-    """The open round of a study: its state, its intake, and its requests, serialised once for all users."""
+    """State, intake and requests of an open round; requests are serialised once for all users."""
 
     def __init__(self, round_: Round, accounts: Accounts) -> None:
         self.study_digest = round_.study_digest

@@ -135,7 +135,7 @@ def served() -> Iterator[ServedManager]:
 
 
 @pytest.fixture
-def quiet_house() -> Iterator[ServedManager]:
+def quiet_served() -> Iterator[ServedManager]:
     """With devices that are enrolled and away."""
     with serving(devices=False) as served:
         yield served

@@ -156,7 +156,7 @@ def test_its_distribution_is_signed() -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_200_devices_answer_it_as_simulated_ones_do(
-    open_house: Serving, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    open_served: Serving, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The study goes in by the command line; the served transcript is that of both fleets."""
     people = ages()
@@ -166,7 +166,7 @@ def test_200_devices_answer_it_as_simulated_ones_do(
     definition.write_text(STUDY)
     key.write_bytes(KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     key.chmod(0o600)
-    with open_house(devices=True, population=people) as served:
+    with open_served(devices=True, population=people) as served:
         where = ["--aggregator", served.address, "--key", str(key), "--json"]
         assert main(["study", "submit", str(definition), "--wait", *where]) == 0
         result = json.loads(capsys.readouterr().out)
@@ -197,7 +197,7 @@ def transcript_digest(
 
 
 def test_an_aggregator_without_it_refuses_it_by_name_and_version(
-    catalogue: pytest.MonkeyPatch, site: Path, open_house: Serving
+    catalogue: pytest.MonkeyPatch, site: Path, open_served: Serving
 ) -> None:
     with catalogue.context() as inside:
         inside.syspath_prepend(str(site))
@@ -205,7 +205,7 @@ def test_an_aggregator_without_it_refuses_it_by_name_and_version(
     catalogue.delitem(registry._CATALOGUE, "median")
     asked = r"no learner 'median'.*; the study asks for median version 2 of askance-median==0.3.1"
     with (
-        open_house(devices=False) as served,
+        open_served(devices=False) as served,
         served.connected() as aggregator,
         pytest.raises(CallRefused, match=asked),
     ):

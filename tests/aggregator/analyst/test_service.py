@@ -72,9 +72,9 @@ def test_the_same_signed_study_is_taken_in_once(served: ServedManager) -> None:
         assert aggregator.submit(served.study()).id != first.id
 
 
-def test_an_open_study_can_be_watched_and_cancelled(quiet_house: ServedManager) -> None:
-    with quiet_house.connected() as aggregator:
-        handle = aggregator.submit(quiet_house.study())
+def test_an_open_study_can_be_watched_and_cancelled(quiet_served: ServedManager) -> None:
+    with quiet_served.connected() as aggregator:
+        handle = aggregator.submit(quiet_served.study())
         with pytest.raises(CallRefused, match="got it open") as caught:
             handle.result(timeout_s=0.3)
         assert caught.value.reason == "timeout"
@@ -224,9 +224,9 @@ def test_bad_bytes_have_a_clean_status(served: ServedManager, what: str) -> None
     assert "\n" not in error.details()
 
 
-def test_one_watcher_too_many_is_told_so(quiet_house: ServedManager) -> None:
-    with quiet_house.connected() as aggregator:
-        handle = aggregator.submit(quiet_house.study())
+def test_one_watcher_too_many_is_told_so(quiet_served: ServedManager) -> None:
+    with quiet_served.connected() as aggregator:
+        handle = aggregator.submit(quiet_served.study())
         watching = [handle.watch() for _ in range(4)]
         assert all(next(one).state is StudyState.OPEN for one in watching)
         with pytest.raises(CallRefused) as caught:

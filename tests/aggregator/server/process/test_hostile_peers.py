@@ -88,9 +88,8 @@ def test_refused_calls_keep_no_message(fresh: AggregatorHome, calls: int) -> Non
     authority = fresh.authority.read_bytes()
     with serving(fresh) as served:
         shots = [*((rpc, ()) for rpc in RPCS), *proven(fresh)]
-        warm = max(2 * AT_ONCE, calls // 4)  # until the allocator holds what it needs
         for rpc, metadata in shots:
-            asyncio.run(refused(served.address, authority, rpc, metadata, warm))
+            asyncio.run(refused(served.address, authority, rpc, metadata, 2 * AT_ONCE))
         before = resident_mb(served.process.pid)
         for rpc, metadata in shots:
             asyncio.run(refused(served.address, authority, rpc, metadata, calls))

@@ -1,4 +1,4 @@
-"""What waits for a garbage collector that looks at old objects less often."""
+"""The garbage collector's pace in a process that keeps thousands of streams."""
 
 from __future__ import annotations
 

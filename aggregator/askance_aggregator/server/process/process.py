@@ -33,6 +33,7 @@ from askance_aggregator.server.process.failures import Failures
 from askance_aggregator.server.process.files import NotOperable, read_needed
 from askance_aggregator.server.process.health import Health
 from askance_aggregator.server.process.logs import logger
+from askance_aggregator.server.process.memory import share_one_arena
 from askance_aggregator.server.process.metrics import MetricsPage, PrometheusObserver
 from askance_aggregator.server.process.tokens import read_tokens
 from askance_aggregator.server.studies import StudyManager, SubmissionLimits
@@ -100,6 +101,7 @@ def serve(
     if configuration.enrolment_key is not None:
         enrolment = read_tokens(configuration.enrolment_key, now_s)
     connections = _allow_connections(configuration.limits.connections)
+    share_one_arena()
     with rare_collections(), ExitStack() as held:
         registry = CollectorRegistry()
         ProcessCollector(registry=registry)  # memory, processor time and descriptors
@@ -113,10 +115,7 @@ def serve(
         observer.studies_found(store.count_studies())  # before any can be submitted and observed
         if configuration.tls is not None:
             _show_certificate(configuration.tls, observer, now_s)
-        page = None
-        if configuration.metrics is not None:
-            page = MetricsPage.start(configuration.metrics, registry)
-            held.callback(page.stop)
+        page = _metrics_page(configuration, registry, held)
         executor = held.enter_context(ThreadPoolExecutor(_ANALYSTS_THREADS, "askance-analysts"))
         planner = held.enter_context(ThreadPoolExecutor(_PLANNING_THREADS, "askance-planning"))
         beside = _Beside(configuration, store, observer, executor, planner, health, now_s)
@@ -165,6 +164,17 @@ def draining_at_signals() -> Iterator[threading.Event]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _metrics_page(
+    configuration: Configuration, registry: CollectorRegistry, held: ExitStack
+) -> MetricsPage | None:
+    """Serve the page of metrics until `held` ends; None where the operator wants none."""
+    if configuration.metrics is None:
+        return None
+    page = MetricsPage.start(configuration.metrics, registry)
+    held.callback(page.stop)
+    return page
 
 
 class _Beside:

@@ -1,0 +1,49 @@
+"""The allocator's setting: taken by glibc, and no error elsewhere."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+
+import pytest
+
+from askance_aggregator.server.process.memory import share_one_arena
+
+_FILLED = """
+import ctypes, threading
+from askance_aggregator.server.process.memory import share_one_arena
+{setting}
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+before = threading.Barrier(9)
+def allocate():
+    libc.malloc(100_000)
+    before.wait()
+for _ in range(8):
+    threading.Thread(target=allocate).start()
+before.wait()
+libc.malloc_stats()
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has arenas per thread")
+def test_threads_share_one_arena_of_glibc() -> None:
+    """Counted by glibc itself, in a process of its own."""
+    assert _arenas("") > 1
+    assert _arenas("assert share_one_arena()") == 1
+
+
+def test_another_system_has_no_such_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert not share_one_arena()
+
+
+def _arenas(setting: str) -> int:
+    """Return the number of arenas of a process with eight threads that allocate."""
+    code = _FILLED.format(setting=setting)
+    path = f"import sys; sys.path[:0] = {sys.path!r}\n"
+    done = subprocess.run(
+        [sys.executable, "-c", path + code], capture_output=True, text=True, check=True, timeout=60
+    )
+    return sum(line.startswith("Arena ") for line in done.stderr.splitlines())

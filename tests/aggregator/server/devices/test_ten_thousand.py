@@ -12,13 +12,13 @@ from grpc import aio
 from askance_aggregator.server.devices import AggregatorServer
 from askance_aggregator.store import SqliteStore
 from askance_aggregator.studies import Tally
-from askance_client.service import channel_options
+from askance_client.service import STREAMS_PER_CONNECTION, channel_options
 
 if TYPE_CHECKING:
     from tests.aggregator.server.devices.conftest import World
 
 USERS = 10_000
-CONNECTIONS = 8
+CONNECTIONS = USERS // STREAMS_PER_CONNECTION
 
 
 @pytest.mark.slow

@@ -410,6 +410,15 @@ def _judged(
 def peak_memory_mb() -> float:
     """Return the peak memory of this process, plus that of its largest child."""
     unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss counts bytes there, KiB elsewhere
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    return (own + children) * unit / 2**20
+    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit
+    return (_own_peak_bytes(unit) + children) / 2**20
+
+
+def _own_peak_bytes(unit: int) -> int:
+    """Linux's ru_maxrss begins with what the process held that started this one; VmHWM does not."""
+    try:
+        lines = Path("/proc/self/status").read_text("ascii").splitlines()
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    (peak,) = [line.split()[1] for line in lines if line.startswith("VmHWM:")]
+    return int(peak) * 1024

@@ -199,3 +199,11 @@ def test_the_extreme_sizes_draw(values: int) -> None:
         words = [(i * 0x9E3779B97F4A7C15) % M for i in range(randomizer.coins)]
         for level in (0, 1, 2 * values - 1, 2 * values):
             assert randomizer.valid(randomizer.randomize(level, words))
+
+
+@pytest.mark.parametrize(
+    ("values", "bits"), [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (9, 4), (1_000, 10)]
+)
+def test_a_row_has_the_bits_of_the_next_power_of_two(values: int, bits: int) -> None:
+    """One bit more is unbiased as well, and takes a longer report."""
+    assert HadamardSign(values, M - M // 3).row_bits == bits

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -221,3 +223,21 @@ def test_masked_parity_is_learned_by_ten_thousand_users_at_epsilon_2() -> None:
         assert result.trials[0].outcome.reconciled
         assert result.epsilon_spent.max <= 2.0
     assert right >= 99
+
+
+def test_the_peak_memory_of_a_process_is_its_own() -> None:
+    """Once, it was at least what the process held that had started it: here 400 MB more."""
+    code = (
+        f"import sys; sys.path[:0] = {sys.path!r}\n"
+        "from askance_simulation.experiments.trials import peak_memory_mb\n"
+        "print(peak_memory_mb())"
+    )
+    said = []
+    for size in (0, 400 << 20):
+        held = bytearray(size)
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+        )
+        said.append(float(done.stdout))
+        assert len(held) == size
+    assert said[1] < said[0] + 100

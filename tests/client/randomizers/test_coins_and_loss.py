@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from askance_client.errors import InvalidParameter
-from askance_client.randomizers import COIN_SPACE, Coins, PrivacyLoss, SystemCoins
+from askance_client.randomizers import (
+    COIN_SPACE,
+    Coins,
+    PrivacyLoss,
+    Randomizer,
+    SystemCoins,
+)
 
 
 def test_system_coins_use_all_64_bits_and_never_repeat() -> None:
@@ -46,3 +52,15 @@ def test_a_loss_is_charged_and_compared() -> None:
 def test_what_is_no_loss_is_refused(numerator: int, denominator: int) -> None:
     with pytest.raises(InvalidParameter):
         PrivacyLoss(numerator, denominator)
+
+
+PARTS = ("levels", "coins", "width", "loss", "parameters", "randomize", "valid", "probability")
+
+
+@pytest.mark.parametrize("missing", PARTS)
+def test_a_randomizer_without_one_of_its_parts_cannot_be_made(missing: str) -> None:
+    """Most of all without a loss: it would be None, and a device would charge nothing for it."""
+    parts = {name: property(lambda _: 1) for name in PARTS if name != missing}
+    with pytest.raises(TypeError, match=missing):
+        type("Incomplete", (Randomizer,), parts)()
+    type("Complete", (Randomizer,), {**parts, missing: property(lambda _: 1)})()

@@ -207,3 +207,11 @@ def test_the_extreme_sizes_draw(values: int) -> None:
 def test_a_row_has_the_bits_of_the_next_power_of_two(values: int, bits: int) -> None:
     """One bit more is unbiased as well, and takes a longer report."""
     assert HadamardSign(values, M - M // 3).row_bits == bits
+
+
+@pytest.mark.parametrize("size", [-1, 0, 4])
+def test_a_signed_set_has_a_member_and_no_more_than_there_are_values(size: int) -> None:
+    with pytest.raises(InvalidParameter, match=rf"has a size in 1\.\.3, found {size}$"):
+        SignedSubsetSelection(3, size, M // 5)
+    for least_or_most in (1, 3):
+        assert SignedSubsetSelection(3, least_or_most, M // 5).size == least_or_most

@@ -15,3 +15,9 @@ def test_the_rank_and_every_range_are_charged() -> None:
 
 def test_one_component_draws_nothing() -> None:
     assert Fraction(*certified_ratio(1, 0, 768, 1 << 10)) == 3
+
+
+def test_terms_of_fewer_bits_than_are_kept_are_not_cut() -> None:
+    """By hand: 3 components, 1 near and 7 far patterns, 15 coins of which 8 are near."""
+    bias = 2 + 1 * (2 * 3 - 1 + 1)
+    assert certified_ratio(3, 0, 8, 15) == (8 * 7 * 15, 7 * 1 * (15 - bias)) == (840, 49)

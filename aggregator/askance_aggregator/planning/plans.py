@@ -46,8 +46,8 @@ class RoundPlan:
             components.
         tau: the least tolerance among its questions: what was asked for, or, for a question that
             leaves it open, what its users allow.
-        n_variance: n times the variance of an answer, the greatest among its questions
-            (`precision.n_variance`).
+        n_variance: n times the variance of an answer, in the square of its unit, the greatest
+            among its questions (`precision.n_variance`).
         n_variance_limit: what no randomizer of this epsilon is below that is unbiased at the levels
             of the table, by the dual of the program that designed it; None where none was solved.
         hoeffding_users: what the paper's bound takes: for every value a fresh group with

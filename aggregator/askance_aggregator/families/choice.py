@@ -15,7 +15,7 @@ from askance_aggregator.families.subset_selection import subset_selection
 from askance_client.randomizers import MAX_CELLS, Randomizer, SubsetSelection
 from askance_client.randomizers.linear_hashing import MAX_HASHED
 
-SET_CELLS = 256  # up to here a set's bitmap is small and its coins are few, whatever eps
+SET_CELLS = 400  # up to here a set's bitmap has 50 bytes and its coins are few, whatever eps
 SET_MEMBERS = 64  # beyond: a set of no more, and only for a gain that is worth its bitmap
 SET_GAIN = Fraction(103, 100)
 SIGNED_SET_VALUES = 1024  # a signed set takes up to a coin a value

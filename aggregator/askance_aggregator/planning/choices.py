@@ -36,5 +36,6 @@ def choices(question: Question, nano_nats: int, design: Design) -> tuple[Choice,
     table = designed_for(question, nano_nats) if design is best_for else None
     if table is None:
         return tuple(Choice(each) for each in candidates(question, nano_nats, design))
-    limit = float(question.spread / 2) ** 2 * table.lower_bound
+    proved = table.nano == nano_nats  # a bound holds for the budget that it was computed for
+    limit = float(question.spread / 2) ** 2 * table.lower_bound if proved else None
     return (Choice(table.channel, table.values, limit),)

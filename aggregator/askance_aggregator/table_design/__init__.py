@@ -36,6 +36,7 @@ from askance_aggregator.table_design.objectives import (
     Terms,
     prior_at,
     prior_of,
+    rounding_variance,
 )
 from askance_aggregator.table_design.programme import Solution, solve
 from askance_aggregator.table_design.refinement import Refined, refine
@@ -58,5 +59,6 @@ __all__ = [
     "prior_at",
     "prior_of",
     "refine",
+    "rounding_variance",
     "solve",
 ]

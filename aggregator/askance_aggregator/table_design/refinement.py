@@ -12,7 +12,7 @@ from askance_aggregator.table_design.objectives import Terms, Vector
 from askance_aggregator.table_design.programme import Solution, solve
 from askance_client.randomizers.channel import MAX_SYMBOLS
 
-CLOSE = 1e-4
+CLOSE = 2e-5
 """The gap to the lower bound, of the bound, at which no better values are looked for."""
 
 MAX_STEPS = 24

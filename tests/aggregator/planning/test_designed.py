@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import exp
 
 import pytest
 
-from askance_aggregator.families import best_for, randomized_response
+from askance_aggregator.estimation import prior_points, prior_weights
+from askance_aggregator.estimation.designed import expected_variance
+from askance_aggregator.families import TableFamily, best_for, randomized_response
 from askance_aggregator.learners import Batch, PriorMean, Question, SampleMean
 from askance_aggregator.learners.aims import middle
 from askance_aggregator.planning import (
@@ -19,7 +22,13 @@ from askance_aggregator.planning import (
     tail_of,
 )
 from askance_aggregator.queries import real
-from askance_aggregator.table_design import MAX_NANO_NATS, MIN_NANO_NATS
+from askance_aggregator.table_design import (
+    MAX_NANO_NATS,
+    MIN_NANO_NATS,
+    Prior,
+    design_table,
+    rounding_variance,
+)
 from askance_client.queries import Real, Schema
 
 NAT = 10**9
@@ -165,3 +174,43 @@ def test_a_design_of_one_s_own_is_kept() -> None:
 def test_no_users_are_claimed_to_be_needed_for_a_sample() -> None:
     assert least_users(SAMPLE, 0.1, 1.0, BETA) == 0
     assert least_users(POPULATION, 0.1, 1.0, BETA) > 0
+
+
+def prior_on(points: dict[str, int]) -> Question:
+    """Return a question about a number in [-1, 1], expected at these points."""
+    weights = tuple((Fraction(point), Fraction(weight)) for point, weight in points.items())
+    return Question(SAMPLE_OF_ONE.query, aim=PriorMean(weights))
+
+
+@pytest.mark.parametrize(
+    ("points", "levels"),
+    [
+        ({"-1": 1, "0": 1, "1": 1}, 33),  # on levels already
+        ({f"{tenth / 5:g}": 1 for tenth in range(-5, 6)}, 31),
+        ({"1/3": 1, "-2/3": 5}, 31),
+        ({"0.1": 1}, 41),
+        ({f"{place}/103": 1 for place in range(-103, 104)}, 33),  # on no grid of few levels
+    ],
+)
+def test_a_prior_has_levels_where_its_points_are(points: dict[str, int], levels: int) -> None:
+    question = prior_on(points)
+    assert designed.levels_for(question, 5 * NAT) == levels
+    weights = prior_weights(question, levels)
+    if levels != 33:
+        assert sum(weight > 0 for weight in weights) == len(points)  # on no neighbour
+
+
+@pytest.mark.slow  # programs of 33 and 41 levels without symmetry
+def test_a_prior_at_a_point_is_not_charged_for_rounding() -> None:
+    """At 8 nats the point 0.1, rounded onto 33 levels, had several times the variance."""
+    question = prior_on({"0.1": 1})
+    (choice,) = choices(question, 8 * NAT, best_for)
+    assert choice.decode is not None
+    now = expected_variance(question, TableFamily(choice.randomizer), choice.decode)
+    table = design_table(33, 8 * NAT, Prior(prior_weights(question, 33)))
+    before = expected_variance(question, TableFamily(table.channel), table.values)
+    assert now is not None
+    assert before is not None
+    rounding = rounding_variance(prior_points(question), 33)
+    assert before > rounding > 0
+    assert now < before / 4

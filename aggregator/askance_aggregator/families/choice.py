@@ -29,9 +29,14 @@ def best_for(levels: int, nano: int) -> Randomizer:
     the lesser conditional variance averaged over cells; a tie goes to k-ary response, whose reports
     are smaller. A set of one cell is a k-ary response but for the rounding of its integers.
 
-    A set of k cells takes k / 8 bytes and about k / (e^eps + 1) coins. Beyond 256 cells linear
+    A set of k cells takes k / 8 bytes and about k / (e^eps + 1) coins. Beyond 400 cells linear
     hashing stands in its place, with two coins and a few bytes, for up to 3 % more variance; where
     k is small for e^eps it has more than that, and a set of at most 64 members is kept.
+
+    Utility: n x variance over subset selection's at its best size is 1 up to 400 cells and at most
+        1.033 from 401 to 65,535 (the worst: 401 cells at eps 1.04, between the moduli 3 and 5).
+        For 65,536 cells only hashing fits the wire: 1.03 up to eps 8, and more from there on, since
+        the greatest modulus is 4,093.
 
     Args:
         levels: 2..65536.

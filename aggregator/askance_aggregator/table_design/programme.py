@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +62,7 @@ def solve(terms: Terms, values: Vector, ratio: float) -> Solution:
     rows, means = np.kron(np.ones(symbols), folds.even), np.kron(values, folds.odd)
     squares = np.kron(values**2, folds.even)
 
-    def with_floors(block: NDArray[np.float64], last: float) -> NDArray[np.float64]:
+    def with_floors(block: NDArray[np.floating[Any]], last: float) -> NDArray[np.float64]:
         floors = block.reshape(len(block), symbols, levels).sum(axis=2) / ratio
         return np.hstack([block, floors, np.full((len(block), 1), last)])
 

@@ -102,7 +102,7 @@ class _Cones:
         """Gradient and Hessian of the barrier -sum ln room - sum ln t."""
         row, mean, square, room = self.images(prices)
         t = self.split(prices)[2]
-        sides = (-4 * square, -2 * mean, -4 * row)  # of the room, by s.u, s.v and s.t
+        sides = (-4 * square, -2 * mean, -4 * row)  # slopes of the room along s.u, s.v and s.t
         maps = (self.sums, self.slopes, self.sums)
         bend = {(0, 2): 4 / room, (1, 1): 2 / room}
         gradient = [-(each.T @ (side / room)) for each, side in zip(maps, sides, strict=True)]

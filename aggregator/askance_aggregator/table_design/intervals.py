@@ -87,30 +87,30 @@ class _Cones:
         return prices[:half], prices[half : half + odd], prices[half + odd :]
 
     def images(self, prices: Vector) -> tuple[Vector, Vector, Vector, Vector]:
-        """For each interval s.u, s.v, s.t and the cone's room 4 (s.t) (-s.u) - (s.v)^2."""
+        """For each interval s.u, s.v, s.t and the cone's slack 4 (s.t) (-s.u) - (s.v)^2."""
         u, v, t = self.split(prices)
         row, mean, square = self.sums @ u, self.slopes @ v, self.sums @ t
         return row, mean, square, -4 * square * row - mean * mean
 
     def inside(self, prices: Vector) -> bool:
-        """Return whether prices keep all constraints with room."""
-        row, _, square, room = self.images(prices)
+        """Return whether prices keep all constraints with slack."""
+        row, _, square, slack = self.images(prices)
         t = self.split(prices)[2]
-        return bool(min(room.min(), (-row).min(), square.min(), t.min()) > 0)
+        return bool(min(slack.min(), (-row).min(), square.min(), t.min()) > 0)
 
     def slope(self, prices: Vector) -> tuple[Vector, Matrix]:
-        """Gradient and Hessian of the barrier -sum ln room - sum ln t."""
-        row, mean, square, room = self.images(prices)
+        """Gradient and Hessian of the barrier -sum ln slack - sum ln t."""
+        row, mean, square, slack = self.images(prices)
         t = self.split(prices)[2]
-        sides = (-4 * square, -2 * mean, -4 * row)  # slopes of the room along s.u, s.v and s.t
+        sides = (-4 * square, -2 * mean, -4 * row)  # slopes of the slack along s.u, s.v and s.t
         maps = (self.sums, self.slopes, self.sums)
-        bend = {(0, 2): 4 / room, (1, 1): 2 / room}
-        gradient = [-(each.T @ (side / room)) for each, side in zip(maps, sides, strict=True)]
+        bend = {(0, 2): 4 / slack, (1, 1): 2 / slack}
+        gradient = [-(each.T @ (side / slack)) for each, side in zip(maps, sides, strict=True)]
         gradient[2] -= 1 / t
         blocks: list[list[Matrix]] = [[np.empty(0)] * 3 for _ in range(3)]
         for i in range(3):
             for j in range(i, 3):
-                weight = sides[i] * sides[j] / room**2 + bend.get((i, j), 0.0)
+                weight = sides[i] * sides[j] / slack**2 + bend.get((i, j), 0.0)
                 blocks[i][j] = maps[i].T @ (weight[:, None] * maps[j])
                 blocks[j][i] = blocks[i][j].T
         blocks[2][2] = blocks[2][2] + np.diag(1 / t**2)
@@ -136,9 +136,9 @@ def best_prices(terms: Terms, ratio: float) -> Priced:
         if parameter <= weight * _GAP * abs(cones.gain @ prices):
             break
         weight *= _GROWTH
-    _, mean, square, room = cones.images(prices)
-    known = room > 0  # in floats
-    weights, moments = 4 * square[known] / room[known], 2 * mean[known] / room[known]
+    _, mean, square, slack = cones.images(prices)
+    known = slack > 0  # in floats
+    weights, moments = 4 * square[known] / slack[known], 2 * mean[known] / slack[known]
     u, v, t = cones.split(prices)
     dual = Dual(u @ cones.even, v @ cones.odd, t @ cones.even)
     masses = weights * cones.likelihoods[known].mean(axis=1)

@@ -9,6 +9,7 @@ import masked_parity_users as parity
 from peers_accuracy import Accuracy
 from randomizer_cells import FrequencyRow, SignedRow
 from randomizer_devices import MOST_BYTES, MOST_MS, DeviceRow
+from randomizer_limits import CellLimit, MeanLimit
 from randomizer_means import MeanRow
 from simulators import Row as SpeedRow
 
@@ -17,6 +18,9 @@ SPEEDS = {"predicate": 10e6, "frequency": 3e6}  # users a second, at least
 ENOUGH = 500_000  # users
 NEAR_OPTIMUM = {64: 1.01, 1024: 1.03}  # by cells; at epsilon .5 to 4
 CLOSE_TO_DUCHI, CLOSE_TO_LIMIT, CLOSE_TO_PRIOR = 1e-6, 0.01, 0.001
+
+WITHIN, FEW_NATS = 1.01, 5.6  # a mean's plan over its limit, up to this epsilon
+CELLS_WITHIN = 1.035
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,25 @@ def of_signed(rows: Sequence[SignedRow]) -> Iterator[Claim]:
         "signed: |measured - exact|, standard errors",
         (abs(row.n_mse - row.exact) / row.n_mse_se for row in rows),
         FAR,
+    )
+
+
+def of_limits(means: Sequence[MeanLimit], cells: Sequence[CellLimit]) -> Iterator[Claim]:
+    """Compare plans with what is possible."""
+    yield from _most(
+        f"limits: plan of a mean over its limit, epsilon <= {FEW_NATS}",
+        (row.ratio for row in means if row.ratio is not None and row.eps <= FEW_NATS),
+        WITHIN,
+    )
+    yield from _least(
+        "limits: plan of a mean over its limit",
+        (row.ratio for row in means if row.ratio is not None),
+        1.0,
+    )
+    yield from _most(
+        "limits: shares of cells over subset selection's optimum",
+        (row.ratio for row in cells),
+        CELLS_WITHIN,
     )
 
 

@@ -11,6 +11,7 @@ from peers_environments import Skipped
 from randomizer_cells import FrequencyRow, SignedRow
 from randomizer_claims import Claim
 from randomizer_devices import DeviceRow
+from randomizer_limits import CellLimit, MeanLimit
 from randomizer_means import MeanRow
 from rich.console import Console
 from rich.table import Table
@@ -25,6 +26,8 @@ class Measured(Protocol):
     means: list[MeanRow]
     frequencies: list[FrequencyRow]
     signed: list[SignedRow]
+    mean_limits: list[MeanLimit]
+    cell_limits: list[CellLimit]
     peers: list[Accuracy]
     users: list[parity.Row]
     speed: list[SpeedRow]
@@ -46,6 +49,10 @@ def show(found: Measured) -> None:
         console.print(_of_biases(found.frequencies, found.peers))
     if found.signed:
         console.print(_of_signed(found.signed))
+    if found.mean_limits:
+        console.print(_of_mean_limits(found.mean_limits))
+    if found.cell_limits:
+        console.print(_of_cell_limits(found.cell_limits))
     if found.users:
         parity.show(found.users)
     if found.speed:
@@ -137,6 +144,25 @@ def _of_signed(rows: Sequence[SignedRow]) -> Table:
             "takes it" if row.planned else "",
             "takes it" if row.promised else "",
         )
+    return table
+
+
+def _of_mean_limits(rows: Sequence[MeanLimit]) -> Table:
+    table = _table("Means of a sample: n x variance of the plan", ["randomizer"])
+    for name in ("eps", "plan", "limit", "plan / limit"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        limit = ("", "") if row.limit is None else (f"{row.limit:.5g}", f"{row.ratio:.4f}")
+        table.add_row(row.randomizer, f"{row.eps:.4g}", f"{row.figure:.5g}", *limit)
+    return table
+
+
+def _of_cell_limits(rows: Sequence[CellLimit]) -> Table:
+    table = _table("Shares of k cells: n x variance over the optimum, worst eps", ["randomizer"])
+    for name in ("k", "eps", "over"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(row.randomizer, f"{row.k:,}", f"{row.eps:.3g}", f"{row.ratio - 1:.2%}")
     return table
 
 

@@ -5,7 +5,8 @@
 
 Sections: `means` of bounded numbers, `frequencies` of cells and `signed` values, each as n x MSE at
 epsilon .25 to 4: exact, of the integers that devices are sent, beside theory and the limit, and as
-measured from every user's own report, beside peers; `users` of MASKED-PARITY
+measured from every user's own report, beside peers; `limits` (`randomizer_limits.py`): plans beside
+what is possible, at epsilon .01 to 16; `users` of MASKED-PARITY
 (`masked_parity_users.py`); `speed` of the simulation (`simulators.py`); `devices`: milliseconds an
 answer and bytes a request. `peers_environments.py` says how ENVS is made; who is absent is left
 out, with the reason. At the end stands what is claimed, and whether it holds.
@@ -32,13 +33,21 @@ from peers_environments import Skipped, run_peers
 from randomizer_cells import FrequencyRow, SignedRow, frequency_rows, signed_rows
 from randomizer_claims import Claim
 from randomizer_devices import DeviceRow, device_rows
+from randomizer_limits import (
+    CELLS,
+    MANY_CELLS,
+    CellLimit,
+    MeanLimit,
+    cell_limits,
+    mean_limits,
+)
 from randomizer_means import MeanRow, mean_rows, of_adult, skewed
 from simulators import PEERS as SIMULATORS
 from simulators import USERS as SIMULATED
 from simulators import Row as SpeedRow
 from simulators import ours
 
-SECTIONS = ("means", "frequencies", "signed", "users", "speed", "devices")
+SECTIONS = ("means", "frequencies", "signed", "limits", "users", "speed", "devices")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +62,8 @@ class Effort:
         means: repetitions.
         frequencies: of 64 cells.
         signed: likewise.
+        limits: epsilons of means, and of cells.
+        limit_cells: numbers of cells.
         dimensions: of MASKED-PARITY.
         parity: how closely its users are found.
         processes: that a device first answers in.
@@ -65,6 +76,8 @@ class Effort:
     means: int
     frequencies: int
     signed: int
+    limits: int
+    limit_cells: tuple[int, ...]
     dimensions: tuple[int, ...]
     parity: parity.Effort
     processes: int
@@ -78,6 +91,8 @@ FULL = Effort(
     means=1000,
     frequencies=300,
     signed=200,
+    limits=60,
+    limit_cells=(*CELLS, *MANY_CELLS),
     dimensions=parity.DIMENSIONS,
     parity=parity.FULL,
     processes=3,
@@ -90,6 +105,8 @@ QUICK = Effort(
     means=40,
     frequencies=20,
     signed=20,
+    limits=3,
+    limit_cells=(3, 401),
     dimensions=(8, 16),
     parity=parity.QUICK,
     processes=1,
@@ -103,6 +120,8 @@ class Measurements:
     means: list[MeanRow] = field(default_factory=list)
     frequencies: list[FrequencyRow] = field(default_factory=list)
     signed: list[SignedRow] = field(default_factory=list)
+    mean_limits: list[MeanLimit] = field(default_factory=list)
+    cell_limits: list[CellLimit] = field(default_factory=list)
     peers: list[Accuracy] = field(default_factory=list)
     users: list[parity.Row] = field(default_factory=list)
     speed: list[SpeedRow] = field(default_factory=list)
@@ -116,6 +135,7 @@ class Measurements:
             *claims.of_means(self.means),
             *claims.of_frequencies(self.frequencies, self.peers),
             *claims.of_signed(self.signed),
+            *claims.of_limits(self.mean_limits, self.cell_limits),
             *claims.of_users(self.users),
             *claims.of_speed(self.speed),
             *claims.of_devices(self.devices),
@@ -144,6 +164,10 @@ def measured(
     def signed() -> None:
         found.signed += signed_rows(effort.epsilons, effort.values, effort.signed)
 
+    def limits() -> None:
+        found.mean_limits += mean_limits(effort.limits)
+        found.cell_limits += cell_limits(effort.limit_cells, effort.limits)
+
     def users() -> None:
         epsilons = ("1",) if effort is QUICK else parity.EPSILONS
         found.users += parity.rows(epsilons, effort.dimensions, effort.parity)
@@ -167,6 +191,7 @@ def measured(
         "means": means,
         "frequencies": frequencies,
         "signed": signed,
+        "limits": limits,
         "users": users,
         "speed": speed,
         "devices": devices,
@@ -183,10 +208,8 @@ def measured(
 
 def story(found: Measurements) -> dict[str, Any]:
     """Return the document that `--json` prints."""
-    told = {
-        name: [asdict(row) for row in getattr(found, name)]
-        for name in ("means", "frequencies", "signed", "peers", "devices", "skipped")
-    }
+    names = ("means", "frequencies", "signed", "mean_limits", "cell_limits", "peers", "devices")
+    told = {name: [asdict(row) for row in getattr(found, name)] for name in (*names, "skipped")}
     speed = [asdict(row) | {"per_s": row.per_s} for row in found.speed]
     held = [asdict(claim) | {"holds": claim.holds} for claim in found.claims]
     return told | {"speed": speed, "users": parity.story(found.users), "claims": held}

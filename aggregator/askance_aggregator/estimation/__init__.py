@@ -11,7 +11,7 @@ Rules of the package:
 
 from askance_aggregator.estimation.answers import estimate
 from askance_aggregator.estimation.blocks import alpha_of, joined
-from askance_aggregator.estimation.designed import prior_weights
+from askance_aggregator.estimation.designed import prior_points, prior_weights
 from askance_aggregator.estimation.deviations import Deviations, deviations
 from askance_aggregator.estimation.influence import influence
 from askance_aggregator.estimation.intervals import clopper_pearson, hoeffding
@@ -40,6 +40,7 @@ __all__ = [
     "influence",
     "joined",
     "levels_of",
+    "prior_points",
     "prior_weights",
     "relative_landing",
     "scores",

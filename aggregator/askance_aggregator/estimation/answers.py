@@ -118,7 +118,7 @@ def _share_intervals(
     family: Family[Any], counts: Counts, n: int, cells: list[int], alpha: float
 ) -> Ends:
     """Intervals for the shares of cells, each at alpha, not clipped."""
-    seen = np.asarray([int(counts[cell]) for cell in cells], dtype=np.int64)
+    seen = np.asarray([family.containing(counts, cell) for cell in cells], dtype=np.int64)
     low, high = clopper_pearson(seen, n, alpha)
     rates = [family.inclusion(cell) for cell in cells]
     other = np.asarray([float(rate.other) for rate in rates if rate], dtype=np.float64)

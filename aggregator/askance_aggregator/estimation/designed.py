@@ -79,10 +79,18 @@ def prior_weights(question: Question, levels: int) -> tuple[Fraction, ...]:
     Raises:
         InvalidParameter: it has none.
     """
+    return prior_at(prior_points(question), levels)
+
+
+def prior_points(question: Question) -> list[tuple[Fraction, Fraction]]:
+    """The points of the question's prior, scaled to [-1, 1], with their weights.
+
+    Raises:
+        InvalidParameter: it has none.
+    """
     if not isinstance(question.aim, PriorMean):
         raise InvalidParameter(
             f"a question expects a prior, got the aim {value_text(question.aim)}"
         )
     low, half = question.bounds[0], question.spread / 2
-    points = [((at - low) / half - 1, weight) for at, weight in question.aim.points]
-    return prior_at(points, levels)
+    return [((at - low) / half - 1, weight) for at, weight in question.aim.points]

@@ -15,8 +15,10 @@ from askance_aggregator.families.left_inverse import left_inverse
 from askance_aggregator.families.rates import InclusionRates
 from askance_client.accounting import ratio_within
 from askance_client.errors import InvalidParameter
-from askance_client.randomizers.channel import Channel
+from askance_client.randomizers.channel import MIN_SIDE, Channel, Table
 from askance_client.randomizers.coins import COIN_SPACE
+
+_NO_LOSS = Fraction(1, 1 << 20)  # of a variance, for a bit in place of a table's symbols
 
 
 @describes(Channel)
@@ -43,11 +45,24 @@ class TableFamily(Family[Channel]):
         return self.randomizer.symbols == 2
 
     def inclusion(self, level: int) -> InclusionRates | None:
-        """Rates of a level in a table of two levels and two symbols."""
-        if not self.randomizer.levels == self.randomizer.symbols == 2:
+        """Rates of a level in a table of two levels whose symbols are one bit, or as good as one.
+
+        Of more than two symbols each stands for the level that it is likelier at
+        (`containing` counts them); None if that would lose precision.
+        """
+        sides = _sides(self.randomizer)
+        if sides is None:
             return None
-        own, other = self.randomizer.table[level][level], self.randomizer.table[1 - level][level]
+        own, other = (
+            sum(row[symbol] for symbol in sides[level])
+            for row in (self.randomizer.table[level], self.randomizer.table[1 - level])
+        )
         return InclusionRates(Fraction(own, COIN_SPACE), Fraction(other, COIN_SPACE))
+
+    def containing(self, counts: Sequence[int] | Counts, level: int) -> int:
+        """Count the reports of a symbol that stands for the level."""
+        sides = _sides(self.randomizer)
+        return sum(int(counts[symbol]) for symbol in (sides[level] if sides else (level,)))
 
     def alphabet(self) -> Iterator[bytes]:
         """The symbols in order."""
@@ -79,13 +94,16 @@ class TableFamily(Family[Channel]):
 
     def frequency_variance(self) -> Fraction:
         """Return n times the conditional variance averaged over levels, for the worst truth."""
-        worst = Fraction()
-        inverse = _left_inverse(self.randomizer)
-        for truth in range(self.randomizer.levels):
-            moments = sum(self.second_moment(truth, row) for row in inverse)
-            # Unbiased: the squares of the means are one 1 and zeros.
-            worst = max(worst, Fraction(moments - 1, self.randomizer.levels))
-        return worst
+        # Unbiased: the squares of the means are one 1 and zeros.
+        moments = self.second_moments(_left_inverse(self.randomizer))
+        return Fraction(moments - 1, self.randomizer.levels)
+
+    def second_moments(self, scores: Sequence[Sequence[Fraction]]) -> Fraction:
+        """Return the sum over several decodings of E[values[Y]^2 | level], at the worst level."""
+        return max(
+            sum((self.second_moment(level, values) for values in scores), Fraction())
+            for level in range(self.randomizer.levels)
+        )
 
     def moved_grid(self, values: Sequence[Fraction | int]) -> tuple[Fraction, ...]:
         """x'_i = sum_y values[y] T[i, y] / 2^64: what decoding expects at each level."""
@@ -143,7 +161,45 @@ class TableFamily(Family[Channel]):
 
 @lru_cache(maxsize=64)
 def _left_inverse(channel: Channel) -> tuple[tuple[Fraction, ...], ...]:
-    return left_inverse(channel.table, COIN_SPACE)
+    sides = _sides(channel)
+    if sides is None:
+        return left_inverse(channel.table, COIN_SPACE)
+    inverse = left_inverse(_bit(channel, sides), COIN_SPACE)
+    side_of = {symbol: side for side, symbols in enumerate(sides) for symbol in symbols}
+    return tuple(tuple(row[side_of[y]] for y in range(channel.symbols)) for row in inverse)
+
+
+Sides = tuple[tuple[int, ...], tuple[int, ...]]
+"""The symbols that stand for level 0, and those that stand for level 1."""
+
+
+@lru_cache(maxsize=64)
+def _sides(channel: Channel) -> Sides | None:
+    """Divide the symbols of a table of two levels by the level that each is likelier at.
+
+    None if the table has more levels, or if one bit a report has more variance than all its symbols
+    have. Dividing a symbol of a bit into several, in the same proportion at both levels up to the
+    rounding of integers, leaves the bit.
+    """
+    if channel.levels != MIN_SIDE:
+        return None
+    if channel.symbols == MIN_SIDE:
+        return (0,), (1,)
+    zero, one = channel.table
+    sides = (
+        tuple(y for y in range(channel.symbols) if zero[y] > one[y]),
+        tuple(y for y in range(channel.symbols) if zero[y] <= one[y]),
+    )
+    bit = _bit(channel, sides)
+    if bit[0][0] == bit[1][0]:
+        return None
+    every = TableFamily(channel).second_moments(left_inverse(channel.table, COIN_SPACE))
+    of_bit = TableFamily(Channel(bit)).second_moments(left_inverse(bit, COIN_SPACE))
+    return sides if of_bit <= every * (1 + _NO_LOSS) else None
+
+
+def _bit(channel: Channel, sides: Sides) -> Table:
+    return tuple(tuple(sum(row[y] for y in side) for side in sides) for row in channel.table)
 
 
 def randomized_response(nano: int) -> Channel:

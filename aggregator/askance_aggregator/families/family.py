@@ -86,6 +86,10 @@ class Family(ABC, Generic[R]):
         """
         return None
 
+    def containing(self, counts: Sequence[int] | Counts, level: int) -> int:
+        """Return the count that `inclusion` is of: how many reports contain the level."""
+        return int(counts[level])
+
     def pair_rates(self) -> SignRates:
         """Compute P[one given cell of a pair is in the report and the other is not].
 

@@ -9,11 +9,21 @@ from askance_client.errors import InvalidParameter
 Matrix = tuple[tuple[int, ...], ...]
 
 
+_WEIGHT_BITS = 32  # of a symbol's weight: to round it costs a variance less than 2^-60 of itself
+
+
 def left_inverse(table: Matrix, scale: int) -> tuple[tuple[Fraction, ...], ...]:
     """B with sum_y B[v][y] * table[x][y] / scale = [v = x] for all levels v and x.
 
     A square table has one such B. A table with more symbols than levels has many; this is the
-    unweighted least-squares one, table^T (table table^T)^-1 transposed.
+    least-squares one with each symbol weighted by the inverse of its column's mass,
+    (table W table^T)^-1 table W. It has the least variance summed over levels for users who are
+    evenly at all levels, and symbols of equal likelihood ratios get equal scores, as if they were
+    one symbol: to divide a symbol costs nothing.
+
+    Args:
+        table: levels x symbols integers, every row with the sum `scale`.
+        scale: sum of a row.
 
     Raises:
         InvalidParameter: there is none: the rows are linearly dependent.
@@ -28,12 +38,24 @@ def left_inverse(table: Matrix, scale: int) -> tuple[tuple[Fraction, ...], ...]:
         solution, divisor = solve(table, identity)
         solution = [list(column) for column in zip(*solution, strict=True)]
     else:
+        weighted = _weighted(table)
         gram = tuple(
             tuple(sum(a * b for a, b in zip(one, two, strict=True)) for two in table)
-            for one in table
+            for one in weighted
         )
-        solution, divisor = solve(gram, table)
+        solution, divisor = solve(gram, weighted)
     return tuple(tuple(Fraction(entry * scale, divisor) for entry in row) for row in solution)
+
+
+def _weighted(table: Matrix) -> Matrix:
+    """Multiply each column by a whole number in proportion to the inverse of its sum.
+
+    Any positive weights give a left inverse, so the numbers may be rounded.
+    """
+    masses = [sum(column) for column in zip(*table, strict=True)]
+    unit = max(masses) << _WEIGHT_BITS
+    weights = [unit // mass for mass in masses]  # 2^32 or more each, so the rounding is relative
+    return tuple(tuple(a * weight for a, weight in zip(row, weights, strict=True)) for row in table)
 
 
 def solve(matrix: Matrix, right: Matrix) -> tuple[list[list[int]], int]:

@@ -18,8 +18,8 @@ class Choice(NamedTuple):
     Args:
         randomizer: what a device is asked to use.
         decode: what was designed with a table; None: the randomizer's own way.
-        limit: n x variance that no randomizer of this epsilon is below which is unbiased at the
-            table's levels; None where no program was solved.
+        limit: n x variance that no randomizer of this epsilon is below, in the unit of
+            `n_variance`; None where none was proved.
     """
 
     randomizer: Randomizer
@@ -36,4 +36,6 @@ def choices(question: Question, nano_nats: int, design: Design) -> tuple[Choice,
     table = designed_for(question, nano_nats) if design is best_for else None
     if table is None:
         return tuple(Choice(each) for each in candidates(question, nano_nats, design))
-    return (Choice(table.channel, table.values, table.lower_bound),)
+    proved = table.nano == nano_nats  # a bound holds for the budget that it was computed for
+    limit = float(question.spread / 2) ** 2 * table.lower_bound if proved else None
+    return (Choice(table.channel, table.values, limit),)

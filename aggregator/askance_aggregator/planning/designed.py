@@ -12,6 +12,7 @@ from askance_aggregator.estimation import (
     Deviations,
     bias_of,
     deviations,
+    prior_points,
     prior_weights,
 )
 from askance_aggregator.families import TableFamily
@@ -26,10 +27,17 @@ from askance_aggregator.table_design import (
     Objective,
     Prior,
     design_table,
+    rounding_variance,
 )
+from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.randomizers import Channel
 
 LEVELS = 33  # random rounding onto them adds .00098 to a conditional variance
+FINE_LEVELS = 64  # as many as a table can have: .00025
+PRIOR_LEVELS = range(17, 42)  # where one of them is, all priors on up to 41 points are on levels
+PRIOR_NANO_NATS = 8 * NANO_NATS_PER_NAT
+WORTH_MOVING = Fraction(1, 2)  # part of the variance by rounding that must be saved
+FINE_NANO_NATS = 4 * NANO_NATS_PER_NAT  # beyond, .00098 is .8 % of a conditional variance or more
 
 
 def objective_of(question: Question, levels: int) -> Objective:
@@ -44,12 +52,28 @@ def objective_of(question: Question, levels: int) -> Objective:
 def designed_for(question: Question, nano_nats: int) -> DesignedTable | None:
     """The table that is best for the question's aim; None where no table is better than one bit.
 
-    That is so for the worst population (Duchi), and below 0.01 nats no table is designed. Beyond 8
-    nats that of 8 answers: what is left to gain is less than what rounding onto levels costs.
+    That is so for the worst population (Duchi), and below 0.01 nats no table is designed. Beyond 16
+    nats (under a prior 8) that of 16 (8) answers: it was tried so far.
     """
     if isinstance(question.aim, PopulationMean) or nano_nats < MIN_NANO_NATS:
         return None
-    return design_table(LEVELS, min(nano_nats, MAX_NANO_NATS), objective_of(question, LEVELS))
+    most = MAX_NANO_NATS if isinstance(question.aim, SampleMean) else PRIOR_NANO_NATS
+    levels = levels_for(question, nano_nats)
+    return design_table(levels, min(nano_nats, most), objective_of(question, levels))
+
+
+def levels_for(question: Question, nano_nats: int) -> int:
+    """Return the number of levels of a table that is designed for the question.
+
+    A sample's mean has more of them beyond 4 nats. A prior has levels at its points, as far as
+    equally spaced levels can be there: rounding a number that stands on a level adds no variance.
+    """
+    if isinstance(question.aim, SampleMean):
+        return FINE_LEVELS if nano_nats > FINE_NANO_NATS else LEVELS
+    points = prior_points(question)
+    added = {levels: rounding_variance(points, levels) for levels in (LEVELS, *PRIOR_LEVELS)}
+    best = min(added, key=lambda levels: (added[levels], abs(levels - LEVELS)))
+    return best if added[best] <= added[LEVELS] * WORTH_MOVING else LEVELS
 
 
 def figure(question: Question, channel: Channel, decode: Decode) -> Fraction:

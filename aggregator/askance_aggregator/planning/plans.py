@@ -46,10 +46,11 @@ class RoundPlan:
             components.
         tau: the least tolerance among its questions: what was asked for, or, for a question that
             leaves it open, what its users allow.
-        n_variance: n times the variance of an answer, the greatest among its questions
-            (`precision.n_variance`).
-        n_variance_limit: what no randomizer of this epsilon is below that is unbiased at the levels
-            of the table, by the dual of the program that designed it; None where none was solved.
+        n_variance: n times the variance of an answer, in the square of its unit, the greatest
+            among its questions (`precision.n_variance`).
+        n_variance_limit: what no randomizer of this epsilon is below that is unbiased over the
+            range, in the unit of `n_variance`, by the dual of the program that designed the table;
+            None where none was proved.
         hoeffding_users: what the paper's bound takes: for every value a fresh group with
             randomized response, n = 2 C^2 b^2 ln(2/beta)/tau^2 (KLNRS08 Lemma 4.3 with Hoeffding).
         lower_bound: what any randomizers take at least, to get its hardest value as surely as this

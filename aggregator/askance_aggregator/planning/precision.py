@@ -31,10 +31,8 @@ from askance_aggregator.planning.tails import Tail
 from askance_aggregator.planning.ternary import Ternary
 from askance_client.errors import InvalidParameter
 from askance_client.queries import QueryKind
-from askance_client.randomizers import (
-    COIN_SPACE,
-    Randomizer,
-)
+from askance_client.randomizers import COIN_SPACE, Randomizer
+from askance_client.randomizers.channel import MAX_LEVELS, MIN_SIDE
 
 Design = Callable[[int, int], Randomizer]
 """The randomizer for a number of levels and a budget in nano-nats."""
@@ -43,14 +41,16 @@ Design = Callable[[int, int], Randomizer]
 def candidates(question: Question, nano_nats: int, design: Design) -> tuple[Randomizer, ...]:
     """The randomizers that a plan may choose from for a question; it takes the least need.
 
-    A design of one's own is taken at its word: it is the only one. The usual one, `best_for`, knows
-    levels only; signed values may be answered by randomizers made for them too (`signed_for`). A
-    real value takes one bit (Duchi), and a vector a hypercube response, whatever the design: no
-    table holds its patterns.
+    A design of one's own is taken at its word: it is the only one, and is called with the
+    question's levels (`design_levels`). The usual one, `best_for`, knows levels only; signed values
+    may be answered by randomizers made for them too (`signed_for`), and a real value takes one bit
+    (Duchi). A vector takes a hypercube response, whatever the design: no table holds its patterns.
     """
-    if question.query.kind is QueryKind.VECTOR:
+    kind = question.query.kind
+    if kind is QueryKind.VECTOR:
         return (hypercube_response(question.query.components, nano_nats),)
-    randomizer = design(levels_of(question) or 2, nano_nats)
+    one_bit = design is best_for and kind is QueryKind.REAL
+    randomizer = design(MIN_SIDE if one_bit else design_levels(question), nano_nats)
     if not isinstance(randomizer, Randomizer):
         raise InvalidParameter(
             f"a design expects to return a randomizer, found {type(randomizer).__name__}"
@@ -59,6 +59,17 @@ def candidates(question: Question, nano_nats: int, design: Design) -> tuple[Rand
     if design is best_for and question.query.kind is QueryKind.SIGNED:
         return (randomizer, *signed_for(question.values, nano_nats))
     return (randomizer,)
+
+
+def design_levels(question: Question) -> int:
+    """Return the number of levels that a design is called with.
+
+    A category's and signed values' are their cells, a predicate's two. A real value's are its
+    possible values, as many of them as a table can have; it may answer with a table of any number
+    of levels, onto which numbers are rounded at random.
+    """
+    query = question.query
+    return levels_of(question) or min(query.high - query.low + 1, MAX_LEVELS)
 
 
 def tail_of(question: Question, randomizer: Randomizer, decode: Decode | None = None) -> Tail:
@@ -108,35 +119,37 @@ def n_variance(
 ) -> Fraction:
     """Return n times the variance of one value of the answer, n the users asked this question.
 
-    A real value, or a component of a vector, scaled to [-1, 1]: the worst second moment (what
-    counts for a population; C^2 for one bit), or of decode values that were designed with a table
-    what they were designed for: the worst conditional variance, or the second moment under the
-    prior. A predicate, in [0, 1], and the shares of cells:
-    conditional on the users at hand, averaged over cells, where it is the same for every truth.
-    Signed values: the same, averaged over the pairs, for users each of whom is in a signed cell.
+    The unit is the square of the answer's, for every kind of question: sqrt(n_variance / n) is a
+    standard error in the unit of `Question.tau` (shares are in [0, 1], signed values in [-1, 1],
+    numbers in their range). Of which variance it is:
+
+    - a real value or a component of a vector: the worst population's, from the middle of the range
+      (C^2 for one bit, times the square of half the range); of decode values that were designed
+      with a table, what they were designed for: the worst conditional variance, or the second
+      moment under the prior;
+    - a predicate: conditional on the users at hand, the worst of them;
+    - the shares of cells: the same averaged over cells, where it is alike for every truth;
+    - signed values: the same averaged over the pairs, for users each of whom is in a signed cell.
     """
-    kind = question.query.kind
+    kind, half = question.query.kind, question.spread / 2
     if decode is not None:
-        return figure(question, check_decode(question, randomizer, decode).randomizer, decode)
+        table = check_decode(question, randomizer, decode)
+        return half**2 * figure(question, table.randomizer, decode)
     family = family_of(randomizer)
-    if kind is QueryKind.REAL and family.table is not None:
-        low, half = question.bounds[0], question.spread / 2
-        values = [(score - low) / half - 1 for score in scores(question, family.table, 0)]
-        return max(family.table.second_moment(level, values) for level in range(randomizer.levels))
+    if kind is QueryKind.SIGNED:
+        return _signed_variance(question, family)
     if kind is QueryKind.VECTOR:
         rates = family.inclusion(0)
         assert rates is not None, "a family of sign patterns counts components"
-        return 1 / (rates.own - rates.other) ** 2
-    if kind is not QueryKind.SIGNED:
+        return half**2 / (rates.own - rates.other) ** 2
+    if family.table is None or kind is QueryKind.CATEGORY:
         return family.frequency_variance()
-    if family.table is not None:
-        return _signed_table_variance(question, family.table)
-    if family.signed is not None:
-        return family.signed.value_variance()
-    pair = pair_rates(randomizer)
-    gap = pair.hit - pair.miss
-    at_pair = pair.hit + pair.miss - gap * gap
-    return (at_pair + (question.values - 1) * 2 * pair.stray) / (question.values * gap * gap)
+    values = scores(question, family.table, 0)
+    if kind is QueryKind.PREDICATE:
+        return max(family.table.conditional_variance(level, values) for level in range(2))
+    middle = question.bounds[0] + half
+    centred = [score - middle for score in values]
+    return max(family.table.second_moment(level, centred) for level in range(randomizer.levels))
 
 
 def randomizer_text(randomizer: Randomizer) -> str:
@@ -151,6 +164,17 @@ def _scored(question: Question, family: Family[Any]) -> Scored:
     rows = tuple(tuple(entry / COIN_SPACE for entry in row) for row in table.randomizer.table)
     each = (scores(question, table, value) for value in range(question.values))
     return Scored(rows, tuple(tuple(map(float, values)) for values in each))
+
+
+def _signed_variance(question: Question, family: Family[Any]) -> Fraction:
+    if family.table is not None:
+        return _signed_table_variance(question, family.table)
+    if family.signed is not None:
+        return family.signed.value_variance()
+    pair = pair_rates(family.randomizer)
+    gap = pair.hit - pair.miss
+    at_pair = pair.hit + pair.miss - gap * gap
+    return (at_pair + (question.values - 1) * 2 * pair.stray) / (question.values * gap * gap)
 
 
 def _signed_table_variance(question: Question, channel: TableFamily) -> Fraction:

@@ -12,7 +12,8 @@ Rules of the package:
 Theory of operation: on a grid of inputs and given decode values a_y, the table Q[y | x] that is
 best by an objective (`objectives`) is a linear program (`programme`): rows sum to 1, means are the
 grid, columns stay within e^eps. Its prices name better decode values, and bound what any table
-attains (`duals`); the two alternate until they meet (`refinement`). The floats become integers with
+attains (`duals`); the two alternate until they meet (`refinement`). Beyond 4 nats prices and values
+come from a convex program over intervals of levels (`intervals`). The floats become integers with
 the ratio of every column kept (`integers`), and since those are not quite unbiased, the grid is
 moved to where they are (`designs`).
 
@@ -36,6 +37,7 @@ from askance_aggregator.table_design.objectives import (
     Terms,
     prior_at,
     prior_of,
+    rounding_variance,
 )
 from askance_aggregator.table_design.programme import Solution, solve
 from askance_aggregator.table_design.refinement import Refined, refine
@@ -58,5 +60,6 @@ __all__ = [
     "prior_at",
     "prior_of",
     "refine",
+    "rounding_variance",
     "solve",
 ]

@@ -21,6 +21,11 @@ _LEAST_SLACK = Fraction(1, 1000)
 _UNITS = 1 << 32  # of a prior's weight, a number
 
 
+def spaced(levels: int) -> Vector:
+    """Return equally spaced points of [-1, 1], mirror images of one another to the last bit."""
+    return np.arange(1 - levels, levels, 2) / (levels - 1)
+
+
 class Terms:
     """An objective as the terms of a linear program over tables on a grid.
 
@@ -41,7 +46,7 @@ class Terms:
     @cached_property
     def grid(self) -> Vector:
         """The inputs: equally spaced points of [-1, 1], one a level."""
-        return np.linspace(-1.0, 1.0, len(self.weights))
+        return spaced(len(self.weights))
 
     @cached_property
     def symmetric(self) -> bool:
@@ -96,7 +101,7 @@ class Conditional:
 
     def terms(self, levels: int, duchi: float) -> Terms:
         """Level x is capped at x^2 + V."""
-        return Terms(np.zeros(levels), np.linspace(-1.0, 1.0, levels) ** 2, 1.0)
+        return Terms(np.zeros(levels), spaced(levels) ** 2, 1.0)
 
     def figure(self, channel: Channel, values: Sequence[Fraction]) -> Fraction:
         """The greatest over the whole of [-1, 1], what random rounding adds between levels too."""
@@ -207,6 +212,24 @@ def prior_at(points: Sequence[tuple[Fraction, Fraction]], levels: int) -> tuple[
         weights[below] += weight * (1 + below - position)
         weights[below + 1] += weight * (position - below)
     return tuple(weights)
+
+
+def rounding_variance(points: Sequence[tuple[Fraction, Fraction]], levels: int) -> Fraction:
+    """Return what random rounding onto levels adds to the variance of a number of a prior.
+
+    A point at part f of a step h between two levels adds f (1 - f) h^2; a point on a level nothing.
+
+    Args:
+        points: in [-1, 1], each with its weight of 0 or more; one weight above 0.
+        levels: 2 or more.
+    """
+    step = Fraction(2, levels - 1)
+    total = sum((weight for _, weight in points), Fraction())
+    added = Fraction()
+    for point, weight in points:
+        part = (point + 1) / step % 1
+        added += weight * part * (1 - part)
+    return added * step * step / total
 
 
 def _worst_between(one: tuple[Fraction, Fraction], two: tuple[Fraction, Fraction]) -> Fraction:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,10 +39,11 @@ class _Folds(NamedTuple):
 def solve(terms: Terms, values: Vector, ratio: float) -> Solution:
     """The best table whose symbols decode to the given values, as floats.
 
-    Variables are a table's entries Q[y, i] and a floor w_y a symbol; constraints are rows that sum
-    to 1, means that are the grid, and w_y <= Q[y, i] <= e^eps w_y. Where the terms are symmetric,
-    there is an optimum that is its own mirror image (average a table and its image), and half of
-    the symbols, those with a value of 0 or more, stand for all.
+    Variables are a ceiling w_y a symbol and what an entry is above its floor: with
+    Q[y, i] = e^-eps w_y + d[y, i], constraints are rows that sum to 1, means that are the grid, and
+    0 <= d[y, i] <= (1 - e^-eps) w_y. So all variables are of the same order, however large eps is.
+    Where the terms are symmetric, there is an optimum that is its own mirror image (average a table
+    and its image), and half of the symbols, those with a value of 0 or more, stand for all.
 
     Args:
         terms: the objective, on its grid.
@@ -60,14 +61,17 @@ def solve(terms: Terms, values: Vector, ratio: float) -> Solution:
     folds = _folds(terms)
     rows, means = np.kron(np.ones(symbols), folds.even), np.kron(values, folds.odd)
     squares = np.kron(values**2, folds.even)
-    equal = np.vstack([rows, means])
-    raised = np.zeros((len(rows), symbols + 1))
-    raised[:, -1] = -terms.rise
+
+    def with_floors(block: NDArray[np.floating[Any]], last: float) -> NDArray[np.float64]:
+        floors = block.reshape(len(block), symbols, levels).sum(axis=2) / ratio
+        return np.hstack([block, floors, np.full((len(block), 1), last)])
+
+    costs = with_floors(np.kron(values**2, terms.weights)[None], terms.rise)[0]
     found = linprog(
-        np.concatenate([np.kron(values**2, terms.weights), np.zeros(symbols), [terms.rise]]),
-        A_ub=_stacked(np.hstack([squares, raised]), *_ratios(levels, symbols, ratio)),
-        b_ub=np.concatenate([folds.even @ terms.caps, np.zeros(2 * levels * symbols)]),
-        A_eq=csr_array(np.hstack([equal, np.zeros((len(equal), symbols + 1))])),
+        costs,
+        A_ub=_stacked(with_floors(squares, -terms.rise), _ceilings(levels, symbols, ratio)),
+        b_ub=np.concatenate([folds.even @ terms.caps, np.zeros(levels * symbols)]),
+        A_eq=csr_array(np.vstack([with_floors(rows, 0.0), with_floors(means, 0.0)])),
         b_eq=np.concatenate([folds.even.sum(axis=1), folds.odd @ terms.grid]),
         method="highs-ds",
         options=_EXACTLY,
@@ -79,7 +83,8 @@ def solve(terms: Terms, values: Vector, ratio: float) -> Solution:
         prices /= prices.sum()
     sums, slopes = np.split(found.eqlin.marginals, [len(rows)])
     dual = Dual(sums @ folds.even, slopes @ folds.odd, prices)
-    entries = np.asarray(found.x[: levels * symbols]).reshape(symbols, levels)
+    above, ceilings = np.split(np.asarray(found.x[:-1]), [levels * symbols])
+    entries = above.reshape(symbols, levels) + ceilings[:, None] / ratio
     table, every = _unfolded(entries, values) if terms.symmetric else (entries, values)
     return Solution(np.ascontiguousarray(table.T), every, float(found.fun), dual)
 
@@ -94,29 +99,25 @@ def _folds(terms: Terms) -> _Folds:
     return _Folds(even[: (levels + 1) // 2], odd[: levels // 2])
 
 
-def _ratios(levels: int, symbols: int, ratio: float) -> tuple[NDArray[np.float64], ...]:
-    """w_y - Q[y, i] <= 0 and Q[y, i] - e^eps w_y <= 0, as rows and columns and entries."""
+def _ceilings(levels: int, symbols: int, ratio: float) -> NDArray[np.float64]:
+    """d[y, i] - (1 - e^-eps) w_y <= 0, as rows and columns and entries."""
     cell = np.arange(levels * symbols)
-    floor = levels * symbols + cell // levels
+    ceiling = levels * symbols + cell // levels
     one = np.ones(len(cell))
-    above = np.array([np.tile(cell, 2), np.concatenate([cell, floor]), np.concatenate([-one, one])])
-    below = above.copy()
-    below[2] = np.concatenate([one, -ratio * one])
-    return above, below
+    entries = np.concatenate([one, -(1 - 1 / ratio) * one])
+    return np.array([np.tile(cell, 2), np.concatenate([cell, ceiling]), entries])
 
 
-def _stacked(first: NDArray[np.float64], *blocks: NDArray[np.float64]) -> object:
-    """Stack blocks into one sparse matrix: a dense block of rows, and blocks of entries."""
+def _stacked(first: NDArray[np.float64], block: NDArray[np.float64]) -> object:
+    """Stack into one sparse matrix: a dense block of rows, and a block of entries."""
     from scipy.sparse import csr_array
 
     at, column = np.nonzero(first)
-    parts = [np.array([at, column, first[at, column]])]
-    height = len(first)
-    for block in blocks:
-        parts.append(block + np.array([[height], [0], [0]]))
-        height += int(block[0].max()) + 1
-    row, across, entries = np.concatenate(parts, axis=1)
-    shape = (height, first.shape[1])
+    below = block + np.array([[len(first)], [0], [0]])
+    row, across, entries = np.concatenate(
+        [np.array([at, column, first[at, column]]), below], axis=1
+    )
+    shape = (int(row.max()) + 1, first.shape[1])
     return csr_array((entries, (row.astype(np.int64), across.astype(np.int64))), shape=shape)
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from math import exp
 from typing import NamedTuple
 
 import numpy as np
 
+from askance_aggregator.table_design.intervals import best_prices
 from askance_aggregator.table_design.objectives import Terms, Vector
 from askance_aggregator.table_design.programme import Solution, solve
 from askance_client.randomizers.channel import MAX_SYMBOLS
 
-CLOSE = 1e-4
+CLOSE = 2e-5
 """The gap to the lower bound, of the bound, at which no better values are looked for."""
 
 MAX_STEPS = 24
@@ -18,6 +20,7 @@ MAX_STEPS = 24
 _START = 64  # values of either sign
 _KEPT = 64  # values from one step to the next; optima on 33 levels use up to 49
 _REACH = 1.5  # in units of C: optima at .25 to 8 nats use values up to 1.29 C
+_SHORT_INTERVALS = exp(4)  # e^eps beyond which a symbol is likely at few levels
 _UNUSED = 1e-10  # of a symbol's greatest probability
 _SAME = 1e-9  # values nearer to each other than this, in units of C, are one
 
@@ -44,6 +47,8 @@ def refine(terms: Terms, ratio: float) -> Refined:
     Raises:
         InvalidParameter: the solver finds no table.
     """
+    if terms.rise and terms.symmetric and ratio > _SHORT_INTERVALS:
+        return _by_intervals(terms, ratio)
     duchi = (ratio + 1) / (ratio - 1)
     most = MAX_SYMBOLS // 2 if terms.symmetric else MAX_SYMBOLS
     # Duchi's two values make sure that there is a table.
@@ -66,6 +71,26 @@ def refine(terms: Terms, ratio: float) -> Refined:
         joined = _joined(used, _masses(solution, used), most - len(needed))
         solution = solve(terms, _apart(np.concatenate([needed, joined]), duchi), ratio)
     return Refined(_trimmed(solution), bound)
+
+
+def _by_intervals(terms: Terms, ratio: float) -> Refined:
+    """The best table of two sets of decode values, each as many as fit the wire.
+
+    The one set is best over all intervals, joined to fit; the other is that of k-ary response over
+    the levels, which is nearer to the optimum where an interval has hardly more than one level.
+    """
+    levels, duchi = len(terms.grid), (ratio + 1) / (ratio - 1)
+    priced = best_prices(terms, ratio)
+    sent = priced.masses > _UNUSED
+    joined = _joined(priced.values[sent], priced.masses[sent], MAX_SYMBOLS // 2 - 1)
+    stretched = terms.grid * (ratio + levels - 1) / (ratio - 1)
+    solutions = [
+        solve(terms, _apart(values, duchi), ratio)
+        for values in (np.append(joined, duchi), stretched[stretched >= 0])
+    ]
+    best = min(solutions, key=lambda solution: solution.figure)
+    bounds = (dual.lower_bound(terms, ratio) for dual in (priced.dual, best.dual))
+    return Refined(_trimmed(best), max(0.0, *bounds))
 
 
 def _used(solution: Solution, terms: Terms) -> Vector:

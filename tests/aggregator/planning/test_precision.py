@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import pytest
 
+from askance_aggregator.estimation import estimate
 from askance_aggregator.families import (
     best_for,
+    family_of,
     hadamard_sign,
     randomized_response,
     signed_subset_selection,
@@ -33,10 +36,19 @@ from askance_client.randomizers import (
     SubsetSelection,
 )
 
-SCHEMA = Schema("s", 1, n=Integer(0, 63), t=Real(-4, 12), k=Integer(0, 2), pairs=Integer(0, 4096))
+SCHEMA = Schema(
+    "s",
+    1,
+    n=Integer(0, 63),
+    t=Real(-1, 1),
+    wide=Real(-4, 12),
+    k=Integer(0, 2),
+    pairs=Integer(0, 4096),
+)
 PREDICATE = Question(predicate(SCHEMA["n"] == 1))
 CELLS = Question(category(SCHEMA["n"]))
 MEAN = Question(real(SCHEMA["t"]))
+WIDE_MEAN = Question(real(Schema("s", 1, t=Real(-4, 12))["t"]))
 THREE = Question(category(SCHEMA["k"]))
 Q = COIN_SPACE // 4
 TABLE = Channel(((2 * Q, Q, Q), (Q, 2 * Q, Q), (Q, Q, 2 * Q)))
@@ -95,9 +107,86 @@ def test_a_signed_value_has_the_variance_of_its_law() -> None:
 
 
 @pytest.mark.parametrize("bounds", [(-1, 1), (0, 50)])
-def test_a_mean_is_scaled_to_minus_one_to_one(bounds: tuple[int, int]) -> None:
-    schema = Schema("s", 1, t=Real(*bounds))
-    assert variance(Question(real(schema["t"])), 1) == pytest.approx(4.683, rel=1e-3)
+def test_n_variance_of_a_mean_is_in_the_unit_of_the_mean(bounds: tuple[int, int]) -> None:
+    schema, half = Schema("s", 1, t=Real(*bounds)), (bounds[1] - bounds[0]) / 2
+    expected = half**2 * 4.683
+    assert variance(Question(real(schema["t"])), 1) == pytest.approx(expected, rel=1e-3)
+
+
+def test_n_variance_has_one_unit_for_a_share_and_for_a_number() -> None:
+    """The same bit for a number in [0, 1]: its squared distance from 1/2 is counted, too."""
+    number = Question(real(Schema("s", 1, t=Real(0, 1))["t"]))
+    warner = randomized_response(10**9)
+    assert n_variance(number, warner) - Fraction(1, 4) == n_variance(PREDICATE, warner)
+
+
+def divided(table: Channel, parts: Sequence[int]) -> Channel:
+    """Divide every symbol into several, in proportion to `parts` up to the rounding of integers."""
+    rows = []
+    for row in table.table:
+        entries = []
+        for entry in row:
+            shares = [entry * part // sum(parts) for part in parts]
+            entries += [entry - sum(shares[1:]), *shares[1:]]
+        rows.append(tuple(entries))
+    return Channel(tuple(rows))
+
+
+@pytest.mark.parametrize("parts", [[1] * 32, [2**power for power in range(32)]])
+def test_a_table_is_planned_at_what_it_carries(parts: list[int]) -> None:
+    """Dividing the two symbols of a bit into 64 takes no user more, nor a wider interval."""
+    warner = randomized_response(10**9)
+    many = divided(warner, parts)
+    assert (many.levels, many.symbols) == (2, 64)
+    assert tail_of(PREDICATE, many).users(0.02, 0.05) == tail_of(PREDICATE, warner).users(
+        0.02, 0.05
+    )
+    assert float(n_variance(PREDICATE, many)) == pytest.approx(0.9207, rel=1e-4)
+    for level in range(2):
+        counts = [entry >> 50 for entry in many.table[level]]
+        n = sum(counts)
+        merged = sum(counts[:32]), sum(counts[32:])
+        found = estimate(PREDICATE, many, counts, n, 0.05)
+        bit = estimate(PREDICATE, warner, merged, n, 0.05)
+        assert found.value == pytest.approx(bit.value, abs=1e-6)
+        assert (found.low, found.high) == pytest.approx((bit.low, bit.high), abs=1e-6)
+
+
+def test_dividing_the_symbols_of_any_table_costs_no_variance() -> None:
+    many = divided(TABLE, [1, 2, 40, 300])
+    assert many.symbols == 12
+    for question in (THREE, Question(signed(SCHEMA["k"]))):
+        expected = float(n_variance(question, TABLE))
+        assert float(n_variance(question, many)) == pytest.approx(expected, rel=1e-9)
+
+
+def test_symbols_of_different_ratios_are_not_taken_for_one_bit() -> None:
+    """A third symbol that half of all users send, whatever their level, carries nothing."""
+    table = Channel(((3 * Q // 2, Q // 2, 2 * Q), (Q // 2, 3 * Q // 2, 2 * Q)))
+    assert family_of(table).inclusion(1) is None
+    scores = (
+        Fraction(-3, 2),
+        Fraction(5, 2),
+        Fraction(1, 2),
+    )  # the least variance for a share of one half
+    worst = sum(
+        Fraction(entry, COIN_SPACE) * score * score
+        for entry, score in zip(table.table[0], scores, strict=True)
+    )
+    assert n_variance(PREDICATE, table) == pytest.approx(worst, rel=1e-9)
+
+
+def test_a_design_is_called_with_the_levels_of_the_question() -> None:
+    called = []
+
+    def design(levels: int, nano_nats: int) -> Channel:
+        called.append(levels)
+        return randomized_response(nano_nats) if levels != 3 else TABLE
+
+    small = Schema("s", 1, number=Integer(-1, 1))
+    for question in (PREDICATE, THREE, Question(real(small["number"])), MEAN):
+        candidates(question, 10**9, design)
+    assert called == [2, 3, 3, 64]  # as many as a table can have
 
 
 def test_tails_are_of_what_is_counted() -> None:
@@ -110,7 +199,7 @@ def test_tails_are_of_what_is_counted() -> None:
     tail = tail_of(promised, warner)
     assert isinstance(tail, Binomial)
     assert tail.high == pytest.approx(lie + (1 - 2 * lie) / 10)
-    mean = tail_of(MEAN, warner)
+    mean = tail_of(WIDE_MEAN, warner)
     assert isinstance(mean, Binomial)
     assert mean.gap == pytest.approx((1 - 2 * lie) / 16)
     assert isinstance(tail_of(Question(signed(SCHEMA["k"])), best_for(3, 10**9)), Ternary)

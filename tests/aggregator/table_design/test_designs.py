@@ -195,8 +195,8 @@ def test_a_design_is_kept() -> None:
         (1, 10**9, Minimax(), "2..64 levels, found 1"),
         (65, 10**9, Minimax(), "2..64 levels, found 65"),
         (9, 0, Minimax(), "positive"),
-        (9, 10**6, Minimax(), "0.01 to 8 nats, found 0.001"),
-        (9, 9 * 10**9, Minimax(), "0.01 to 8 nats, found 9"),
+        (9, 10**6, Minimax(), "0.01 to 16 nats, found 0.001"),
+        (9, 17 * 10**9, Minimax(), "0.01 to 16 nats, found 17"),
         (9, 10**9, Prior((Fraction(1), Fraction(2))), "one weight a level, expected 9, found 2"),
     ],
 )

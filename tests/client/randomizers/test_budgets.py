@@ -166,25 +166,27 @@ def test_a_predicate_has_the_optimal_variance(epsilon: str, variance: float) -> 
     ],
 )
 def test_a_histogram_has_the_known_variance(cells: int, epsilon: str, variance: float) -> None:
-    """Subset selection's; linear hashing, which stands in its place from 257 cells on, has 3 %."""
+    """Subset selection's; linear hashing, which stands in its place from 401 cells on, has 3 %."""
     nano = parse_epsilon(epsilon)
     subset = family_of(subset_selection(cells, nano)).frequency_variance()
     response = family_of(k_ary_response(cells, nano)).frequency_variance()
     assert float(min(subset, response)) == pytest.approx(variance, rel=0.005)
     chosen = family_of(best_for(cells, nano)).frequency_variance()
-    slack = Fraction(103, 100) if cells > 256 else 1 + Fraction(1, 10**9)
+    slack = Fraction(103, 100) if cells > 400 else 1 + Fraction(1, 10**9)
     assert chosen <= min(subset, response) * slack
 
 
-@pytest.mark.parametrize("cells", [257, 1000, 1024, 4096, 65535])
-@pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "1.5", "2", "3", "4", "5", "6", "8", "12"])
+@pytest.mark.parametrize("cells", [257, 401, 1000, 1024, 4096, 65535])
+@pytest.mark.parametrize(
+    "epsilon", ["0.1", "0.5", "1", "1.04", "1.5", "2", "3", "4", "5", "6", "8", "12"]
+)
 def test_many_cells_cost_little_more_than_sets_of_them(cells: int, epsilon: str) -> None:
-    """3 %; where sets are small enough to be kept, they are chosen instead."""
+    """3.5 %, 3.2 as a rule; where sets are small enough to be kept, they are chosen instead."""
     nano = parse_epsilon(epsilon)
     chosen = best_for(cells, nano)
     least = family_of(subset_selection(cells, nano)).frequency_variance()
-    assert family_of(chosen).frequency_variance() <= least * Fraction(103, 100)
-    assert chosen.coins <= 65
+    assert family_of(chosen).frequency_variance() <= least * Fraction(1035, 1000)
+    assert chosen.coins <= (65 if cells > 400 else 401)
 
 
 def test_between_two_primes_it_is_a_little_more() -> None:
@@ -262,8 +264,8 @@ def test_few_cells_or_much_epsilon_get_the_small_report() -> None:
     assert isinstance(best_for(3, NAT), KaryResponse)
     assert isinstance(best_for(64, 4 * NAT), KaryResponse)
     assert isinstance(best_for(64, NAT), SubsetSelection)
-    assert isinstance(best_for(256, NAT), SubsetSelection)
-    assert isinstance(best_for(257, NAT), LinearHashing)
+    assert isinstance(best_for(400, NAT), SubsetSelection)
+    assert isinstance(best_for(401, NAT), LinearHashing)
     assert isinstance(best_for(1024, 4 * NAT), LinearHashing)
     assert isinstance(best_for(1024, 5 * NAT), SubsetSelection)
     assert isinstance(best_for(1024, 8 * NAT), KaryResponse)

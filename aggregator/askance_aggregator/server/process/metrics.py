@@ -133,11 +133,11 @@ class PrometheusObserver(Observer):
         self._registry.register(_Rounds(rounds))
 
     def stream_opened(self) -> None:
-        """Count the event."""
+        """Count an opened stream."""
         self._streams.inc()
 
     def stream_closed(self) -> None:
-        """Count the event."""
+        """Count a closed stream."""
         self._streams.dec()
 
     def checked_in(self, seconds: float) -> None:

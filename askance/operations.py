@@ -169,7 +169,7 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
                     for name, default in people.parameters
                 ],
             }
-            for people in POPULATIONS.values()
+            for _, people in sorted(POPULATIONS.items())
         ],
         "changes": [
             {

@@ -63,7 +63,7 @@ class Part:
         return told
 
     def close(self) -> None:
-        """Let it end, and ends it where it does not."""
+        """Let the process end; end it if it does not."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:

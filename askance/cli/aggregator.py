@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the operator's commands."""
     commands = parser.add_subparsers(dest="aggregator_command", metavar="COMMAND", required=True)
     init = commands.add_parser("init", help="make an aggregator's folder", description=_MAKES)
-    init.add_argument("folder", type=Path, metavar="DIR", help="new, or empty")
+    init.add_argument("folder", type=Path, metavar="DIR", help="the folder: new, or empty")
     init.add_argument(
         "--host",
         action="append",
@@ -37,20 +37,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="a name or address that devices reach it by; may be repeated",
     )
-    init.add_argument("--listen", default=_LISTEN, metavar="HOST:PORT", help=f"default {_LISTEN}")
-    serve = commands.add_parser("serve", help="run it until a signal", description=_SERVES)
+    init.add_argument(
+        "--listen",
+        default=_LISTEN,
+        metavar="HOST:PORT",
+        help=f"the address to serve at; default {_LISTEN}",
+    )
+    serve = commands.add_parser(
+        "serve", help="serve devices and analysts until a signal", description=_SERVES
+    )
     _add_configuration(serve)
     _add_listen(serve)
-    serve.add_argument("--store", metavar="URL", help="in place of the configuration's")
-    token = commands.add_parser("token", help="a token to enrol devices", description=_PRINTS)
+    serve.add_argument("--store", metavar="URL", help="the store, in place of the configuration's")
+    token = commands.add_parser(
+        "token", help="print a token that enrols devices", description=_PRINTS
+    )
     _add_configuration(token)
     token.add_argument(
-        "--devices", type=count, default=1, metavar="N", help="how many, over all uses; default 1"
+        "--devices",
+        type=count,
+        default=1,
+        metavar="N",
+        help="number of devices that the token enrols; default 1",
     )
     token.add_argument(
-        "--days", type=count, default=7, metavar="D", help="how long it is good for; default 7"
+        "--days", type=count, default=7, metavar="D", help="days until the token expires; default 7"
     )
-    status = commands.add_parser("status", help="print its state", description=_ASKS)
+    status = commands.add_parser("status", help="print the aggregator's state", description=_ASKS)
     _add_configuration(status)
     _add_listen(status)
     for sub, run_command in ((init, _init), (serve, _serve), (token, _token), (status, _status)):
@@ -72,7 +85,7 @@ _SERVES = (
     " committed, open studies go on at the next start. Logs go to stderr."
 )
 _PRINTS = "Prints a token with which devices may be enrolled. Every holder of the token can use it."
-_ASKS = "Asks a running aggregator how it is; where none runs, reads the store itself."
+_ASKS = "Asks a running aggregator for its state; if none runs, reads the store itself."
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -87,12 +100,14 @@ def _add_configuration(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=Path("aggregator.toml"),
         metavar="FILE.toml",
-        help="default ./aggregator.toml",
+        help="the configuration; default ./aggregator.toml",
     )
 
 
 def _add_listen(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--listen", metavar="HOST:PORT", help="in place of the configuration's")
+    parser.add_argument(
+        "--listen", metavar="HOST:PORT", help="the address, in place of the configuration's"
+    )
 
 
 def _init(arguments: argparse.Namespace) -> int:

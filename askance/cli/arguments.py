@@ -81,7 +81,8 @@ def add_workers(parser: argparse.ArgumentParser, workers: str) -> None:
     parser.add_argument(
         "--cluster",
         metavar="ADDRESS",
-        help="of a Ray cluster that --fleet ray joins (default: it starts a Ray of its own)",
+        help="address of a Ray cluster that --fleet ray joins (default: a Ray is started on this"
+        " machine)",
     )
 
 

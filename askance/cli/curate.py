@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", type=Path, metavar="FILE.json", help="write the result there too")
     parser.add_argument(
-        "--seed", type=seed, metavar="S", help="for an experiment, which is not a release"
+        "--seed", type=seed, metavar="S", help="seed of an experiment; a release has none"
     )
 
 

@@ -31,7 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quick", action="store_true", help="seconds instead of minutes: fewer trials, less data"
     )
-    parser.add_argument("--seed", type=seed, default=0, metavar="S", help="default 0")
+    parser.add_argument(
+        "--seed", type=seed, default=0, metavar="S", help="seed of all randomness; default 0"
+    )
     parser.add_argument(
         "--data",
         type=Path,

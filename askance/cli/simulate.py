@@ -37,8 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="D",
         help="report what the worst user's charges compose to at this delta, beside their sum",
     )
-    parser.add_argument("--seed", type=seed, default=0, metavar="S", help="default 0")
-    parser.add_argument("--trials", type=count, default=1, metavar="T", help="default 1")
+    parser.add_argument(
+        "--seed", type=seed, default=0, metavar="S", help="seed of all randomness; default 0"
+    )
+    parser.add_argument(
+        "--trials", type=count, default=1, metavar="T", help="number of trials; default 1"
+    )
     add_workers(
         parser,
         "threads of --fleet columns, tasks at a time of --fleet ray; they change no transcript"

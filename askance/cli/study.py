@@ -56,11 +56,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     cancel = add("cancel", "end a study; its answers stay charged", _cancel)
     for sub in (show, watch, result, cancel):
-        sub.add_argument("id", metavar="ID", help="the study")
+        sub.add_argument(
+            "id", metavar="ID", help="the study's identifier, as submit and list print it"
+        )
     for sub in (submit, listed, show, watch, result, cancel):
         _add_aggregator(sub)
     verify = add("verify", "replay an export offline, and compare its result", _verify)
-    verify.add_argument("file", type=Path, metavar="FILE", help="from: study result --out FILE")
+    verify.add_argument(
+        "file", type=Path, metavar="FILE", help="the export: study result --out FILE writes it"
+    )
     verify.add_argument(
         "--analyst",
         action="append",
@@ -69,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the public key that must have signed it; may be repeated (default: any)",
     )
     key = add("key", "make an analyst's key; never overwrites a file", _key)
-    key.add_argument("file", type=Path, metavar="FILE.pem", help="to be made")
+    key.add_argument("file", type=Path, metavar="FILE.pem", help="the file to write")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -93,7 +97,10 @@ def _add_wait(parser: argparse.ArgumentParser) -> None:
 
 def _add_aggregator(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--aggregator", default=_AGGREGATOR, metavar="HOST:PORT", help=f"default {_AGGREGATOR}"
+        "--aggregator",
+        default=_AGGREGATOR,
+        metavar="HOST:PORT",
+        help=f"the aggregator's address; default {_AGGREGATOR}",
     )
     parser.add_argument(
         "--key", type=Path, required=True, metavar="FILE.pem", help="the analyst's private key"

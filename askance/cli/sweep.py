@@ -56,9 +56,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_people(parser)
     parser.add_argument(
-        "--trials", type=count, default=10, metavar="T", help="of each combination; default 10"
+        "--trials", type=count, default=10, metavar="T", help="trials per combination; default 10"
     )
-    parser.add_argument("--seed", type=seed, default=0, metavar="S", help="default 0")
+    parser.add_argument(
+        "--seed", type=seed, default=0, metavar="S", help="seed of all randomness; default 0"
+    )
     parser.add_argument(
         "--fleet",
         default="columns",
@@ -77,13 +79,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="a picture: .png or .svg")
     parser.add_argument(
-        "--x", metavar="AXIS", help="of the picture: users, epsilon or a parameter's name"
+        "--x",
+        metavar="AXIS",
+        help="horizontal axis of the plot: users, epsilon or a parameter's name",
     )
     parser.add_argument(
         "--y",
         choices=("error", "success", "users"),
         default="error",
-        help="of the picture (users: how many are needed); default error",
+        help="measure that the plot shows (users: the number needed); default error",
     )
 
 

@@ -25,7 +25,7 @@ from grpc import aio
 from askance_aggregator.analyst.wire import SERVICE as ANALYSTS
 from askance_aggregator.server.analysts.servicer import AnalystsServicer
 from askance_aggregator.server.devices import AggregatorServer, ServerParts, ServiceFleet, Settings
-from askance_aggregator.server.devices.observer import Silent
+from askance_aggregator.server.devices.observer import Observer
 from askance_aggregator.server.process.health import Health
 from askance_aggregator.server.process.tokens import EnrolmentTokens
 from askance_aggregator.server.studies import StudyManager, SubmissionLimits
@@ -86,7 +86,7 @@ class Shot:
     metadata: Metadata = ()
 
 
-class Listener(Silent):
+class Listener(Observer):
     """Hears what the devices' calls end with, from the service itself."""
 
     def __init__(self) -> None:

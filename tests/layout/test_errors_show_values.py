@@ -25,6 +25,7 @@ LISTED = 80  # characters of a message that stand in the list
 PHRASES = re.compile(
     r"\bfound (another|none|something else|others|neither)\b"
     r"|\bgot (another|something else|others)\b"
+    r"|\b(found|got) other (?!=|bytes|text)"  # the content of a file is not shown
 )
 HIDDEN: dict[str, dict[str, set[str]]] = {
     "a record's value, a user's report, or an answer before its noise": {
@@ -240,6 +241,7 @@ def test_a_message_that_hides_its_value_has_a_reason() -> None:
         'raise InvalidParameter(f"{name}: expected a table," " found none")',
         'raise InvalidRecord(f"{name}: expected TOML, found something else: {error}")',
         'error = "expected a number, got something else"',
+        'raise InvalidParameter("MaskedParity expects bits r, found other numbers")',
     ],
 )
 def test_a_new_message_of_that_kind_is_seen(line: str) -> None:

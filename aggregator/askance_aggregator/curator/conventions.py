@@ -1,4 +1,4 @@
-"""Checks that the curator's estimators share with scikit-learn; importing this module is slow."""
+"""Base class and checks of the curator's scikit-learn estimators; importing this module is slow."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import validate_data
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from askance_aggregator.sampling import SystemWords, Words
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.printable import value_text
 
@@ -52,3 +54,27 @@ def read_examples(
             " found another"
         )
     return read, np.where(positive, 1, -1)
+
+
+class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+    """Classifier of two stated classes whose `fit` is one or more private releases."""
+
+    words: Words | None
+
+    def _chance(self) -> Words:
+        """Return the source of random words: the caller's, or the operating system."""
+        return SystemWords() if self.words is None else self.words
+
+    def _rows(self, rows: ArrayLike) -> NDArray[np.float64]:
+        """Return rows to predict, shape (n, d), after scikit-learn's checks."""
+        check_is_fitted(self)
+        read: NDArray[np.float64] = validate_data(self, rows, reset=False, dtype=np.float64)
+        return read
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: two classes only, and results that vary by noise."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True
+        tags.non_deterministic = True
+        return tags

@@ -59,7 +59,10 @@ class MaskedParity:
     def __post_init__(self) -> None:
         object.__setattr__(self, "r", tuple(int(bit) for bit in self.r))
         if not self.r or not set(self.r) <= {0, 1} or self.a not in (0, 1):
-            raise InvalidParameter("MaskedParity expects bits r and a bit a, found other numbers")
+            raise InvalidParameter(
+                f"MaskedParity expects bits r and a bit a, got r = {value_text(self.r)} and"
+                f" a = {value_text(self.a)}"
+            )
 
     def predict(self, columns: Mapping[str, ArrayLike]) -> NDArray[np.int64]:
         """The labels 1 and -1 of rows.

@@ -92,7 +92,8 @@ class Ranges:
         """
         if low not in self.ends or high not in self.ends or not low < high:
             raise InvalidParameter(
-                f"{self.column}: expected two rising ends of cells, found other numbers"
+                f"{self.column}: expected two rising ends of cells,"
+                f" got {value_text(low)} and {value_text(high)}"
             )
         first, stop = self.ends.index(low), self.ends.index(high)
         cells_in_all, tree = len(self.ends) - 1, self._tree

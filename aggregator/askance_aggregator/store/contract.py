@@ -235,7 +235,7 @@ class Store(Protocol):
         ...
 
     def asked(self, request_digest: bytes) -> AskedRequest | None:
-        """Return the request of that digest; None if it was never about to be asked."""
+        """Return the request of that digest; None if no round recorded it."""
         ...
 
     def conclude(self, study_digest: bytes, conclusion: Conclusion) -> None:

@@ -56,7 +56,7 @@ class AnswerBounds:
     least_users: int | None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the bounds as in a result."""
+        """Return the bounds as JSON, as a result has them."""
         return {
             "round": self.round,
             "question": self.question,

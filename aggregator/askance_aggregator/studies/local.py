@@ -248,7 +248,7 @@ class LocalOracle:
         raise PlanExceeded(message)
 
     def _ask(self, waves: Waves) -> None:
-        """The next wave: asks it, unless it is recorded, and enters what came of it."""
+        """Ask the next wave, unless it is recorded, and enter its tallies."""
         number = len(self._tallies)
         questions = waves.asking
         asked = self._recorded.asked.get(number)

@@ -90,12 +90,12 @@ def _repair_clock(arguments: argparse.Namespace) -> int:
 def _add_init(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, help="the device's folder; made if need be")
     for option, read, metavar, what in (
-        ("--aggregator", _reads("an_address"), "HOST:PORT", "where the aggregator is called"),
+        ("--aggregator", _reads("an_address"), "HOST:PORT", "the aggregator's address"),
         ("--ca", Path, "FILE", "the authority that signed its certificate (PEM)"),
-        ("--schema", Path, "FILE", "what a record is (TOML)"),
+        ("--schema", Path, "FILE", "the schema of a record (TOML)"),
         ("--data", Path, "FILE", "the records (CSV or JSON)"),
-        ("--row", _row, "N", "one person, by the row's number from 0"),
-        ("--key", str, "COLUMN", "a gateway, for all rows: the column that names people"),
+        ("--row", _row, "N", "one member, by the row's number from 0"),
+        ("--key", str, "COLUMN", "a gateway, for all rows: the column that names members"),
         ("--life-epsilon", _reads("a_budget"), "E", "the most all studies together may cost, nats"),
         ("--day-epsilon", _reads("a_budget"), "E", "the most one UTC day may cost"),
         ("--study-epsilon", _reads("a_budget"), "E", "the most one study may cost"),
@@ -104,9 +104,9 @@ def _add_init(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rows-by-number",
         action="store_true",
-        help="a gateway, for all rows, without --key: people are named by the row's number. Risk:"
-        " if a row is ever inserted, removed or moved, people answer from the budget of others, and"
-        " are charged twice",
+        help="a gateway, for all rows, without --key: members are named by the row's number. Risk:"
+        " if a row is ever inserted, removed or moved, members answer from each other's budgets,"
+        " and are charged twice",
     )
     parser.add_argument(
         "--analyst",
@@ -121,7 +121,10 @@ def _add_init(parser: argparse.ArgumentParser) -> None:
 def _add_place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, nargs="?", help="the device's folder")
     parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="its device.toml, in place of the folder"
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="the device's device.toml, in place of the folder",
     )
 
 
@@ -130,20 +133,20 @@ def _add_enroll(parser: argparse.ArgumentParser) -> None:
     token = parser.add_mutually_exclusive_group(required=True)
     token.add_argument("--token", metavar="TEXT", help="the operator's enrolment token")
     token.add_argument(
-        "--token-file", type=Path, metavar="FILE", help="where it stands; - for standard input"
+        "--token-file", type=Path, metavar="FILE", help="file of the token; - for standard input"
     )
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
     _add_place(parser)
     parser.add_argument(
-        "--once", action="store_true", help="check in once for each person, then end"
+        "--once", action="store_true", help="check in once for each member, then end"
     )
 
 
 def _add_repair(parser: argparse.ArgumentParser) -> None:
     _add_place(parser)
-    parser.add_argument("--yes", action="store_true", help="the risk was read; go on")
+    parser.add_argument("--yes", action="store_true", help="go on: the printed risk was read")
 
 
 def _add_accept_loss(parser: argparse.ArgumentParser) -> None:

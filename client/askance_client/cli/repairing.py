@@ -56,7 +56,7 @@ def accept(home: DeviceHome, path: Path, arguments: argparse.Namespace) -> dict[
 
 
 def tell_accept(result: dict[str, Any]) -> str:
-    """Print the number of members charged."""
+    """Format the number of members charged."""
     life = format_nats(result["life_nano_nats"])
     return f"loss accepted: the life budget of {life} nats is spent, members: {result['members']}"
 
@@ -70,7 +70,7 @@ def repair(home: DeviceHome, _: Path, arguments: argparse.Namespace) -> dict[str
 
 
 def tell_repair(result: dict[str, Any]) -> str:
-    """Print the number of members concerned."""
+    """Format the number of members concerned."""
     return f"clock repaired, members concerned: {result['members']}"
 
 

@@ -68,7 +68,7 @@ def history(home: DeviceHome, _: Path) -> dict[str, Any]:
 
 
 def tell_history(result: dict[str, Any]) -> str:
-    """Print a paragraph per row: time, cost and study, then the question and the answer."""
+    """Format a paragraph per row: time, cost and study, then the question and the answer."""
     return "\n".join(line for entry in result["entries"] for line in _paragraph(entry))
 
 
@@ -117,7 +117,7 @@ def verify(home: DeviceHome, configuration: Path) -> dict[str, Any]:
 
 
 def tell_verify(result: dict[str, Any]) -> str:
-    """Print the violations and the counts."""
+    """Format the violations and the counts."""
     lines = [*result["violations"]]
     lines.append(f"{result['checked']} answers checked, {len(result['violations'])} violations")
     if result["unverifiable"]:

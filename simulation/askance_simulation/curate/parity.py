@@ -24,7 +24,9 @@ def curate(request: CuratorRequest) -> Curated:
     names, bounds, x = table.features()
     for name, kind in zip(names, bounds, strict=True):
         if not kind.is_bit:
-            raise InvalidParameter(f"column {name!r}: expected bounds 0 and 1, got other bounds")
+            raise InvalidParameter(
+                f"column {name!r}: expected bounds 0 and 1, got {kind.low} and {kind.high}"
+            )
     check_bits(x, table.n, len(names))
     examples = ParityExamples.of_bits(x.astype(np.uint8), table.positive())
     found = chosen.release(examples, request.words)

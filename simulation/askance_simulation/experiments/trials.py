@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -49,14 +49,18 @@ from askance_simulation.experiments.disturbances import (
 )
 from askance_simulation.experiments.frames import to_arrow, to_pandas
 from askance_simulation.experiments.judging import judge_sample
-from askance_simulation.experiments.records import RoundTaken, rounds_taken, rows_of, write_rows
+from askance_simulation.experiments.records import (
+    RoundTaken,
+    estimates,
+    rounds_taken,
+    rows_of,
+    write_rows,
+)
 from askance_simulation.fleets import FLEETS, Devices, FleetMaker, Progress, fleet_by, kept_ready
+from askance_simulation.plots import Picture, picture
 from askance_simulation.populations import Population
 from askance_simulation.randomness.coins import SeededCoins
 from askance_simulation.randomness.seeds import Seed
-
-if TYPE_CHECKING:
-    from askance_simulation.plots import Picture
 
 EPOCH_S = 1_767_225_600  # 2026-01-01, where the clock of every simulation stands
 _LIFETIME_S = 365 * 86_400
@@ -111,6 +115,11 @@ class Simulation:
     def hypothesis(self) -> Any:
         """Hypothesis of trial 0."""
         return self.trials[0].outcome.hypothesis
+
+    @property
+    def estimates(self) -> dict[str, Any] | None:
+        """Estimates of trial 0's hypothesis by cell; None: it has none."""
+        return estimates(hypothesis_json(self.hypothesis), self.study.learner.name)
 
     @property
     def transcript(self) -> Transcript:
@@ -169,8 +178,6 @@ class Simulation:
 
     def picture(self, kind: str = "result") -> Picture:
         """Draw the "result", the users' "spending", or the "rounds" (see `plots.picture`)."""
-        from askance_simulation.plots import picture
-
         return picture(self, kind)
 
     def plot(self, path: str | Path, kind: str = "result") -> None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 
 from askance_aggregator.server.devices import Hub
-from askance_aggregator.server.devices.observer import Silent
+from askance_aggregator.server.devices.observer import Observer
 from askance_client.messages import Reason
 
 _LOOK_AGAIN_S = 0.01  # until a round that has been opened is asked
 
 
-class Attendance(Silent):
+class Attendance(Observer):
     """Observer that closes a round when only the absent devices have not answered.
 
-    It observes the service (`service.Observer`) in its event loop.
+    It observes the service in its event loop.
     """
 
     def __init__(self) -> None:

@@ -34,7 +34,7 @@ class NoCluster(AskanceError):
 
 @contextmanager
 def joined(workers: int | None = None, address: str | None = None) -> Iterator[int]:
-    """Start or join a Ray for the length of the block; yields the number of concurrent shards.
+    """Start or join a Ray for the length of the block; yield the number of concurrent shards.
 
     A Ray that this process is in already is used, and left alone afterwards.
 

@@ -128,7 +128,7 @@ class ColumnFleet:
         return study
 
     def _request(self, group: Group, study: ExaminedStudy) -> ExaminedRequest | Refusal:
-        """Return the request, if these devices answer it, budgets aside (see `Device.answer`)."""
+        """Return the request, or the devices' refusal of it; budgets are not checked here."""
         asked = self._examiner.request(group.payload, group.digest, study)
         if isinstance(asked, Refusal):
             return asked

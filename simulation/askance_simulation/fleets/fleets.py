@@ -93,7 +93,7 @@ def fleet_by(name: str, workers: int | None) -> FleetMaker:
 def kept_ready(
     name: str, workers: int | None, cluster: str | None
 ) -> AbstractContextManager[object]:
-    """Keep what a fleet needs for the length of a block in which it is opened, perhaps often.
+    """Keep a fleet's machines ready for the length of a block, which may open the fleet many times.
 
     Args:
       name: the fleet's name.

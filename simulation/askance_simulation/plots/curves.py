@@ -6,14 +6,17 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from askance_aggregator.names import unknown_name
 from askance_client.errors import InvalidParameter
-from askance_simulation.experiments.sweeps.bands import Band, CellSummary
-from askance_simulation.experiments.sweeps.results import Summary, shown
+from askance_simulation.levels import level_text
 from askance_simulation.plots import style
 from askance_simulation.plots.picture import Picture, new_figure
+
+if TYPE_CHECKING:
+    from askance_simulation.experiments.sweeps.bands import Band, CellSummary
+    from askance_simulation.experiments.sweeps.results import Summary
 
 MEASURES = ("error", "success")
 NAMES = {"epsilon": "ε, nats a user", "users": "users"}
@@ -100,7 +103,7 @@ def _lines(summary: Summary, x: str, y: str) -> list[Line]:
     lines = []
     for levels, members in grouped(summary, other_axes(summary, x), cells).items():
         points = sorted((float(cell.at[x]), getattr(cell, y)) for cell in members)
-        label = ", ".join(map(shown, levels))
+        label = ", ".join(map(level_text, levels))
         level = levels[0] if len(levels) == 1 else label
         lines.append(Line(label, level, tuple(points)))
     return lines
@@ -173,9 +176,9 @@ def title(summary: Summary, x: str) -> str:
     """Return a title from the settings that do not vary."""
     at = summary.cells[0].at
     fixed = [name for name in ("epsilon", "users") if name not in (x, *summary.axes)]
-    told = [f"{'ε' if name == 'epsilon' else name} = {shown(at[name])}" for name in fixed]
+    told = [f"{'ε' if name == 'epsilon' else name} = {level_text(at[name])}" for name in fixed]
     own = [
-        f"{name} = {shown(value)}"
+        f"{name} = {level_text(value)}"
         for name, value in at.items()
         if name not in ("learner", "population", "randomizer", "beta", "epsilon", "users")
         and name not in summary.axes

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from askance_simulation.experiments.sweeps.bands import CellSummary
-from askance_simulation.experiments.sweeps.results import Summary, shown
+from askance_simulation.levels import level_text
 from askance_simulation.plots import style
 from askance_simulation.plots.curves import (
     NAMES,
@@ -16,6 +15,10 @@ from askance_simulation.plots.curves import (
     title,
 )
 from askance_simulation.plots.picture import Picture, new_figure
+
+if TYPE_CHECKING:
+    from askance_simulation.experiments.sweeps.bands import CellSummary
+    from askance_simulation.experiments.sweeps.results import Summary
 
 
 def needs(summary: Summary, x: str) -> Picture:
@@ -36,12 +39,12 @@ def needs(summary: Summary, x: str) -> Picture:
     axes = figure.add_subplot()
     names = tuple(name for name in other_axes(summary, x) if name != "users")
     groups = grouped(summary, names, summary.cells)
-    levels = [key[0] if len(key) == 1 else ", ".join(map(shown, key)) for key in groups]
+    levels = [key[0] if len(key) == 1 else ", ".join(map(level_text, key)) for key in groups]
     entries = []
     for place, (key, cells) in enumerate(groups.items()):
         mark = style.MarkerStyle.of(place, levels)
         _draw(axes, cells, x, mark)
-        entries.append((mark, ", ".join(map(shown, key))))
+        entries.append((mark, ", ".join(map(level_text, key))))
     places = sorted({float(cell.at[x]) for cell in summary})
     style.plain(axes, title=title(summary, x), across=NAMES.get(x, x), up="users needed")
     axes.set_yscale("log")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from askance_simulation.experiments.records import RoundTaken
 from askance_simulation.plots import style
 from askance_simulation.plots.picture import Picture, new_figure
+
+if TYPE_CHECKING:
+    from askance_simulation.experiments.records import RoundTaken
 
 _LABELLED = 12  # rounds; bars of more are too narrow for numbers
 

@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from askance_aggregator.names import unknown_name
-from askance_simulation.experiments.records import estimates
 from askance_simulation.plots.picture import Picture
 from askance_simulation.plots.rounds import rounds
 from askance_simulation.plots.spending import spending
@@ -36,7 +35,7 @@ def picture(simulation: Simulation, kind: str) -> Picture:
 def _result(simulation: Simulation) -> Picture:
     verdicts = [trial.verdict for trial in simulation.trials]
     return result(
-        estimates(simulation.to_json()["hypothesis"], simulation.study.learner.name),
+        simulation.estimates,
         verdicts[0].truth,
         [(verdict.error, verdict.success) for verdict in verdicts],
         float(simulation.study.confidence),

@@ -62,7 +62,7 @@ def asked_for(transcript: Transcript) -> dict[int, int]:
 
 
 def _levels(steps: Counter[int], population: int) -> dict[int, int]:
-    """Return positions by their charges, which begin and end at the steps."""
+    """Count users by their charge in nano-nats, from its changes along the ordinals."""
     users: Counter[int] = Counter()
     charged, before = 0, 0
     for place in sorted(steps):

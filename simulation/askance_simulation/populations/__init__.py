@@ -22,9 +22,8 @@ from askance_simulation.populations.masked_parity import masked_parity
 from askance_simulation.populations.numbers import numbers
 from askance_simulation.populations.parities import parities
 from askance_simulation.populations.plane import plane
-from askance_simulation.populations.population import Population
+from askance_simulation.populations.population import Population, people_of
 from askance_simulation.populations.registry import POPULATIONS, PopulationEntry
-from askance_simulation.populations.tables import people_of
 from askance_simulation.populations.traits import traits
 from askance_simulation.populations.unit_vectors import unit_vectors
 from askance_simulation.populations.words import words

@@ -13,10 +13,15 @@ from numpy.typing import NDArray
 from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Category, Schema
-from askance_simulation.populations.population import Population, columns_of, draws
+from askance_simulation.populations.columns import columns_of, draws
+from askance_simulation.populations.population import Population
+from askance_simulation.populations.registry import catalogued
 from askance_simulation.randomness.seeds import Seed
 
 
+@catalogued(
+    "categories", "one category a user, by Zipf's law, which may turn by cells from round to round"
+)
 def categories(size: int, seed: Seed, cells: int = 16, turn: int = 0) -> Population:
     """Make `size` users, each in one of `cells` cells, named "0" .. "cells-1", by Zipf's law.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +26,11 @@ from askance_client.queries import (
     Label,
     Schema,
 )
-from askance_simulation.populations.population import Population, below, draws
+from askance_simulation.populations.columns import below, draws
 from askance_simulation.randomness.seeds import Seed
+
+if TYPE_CHECKING:
+    from askance_simulation.populations.population import Population
 
 
 @dataclass(frozen=True, slots=True)

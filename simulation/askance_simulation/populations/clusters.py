@@ -7,7 +7,9 @@ import numpy as np
 from askance_aggregator.learners import clusters_schema
 from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
-from askance_simulation.populations.population import Population, columns_of, draws
+from askance_simulation.populations.columns import columns_of, draws
+from askance_simulation.populations.population import Population
+from askance_simulation.populations.registry import catalogued
 from askance_simulation.randomness.coins import keystream
 from askance_simulation.randomness.seeds import Seed
 
@@ -16,6 +18,7 @@ _TRIES = 32
 _WIDTH = 0.2  # a clump's: its bell ends there, with a standard deviation of a third of that
 
 
+@catalogued("clusters", "numbers in clumps that lie apart")
 def clusters(size: int, seed: Seed, clumps: int = 3, d: int = 2) -> Population:
     """Make `size` users, each near one of `clumps` equally likely centres that lie well apart.
 

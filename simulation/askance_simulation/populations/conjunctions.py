@@ -7,11 +7,14 @@ import numpy as np
 from askance_aggregator.learners import Conjunction, conjunctions_schema
 from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
-from askance_simulation.populations.population import Population, columns_of, draws, words_of_bits
+from askance_simulation.populations.columns import columns_of, draws, words_of_bits
+from askance_simulation.populations.population import Population
+from askance_simulation.populations.registry import catalogued
 from askance_simulation.randomness.coins import keystream
 from askance_simulation.randomness.seeds import Seed
 
 
+@catalogued("conjunctions", "uniform bits labelled by a random monotone conjunction")
 def conjunctions(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Population:
     """Make `size` users with x uniform on d bits, y the AND of `relevant` of them, by the seed.
 

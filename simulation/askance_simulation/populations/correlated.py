@@ -10,12 +10,18 @@ from numpy.typing import NDArray
 from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Bit, Label, Schema
-from askance_simulation.populations.population import Population, below, columns_of, draws
+from askance_simulation.populations.columns import below, columns_of, draws
+from askance_simulation.populations.population import Population
+from askance_simulation.populations.registry import catalogued
 from askance_simulation.randomness.seeds import Seed
 
 _MAX_BITS = 64
 
 
+@catalogued(
+    "correlated-bits",
+    "a chain of bits, their neighbours' correlation and the share of ones in hundredths",
+)
 def correlated_bits(
     size: int, seed: Seed, d: int = 8, correlation: int = 50, ones: int = 50
 ) -> Population:
@@ -59,6 +65,9 @@ def correlated_bits(
     return Population("correlated-bits", _bits_schema("correlated-bits", d), size, columns)
 
 
+@catalogued(
+    "latent-classes", "bits that agree with one of two classes, the label; chances in hundredths"
+)
 def latent_classes(
     size: int, seed: Seed, d: int = 8, agreement: int = 80, second: int = 50
 ) -> Population:

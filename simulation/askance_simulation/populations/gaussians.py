@@ -8,14 +8,19 @@ from askance_aggregator.learners import clusters_schema
 from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
 from askance_simulation.populations.clusters import apart
+from askance_simulation.populations.columns import columns_of, draws
 from askance_simulation.populations.normal import REACH, STEPS, standard_steps
-from askance_simulation.populations.population import Population, columns_of, draws
+from askance_simulation.populations.population import Population
+from askance_simulation.populations.registry import catalogued
 from askance_simulation.randomness.seeds import Seed
 
 _BITS = 16
 _UNIT = (1 << _BITS) // 512 // STEPS  # of the grid, to a step where the deviation is 1/512
 
 
+@catalogued(
+    "gaussian-mixture", "numbers, Gaussian about centres that lie apart; their deviation in 512ths"
+)
 def gaussian_mixture(
     size: int, seed: Seed, clumps: int = 3, d: int = 2, spread: int = 20
 ) -> Population:

@@ -7,7 +7,9 @@ import numpy as np
 from askance_aggregator.learners import halfspaces_schema
 from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
-from askance_simulation.populations.population import Population, columns_of, draws, weighted
+from askance_simulation.populations.columns import columns_of, draws, weighted
+from askance_simulation.populations.population import Population
+from askance_simulation.populations.registry import catalogued
 from askance_simulation.randomness.coins import keystream
 from askance_simulation.randomness.seeds import Seed
 
@@ -15,6 +17,7 @@ _BITS = 16
 _SLACK = 1e-3  # for the grid
 
 
+@catalogued("halfspaces", "numbers on two sides of a plane, with a margin (hundredths)")
 def halfspaces(size: int, seed: Seed, d: int = 3, gap: int = 10) -> Population:
     """Make `size` users with x in [-1, 1]^d and y = "yes" on one side of a plane from the seed.
 

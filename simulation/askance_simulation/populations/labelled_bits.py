@@ -16,13 +16,16 @@ from askance_aggregator.learners import (
 )
 from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
-from askance_simulation.populations.population import Population, columns_of, draws, words_of_bits
+from askance_simulation.populations.columns import columns_of, draws, words_of_bits
+from askance_simulation.populations.population import Population
+from askance_simulation.populations.registry import catalogued
 from askance_simulation.randomness.coins import keystream
 from askance_simulation.randomness.seeds import Seed
 
 Concept = LiteralConjunction | Disjunction | DecisionList
 
 
+@catalogued("literal-conjunctions", "uniform bits labelled by a random conjunction with negations")
 def literal_conjunctions(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Population:
     """Make `size` users with x uniform on d bits, y the AND of `relevant` random literals.
 
@@ -39,6 +42,7 @@ def literal_conjunctions(size: int, seed: Seed, d: int = 8, relevant: int = 2) -
     )
 
 
+@catalogued("disjunctions", "uniform bits labelled by a random disjunction with negations")
 def disjunctions(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Population:
     """Make `size` users with x uniform on d bits, y the OR of `relevant` random literals.
 
@@ -53,6 +57,7 @@ def disjunctions(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Popula
     return _labelled("disjunctions", Disjunction(d, chosen, negated), size, seed / "people")
 
 
+@catalogued("decision-lists", "uniform bits labelled by a random decision list")
 def decision_lists(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Population:
     """Make `size` users with x uniform on d bits, y by a list of `relevant` random rules.
 

@@ -17,7 +17,7 @@ _BITS = 192  # of the fixed point: what cancels in the series below stays under 
 
 
 def standard_steps(words: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Draw Gaussian steps of 1/128 standard deviation, one per uniform word.
+    """Draw Gaussians in steps of 1/128 standard deviation, one per uniform word.
 
     k is drawn with probability Phi((k + 1/2)/128) - Phi((k - 1/2)/128), a Gaussian rounded to the
     nearest step, each bound exact to 2^-64; what lies beyond 8 standard deviations is put there.

@@ -6,12 +6,15 @@ import numpy as np
 
 from askance_aggregator.queries import EncodedColumns
 from askance_client.queries import Real, Schema
-from askance_simulation.populations.population import Population, columns_of, draws
+from askance_simulation.populations.columns import columns_of, draws
+from askance_simulation.populations.population import Population
+from askance_simulation.populations.registry import catalogued
 from askance_simulation.randomness.seeds import Seed
 
 _BITS = 16
 
 
+@catalogued("numbers", "a bell-shaped number in [0, 1]")
 def numbers(size: int, seed: Seed) -> Population:
     """Make `size` users, each with a `number` in [0, 1] on a grid of 2^-16."""
     schema = Schema("numbers", 1, number=Real(0, 1, _BITS))

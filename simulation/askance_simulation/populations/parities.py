@@ -8,18 +8,15 @@ from askance_aggregator.curator.parity import Parity
 from askance_aggregator.learners import labelled_bits_schema
 from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
-from askance_simulation.populations.population import (
-    Population,
-    columns_of,
-    draws,
-    parity_of,
-    words_of_bits,
-)
+from askance_simulation.populations.columns import columns_of, draws, parity_of, words_of_bits
+from askance_simulation.populations.population import Population
+from askance_simulation.populations.registry import catalogued
 from askance_simulation.randomness.seeds import Seed
 
 _MAX_BITS = 4096
 
 
+@catalogued("parities", "uniform bits labelled by a random parity")
 def parities(size: int, seed: Seed, d: int = 8) -> Population:
     """Make `size` users with x uniform on d bits, y = <r, x> mod 2, r uniform by the seed.
 

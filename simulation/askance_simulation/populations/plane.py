@@ -6,13 +6,16 @@ import numpy as np
 
 from askance_aggregator.learners import plane_schema
 from askance_aggregator.queries import EncodedColumns
-from askance_simulation.populations.population import Population, columns_of, draws, weighted
+from askance_simulation.populations.columns import columns_of, draws, weighted
+from askance_simulation.populations.population import Population
+from askance_simulation.populations.registry import catalogued
 from askance_simulation.randomness.coins import keystream
 from askance_simulation.randomness.seeds import Seed
 
 _BITS = 16
 
 
+@catalogued("plane", "numbers that go together, an outcome near a plane")
 def plane(size: int, seed: Seed, d: int = 3) -> Population:
     """Make `size` users with x_j = (common + own_j)/2, y = sum of w_j x_j plus a quarter of noise.
 

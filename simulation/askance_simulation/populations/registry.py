@@ -1,32 +1,25 @@
-"""The generated populations by name, for the command line."""
+"""Catalogue of generated populations: found by name, for the command line.
+
+A population is listed by the decorator `catalogued`, in its own module; importing the package
+lists all.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from inspect import signature
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeVar
 
 from askance_aggregator.names import unknown_name
 from askance_client.errors import InvalidParameter
-from askance_simulation.populations.categories import categories
-from askance_simulation.populations.clusters import clusters
-from askance_simulation.populations.conjunctions import conjunctions
-from askance_simulation.populations.correlated import correlated_bits, latent_classes
-from askance_simulation.populations.gaussians import gaussian_mixture
-from askance_simulation.populations.halfspaces import halfspaces
-from askance_simulation.populations.labelled_bits import (
-    decision_lists,
-    disjunctions,
-    literal_conjunctions,
-)
-from askance_simulation.populations.masked_parity import masked_parity
-from askance_simulation.populations.numbers import numbers
-from askance_simulation.populations.parities import parities
-from askance_simulation.populations.plane import plane
-from askance_simulation.populations.population import Population
-from askance_simulation.populations.traits import traits
-from askance_simulation.populations.unit_vectors import unit_vectors
-from askance_simulation.populations.words import words
 from askance_simulation.randomness.seeds import Seed
+
+if TYPE_CHECKING:
+    from askance_simulation.populations.population import Population
+
+_Maker = TypeVar("_Maker", bound="Callable[..., Population]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,94 +35,31 @@ class PopulationEntry:
     build: Callable[..., Population]
 
 
-POPULATIONS = {
-    entry.name: entry
-    for entry in (
-        PopulationEntry(
-            "masked-parity",
-            "uniform (x, i, b) labelled by a random MASKED-PARITY concept",
-            (("d", 8),),
-            masked_parity,
-        ),
-        PopulationEntry(
-            "conjunctions",
-            "uniform bits labelled by a random monotone conjunction",
-            (("d", 8), ("relevant", 2)),
-            conjunctions,
-        ),
-        PopulationEntry(
-            "categories",
-            "one category a user, by Zipf's law, which may turn by cells from round to round",
-            (("cells", 16), ("turn", 0)),
-            categories,
-        ),
-        PopulationEntry(
-            "literal-conjunctions",
-            "uniform bits labelled by a random conjunction with negations",
-            (("d", 8), ("relevant", 2)),
-            literal_conjunctions,
-        ),
-        PopulationEntry(
-            "disjunctions",
-            "uniform bits labelled by a random disjunction with negations",
-            (("d", 8), ("relevant", 2)),
-            disjunctions,
-        ),
-        PopulationEntry(
-            "decision-lists",
-            "uniform bits labelled by a random decision list",
-            (("d", 8), ("relevant", 2)),
-            decision_lists,
-        ),
-        PopulationEntry("traits", "two groups with traits of every kind", (), traits),
-        PopulationEntry(
-            "plane", "numbers that go together, an outcome near a plane", (("d", 3),), plane
-        ),
-        PopulationEntry(
-            "halfspaces",
-            "numbers on two sides of a plane, with a margin (hundredths)",
-            (("d", 3), ("gap", 10)),
-            halfspaces,
-        ),
-        PopulationEntry(
-            "clusters", "numbers in clumps that lie apart", (("clumps", 3), ("d", 2)), clusters
-        ),
-        PopulationEntry(
-            "words",
-            "one of a few words of many bits a user, by Zipf's law",
-            (("width", 16), ("words", 64)),
-            words,
-        ),
-        PopulationEntry(
-            "parities", "uniform bits labelled by a random parity", (("d", 8),), parities
-        ),
-        PopulationEntry(
-            "correlated-bits",
-            "a chain of bits, their neighbours' correlation and the share of ones in hundredths",
-            (("d", 8), ("correlation", 50), ("ones", 50)),
-            correlated_bits,
-        ),
-        PopulationEntry(
-            "latent-classes",
-            "bits that agree with one of two classes, the label; chances in hundredths",
-            (("d", 8), ("agreement", 80), ("second", 50)),
-            latent_classes,
-        ),
-        PopulationEntry(
-            "gaussian-mixture",
-            "numbers, Gaussian about centres that lie apart; their deviation in 512ths",
-            (("clumps", 3), ("d", 2), ("spread", 20)),
-            gaussian_mixture,
-        ),
-        PopulationEntry(
-            "unit-vectors",
-            "vectors of length one that lean to one side, by hundredths",
-            (("d", 8), ("lean", 50)),
-            unit_vectors,
-        ),
-        PopulationEntry("numbers", "a bell-shaped number in [0, 1]", (), numbers),
-    )
-}
+_CATALOGUE: dict[str, PopulationEntry] = {}
+POPULATIONS: Mapping[str, PopulationEntry] = MappingProxyType(_CATALOGUE)
+"""Generated populations by name."""
+
+
+def catalogued(name: str, summary: str) -> Callable[[_Maker], _Maker]:
+    """List a population under `name`; what its maker takes after size and seed are its parameters.
+
+    Args:
+      name: name on the command line.
+      summary: the records, in a line.
+
+    Raises:
+      InvalidParameter: the name is taken.
+    """
+    if name in _CATALOGUE:
+        raise InvalidParameter(f"the population {name!r} is registered already")
+
+    def listed(maker: _Maker) -> _Maker:
+        _, _, *settings = signature(maker).parameters.values()
+        parameters = tuple((setting.name, setting.default) for setting in settings)
+        _CATALOGUE[name] = PopulationEntry(name, summary, parameters, maker)
+        return maker
+
+    return listed
 
 
 def entry(name: str) -> PopulationEntry:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -24,7 +25,7 @@ from askance_client.queries import (
 from askance_client.queries.exact import exact_ratio
 from askance_client.queries.limits import MAX_FRAC, MAX_SPREAD
 from askance_client.records import NOTHING, Table, field_name, is_missing
-from askance_simulation.populations.population import Population, draws, narrowed
+from askance_simulation.populations.columns import draws, narrowed
 from askance_simulation.randomness.seeds import Seed
 
 Rows = NDArray[np.int64]
@@ -34,7 +35,19 @@ _FRAC_BITS = 16  # the grid of a number, unless its range asks for a finer or a 
 _MIN_STEPS = 1 << 16  # of the grid between a number's bounds
 
 
-def people_of(
+@dataclass(frozen=True, slots=True, eq=False)
+class TableUsers:
+    """Users of a table, by the parts that make a `Population`."""
+
+    name: str
+    schema: Schema
+    size: int
+    columns: Callable[[int, int], EncodedColumns]
+    unseen: Callable[[int], EncodedColumns] | None
+    notes: tuple[str, ...]
+
+
+def users_of(
     people: Table,
     seed: Seed,
     *,
@@ -42,8 +55,8 @@ def people_of(
     label: str | None = None,
     size: int | None = None,
     held_out: Fraction = Fraction(0),
-) -> Population:
-    """Make a population of the rows of a table (see `files.read_file`).
+) -> TableUsers:
+    """Select and encode users from the rows of a table (see `files.read_file`).
 
     Without a schema one is inferred: whole numbers, then numbers, then categories, bounds and
     labels taken from the file; truth values of a Parquet file are bits. Those are facts about the
@@ -88,7 +101,7 @@ def people_of(
     if count > len(kept):
         notes.append(f"{len(kept)} rows were resampled with replacement to {count} users")
     chosen = _chosen(kept, count, seed)
-    return Population(
+    return TableUsers(
         people.path.stem,
         schema,
         count,

@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 
 from askance_aggregator.learners import traits_schema
 from askance_aggregator.queries import EncodedColumns
-from askance_simulation.populations.population import Population, columns_of, draws
+from askance_simulation.populations.columns import columns_of, draws
+from askance_simulation.populations.population import Population
+from askance_simulation.populations.registry import catalogued
 from askance_simulation.randomness.seeds import Seed
 
 _YES = 0.3  # the share of the second group
@@ -16,6 +18,7 @@ _ANSWERS = ((0.5, 0.1, 0.6), (0.5, 0.4, 0.9))  # the share of "1" for each answe
 _COLOUR = ((0.6, 0.9), (0.2, 0.5))  # where red ends, and where green ends
 
 
+@catalogued("traits", "two groups with traits of every kind")
 def traits(size: int, seed: Seed) -> Population:
     """Make `size` users; within a group, drawn 7 to 3, all traits are independent.
 

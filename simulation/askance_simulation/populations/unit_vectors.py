@@ -8,13 +8,16 @@ from numpy.typing import NDArray
 from askance_aggregator.learners import vectors_schema
 from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
-from askance_simulation.populations.population import Population, columns_of, draws
+from askance_simulation.populations.columns import columns_of, draws
+from askance_simulation.populations.population import Population
+from askance_simulation.populations.registry import catalogued
 from askance_simulation.randomness.coins import keystream
 from askance_simulation.randomness.seeds import Seed
 
 _BITS = 16
 
 
+@catalogued("unit-vectors", "vectors of length one that lean to one side, by hundredths")
 def unit_vectors(size: int, seed: Seed, d: int = 8, lean: int = 50) -> Population:
     """Make `size` users with x of length 1, downward by less than d grid steps of 2^-16.
 

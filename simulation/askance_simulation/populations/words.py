@@ -8,12 +8,15 @@ from askance_aggregator.learners import words_schema
 from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
 from askance_simulation.populations.categories import zipf
-from askance_simulation.populations.population import Population, columns_of, draws, words_of_bits
+from askance_simulation.populations.columns import columns_of, draws, words_of_bits
+from askance_simulation.populations.population import Population
+from askance_simulation.populations.registry import catalogued
 from askance_simulation.randomness.seeds import Seed
 
 _MAX_WORDS = 65_536
 
 
+@catalogued("words", "one of a few words of many bits a user, by Zipf's law")
 def words(size: int, seed: Seed, width: int = 16, words: int = 64) -> Population:
     """Make `size` users, each with a `word` of `width` bits: the v-th in proportion to 1 / (v + 1).
 

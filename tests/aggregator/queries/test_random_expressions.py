@@ -51,7 +51,7 @@ from askance_client.queries import (
     rebuild,
     sigmoid_table,
 )
-from askance_simulation.populations.population import narrowed
+from askance_simulation.populations.columns import narrowed
 
 WIDTH = 35
 S = Schema(

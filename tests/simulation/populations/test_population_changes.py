@@ -34,7 +34,8 @@ from askance_simulation.populations import (
     numbers,
     traits,
 )
-from askance_simulation.populations.population import MAX_USERS, below
+from askance_simulation.populations.columns import below
+from askance_simulation.populations.population import MAX_USERS
 from askance_simulation.populations.registry import build
 from askance_simulation.randomness.seeds import Seed
 

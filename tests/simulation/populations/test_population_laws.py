@@ -27,8 +27,8 @@ from askance_simulation.populations import (
     parities,
 )
 from askance_simulation.populations.clusters import apart
+from askance_simulation.populations.columns import draws
 from askance_simulation.populations.normal import REACH, STEPS, _edges, standard_steps
-from askance_simulation.populations.population import draws
 from askance_simulation.populations.registry import build
 from askance_simulation.randomness.seeds import Seed
 

@@ -36,7 +36,7 @@ from askance_simulation.populations import (
     words,
 )
 from askance_simulation.populations.population import MAX_USERS
-from askance_simulation.populations.registry import build
+from askance_simulation.populations.registry import build, catalogued
 from askance_simulation.randomness.seeds import Seed
 
 ALPHA = 1e-6
@@ -115,6 +115,17 @@ class TestEveryPopulation:
 def test_a_population_that_there_is_none_of_is_refused_by_name() -> None:
     with pytest.raises(InvalidParameter, match=r"expected one of categories, .*got 'martians'"):
         build("martians", 10, SEED, {})
+
+
+def test_a_population_is_listed_with_the_parameters_of_its_maker() -> None:
+    listed = POPULATIONS["categories"]
+    assert listed.parameters == (("cells", 16), ("turn", 0))
+    assert listed.build is categories
+
+
+def test_a_name_is_listed_once() -> None:
+    with pytest.raises(InvalidParameter, match="'numbers' is registered already"):
+        catalogued("numbers", "other numbers")
 
 
 class TestMaskedParity:

@@ -7,11 +7,13 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from askance_aggregator.curator.budgets import read_number
-from askance_aggregator.curator.conventions import read_classes, read_examples
+from askance_aggregator.curator.conventions import (
+    PrivateClassifier,
+    read_classes,
+    read_examples,
+)
 from askance_aggregator.curator.logistic.calibration import LogisticCalibration
 from askance_aggregator.curator.logistic.examples import Examples, LongRows
 from askance_aggregator.curator.logistic.mechanisms import (
@@ -19,7 +21,7 @@ from askance_aggregator.curator.logistic.mechanisms import (
     OutputPerturbation,
 )
 from askance_aggregator.numbers import Rational
-from askance_aggregator.sampling import SystemWords, Words
+from askance_aggregator.sampling import Words
 from askance_client.errors import InvalidParameter
 
 _MECHANISMS = ("objective", "output")
@@ -27,7 +29,7 @@ _MECHANISMS = ("objective", "output")
 _Kind = TypeVar("_Kind", LogisticCalibration, LongRows)
 
 
-class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class PrivateLogisticRegression(PrivateClassifier):
     """Fits the coefficients of a linear classifier, which may then be published.
 
     Privacy: each call of `fit` is one release, epsilon-DP for the rows and labels it was given
@@ -98,8 +100,7 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
         classes = read_classes(self.classes)
         rows, signs = read_examples(self, X, y, classes)
         examples = Examples.of(rows, signs, self.norm, longer)
-        words = SystemWords() if self.words is None else self.words
-        self.coef_ = chosen.release(examples, words)[None, :] / float(
+        self.coef_ = chosen.release(examples, self._chance())[None, :] / float(
             read_number(self.norm, "norm")
         )
         self.intercept_ = np.zeros(1)
@@ -110,8 +111,7 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803  # scikit-learn's name
         """w.x, shape (n,): above 0 is the second class."""
-        check_is_fitted(self)
-        rows = validate_data(self, X, reset=False, dtype=np.float64)
+        rows = self._rows(X)
         values: NDArray[np.float64] = rows @ self.coef_[0]
         return values
 
@@ -135,14 +135,6 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
         raise InvalidParameter(
             f"mechanism: expected one of {', '.join(_MECHANISMS)}, found {self.mechanism!r}"
         )
-
-    def __sklearn_tags__(self) -> Any:
-        """Two classes only, and noise: scikit-learn's own checks ask."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.classifier_tags.poor_score = True
-        tags.non_deterministic = True
-        return tags
 
 
 def _one_of(kinds: type[_Kind], given: str, name: str) -> _Kind:

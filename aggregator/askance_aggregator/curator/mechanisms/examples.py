@@ -30,7 +30,7 @@ def check_labels(y: NDArray[Any], labels: tuple[int, int]) -> None:
 
 
 def check_features(x: NDArray[Any], rows: int, columns: int) -> None:
-    """Return a finite number for each record and column.
+    """Check that each record has a finite number in each column.
 
     Raises:
       InvalidRecord: another shape, or something that is no finite number; the row is named.
@@ -49,7 +49,7 @@ def check_features(x: NDArray[Any], rows: int, columns: int) -> None:
 
 
 def check_bits(x: NDArray[Any], rows: int, columns: int) -> None:
-    """Return 0 or 1 for each record and column.
+    """Check that each record has 0 or 1 in each column.
 
     Raises:
       InvalidRecord: another shape or another value; the row is named.

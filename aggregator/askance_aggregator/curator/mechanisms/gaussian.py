@@ -17,9 +17,8 @@ from askance_aggregator.curator.mechanisms.release import (
     Additive,
     Calibration,
     Release,
-    add,
     check_answers,
-    vector,
+    release,
 )
 from askance_aggregator.numbers import Rational
 from askance_aggregator.sampling import Words, discrete_gaussian
@@ -112,9 +111,7 @@ def gaussian(
     """
     budget, grain = read_rho(rho), read_step(step)
     l2_squared = l2_squared_in_steps(read_number(squared, "squared"), grain, rounded)
-    mechanism = Gaussian(budget, l2_squared)
-    whole = vector(answers, grain, rounded)
-    return add(mechanism, whole, grain, grain / 2 if rounded else Fraction(0), words)
+    return release(answers, Gaussian(budget, l2_squared), grain, rounded, words)
 
 
 def gaussian_at(rho: Rational) -> Calibration:

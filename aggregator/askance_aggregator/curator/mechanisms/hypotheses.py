@@ -187,10 +187,10 @@ def lookup(table: NDArray[np.int64]) -> Mistakes:
 
 
 def check_weights(weights: NDArray[Any], rows: int) -> None:
-    """Whole numbers of 0 or more, one a record, that sum to less than 2^52.
+    """Check the weights: whole numbers of 0 or more, one per record, with a sum below 2^52.
 
     Raises:
-      InvalidRecord: they are not.
+      InvalidRecord: a weight is negative or not whole, or the sum may reach 2^52.
     """
     if weights.shape != (rows,) or weights.dtype.kind not in "iu":
         raise InvalidRecord(f"weights: expected {rows} whole numbers, found {weights.dtype}")

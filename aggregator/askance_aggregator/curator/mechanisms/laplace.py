@@ -16,9 +16,8 @@ from askance_aggregator.curator.mechanisms.release import (
     Additive,
     Calibration,
     Release,
-    add,
     check_answers,
-    vector,
+    release,
 )
 from askance_aggregator.numbers import Rational
 from askance_aggregator.sampling import Words, discrete_laplace
@@ -123,9 +122,7 @@ def laplace(
     """
     budget, grain = read_epsilon(epsilon), read_step(step)
     l1 = l1_in_steps(read_number(sensitivity, "sensitivity"), grain, rounded)
-    mechanism = Laplace(budget, l1)
-    whole = vector(answers, grain, rounded)
-    return add(mechanism, whole, grain, grain / 2 if rounded else Fraction(0), words)
+    return release(answers, Laplace(budget, l1), grain, rounded, words)
 
 
 def laplace_at(epsilon: Rational) -> Calibration:

@@ -128,3 +128,22 @@ def vector(answers: object, step: Fraction, rounded: int) -> NDArray[np.int64]:
             " rounded, state how many entries one record may change)"
         )
     return whole
+
+
+def release(
+    answers: object, mechanism: Additive, step: Fraction, rounded: int, words: Words
+) -> Release:
+    """Put answers on the grid, draw, and add.
+
+    Args:
+      answers: a number or shape (answers,), in real units.
+      mechanism: calibrated to the answers' sensitivity in steps, rounding included.
+      step: the granularity.
+      rounded: how many entries one record may change that lie off the grid.
+      words: source of random words.
+
+    Raises:
+      InvalidParameter, InvalidRecord: see `vector`. Nothing has been drawn.
+    """
+    whole = vector(answers, step, rounded)
+    return add(mechanism, whole, step, step / 2 if rounded else Fraction(0), words)

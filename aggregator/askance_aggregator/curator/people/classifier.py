@@ -7,17 +7,19 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from askance_aggregator.curator.conventions import read_classes, read_examples
+from askance_aggregator.curator.conventions import (
+    PrivateClassifier,
+    read_classes,
+    read_examples,
+)
 from askance_aggregator.curator.mechanisms import Stumps, even_cuts
 from askance_aggregator.curator.people.boosting import Boosting
 from askance_aggregator.numbers import Rational
-from askance_aggregator.sampling import SystemWords, Words
+from askance_aggregator.sampling import Words
 
 
-class PrivateBoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class PrivateBoostingClassifier(PrivateClassifier):
     """A majority of decision stumps, boosted and chosen privately; it may then be published.
 
     Privacy: each call of `fit` is one release, epsilon-DP for the rows and labels it was given
@@ -77,16 +79,14 @@ class PrivateBoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         stumps = Stumps([even_cuts(low, high, self.cuts) for low, high in self.bounds])
         classes = read_classes(self.classes)
         rows, signs = read_examples(self, X, y, classes)
-        words = SystemWords() if self.words is None else self.words
-        self.committee_ = chosen.fit(stumps, rows, signs, words)
+        self.committee_ = chosen.fit(stumps, rows, signs, self._chance())
         self.classes_ = classes
         self.events_ = self.committee_.events
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803  # scikit-learn's name
         """By what part of its votes the committee is for the second class, -1 .. 1, shape (n,)."""
-        check_is_fitted(self)
-        rows = validate_data(self, X, reset=False, dtype=np.float64)
+        rows = self._rows(X)
         leads: NDArray[np.float64] = self.committee_.leads(rows) / len(self.committee_.members)
         return leads
 
@@ -95,11 +95,3 @@ class PrivateBoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         above = self.decision_function(X) >= 0
         found: NDArray[Any] = self.classes_[above.astype(int)]
         return found
-
-    def __sklearn_tags__(self) -> Any:
-        """Two classes only, and chance: scikit-learn's own checks ask."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.classifier_tags.poor_score = True
-        tags.non_deterministic = True
-        return tags

@@ -90,7 +90,7 @@ class AggregatorServer:
         settings: Settings | None = None,
         parts: ServerParts | None = None,
     ) -> AggregatorServer:
-        """Start serving `store`'s devices; port 0 takes a free one.
+        """Start serving `store`'s devices; port 0 selects a free port.
 
         Raises:
           StoreError: the address cannot be listened on.

@@ -18,7 +18,7 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from askance_aggregator.server.devices import RoundProgress
+from askance_aggregator.server.devices import Observer, RoundProgress
 from askance_aggregator.server.process.failures import KINDS
 from askance_aggregator.server.process.files import NotOperable
 from askance_aggregator.store import StudyState
@@ -30,8 +30,8 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 _REPORTS = tuple(float(4**power) for power in range(8))  # one commit takes 8,192 at most
 
 
-class PrometheusObserver:
-    """Count the service's events as metrics (see `service.Observer`).
+class PrometheusObserver(Observer):
+    """Observer that counts the service's events as metrics.
 
     Args:
       registry: where the metrics are collected; one of its own for every aggregator.
@@ -133,15 +133,15 @@ class PrometheusObserver:
         self._registry.register(_Rounds(rounds))
 
     def stream_opened(self) -> None:
-        """Count the event."""
+        """Count an opened stream."""
         self._streams.inc()
 
     def stream_closed(self) -> None:
-        """Count the event."""
+        """Count a closed stream."""
         self._streams.dec()
 
     def checked_in(self, seconds: float) -> None:
-        """Count the event."""
+        """Count a check-in, and the seconds until its answer."""
         self._check_ins.observe(seconds)
 
     def committed(self, reports: int, seconds: float) -> None:
@@ -195,7 +195,7 @@ class PrometheusObserver:
         self._descriptors.inc()
 
     def failures_in_a_row(self, kind: str, count: int) -> None:
-        """Show it."""
+        """Show the number of failures of this kind since the last success."""
         self._in_a_row[kind].set(count)
 
     def loop_lagged(self, seconds: float) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from askance_aggregator.names import unknown_name
 from askance_client.errors import InvalidParameter
@@ -15,13 +14,10 @@ from askance_client.printable import value_text
 from askance_simulation.experiments import frames
 from askance_simulation.experiments.sweeps.bands import CellSummary, summarise
 from askance_simulation.experiments.sweeps.row_file import Row, read_rows
-
-if TYPE_CHECKING:
-    from askance_simulation.plots import Picture
+from askance_simulation.levels import Level, level, level_text, sort_key
+from askance_simulation.plots import Picture, curves, needs
 
 _AXES = ("learner", "population", "randomizer", "beta", "epsilon", "users")
-Level = str | float | None
-"""A value on an axis: a number wherever it can be read as one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +76,7 @@ class Sweep:
         settings = sorted({name for row in rows for name in row["settings"]})
         self._names = (*_AXES[:-2], *settings, *_AXES[-2:])
         self._rows = tuple(
-            sorted(rows, key=lambda row: (*map(_order, self._point(row)), row["trial"]))
+            sorted(rows, key=lambda row: (*map(sort_key, self._point(row)), row["trial"]))
         )
 
     @classmethod
@@ -152,8 +148,6 @@ class Sweep:
         Raises:
           InvalidParameter: no such axis or measure, or more than can be drawn.
         """
-        from askance_simulation.plots import curves, needs
-
         summary = self.summary(confidence)
         if y == "users":
             return needs(summary, x or self._first_axis(("epsilon",), besides="users"))
@@ -195,26 +189,8 @@ class Sweep:
         return level(row[name] if name in _AXES else row["settings"].get(name))
 
 
-def level(value: object) -> Level:
-    """Parse a number, if the text is one; else return the text."""
-    if value is None:
-        return None
-    try:
-        exact = Fraction(str(value))
-    except (ValueError, ZeroDivisionError):
-        return str(value)
-    return int(exact) if exact.denominator == 1 else float(exact)
-
-
-def _order(value: Level) -> tuple[int, float, str]:
-    """Return a sort key: None first, numbers by size, then text."""
-    if value is None:
-        return 0, 0.0, ""
-    return (2, 0.0, value) if isinstance(value, str) else (1, value, "")
-
-
 def _line(cell: CellSummary, axes: tuple[str, ...]) -> list[str]:
-    at = [shown(cell.at[name]) for name in axes]
+    at = [level_text(cell.at[name]) for name in axes]
     if cell.refused == cell.trials:
         return [*at, str(cell.trials), "refused", "", "", "", f"needs {cell.users_needed:,}", ""]
     line = [*at, str(cell.trials)]
@@ -226,12 +202,3 @@ def _line(cell: CellSummary, axes: tuple[str, ...]) -> list[str]:
         else:
             line += [f"{band.value:.3g}", f"{band.low:.2g}..{band.high:.2g}"]
     return [*line, f"{cell.users_used:,.0f}", f"{cell.seconds:.2g}"]
-
-
-def shown(value: Level) -> str:
-    """Format a confidence level."""
-    if value is None:
-        return "-"
-    if isinstance(value, str):
-        return value
-    return f"{value:,}" if isinstance(value, int) else f"{value:g}"

@@ -95,7 +95,7 @@ class Errors:
 
     @property
     def mean(self) -> float:
-        """Mean of the runs."""
+        """Mean error of the runs."""
         return float(self.each.mean())
 
     @property

@@ -45,7 +45,7 @@ _ERRORS = 5.0  # standard errors that chance may explain
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """Enumerate the laws of a two-round algorithm, and samples it with more users."""
+    """Enumerate the laws of a two-round algorithm, and sample it with more users."""
     rows: list[Row] = []
     for epsilon in ("1",) if setting.quick else ("0.5", "1", "2"):
         for users in (1, 2) if setting.quick else (1, 2, 3):

@@ -71,7 +71,7 @@ LOSSES = (
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """Enumerate the losses, then counts the failures of A* on labels of a parity."""
+    """Enumerate the losses, then count the failures of A* on labels of a parity."""
     rows: list[Row] = []
     for case in LOSSES:
         rows.append(loss_row(case))

@@ -54,6 +54,13 @@ def tell(observer: Observer) -> None:
     observer.call_refused(grpc.StatusCode.UNAUTHENTICATED)
 
 
+def test_every_event_has_a_metric() -> None:
+    """An event that a subclass of `Observer` does not override is discarded."""
+    events = {name for name in vars(Observer) if not name.startswith("_")}
+    assert events
+    assert events - vars(PrometheusObserver).keys() == set()
+
+
 def test_what_is_told_is_counted(registry: CollectorRegistry, observer: PrometheusObserver) -> None:
     tell(observer)
     found = samples(registry)

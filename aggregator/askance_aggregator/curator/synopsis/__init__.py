@@ -32,11 +32,13 @@ from askance_aggregator.curator.synopsis.answering import Answering, GaussianAns
 from askance_aggregator.curator.synopsis.base_generators import BaseGenerator, CountingGenerator
 from askance_aggregator.curator.synopsis.boosting import (
     Boosted,
+    QueryWeights,
     boost,
     boosted_counting,
     boosted_search,
 )
 from askance_aggregator.curator.synopsis.gaussian_fit import gaussian_fit
+from askance_aggregator.curator.synopsis.generalisation import queries_for
 from askance_aggregator.curator.synopsis.independent import (
     gaussian,
     laplace_by_sums,
@@ -83,6 +85,7 @@ __all__ = [
     "PredicateQueries",
     "QueryFamily",
     "QuerySet",
+    "QueryWeights",
     "Schedule",
     "SmallDatabaseGenerator",
     "Synopsis",
@@ -102,6 +105,7 @@ __all__ = [
     "mwem",
     "per_release_epsilon",
     "printed_plan",
+    "queries_for",
     "random_queries",
     "ranges",
     "rounds_for",

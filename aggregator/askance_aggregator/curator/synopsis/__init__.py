@@ -62,6 +62,7 @@ from askance_aggregator.curator.synopsis.queries import (
 )
 from askance_aggregator.curator.synopsis.small_databases import (
     LowSensitivityQueries,
+    NoisySearchGenerator,
     SmallDatabaseGenerator,
 )
 from askance_aggregator.curator.synopsis.synopses import Distribution, MedianSynopsis, Synopsis
@@ -81,6 +82,7 @@ __all__ = [
     "MarginalFamily",
     "MatrixQueries",
     "MedianSynopsis",
+    "NoisySearchGenerator",
     "OracleAnswers",
     "PredicateQueries",
     "QueryFamily",

@@ -23,6 +23,7 @@ from askance_aggregator.curator.synopsis.queries import QueryFamily
 from askance_aggregator.curator.synopsis.sampling import exponential_draws
 from askance_aggregator.curator.synopsis.small_databases import (
     LowSensitivityQueries,
+    SearchGenerator,
     SmallDatabaseGenerator,
 )
 from askance_aggregator.curator.synopsis.synopses import Distribution, MedianSynopsis
@@ -151,10 +152,19 @@ def boosted_search(
     records: int,
     plan: BoostingPlan,
     words: Words,
+    searching: SearchGenerator = SmallDatabaseGenerator,
 ) -> tuple[Boosted[Distribution], tuple[Event, ...]]:
     """Boosting over databases of `records` records that are searched for; for small universes.
 
     Privacy: `plan.rho()`-zCDP, and what the plan was made for.
+
+    Args:
+      histogram: the records' counts by cell; private.
+      queries: of low sensitivity; public.
+      records: of a candidate.
+      plan: of `tight_plan` or `printed_plan`, for these queries.
+      words: source of random words.
+      searching: the base generator; `NoisySearchGenerator` is Theorem V.2's own.
 
     Returns:
       The synopses (each a small database) with their median answers; and the events.
@@ -165,7 +175,7 @@ def boosted_search(
     """
     truth = queries.truth(histogram)
     _check_plan(plan, queries.query_set)
-    generator = SmallDatabaseGenerator(queries, truth, records, plan.answer_rho)
+    generator = searching(queries, truth, records, plan.answer_rho)
     return boost(truth, generator, plan.schedule, words), _events(plan, generator)
 
 

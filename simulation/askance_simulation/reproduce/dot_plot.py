@@ -35,7 +35,7 @@ def dot_plot(
     for (column, name), (color, marker) in zip(columns.items(), _STYLES, strict=False):
         places = [place for place, row in enumerate(shown) if row[column] is not None]
         numbers = [float(shown[place][column]) for place in places]
-        values += [number for number in numbers if number > 0]
+        values += numbers
         size = 12 if marker == "|" else 5
         axes.plot(numbers, places, marker, color=color, markersize=size, label=name)
     axes.set_yticks(range(len(shown)), [label(row) for row in shown], fontsize=7)

@@ -70,7 +70,10 @@ def reproduce(setting: Setting) -> Reproduction:
         draw=lambda figure: dot_plot(
             figure,
             rows,
-            lambda row: f"{row['statement']}, {row['bound']}, {row['noise']}, d = {row['d']}",
+            lambda row: (
+                f"{row['statement']}, {row['data']}, d = {row['d']}, {row['noise']} noise,"
+                f" {row['bound']} bound"
+            ),
             {"beta": "beta", "share above": "trials above the bound"},
             "share of trials",
         ),

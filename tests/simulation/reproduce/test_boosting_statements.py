@@ -19,7 +19,10 @@ from askance_aggregator.curator.synopsis import (
     QueryWeights,
     Schedule,
     boosting,
+    queries_for,
 )
+from askance_aggregator.curator.synopsis.accounting import TWO_ALPHA
+from askance_aggregator.sampling import discrete_laplace
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.reproduce import Effort, Setting, find
 from askance_simulation.reproduce.drv10 import (
@@ -114,7 +117,7 @@ def _unclipped(patch: pytest.MonkeyPatch) -> None:
 
 
 def _half_alpha(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(boosting, "TWO_ALPHA", boosting.TWO_ALPHA / 2)
+    patch.setattr(boosting, "TWO_ALPHA", TWO_ALPHA / 2)
 
 
 def _half_charge(patch: pytest.MonkeyPatch) -> None:
@@ -124,8 +127,7 @@ def _half_charge(patch: pytest.MonkeyPatch) -> None:
 
 def _samples(factor: float) -> Plant:
     def plant(patch: pytest.MonkeyPatch) -> None:
-        honest = lemma_v_1.queries_for
-        patch.setattr(lemma_v_1, "queries_for", lambda *given: round(honest(*given) * factor))
+        patch.setattr(lemma_v_1, "queries_for", lambda *given: round(queries_for(*given) * factor))
 
     return plant
 
@@ -189,9 +191,10 @@ SLOW_DEFECTS: list[tuple[str, str, Plant]] = [
 
 
 def _laplace(patch: pytest.MonkeyPatch, factor: Fraction) -> None:
-    honest = lemma_iii_2.discrete_laplace
     patch.setattr(
-        lemma_iii_2, "discrete_laplace", lambda words, scale, n: honest(words, scale * factor, n)
+        lemma_iii_2,
+        "discrete_laplace",
+        lambda words, scale, count: discrete_laplace(words, scale * factor, count),
     )
 
 

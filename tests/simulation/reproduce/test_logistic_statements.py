@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,10 +12,13 @@ from matplotlib.figure import Figure
 
 from askance_aggregator.curator.logistic import (
     LOGISTIC,
+    ObjectivePerturbation,
     OutputPerturbation,
     calibration,
     mechanisms,
+    minimise,
 )
+from askance_aggregator.sampling import FloatDraws
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.reproduce import Effort, Setting, find
 from askance_simulation.reproduce.cm08 import densities, losses, sensitivity, utility
@@ -55,8 +59,7 @@ def _laplace_length(patch: pytest.MonkeyPatch) -> None:
         mechanisms,
         "_noise",
         lambda words, dimension, scale: (
-            mechanisms.FloatDraws(words).expovariate(1 / scale)
-            * mechanisms.FloatDraws(words).direction(dimension)
+            FloatDraws(words).expovariate(1 / scale) * FloatDraws(words).direction(dimension)
         ),
     )
 
@@ -72,7 +75,7 @@ def _half_sensitivity(patch: pytest.MonkeyPatch) -> None:
 
 def _minimum_moves_further(patch: pytest.MonkeyPatch) -> None:
     """Minimise with half the regularisation."""
-    honest = sensitivity.minimise
+    honest: Any = minimise
     patch.setattr(
         sensitivity,
         "minimise",
@@ -126,16 +129,14 @@ class TestLaws:
 
     def test_tilts_are_of_the_minimiser(self) -> None:
         data = sensitivity.pulled(1.2, 0.5)
-        point = sensitivity.minimise(data, 0.01, np.array([3.0, -2.0]), LOGISTIC)
+        point = minimise(data, 0.01, np.array([3.0, -2.0]), LOGISTIC)
         law = densities.TiltedLaw(LOGISTIC, 0.01, 1.0, laplace=False)
         assert law.tilts(data, point[None])[0] == pytest.approx([3, -2], abs=1e-5)
 
     def test_half_the_scale_passes_epsilon(self) -> None:
         """Of each loss: the search would find it."""
         for loss, kind in losses.CASES:
-            mechanism = losses.ObjectivePerturbation(
-                losses.EPSILONS[1], losses.REGULARISATION, kind, loss
-            )
+            mechanism = ObjectivePerturbation(losses.EPSILONS[1], losses.REGULARISATION, kind, loss)
             strength = float(losses.REGULARISATION) + mechanism.calibrated(4).added
             halved = densities.TiltedLaw(loss, strength, mechanism.scale(4) / 2, laplace=False)
             assert halved.worst_loss(2, 3) > float(losses.EPSILONS[1])

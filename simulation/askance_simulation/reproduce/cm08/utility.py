@@ -130,8 +130,8 @@ def excesses(
     """Draw regularised losses above the least, shape (draws,)."""
     points = np.array([learner.release(data, words) for _ in range(draws)])
     least = minimise(data, strength)[None]
-    found: NDArray[np.float64] = _regularised(points, data, strength)
-    return found - _regularised(least, data, strength)[0]
+    found = _regularised(points, data, strength)
+    return np.asarray(found - _regularised(least, data, strength)[0])
 
 
 def _regularised(

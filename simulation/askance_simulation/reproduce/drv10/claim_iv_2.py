@@ -151,8 +151,8 @@ def claimed(case: Case, schedule: Schedule, rounds: int) -> NDArray[np.float64]:
     alpha = np.log(5) / 2
     errors = np.abs(case.errors)
     each = np.clip(1 - 2 * (errors - schedule.accurate) / schedule.slack, -1, 1)
-    found: NDArray[np.float64] = np.exp(-alpha * rounds * each)
-    return found / found.sum()
+    found = np.exp(-alpha * rounds * each)
+    return np.asarray(found / found.sum())
 
 
 def neighbours(counts: NDArray[np.int64]) -> list[NDArray[np.int64]]:

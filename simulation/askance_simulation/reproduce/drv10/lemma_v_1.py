@@ -45,8 +45,8 @@ class Case:
 
     def distribution(self) -> NDArray[np.float64]:
         """Compute the law of a drawn query, shape (queries,)."""
-        weights: NDArray[np.float64] = np.exp(float(_RATE) * self.scores)
-        return weights / weights.sum()
+        weights = np.exp(float(_RATE) * self.scores)
+        return np.asarray(weights / weights.sum())
 
 
 def reproduce(setting: Setting) -> Reproduction:

@@ -134,7 +134,7 @@ class TestLaws:
         assert law.tilts(data, point[None])[0] == pytest.approx([3, -2], abs=1e-5)
 
     def test_half_the_scale_passes_epsilon(self) -> None:
-        """Of each loss: the search would find it."""
+        """The search finds it, for every loss."""
         for loss, kind in losses.CASES:
             mechanism = ObjectivePerturbation(losses.EPSILONS[1], losses.REGULARISATION, kind, loss)
             strength = float(losses.REGULARISATION) + mechanism.calibrated(4).added

@@ -33,7 +33,7 @@ _ROUNDED = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ReleasedAnswers:
     """Queries, records, and the answers that were released about them.
 
     Args:
@@ -84,7 +84,7 @@ def reproduce(setting: Setting) -> Reproduction:
     )
 
 
-def cases(setting: Setting) -> tuple[Case, ...]:
+def cases(setting: Setting) -> tuple[ReleasedAnswers, ...]:
     """Make opposed queries, whose errors move against each other, and random ones."""
     opposed = np.zeros((200, 2))
     opposed[:199, 0] = opposed[199, 1] = 1  # a record's move raises one and lowers all others
@@ -93,8 +93,8 @@ def cases(setting: Setting) -> tuple[Case, ...]:
     rng = generator(setting.seed / NAME)
     random = (rng.random((60, 4)) < 0.5).astype(np.float64)
     return (
-        Case("opposed", MatrixQueries(Universe((2,)), opposed), half, signs, True),
-        Case(
+        ReleasedAnswers("opposed", MatrixQueries(Universe((2,)), opposed), half, signs, True),
+        ReleasedAnswers(
             "random",
             MatrixQueries(Universe((2, 2)), random),
             np.array([17, 11, 8, 4]),
@@ -104,7 +104,7 @@ def cases(setting: Setting) -> tuple[Case, ...]:
     )
 
 
-def measured(case: Case, slack: int, rounds: int, setting: Setting) -> Row:
+def measured(case: ReleasedAnswers, slack: int, rounds: int, setting: Setting) -> Row:
     """Enumerate one data set's neighbours after some rounds."""
     schedule = Schedule(rounds + 1, 50, ACCURATE, slack, Fraction(1, RECORDS))
     plan = BoostingPlan(
@@ -136,7 +136,9 @@ def measured(case: Case, slack: int, rounds: int, setting: Setting) -> Row:
     }
 
 
-def after(case: Case, counts: NDArray[np.int64], schedule: Schedule, rounds: int) -> QueryWeights:
+def after(
+    case: ReleasedAnswers, counts: NDArray[np.int64], schedule: Schedule, rounds: int
+) -> QueryWeights:
     """Reweight by answers that were released about the case's own records."""
     truth = case.family.counts(Histogram(case.family.universe, counts))
     released = case.family.counts(Histogram(case.family.universe, case.counts)) + case.errors
@@ -146,7 +148,7 @@ def after(case: Case, counts: NDArray[np.int64], schedule: Schedule, rounds: int
     return weights
 
 
-def claimed(case: Case, schedule: Schedule, rounds: int) -> NDArray[np.float64]:
+def claimed(case: ReleasedAnswers, schedule: Schedule, rounds: int) -> NDArray[np.float64]:
     """Compute Figure 1's distribution over queries from its own formulas."""
     alpha = np.log(5) / 2
     errors = np.abs(case.errors)

@@ -28,7 +28,7 @@ _RATE = Fraction(1, 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class FittedQueries:
     """Synopses and the queries that each of them fits.
 
     Args:
@@ -89,11 +89,13 @@ def reproduce(setting: Setting) -> Reproduction:
     )
 
 
-def cases(advantage: float, setting: Setting) -> tuple[Case, ...]:
+def cases(advantage: float, setting: Setting) -> tuple[FittedQueries, ...]:
     """Make the worst synopses, and all databases of 6 records in 4 cells."""
     rng = generator(setting.seed / NAME / f"{advantage:.3f}")
     scores = rng.integers(0, 4, _QUERIES)
-    worst = Case("worst", np.zeros((256, _QUERIES), np.bool_), scores, advantage, worst=True)
+    worst = FittedQueries(
+        "worst", np.zeros((256, _QUERIES), np.bool_), scores, advantage, worst=True
+    )
     law = worst.distribution()
     for fitted in worst.fits:
         order = rng.permutation(_QUERIES)
@@ -104,11 +106,13 @@ def cases(advantage: float, setting: Setting) -> tuple[Case, ...]:
     matrix = family.rows(np.arange(_QUERIES)).astype(np.float64)
     shares = every_database(4, 6) / 6
     answers, truth = shares @ matrix.T, matrix @ np.array([0.4, 0.3, 0.2, 0.1])
-    databases = Case("databases", np.abs(answers - truth) <= 0.15, scores, advantage, worst=False)
+    databases = FittedQueries(
+        "databases", np.abs(answers - truth) <= 0.15, scores, advantage, worst=False
+    )
     return worst, databases
 
 
-def measured(case: Case, setting: Setting) -> Iterator[Row]:
+def measured(case: FittedQueries, setting: Setting) -> Iterator[Row]:
     """Generate rows: as printed, at the least number that is proved, and at fewer."""
     bits = log2(len(case.fits))
     printed = ceil(2 * (log(1 / BETA) + bits) / (1 - 2 * case.advantage))
@@ -140,7 +144,7 @@ def measured(case: Case, setting: Setting) -> Iterator[Row]:
         }
 
 
-def _holds(case: Case, name: str, failed: int, trials: int) -> bool | None:
+def _holds(case: FittedQueries, name: str, failed: int, trials: int) -> bool | None:
     if name == "fewer":
         return exceeds(failed, trials, BETA) if case.worst else None
     if name == "proved" and case.worst and failed < LEAST * BETA * trials:

@@ -20,8 +20,8 @@ _SPENT = 0.99  # of epsilon, at least: what is not spent was noise for nothing
 
 
 @dataclass(frozen=True, slots=True)
-class Errors:
-    """Errors of several releases at one number of records and one epsilon.
+class ReleaseErrors:
+    """ReleaseErrors of several releases at one number of records and one epsilon.
 
     Args:
       each: one per release.
@@ -91,7 +91,7 @@ def exponent_row(
 
 
 def measured_rows(
-    found: Sequence[Errors], sizes: Sequence[int], epsilons: Sequence[Fraction], by: float
+    found: Sequence[ReleaseErrors], sizes: Sequence[int], epsilons: Sequence[Fraction], by: float
 ) -> list[Row]:
     """Make the rows of one statement: each error, and its exponents in n and in epsilon.
 

@@ -26,7 +26,7 @@ from askance_simulation.reproduce.dot_plot import dot_plot
 from askance_simulation.reproduce.drv10.rates import (
     BETA,
     DELTA,
-    Errors,
+    ReleaseErrors,
     measured_rows,
     slack_row,
 )
@@ -111,7 +111,7 @@ def queries_of(n: int) -> tuple[LowSensitivityQueries, Histogram]:
     return LowSensitivityQueries(universe, n, Fraction(1, n), values), histogram
 
 
-def searched(n: int, epsilon: Fraction, setting: Setting) -> Errors:
+def searched(n: int, epsilon: Fraction, setting: Setting) -> ReleaseErrors:
     """Run Theorem V.2's generator on sampled queries."""
     queries, histogram = queries_of(n)
     truth, unit = queries.truth(histogram), float(queries.query_set.unit)
@@ -127,7 +127,7 @@ def searched(n: int, epsilon: Fraction, setting: Setting) -> Errors:
     deviation = sqrt(count / (2 * rho)) / n
     bound = 2 * deviation * sqrt(2 * log(2 * count / (BETA / 2)))
     noise = noise_agrees(generator, truth, float(QUERIES / (2 * rho)) / n**2, unit, words)
-    return Errors(
+    return ReleaseErrors(
         "V.2",
         "5/6 of the queries",
         n,
@@ -152,7 +152,7 @@ def noise_agrees(
     return variance_agrees(np.concatenate(drawn), variance)
 
 
-def boosted_errors(n: int, epsilon: Fraction, setting: Setting) -> Errors:
+def boosted_errors(n: int, epsilon: Fraction, setting: Setting) -> ReleaseErrors:
     """Boost it, and measure the greatest error over all queries."""
     queries, histogram = queries_of(n)
     truth, unit = queries.truth(histogram), float(queries.query_set.unit)
@@ -165,7 +165,7 @@ def boosted_errors(n: int, epsilon: Fraction, setting: Setting) -> Errors:
     bound = float(plan.schedule.bound)
     generator = NoisySearchGenerator(queries, truth, n, plan.answer_rho)
     variance = float(QUERIES / (2 * plan.answer_rho)) / n**2
-    return Errors(
+    return ReleaseErrors(
         "V.4",
         "all queries",
         n,

@@ -26,7 +26,7 @@ from askance_simulation.randomness.words import SeededWords
 from askance_simulation.reproduce.agreement import variance_agrees
 from askance_simulation.reproduce.dot_plot import dot_plot
 from askance_simulation.reproduce.drv10.boosting import data
-from askance_simulation.reproduce.drv10.rates import DELTA, Errors, measured_rows, slack_row
+from askance_simulation.reproduce.drv10.rates import DELTA, ReleaseErrors, measured_rows, slack_row
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
 NAME = "theorem-v.3"
@@ -95,7 +95,7 @@ def settings() -> Iterator[tuple[int, Fraction]]:
     yield from ((SIZES[-1], epsilon) for epsilon in EPSILONS[1:])
 
 
-def fitted(n: int, epsilon: Fraction, setting: Setting) -> Errors:
+def fitted(n: int, epsilon: Fraction, setting: Setting) -> ReleaseErrors:
     """Run the base generator on sampled queries."""
     seed = setting.seed / NAME / f"V.3 {n} {epsilon}"
     words, rho = SeededWords(seed / "words"), concentrated_within(epsilon, DELTA)
@@ -112,7 +112,9 @@ def fitted(n: int, epsilon: Fraction, setting: Setting) -> Errors:
         _, answers = generator.generate(chosen, words)
         errors.append(float(np.quantile(np.abs(answers - truth / n), 5 / 6)))
         noise, events = noise_agrees(answering, truth, n, rho, words), generator.events
-    return Errors("V.3", "5/6 of the queries", n, epsilon, tuple(errors), bound, events, noise)
+    return ReleaseErrors(
+        "V.3", "5/6 of the queries", n, epsilon, tuple(errors), bound, events, noise
+    )
 
 
 def noise_agrees(
@@ -131,7 +133,7 @@ def noise_agrees(
     return variance_agrees(np.concatenate(drawn), moved / (2 * float(rho)) / n**2)
 
 
-def boosted_errors(n: int, epsilon: Fraction, setting: Setting) -> Errors:
+def boosted_errors(n: int, epsilon: Fraction, setting: Setting) -> ReleaseErrors:
     """Boost it, and measure the greatest error over all queries."""
     seed = setting.seed / NAME / f"V.5 {n} {epsilon}"
     words = SeededWords(seed / "words")
@@ -149,4 +151,4 @@ def boosted_errors(n: int, epsilon: Fraction, setting: Setting) -> Errors:
         events = found.events
     bound = float(plan.schedule.bound)
     least = bound if bound < 1 else None
-    return Errors("V.5", "all queries", n, epsilon, tuple(errors), least, events, noise)
+    return ReleaseErrors("V.5", "all queries", n, epsilon, tuple(errors), least, events, noise)

@@ -29,8 +29,8 @@ NEAR = (0.6, 1.5)
 """Mean cost of the tilt over its second-order expansion; half the noise is a quarter of it."""
 _GREATEST = max(goal[0] for goal in EXCESSES)
 _SUPPORT = 64  # points of the distribution whose loss is computed exactly
-_TRIALS = (30, 400)
-_DRAWS = (200, 4000)
+_TRIALS = (30, 150)
+_DRAWS = (200, 1500)
 
 
 def reproduce(setting: Setting) -> Reproduction:

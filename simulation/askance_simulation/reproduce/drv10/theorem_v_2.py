@@ -159,7 +159,7 @@ def boosted_errors(n: int, epsilon: Fraction, setting: Setting) -> ReleaseErrors
     plan = tight_plan(queries.query_set, epsilon, DELTA, queries_for(n + 1, BETA / 2, ADVANTAGE))
     words = SeededWords(setting.seed / NAME / f"V.4 {n} {epsilon}")
     errors, events = [], None
-    for _ in range(6 if setting.quick else 40):
+    for _ in range(6 if setting.quick else 20):
         found, events = boosted_search(histogram, queries, n, plan, words, NoisySearchGenerator)
         errors.append(float(np.abs(found.answers - truth * unit).max()))
     bound = float(plan.schedule.bound)

@@ -141,7 +141,7 @@ def boosted_errors(n: int, epsilon: Fraction, setting: Setting) -> ReleaseErrors
     errors: list[float] = []
     events: tuple[Event, ...] = ()
     noise = False
-    for trial in range(2 if setting.quick else 30):
+    for trial in range(2 if setting.quick else 12):
         histogram: Histogram = data(FAMILY.universe, n, seed / trial)
         truth = FAMILY.counts(histogram)
         found = boosted_counting(histogram, FAMILY, plan, words)

@@ -92,6 +92,51 @@ _ENTRIES: tuple[ReproductionEntry, ...] = (
         "drv10.boosting",
         "DRV10 Figure 1: boosting for queries, beside what it competes with",
     ),
+    ReproductionEntry(
+        "lemma-iii.2",
+        "drv10.lemma_iii_2",
+        "DRV10 Lemma III.2: the expected loss of a pure release, enumerated",
+    ),
+    ReproductionEntry(
+        "theorem-iii.3",
+        "drv10.theorem_iii_3",
+        "DRV10 Theorems III.1 and III.3: with deltas, and budgets that differ",
+    ),
+    ReproductionEntry(
+        "claim-iv.2",
+        "drv10.claim_iv_2",
+        "DRV10 Claim IV.2: neighbours' query distributions, enumerated",
+    ),
+    ReproductionEntry(
+        "lemma-v.1",
+        "drv10.lemma_v_1",
+        "DRV10 Lemma V.1: from sampled queries to most of them, by synopsis size",
+    ),
+    ReproductionEntry(
+        "theorem-v.2",
+        "drv10.theorem_v_2",
+        "DRV10 Theorems V.2 and V.4: arbitrary queries by search, and boosted",
+    ),
+    ReproductionEntry(
+        "theorem-v.3",
+        "drv10.theorem_v_3",
+        "DRV10 Theorems V.3 and V.5: counting queries by a fit, and boosted",
+    ),
+    ReproductionEntry(
+        "logistic-sensitivity",
+        "cm08.sensitivity",
+        "CM08 Lemma 1 and Corollary 2: how far one row moves a minimiser",
+    ),
+    ReproductionEntry(
+        "logistic-losses",
+        "cm08.losses",
+        "CM08 Theorem 3: objective perturbation of other convex losses",
+    ),
+    ReproductionEntry(
+        "logistic-utility",
+        "cm08.utility",
+        "CM08 Lemma 3 and Theorem 4: what privacy costs, in loss and in examples",
+    ),
     ReproductionEntry("logistic-figure-1", "cm08.figure_1", "CM08 Figure 1: its own example, by n"),
     ReproductionEntry(
         "logistic-figure-2", "cm08.figure_2", "CM08 Figure 2: errors on four data sets"

@@ -1,4 +1,4 @@
-"""Logistic regression whose coefficients may be published.
+"""Logistic regression, and linear classifiers of other convex losses, that may be published.
 
 Rules of the package:
 
@@ -8,7 +8,7 @@ Rules of the package:
 - The noise is a vector with density proportional to exp(-||b|| / scale): a Gamma(d) length in a
   uniform direction. (A Laplace length, as CM08 prints it, is not private for d > 1.)
 
-Theory of operation: the regularised logistic loss has one minimiser. Output perturbation moves it
+Theory of operation: the regularised mean loss has one minimiser. Output perturbation moves it
 by noise as large as one row can move it; objective perturbation tilts the loss by a random linear
 term and publishes the exact minimiser of that, which hides a row with far less of an error. How
 much noise, and how much more regularisation, is the calibration's matter.
@@ -25,6 +25,13 @@ from askance_aggregator.curator.logistic.calibration import (
     calibrate,
 )
 from askance_aggregator.curator.logistic.examples import Examples, LongRows
+from askance_aggregator.curator.logistic.losses import (
+    LOGISTIC,
+    HuberHinge,
+    LogisticLoss,
+    MarginLoss,
+    ModifiedHuber,
+)
 from askance_aggregator.curator.logistic.mechanisms import (
     ObjectivePerturbation,
     OutputPerturbation,
@@ -33,10 +40,15 @@ from askance_aggregator.curator.logistic.minimiser import GRADIENT, minimise
 
 __all__ = [
     "GRADIENT",
+    "LOGISTIC",
     "Calibrated",
     "Examples",
+    "HuberHinge",
     "LogisticCalibration",
+    "LogisticLoss",
     "LongRows",
+    "MarginLoss",
+    "ModifiedHuber",
     "ObjectivePerturbation",
     "OutputPerturbation",
     "calibrate",

@@ -31,6 +31,13 @@ a concave function with g(1) = eps' and g'(1) = eps'/2 - 1/N. If N >= 2/eps' it 
 and the loss is below eps': then the change of variables costs nothing. `JOINT` sees to that, with
 eps' = eps. (In d >= 2 there are neighbours that come as near to g's maximum as one likes, so no
 less strength would do with this noise.)
+
+Another loss l of the margin has a slope of at most kappa and a curvature of at most c
+(`losses.MarginLoss`). Then b(w) differ by less than 2 kappa, the noise is proportional to
+exp(-eps' ||b|| / (2 kappa)), and the factor is 1 + c/N. Where l'' jumps, b(w) is still one-to-one,
+and Lipschitz in both directions, so that the change of variables holds almost everywhere. `JOINT`
+needs a curvature that fades as the slope nears kappa, l'' <= K (1 - s/kappa): then g(s) is below
+eps' (1 + s/kappa)/2 + ln(1 + K (1 - s/kappa)/N), and N >= 2 K/eps' suffices.
 """
 
 from __future__ import annotations
@@ -40,9 +47,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
+from askance_aggregator.curator.logistic.losses import LOGISTIC, MarginLoss
 from askance_client.errors import InvalidParameter
 
-_CURVATURE = 0.25  # of log(1 + e^-m), at most
 _OUTWARD = 2.0**-40  # floats are rounded to the safe side by more than their errors
 
 
@@ -67,7 +74,7 @@ class Calibrated:
 
     Args:
       added: Delta, regularisation beyond lambda; 0 or more.
-      noise_epsilon: eps' in nats: b has the density proportional to exp(-eps' ||b|| / 2).
+      noise_epsilon: eps' in nats: b has the density proportional to exp(-eps' ||b|| / (2 kappa)).
     """
 
     added: float
@@ -75,7 +82,11 @@ class Calibrated:
 
 
 def calibrate(
-    calibration: LogisticCalibration, epsilon: Fraction, count: int, regularisation: Fraction
+    calibration: LogisticCalibration,
+    epsilon: Fraction,
+    count: int,
+    regularisation: Fraction,
+    loss: MarginLoss = LOGISTIC,
 ) -> Calibrated:
     """Delta and eps' that make objective perturbation epsilon-differentially private.
 
@@ -84,11 +95,13 @@ def calibrate(
       epsilon: above 0, nats.
       count: n, 1 or more.
       regularisation: lambda, above 0.
+      loss: l.
 
     Raises:
-      InvalidParameter: something is not above 0.
+      InvalidParameter: something is not above 0, or the calibration is `JOINT` and the loss's
+        curvature does not fade.
 
-    Source: CM08, Algorithm 2, whose proof leaves the change of variables out; see
+    Source: CM08, Algorithm 2 and Theorem 3, whose proofs leave the change of variables out; see
       `LogisticCalibration`.
     """
     if epsilon <= 0 or count < 1 or regularisation <= 0:
@@ -97,31 +110,43 @@ def calibrate(
             f"found {float(epsilon):g}, {count} and {float(regularisation):g}"
         )
     stated, strength = float(epsilon), float(regularisation)
+    curvature = float(loss.curvature_bound)
     if calibration is LogisticCalibration.JMLR:
-        return _jmlr(stated, count, strength)
+        return _jmlr(stated, count, strength, curvature)
     if calibration is LogisticCalibration.JOINT:
-        enough = 2 / (count * stated) * (1 + 2 * _OUTWARD)
+        enough = 2 * _fading(loss) / (count * stated) * (1 + 2 * _OUTWARD)
         return Calibrated(max(0.0, enough - strength), _rounded(stated, stated))
     # The factor takes at most half of epsilon.
-    added = max(0.0, _strength_for(stated / 2, count) - strength)
-    return Calibrated(added, _rounded(stated - _factor(count, strength + added), stated))
+    added = max(0.0, _strength_for(stated / 2, count, curvature) - strength)
+    factor = _factor(count, strength + added, curvature)
+    return Calibrated(added, _rounded(stated - factor, stated))
 
 
-def _jmlr(epsilon: float, count: int, strength: float) -> Calibrated:
-    left = _rounded(epsilon - 2 * _factor(count, strength), epsilon)
+def _fading(loss: MarginLoss) -> float:
+    if loss.fading_curvature is None:
+        raise InvalidParameter(
+            f"calibration: expected rank-one or jmlr for the loss {loss.name!r}, got joint; its"
+            " curvature does not fade where its slope is greatest"
+        )
+    return float(loss.fading_curvature)
+
+
+def _jmlr(epsilon: float, count: int, strength: float, curvature: float) -> Calibrated:
+    left = _rounded(epsilon - 2 * _factor(count, strength, curvature), epsilon)
     if left > 0:
         return Calibrated(0.0, left)
-    return Calibrated(_strength_for(epsilon / 4, count) - strength, _rounded(epsilon / 2, epsilon))
+    added = _strength_for(epsilon / 4, count, curvature) - strength
+    return Calibrated(added, _rounded(epsilon / 2, epsilon))
 
 
-def _factor(count: int, strength: float) -> float:
-    """ln(1 + 1 / (4 n strength)), in nats."""
-    return math.log1p(_CURVATURE / (count * strength))
+def _factor(count: int, strength: float, curvature: float) -> float:
+    """ln(1 + c / (n strength)), in nats."""
+    return math.log1p(curvature / (count * strength))
 
 
-def _strength_for(nats: float, count: int) -> float:
+def _strength_for(nats: float, count: int, curvature: float) -> float:
     """The strength whose factor is this; written so that large epsilons do not overflow."""
-    return _CURVATURE * math.exp(-nats) / (count * -math.expm1(-nats)) * (1 + _OUTWARD)
+    return curvature * math.exp(-nats) / (count * -math.expm1(-nats)) * (1 + _OUTWARD)
 
 
 def _rounded(noise_epsilon: float, epsilon: float) -> float:

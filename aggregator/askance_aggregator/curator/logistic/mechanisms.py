@@ -17,6 +17,7 @@ from askance_aggregator.curator.logistic.calibration import (
     calibrate,
 )
 from askance_aggregator.curator.logistic.examples import Examples
+from askance_aggregator.curator.logistic.losses import LOGISTIC, MarginLoss
 from askance_aggregator.curator.logistic.minimiser import GRADIENT, minimise
 from askance_aggregator.numbers import Rational
 from askance_aggregator.sampling import FloatDraws, Words
@@ -30,15 +31,17 @@ _LONGEST_TILT = 2e5  # beside it a gradient of 1e-10 is some ten times what floa
 class OutputPerturbation:
     """Releases the minimiser of the regularised loss plus noise, shape (d,).
 
-    Privacy: epsilon-DP, replace-one. Replacing one row changes the loss's gradient by at most 2/n,
-    and so the minimiser by at most 2/(n lambda); noise of density proportional to exp(-||v||/scale)
-    with scale = 2/(n lambda epsilon) hides that. What is perturbed has a gradient of up to 1e-10
-    instead of 0; that is part of the scale. The noise is continuous: not float-safe.
-    Utility: the noise has a mean norm of 2d/(n lambda epsilon), whatever the data.
+    Privacy: epsilon-DP, replace-one. Replacing one row changes the gradient by at most 2 kappa/n
+    (kappa bounds the loss's slope; 1 for the logistic one), and so the minimiser by at most
+    2 kappa/(n lambda); noise of density proportional to exp(-||v||/scale) with scale = 2 kappa/(n
+    lambda epsilon) hides that. What is perturbed has a gradient of up to 1e-10 instead of 0; that
+    is part of the scale. The noise is continuous: not float-safe.
+    Utility: the noise has a mean norm of 2 kappa d/(n lambda epsilon), whatever the data.
 
     Args:
       epsilon: nats.
       regularisation: lambda, 1e-9 .. 1e6, for the mean loss over rows of norm at most 1.
+      loss: of a row's margin.
 
     Source: CM08, Algorithm 1. Deviation: the noise's length is Gamma(d) and not Laplace, which is
     private in one dimension only (Chaudhuri, Monteleoni, Sarwate, JMLR 2011, Algorithm 1).
@@ -46,18 +49,21 @@ class OutputPerturbation:
 
     epsilon: Fraction
     regularisation: Fraction
+    loss: MarginLoss = LOGISTIC
 
     def __post_init__(self) -> None:
         _check(self.epsilon, self.regularisation)
 
     @classmethod
-    def of(cls, epsilon: Rational, regularisation: Rational) -> OutputPerturbation:
+    def of(
+        cls, epsilon: Rational, regularisation: Rational, loss: MarginLoss = LOGISTIC
+    ) -> OutputPerturbation:
         """Make a mechanism from numbers in any exact notation ("0.5", 1, a Fraction).
 
         Raises:
           InvalidParameter: a number outside its range.
         """
-        return cls(read_epsilon(epsilon), read_number(regularisation, "regularisation"))
+        return cls(read_epsilon(epsilon), read_number(regularisation, "regularisation"), loss)
 
     @property
     def event(self) -> Pure:
@@ -66,7 +72,7 @@ class OutputPerturbation:
 
     def scale(self, count: int) -> float:
         """The noise's, for n rows."""
-        moved = 2 * (1 / count + GRADIENT) / float(self.regularisation)
+        moved = 2 * (float(self.loss.slope_bound) / count + GRADIENT) / float(self.regularisation)
         return moved / float(self.epsilon) * (1 + 2.0**-40)
 
     def release(self, examples: Examples, words: Words) -> NDArray[np.float64]:
@@ -75,7 +81,7 @@ class OutputPerturbation:
         Raises:
           ArithmeticError: floats do not reach the minimiser's tolerance (nothing is drawn).
         """
-        point = minimise(examples, float(self.regularisation))
+        point = minimise(examples, float(self.regularisation), loss=self.loss)
         return point + _noise(words, examples.dimension, self.scale(examples.count))
 
 
@@ -86,24 +92,30 @@ class ObjectivePerturbation:
     Privacy: epsilon-DP, replace-one, by the argument in `calibration`. It is the exact minimiser
     that is private: what is released is within 1e-10 / (lambda + Delta) of it, which is not
     accounted for, and the noise is continuous: not float-safe.
-    Utility: the tilt has a mean norm of 2d/eps' beside a gradient of up to n; better than output
-    perturbation wherever lambda is small.
+    Utility: the tilt has a mean norm of 2 kappa d/eps' beside a gradient of up to kappa n; better
+    than output perturbation wherever lambda is small.
 
     Args:
       epsilon: nats.
       regularisation: lambda, 1e-9 .. 1e6, for the mean loss over rows of norm at most 1.
       calibration: how epsilon is divided; `JOINT` needs the least noise.
+      loss: of a row's margin; `JOINT` is for those whose curvature fades, as the logistic one's.
 
-    Source: CM08, Algorithm 2. Deviations: the noise's length is Gamma(d) and not Laplace; the
-    change of variables is paid for.
+    Raises:
+      InvalidParameter: a number outside its range, or a calibration that is not for the loss.
+
+    Source: CM08, Algorithm 2, and Theorem 3 for other losses. Deviations: the noise's length is
+    Gamma(d) and not Laplace; the change of variables is paid for.
     """
 
     epsilon: Fraction
     regularisation: Fraction
     calibration: LogisticCalibration = LogisticCalibration.JOINT
+    loss: MarginLoss = LOGISTIC
 
     def __post_init__(self) -> None:
         _check(self.epsilon, self.regularisation)
+        self.calibrated(1)
 
     @classmethod
     def of(
@@ -111,15 +123,15 @@ class ObjectivePerturbation:
         epsilon: Rational,
         regularisation: Rational,
         calibration: LogisticCalibration = LogisticCalibration.JOINT,
+        loss: MarginLoss = LOGISTIC,
     ) -> ObjectivePerturbation:
         """Make a mechanism from numbers in any exact notation ("0.5", 1, a Fraction).
 
         Raises:
           InvalidParameter: a number outside its range.
         """
-        return cls(
-            read_epsilon(epsilon), read_number(regularisation, "regularisation"), calibration
-        )
+        strength = read_number(regularisation, "regularisation")
+        return cls(read_epsilon(epsilon), strength, calibration, loss)
 
     @property
     def event(self) -> Pure:
@@ -128,7 +140,11 @@ class ObjectivePerturbation:
 
     def calibrated(self, count: int) -> Calibrated:
         """Delta and eps' for n rows."""
-        return calibrate(self.calibration, self.epsilon, count, self.regularisation)
+        return calibrate(self.calibration, self.epsilon, count, self.regularisation, self.loss)
+
+    def scale(self, count: int) -> float:
+        """The tilt's, for n rows: its density is proportional to exp(-||b|| / scale)."""
+        return 2 * float(self.loss.slope_bound) / self.calibrated(count).noise_epsilon
 
     def release(self, examples: Examples, words: Words) -> NDArray[np.float64]:
         """The private coefficients, shape (d,); one release, whose cost is `event`.
@@ -138,10 +154,11 @@ class ObjectivePerturbation:
             minimiser's tolerance beside so long a tilt (nothing is drawn).
           ArithmeticError: they did not reach it otherwise.
         """
-        chosen = self.calibrated(examples.count)
-        _check_tilt(2 / chosen.noise_epsilon / examples.count, examples.dimension)
-        tilt = _noise(words, examples.dimension, 2 / chosen.noise_epsilon)
-        return minimise(examples, float(self.regularisation) + chosen.added, tilt)
+        strength = float(self.regularisation) + self.calibrated(examples.count).added
+        scale = self.scale(examples.count)
+        _check_tilt(scale / examples.count, examples.dimension)
+        tilt = _noise(words, examples.dimension, scale)
+        return minimise(examples, strength, tilt, self.loss)
 
 
 def _check(epsilon: Fraction, regularisation: Fraction) -> None:

@@ -1,4 +1,4 @@
-"""The minimiser of the regularised logistic loss, to a tight tolerance."""
+"""The minimiser of a regularised mean of losses, to a tight tolerance."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.curator.logistic.examples import Examples
+from askance_aggregator.curator.logistic.losses import LOGISTIC, MarginLoss
 from askance_client.errors import InvalidParameter
 
 GRADIENT = 1e-10
@@ -22,19 +23,23 @@ _STRENGTHS = (1e-12, 1e12)
 
 
 def minimise(
-    examples: Examples, strength: float, tilt: NDArray[np.float64] | None = None
+    examples: Examples,
+    strength: float,
+    tilt: NDArray[np.float64] | None = None,
+    loss: MarginLoss = LOGISTIC,
 ) -> NDArray[np.float64]:
-    """The w that minimises strength/2 ||w||^2 + tilt.w / n + (1/n) sum_i log(1 + e^(-y_i w.x_i)).
+    """The w that minimises strength/2 ||w||^2 + tilt.w / n + (1/n) sum_i l(y_i w.x_i).
 
-    Newton's method with a line search. The loss is strongly convex, so the gradient's norm bounds
+    Newton's method with a line search. The sum is strongly convex, so the gradient's norm bounds
     the distance to the minimiser: ||w - w*|| <= GRADIENT / strength. Where coefficients are so
-    large that the loss is all but piecewise linear, Newton's method finds its way from one piece to
-    the next only slowly; there a softer loss, of more strength, is minimised first.
+    large that the losses are all but piecewise linear, Newton's method finds its way from one piece
+    to the next only slowly; there a sum of more strength is minimised first.
 
     Args:
       examples: x_i and y_i, checked.
       strength: 1e-12 .. 1e12.
       tilt: shape (d,); None: no tilt.
+      loss: l.
 
     Returns:
       Shape (d,).
@@ -47,28 +52,31 @@ def minimise(
     if not _STRENGTHS[0] <= strength <= _STRENGTHS[1]:
         raise InvalidParameter(f"strength: expected 1e-12 .. 1e12, found {strength:g}")
     linear = np.zeros(examples.dimension) if tilt is None else tilt / examples.count
-    found = _Loss(examples.signed, strength, linear).followed()
+    found = _Objective(examples.signed, strength, linear, loss).followed()
     if found is None:
         raise ArithmeticError(f"the minimiser: expected a gradient of at most {GRADIENT:g}")
     return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Loss:
+class _Objective:
     signed: NDArray[np.float64]
     strength: float
     linear: NDArray[np.float64]
+    loss: MarginLoss
 
     def followed(self) -> NDArray[np.float64] | None:
-        """From 0, or from the minimiser of a softer loss.
+        """From 0, or from the minimiser of a softer objective.
 
-        With w = T v the loss is T times that of v with T times the strength, of a logistic function
-        that is T times as soft: so the softer loss's v, T-fold, is where to start.
+        With w = T v the objective is T times that of v with T times the strength, of a loss that is
+        T times as soft: so the softer objective's v, T-fold, is where to start.
         """
         found = self.minimiser(np.zeros(len(self.linear)))
         if found is not None or self.strength > _HARDEST:
             return found
-        softer = _Loss(self.signed, self.strength * _SOFTENING, self.linear).followed()
+        softer = _Objective(
+            self.signed, self.strength * _SOFTENING, self.linear, self.loss
+        ).followed()
         return None if softer is None else self.minimiser(softer * _SOFTENING)
 
     def minimiser(self, point: NDArray[np.float64]) -> NDArray[np.float64] | None:
@@ -77,11 +85,11 @@ class _Loss:
         margins = self.signed @ point
         value = self.value(point, margins)
         for _ in range(_STEPS):
-            missing = np.exp(-np.logaddexp(0.0, margins))  # 1 / (1 + e^margin), for any margin
-            gradient = self.strength * point + self.linear - self.signed.T @ missing / count
+            slopes = self.loss.slopes(margins)
+            gradient = self.strength * point + self.linear - self.signed.T @ slopes / count
             if np.linalg.norm(gradient) <= GRADIENT:
                 return point
-            weights = missing * (1 - missing) / count
+            weights = self.loss.curvatures(margins) / count
             curvature = (self.signed * weights[:, None]).T @ self.signed
             curvature += self.strength * np.eye(dimension)
             step = -np.linalg.solve(curvature, gradient)
@@ -96,7 +104,7 @@ class _Loss:
         step: NDArray[np.float64],
         slope: float,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-        """The first of the step's halvings that lessens the loss enough."""
+        """The first of the step's halvings that lessens the objective enough."""
         along, length = self.signed @ step, 1.0
         while True:
             moved, moved_margins = point + length * step, margins + length * along
@@ -107,6 +115,6 @@ class _Loss:
             length /= 2
 
     def value(self, point: NDArray[np.float64], margins: NDArray[np.float64]) -> float:
-        """The loss."""
+        """The objective."""
         ridge = self.strength / 2 * (point @ point)
-        return float(ridge + self.linear @ point + np.logaddexp(0.0, -margins).mean())
+        return float(ridge + self.linear @ point + self.loss.values(margins).mean())

@@ -32,11 +32,13 @@ from askance_aggregator.curator.synopsis.answering import Answering, GaussianAns
 from askance_aggregator.curator.synopsis.base_generators import BaseGenerator, CountingGenerator
 from askance_aggregator.curator.synopsis.boosting import (
     Boosted,
+    QueryWeights,
     boost,
     boosted_counting,
     boosted_search,
 )
 from askance_aggregator.curator.synopsis.gaussian_fit import gaussian_fit
+from askance_aggregator.curator.synopsis.generalisation import queries_for
 from askance_aggregator.curator.synopsis.independent import (
     gaussian,
     laplace_by_sums,
@@ -60,6 +62,7 @@ from askance_aggregator.curator.synopsis.queries import (
 )
 from askance_aggregator.curator.synopsis.small_databases import (
     LowSensitivityQueries,
+    NoisySearchGenerator,
     SmallDatabaseGenerator,
 )
 from askance_aggregator.curator.synopsis.synopses import Distribution, MedianSynopsis, Synopsis
@@ -79,10 +82,12 @@ __all__ = [
     "MarginalFamily",
     "MatrixQueries",
     "MedianSynopsis",
+    "NoisySearchGenerator",
     "OracleAnswers",
     "PredicateQueries",
     "QueryFamily",
     "QuerySet",
+    "QueryWeights",
     "Schedule",
     "SmallDatabaseGenerator",
     "Synopsis",
@@ -102,6 +107,7 @@ __all__ = [
     "mwem",
     "per_release_epsilon",
     "printed_plan",
+    "queries_for",
     "random_queries",
     "ranges",
     "rounds_for",

@@ -23,6 +23,7 @@ from askance_aggregator.curator.synopsis.queries import QueryFamily
 from askance_aggregator.curator.synopsis.sampling import exponential_draws
 from askance_aggregator.curator.synopsis.small_databases import (
     LowSensitivityQueries,
+    SearchGenerator,
     SmallDatabaseGenerator,
 )
 from askance_aggregator.curator.synopsis.synopses import Distribution, MedianSynopsis
@@ -47,14 +48,48 @@ class Boosted(Generic[S]):
     answers: NDArray[np.float64]
 
 
-def boost(
-    truth: NDArray[np.int64], generator: BaseGenerator[S], schedule: Schedule, words: Words
-) -> Boosted[S]:
-    """Figure 1: each round's sample favours the queries that were answered badly.
+class QueryWeights:
+    """Distribution over queries that Figure 1 keeps: badly answered ones weigh more.
 
     Errors are whole units, so is everything that a query's weight is made of: with the shortfall
     s = clip(err - lambda, 0, mu), Figure 1's a = 1 - 2 s/mu, and exp(-alpha sum a) is proportional
     to exp(2 alpha sum s / mu). Queries are drawn from exactly that distribution.
+
+    Privacy: replacing a record moves a shortfall by at most rho, so after t reweightings any
+      query's log-probability by at most 4 alpha t rho/mu, over a range of as much (Claim IV.2).
+
+    Args:
+      size: number of queries.
+      schedule: lambda and mu.
+    """
+
+    def __init__(self, size: int, schedule: Schedule) -> None:
+        self._shortfalls = np.zeros(size, dtype=np.int64)
+        self._schedule = schedule
+        self._rate = TWO_ALPHA / schedule.slack
+        self._reweightings = 0
+
+    def reweight(self, errors: NDArray[np.int64]) -> None:
+        """Add a round's absolute errors, in units, shape (size,)."""
+        self._shortfalls += np.clip(errors - self._schedule.accurate, 0, self._schedule.slack)
+        self._reweightings += 1
+
+    def draw(self, words: Words, count: int) -> NDArray[np.int64]:
+        """Draw queries independently, shape (count,)."""
+        if not self._reweightings:
+            return integers_below(words, len(self._shortfalls), count)
+        return exponential_draws(words, self._shortfalls, self._rate, count)
+
+    def log_probabilities(self) -> NDArray[np.float64]:
+        """The distribution's logarithms, in floats, shape (size,); not private."""
+        logs = float(self._rate) * (self._shortfalls - self._shortfalls.max())
+        return np.asarray(logs - np.log(np.exp(logs).sum()))
+
+
+def boost(
+    truth: NDArray[np.int64], generator: BaseGenerator[S], schedule: Schedule, words: Words
+) -> Boosted[S]:
+    """Figure 1: each round's sample favours the queries that were answered badly (`QueryWeights`).
 
     Privacy: what the generator spends in T calls, and the draws, as `BoostingPlan` says.
     Utility: within lambda + mu on every query whenever each synopsis is lambda-accurate on more
@@ -70,17 +105,13 @@ def boost(
       needs 1/2 + eta; samples are deduplicated before they are answered; the median is defined for
       an even T; alpha is rounded down at the 13th decimal.
     """
-    shortfalls = np.zeros(len(truth), dtype=np.int64)
-    rate = TWO_ALPHA / schedule.slack
+    weights = QueryWeights(len(truth), schedule)
     synopses, rounds = [], []
-    for place in range(schedule.rounds):
-        if place:
-            drawn = exponential_draws(words, shortfalls, rate, schedule.samples)
-        else:
-            drawn = integers_below(words, len(truth), schedule.samples)
+    for _ in range(schedule.rounds):
+        drawn = weights.draw(words, schedule.samples)
         synopsis, answers = generator.generate(np.unique(drawn), words)
         units = np.rint(answers / float(schedule.unit)).astype(np.int64)
-        shortfalls += np.clip(np.abs(truth - units) - schedule.accurate, 0, schedule.slack)
+        weights.reweight(np.abs(truth - units))
         synopses.append(synopsis)
         rounds.append(answers)
     return Boosted(tuple(synopses), np.asarray(np.median(rounds, axis=0)))
@@ -121,10 +152,19 @@ def boosted_search(
     records: int,
     plan: BoostingPlan,
     words: Words,
+    searching: SearchGenerator = SmallDatabaseGenerator,
 ) -> tuple[Boosted[Distribution], tuple[Event, ...]]:
     """Boosting over databases of `records` records that are searched for; for small universes.
 
     Privacy: `plan.rho()`-zCDP, and what the plan was made for.
+
+    Args:
+      histogram: the records' counts by cell; private.
+      queries: of low sensitivity; public.
+      records: of a candidate.
+      plan: of `tight_plan` or `printed_plan`, for these queries.
+      words: source of random words.
+      searching: the base generator; `NoisySearchGenerator` is Theorem V.2's own.
 
     Returns:
       The synopses (each a small database) with their median answers; and the events.
@@ -135,7 +175,7 @@ def boosted_search(
     """
     truth = queries.truth(histogram)
     _check_plan(plan, queries.query_set)
-    generator = SmallDatabaseGenerator(queries, truth, records, plan.answer_rho)
+    generator = searching(queries, truth, records, plan.answer_rho)
     return boost(truth, generator, plan.schedule, words), _events(plan, generator)
 
 

@@ -10,14 +10,14 @@ from math import comb, isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.composition import BoundedRange, Event
+from askance_aggregator.composition import BoundedRange, Concentrated, Event
 from askance_aggregator.curator.budgets import read_number
 from askance_aggregator.curator.synopsis.accounting import QuerySet
 from askance_aggregator.curator.synopsis.sampling import exponential_draws
 from askance_aggregator.curator.synopsis.synopses import Distribution
 from askance_aggregator.curator.synopsis.universe import Histogram, Universe
 from askance_aggregator.numbers import Rational
-from askance_aggregator.sampling import Words
+from askance_aggregator.sampling import Words, discrete_gaussian
 from askance_client.errors import InvalidParameter
 
 Values = Callable[[NDArray[np.int64]], NDArray[np.float64]]
@@ -155,6 +155,75 @@ class SmallDatabaseGenerator:
         weights = self._candidates[place] / self._records
         synopsis = Distribution(self._queries.universe, weights)
         return synopsis, self._values[place] * float(query_set.unit)
+
+
+class NoisySearchGenerator:
+    """A base generator that answers the sample with noise, and searches a database that fits.
+
+    Every multiset of m records is a candidate; the one whose greatest distance to the noisy answers
+    is least is the synopsis, the first of several.
+
+    Privacy: the noise's: rho'-zCDP. The search sees noisy answers only.
+    Utility: where all noise of k answers is within z, so is the data's own distance if m = n; the
+      synopsis is then within 2 z of the truth on the sample, and within 2 z on most queries by
+      Lemma V.1 (`queries_for`).
+
+    Args:
+      queries: what is asked, and of which databases.
+      truth: their answers, as of `LowSensitivityQueries.truth`.
+      records: m.
+      rho: rho', the zCDP of each call; above 0.
+
+    Raises:
+      InvalidParameter: too many candidates.
+
+    Source: DRV10 Theorem V.2. Deviations: multisets of m records instead of X^n; discrete
+      Gaussians.
+    """
+
+    def __init__(
+        self,
+        queries: LowSensitivityQueries,
+        truth: NDArray[np.int64],
+        records: int,
+        rho: Fraction,
+    ) -> None:
+        self._queries = queries
+        self._truth = truth
+        self._candidates = every_database(queries.universe.cells, records)
+        self._values = queries.values(self._candidates)
+        self._rho = rho
+        self._records = records
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Cost of one batch of noisy answers."""
+        return (Concentrated(self._rho),)
+
+    def variance(self, count: int) -> Fraction:
+        """Variance of the noise of so many answers, in squared units: k sensitivity^2/(2 rho')."""
+        return count * self._queries.query_set.sensitivity**2 / (2 * self._rho)
+
+    def noisy(self, chosen: NDArray[np.int64], words: Words) -> NDArray[np.int64]:
+        """Answer the chosen queries with noise, in units, shape (len(chosen),)."""
+        drawn = discrete_gaussian(words, self.variance(len(chosen)), len(chosen))
+        return np.asarray(self._truth[chosen] + drawn)
+
+    def generate(
+        self, chosen: NDArray[np.int64], words: Words
+    ) -> tuple[Distribution, NDArray[np.float64]]:
+        """Answer, search, and return the found database as a distribution, with its values."""
+        noisy = self.noisy(chosen, words)
+        place = int(np.abs(self._values[:, chosen] - noisy).max(axis=1).argmin())
+        synopsis = Distribution(self._queries.universe, self._candidates[place] / self._records)
+        return synopsis, self._values[place] * float(self._queries.query_set.unit)
+
+
+SearchGenerator = Callable[
+    [LowSensitivityQueries, NDArray[np.int64], int, Fraction],
+    SmallDatabaseGenerator | NoisySearchGenerator,
+]
+"""Maker of a generator that searches: of queries, their true answers, records and rho'."""
 
 
 def every_database(cells: int, records: int) -> NDArray[np.int64]:

@@ -33,6 +33,9 @@ class ReproductionEntry:
 
 _ENTRIES: tuple[ReproductionEntry, ...] = (
     ReproductionEntry(
+        "theorem-3", "notes.theorem_3", "notes, Theorem 3: the Laplace mechanism's loss and tail"
+    ),
+    ReproductionEntry(
         "theorem-5", "notes.theorem_5", "notes, Theorem 5: conjunctions, users and failures by d"
     ),
     ReproductionEntry(
@@ -78,6 +81,11 @@ _ENTRIES: tuple[ReproductionEntry, ...] = (
         "theorem-3.7",
         "klnrs08.theorem_3_7",
         "KLNRS08 Theorem 3.7: the agnostic learner's examples, as proved and as measured",
+    ),
+    ReproductionEntry(
+        "remark-3.7",
+        "klnrs08.remark_3_7",
+        "KLNRS08 remark after Theorem 3.7: examples by VC dimension and domain",
     ),
     ReproductionEntry(
         "composition", "drv10.composition", "DRV10 section III: k releases, by every accountant"

@@ -96,6 +96,11 @@ _ENTRIES: tuple[ReproductionEntry, ...] = (
         "KLNRS08 section 3.2: what A and A* cost, exactly, and how often fail",
     ),
     ReproductionEntry(
+        "remark-3.8",
+        "klnrs08.remark_3_8",
+        "KLNRS08 remark after Theorem 3.8: PARITY with a test set, as beta falls",
+    ),
+    ReproductionEntry(
         "boosting",
         "drv10.boosting",
         "DRV10 Figure 1: boosting for queries, beside what it competes with",

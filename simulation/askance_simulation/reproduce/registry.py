@@ -75,6 +75,11 @@ _ENTRIES: tuple[ReproductionEntry, ...] = (
         "KLNRS08 Theorem 4.8: from queries to devices and back",
     ),
     ReproductionEntry(
+        "corollary-4.6",
+        "klnrs08.corollary_4_6",
+        "KLNRS08 Corollary 4.6: PARITY by queries, by devices and with a curator",
+    ),
+    ReproductionEntry(
         "local-vs-central", "notes.local_vs_central", "users against epsilon, in both models"
     ),
     ReproductionEntry(

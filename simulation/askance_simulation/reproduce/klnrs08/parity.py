@@ -30,6 +30,7 @@ from askance_aggregator.curator.parity import (
 from askance_aggregator.sampling import Words
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
+from askance_simulation.reproduce.klnrs08.parity_claims import claim_rows
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
 NAME = "parity"
@@ -76,13 +77,15 @@ def reproduce(setting: Setting) -> Reproduction:
     for case in LOSSES:
         rows.append(loss_row(case))
         setting.progress(f"loss of {case.keeping_name} at epsilon {float(case.epsilon):g}")
+    rows += claim_rows()
+    setting.progress("Claims 2.1 and 3.3")
     for d in (16, 64) if setting.quick else (16, 64, 256):
         for ones, trials in ((1, 100), (4, 100)) if setting.quick else ((1, 1000), (4, 1000)):
             rows.append(failure_row(d, ones, trials, setting.seed / f"failures {d} {ones}"))
             setting.progress(f"failures at d = {d}")
     return Reproduction(
         name=NAME,
-        source="KLNRS08, section 3.2: Lemmas 3.1 and 3.2, Theorem 3.8",
+        source="KLNRS08, section 3.2: Lemmas 3.1 and 3.2, Claims 2.1 and 3.3, Theorem 3.8",
         statement=(
             "A, which keeps examples with probability p = eps/4, is eps-differentially private for"
             " eps <= 1/2; A*, which repeats it, learns PARITY and fails with at most beta."
@@ -99,6 +102,9 @@ def reproduce(setting: Setting) -> Reproduction:
         notes=(
             "Losses are enumerated over all data sets of 3 examples with 2 unknowns and all pairs"
             " of neighbours; they hold to 1e-9 nats.",
+            "Claim 2.1: two runs' answers together cost twice a run's loss, no less; the first"
+            " answer, and whether they agree, at most that. Claim 3.3: the largest ratio of a"
+            " parity's probabilities with an example kept and left out, which is 2 itself.",
             "Failures are counted against beta with a false-alarm rate of 1e-6 a row; x is made of"
             " independent bits that are 1 half of the time, or a sixteenth of it.",
             *(("d = 256 is left out when it is to be quick.",) if setting.quick else ()),
@@ -226,7 +232,7 @@ def _draw(figure: Any, rows: Sequence[Row]) -> None:
             axes.spines[side].set_visible(False)
         axes.grid(axis="y", color=_QUIET, alpha=0.3)
     _draw_losses(left, [row for row in rows if row["what"] == "loss"])
-    _draw_failures(right, [row for row in rows if row["what"] != "loss"])
+    _draw_failures(right, [row for row in rows if row["what"] == "failure of A*"])
     figure.tight_layout()
 
 

@@ -124,11 +124,11 @@ def tails(alpha: Fraction, n: int, b: int, trials: int, seed: Seed) -> list[Row]
     """Count the errors beyond the bound of each delta."""
     from scipy.stats import binomtest
 
-    values = generator(seed).integers(0, STEPS + 1, n) * (b / STEPS)
+    values = (generator(seed).integers(0, STEPS + 1, n) * (b / STEPS)).astype(np.float64)
     found = released(alpha, values, b, seed)
     drawn = np.abs(found.mechanism.draws(SeededWords(seed / "draws"), trials))
     unit, scale = float(found.unit), b / (float(alpha) * n)
-    rows = []
+    rows: list[Row] = []
     for delta in DELTAS:
         bound = scale * log(1 / delta)
         beyond = int((drawn * unit > bound).sum())

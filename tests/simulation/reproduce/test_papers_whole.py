@@ -40,7 +40,7 @@ from askance_simulation.reproduce.klnrs08 import (
     remark_3_7,
     remark_3_8,
 )
-from askance_simulation.reproduce.klnrs08.corollary_4_6 import Case
+from askance_simulation.reproduce.klnrs08.corollary_4_6 import BentCase
 from askance_simulation.reproduce.notes import theorem_3
 
 SEED = Seed.of(1)
@@ -92,6 +92,7 @@ class TestTheorem3:
         assert not any(row["holds"] for row in theorem_3.losses(Fraction(1), SEED))
 
 
+@pytest.mark.slow
 class TestRemark37:
     CUTS = replace(remark_3_7.CLASSES[0], sizes=(16, 256))
 
@@ -209,6 +210,7 @@ class TestValidatedParity:
         assert None in found
 
 
+@pytest.mark.slow
 class TestClaims:
     def test_a_run_that_keeps_more_does_not_hold(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def greedy(epsilon: Fraction, runs: int) -> Fraction:
@@ -248,7 +250,7 @@ class TestClaims:
 
 
 class TestCorollary46:
-    HALF = Case("half of it", 6, 2, 2, Fraction(1, 4))
+    HALF = BentCase("half of it", 6, 2, 2, Fraction(1, 4))
 
     def test_the_bound_is_met_from_both_sides(self) -> None:
         world = ParityWorld(6)
@@ -265,7 +267,7 @@ class TestCorollary46:
     def test_an_oracle_that_never_tells_does_not_hold(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """It is not valid: its answers are off by more than tau."""
+        """Answers that are off by more than tau are no valid oracle's."""
         monkeypatch.setattr(corollary_4_6, "LazyOracle", lambda truth, default: default)
         assert not corollary_4_6.queried(self.HALF, ParityWorld(6), 64, SEED)["holds"]
 
@@ -295,6 +297,7 @@ class TestCorollary46:
         monkeypatch.setattr(corollary_4_6, "planned_rounds", cheap)
         assert not corollary_4_6.local(world, 6, 50, SEED)["holds"]
 
+    @pytest.mark.slow
     def test_a_curator_whose_loss_is_not_epsilon_does_not_hold(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -324,7 +327,7 @@ class TestParityWorld:
     def test_all_expectations_are_the_exact_oracle_s(self) -> None:
         world, d = ParityWorld(4), 4
         x = np.array(list(product((0, 1), repeat=d)))
-        case = Case("bent", d, 1, 1, Fraction(1, 2))
+        case = BentCase("bent", d, 1, 1, Fraction(1, 2))
         batch = Batch(
             [
                 Question(corollary_4_6.bent_query(world.schema, case, 5), Fraction(1, 2)),

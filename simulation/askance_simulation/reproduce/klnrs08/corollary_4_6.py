@@ -53,7 +53,7 @@ _GROWTH = (6.0, 14.0)  # of users from d to d + 3: 2^3 times what a logarithm ad
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class BentCase:
     """A number of bits, and what a learner may ask.
 
     Args:
@@ -76,15 +76,15 @@ class Case:
         return float(min(self.queries / self.tau**2 / 2**self.d, 1))
 
 
-def cases(d: int) -> list[Case]:
+def cases(d: int) -> list[BentCase]:
     """Return the cases for d bits, d a multiple of 3."""
     k, tau = d // 3, Fraction(1, 2 ** (d // 3))
     few = d.bit_length() - 1
-    polynomial = Case("polynomial", d, few, d, Fraction(1, 2**few))
+    polynomial = BentCase("polynomial", d, few, d, Fraction(1, 2**few))
     return [
-        Case("as printed", d, k, 2**k, tau),
-        Case("half of it", d, k, 2**k // 2, tau),
-        Case("1 % coarser", d, k, 2**k, tau * _COARSER),
+        BentCase("as printed", d, k, 2**k, tau),
+        BentCase("half of it", d, k, 2**k // 2, tau),
+        BentCase("1 % coarser", d, k, 2**k, tau * _COARSER),
         *([polynomial] if d < 2 ** (d - 2 * few) else []),
     ]
 
@@ -145,7 +145,7 @@ def growth_holds(rows: Sequence[Row]) -> bool:
     return fast and slow
 
 
-def bent_learner(schema: Schema, case: Case) -> Adaptive[int]:
+def bent_learner(schema: Schema, case: BentCase) -> Adaptive[int]:
     """Make the learner: which s answers, then the bits of u by shifts of the bent function.
 
     Shifted by a, the query's correlation has the sign (-1)^B(r_u + a); a unit vector e_j as a
@@ -167,24 +167,24 @@ def bent_learner(schema: Schema, case: Case) -> Adaptive[int]:
     return bent(schema)
 
 
-def first_queries(schema: Schema, case: Case) -> list[Query]:
+def first_queries(schema: Schema, case: BentCase) -> list[Query]:
     """Build the first round: the bent function beside every s that is asked about."""
     return [bent_query(schema, case, s << 2 * case.k) for s in range(case.queries)]
 
 
-def shifted_queries(schema: Schema, case: Case, s: int) -> list[Query]:
+def shifted_queries(schema: Schema, case: BentCase, s: int) -> list[Query]:
     """Build the second round: the bent function shifted by every unit vector, beside one s."""
     return [bent_query(schema, case, s << 2 * case.k | 1 << j) for j in range(2 * case.k)]
 
 
-def concluded(case: Case, s: int, first: Answers, found: Answers) -> int:
+def concluded(case: BentCase, s: int, first: Answers, found: Answers) -> int:
     """Return the mask that the answers lead to."""
     own = int(first[s].value < 0)
     u = sum((int(answer.value < 0) ^ own) << (j ^ 1) for j, answer in enumerate(found))
     return s << 2 * case.k | u
 
 
-def bent_query(schema: Schema, case: Case, mask: int) -> Query:
+def bent_query(schema: Schema, case: BentCase, mask: int) -> Query:
     """Build y (-1)^(<mask,x> + B(u)); u are the first 2k bits of x."""
     bits = list(schema["x"])
     pairs = [bits[j] & bits[j + 1] for j in range(0, 2 * case.k, 2)]
@@ -211,7 +211,7 @@ class Watched:
         return answers
 
 
-def queried(case: Case, world: ParityWorld, limit: int, seed: Seed) -> Row:
+def queried(case: BentCase, world: ParityWorld, limit: int, seed: Seed) -> Row:
     """Run the learner against the lazy oracle of many concepts."""
     masks = np.arange(world.size)
     if world.size > limit:
@@ -239,18 +239,18 @@ def queried(case: Case, world: ParityWorld, limit: int, seed: Seed) -> Row:
     }
 
 
-def _told_holds(case: Case, told: float) -> bool:
+def _told_holds(case: BentCase, told: float) -> bool:
     """Return whether as many parities are told apart as the bound allows; none if it is coarser."""
     hidden = case.tau > Fraction(1, 2**case.k)
     return told == 0 if hidden else told == case.bound
 
 
-def _error_holds(case: Case, error: float, close: bool) -> bool:
+def _error_holds(case: BentCase, error: float, close: bool) -> bool:
     hidden = case.tau > Fraction(1, 2**case.k)
     return 0.5 - 2.0**-case.d <= error <= 0.5 if hidden else close
 
 
-def told_share(case: Case, world: ParityWorld) -> float:
+def told_share(case: BentCase, world: ParityWorld) -> float:
     """Compute the share of parities that any query of the first round tells from fair labels."""
     told = np.zeros(world.size, np.bool_)
     for query in first_queries(world.schema, case):
@@ -261,7 +261,7 @@ def told_share(case: Case, world: ParityWorld) -> float:
 def local(world: ParityWorld, d: int, trials: int, seed: Seed) -> Row:
     """Run the learner on local devices, at the planned size and at the curator's."""
     k = d // 3
-    case = Case("devices", d, k, 2 ** (d - 2 * k), Fraction(1, 2 ** (k + 1)))
+    case = BentCase("devices", d, k, 2 ** (d - 2 * k), Fraction(1, 2 ** (k + 1)))
     first, second = planned_rounds(world, case)
     users = first.users + second.users
     failed = failures(world, case, (first, second), trials, seed)
@@ -282,7 +282,7 @@ def local(world: ParityWorld, d: int, trials: int, seed: Seed) -> Row:
     }
 
 
-def planned_rounds(world: ParityWorld, case: Case) -> tuple[RoundPlan, RoundPlan]:
+def planned_rounds(world: ParityWorld, case: BentCase) -> tuple[RoundPlan, RoundPlan]:
     """Plan both rounds with fresh groups; every s has the same sizes."""
     asked, shifted = first_queries(world.schema, case), shifted_queries(world.schema, case, 0)
     share = float(BETA) / (len(asked) + len(shifted))
@@ -298,7 +298,7 @@ def planned_rounds(world: ParityWorld, case: Case) -> tuple[RoundPlan, RoundPlan
 
 
 def failures(
-    world: ParityWorld, case: Case, plans: tuple[RoundPlan, RoundPlan], trials: int, seed: Seed
+    world: ParityWorld, case: BentCase, plans: tuple[RoundPlan, RoundPlan], trials: int, seed: Seed
 ) -> int:
     """Count the trials, each with a parity of its own, in which another one is concluded."""
     rng = generator(seed)
@@ -345,7 +345,7 @@ def central(d: int, loss: Row, trials: int, seed: Seed) -> Row:
 
 def _answered(
     world: ParityWorld,
-    case: Case,
+    case: BentCase,
     queries: Sequence[Query],
     planned: RoundPlan,
     masks: NDArray[np.int64],

@@ -35,7 +35,7 @@ _QUESTIONS = 4  # about the same records, for the composition of section 1.1.2
 
 def reproduce(setting: Setting) -> Reproduction:
     """Return the loss on neighbours, and the share of errors beyond the bound."""
-    trials = 50_000 if setting.quick else 1_000_000
+    trials = 50_000 if setting.quick else 400_000
     rows: list[Row] = []
     for alpha in ("0.1", "1", "4"):
         rows += losses(Fraction(alpha), setting.seed / NAME / f"loss {alpha}")

@@ -158,6 +158,20 @@ class TestRemark38:
         monkeypatch.setattr(ValidatedParity, "choice", choice)
         assert not remark_3_8.test_loss(ValidatedParity.of(1, "0.05"))["holds"]
 
+    def test_a_choice_by_the_training_part_does_not_hold(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert remark_3_8.release_law(SEED)["holds"]
+        release = ValidatedParity.release
+
+        def reused(
+            self: ValidatedParity, training: ParityExamples, test: ParityExamples, words: Words
+        ) -> Parity | None:
+            return release(self, training, training, words)
+
+        monkeypatch.setattr(ValidatedParity, "release", reused)
+        assert not remark_3_8.release_law(SEED)["holds"]
+
     @pytest.mark.slow
     def test_a_choice_that_reads_no_test_set_does_not_hold(
         self, monkeypatch: pytest.MonkeyPatch

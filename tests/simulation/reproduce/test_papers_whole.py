@@ -25,6 +25,7 @@ from askance_aggregator.curator.parity import (
     PrivateParity,
     even_keeping,
     gf2,
+    sharper_keeping,
 )
 from askance_aggregator.learners import Batch, Question
 from askance_aggregator.oracles import ExactOracle, LazyOracle, ParityWorld
@@ -315,7 +316,7 @@ class TestCorollary46:
     def test_a_curator_whose_loss_is_not_epsilon_does_not_hold(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        sharper = corollary_4_6.sharper_keeping
+        sharper = sharper_keeping
         monkeypatch.setattr(
             corollary_4_6,
             "sharper_keeping",

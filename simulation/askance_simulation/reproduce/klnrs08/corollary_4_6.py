@@ -303,6 +303,7 @@ def failures(
     """Count the trials, each with a parity of its own, in which another one is concluded."""
     rng = generator(seed)
     masks = rng.integers(0, world.size, trials)
+    wanted = masks.tolist()
     asked = first_queries(world.schema, case)
     firsts = _answered(world, case, asked, plans[0], masks, rng)
     found = np.array([max(range(case.queries), key=lambda s: abs(one[s].value)) for one in firsts])
@@ -312,7 +313,7 @@ def failures(
         shifted = shifted_queries(world.schema, case, s)
         seconds = _answered(world, case, shifted, plans[1], masks[mine], rng)
         failed += sum(
-            concluded(case, s, firsts[trial], answers) != masks[trial]
+            concluded(case, s, firsts[trial], answers) != wanted[trial]
             for trial, answers in zip(mine.tolist(), seconds, strict=True)
         )
     return failed

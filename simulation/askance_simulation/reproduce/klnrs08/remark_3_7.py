@@ -105,7 +105,7 @@ CLASSES = (
 
 def reproduce(setting: Setting) -> Reproduction:
     """Find the least number of examples for each domain, and hold both learners against it."""
-    trials = 200 if setting.quick else 2000
+    trials = 200 if setting.quick else 1000
     rows: list[Row] = []
     for line in CLASSES:
         sizes = line.sizes[::2] if setting.quick else line.sizes

@@ -37,6 +37,7 @@ from askance_aggregator.oracles.noise import (
     noise_grid,
 )
 from askance_aggregator.oracles.oracle import Oracle, learn
+from askance_aggregator.oracles.parity import ParityWorld, Spectrum, parity_schema
 from askance_aggregator.oracles.shares import Shares
 
 __all__ = [
@@ -52,9 +53,11 @@ __all__ = [
     "LearnedUnderNoise",
     "MaskedParityOracle",
     "Oracle",
+    "ParityWorld",
     "RandomSignOracle",
     "Sampler",
     "Shares",
+    "Spectrum",
     "Thresholds",
     "WrongSideOracle",
     "expectations",
@@ -62,6 +65,7 @@ __all__ = [
     "learn",
     "learn_under_noise",
     "noise_grid",
+    "parity_schema",
     "relabelled",
     "usual_thresholds",
     "with_free_labels",

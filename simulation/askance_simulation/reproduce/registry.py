@@ -33,6 +33,9 @@ class ReproductionEntry:
 
 _ENTRIES: tuple[ReproductionEntry, ...] = (
     ReproductionEntry(
+        "theorem-3", "notes.theorem_3", "notes, Theorem 3: the Laplace mechanism's loss and tail"
+    ),
+    ReproductionEntry(
         "theorem-5", "notes.theorem_5", "notes, Theorem 5: conjunctions, users and failures by d"
     ),
     ReproductionEntry(
@@ -72,6 +75,11 @@ _ENTRIES: tuple[ReproductionEntry, ...] = (
         "KLNRS08 Theorem 4.8: from queries to devices and back",
     ),
     ReproductionEntry(
+        "corollary-4.6",
+        "klnrs08.corollary_4_6",
+        "KLNRS08 Corollary 4.6: PARITY by queries, by devices and with a curator",
+    ),
+    ReproductionEntry(
         "local-vs-central", "notes.local_vs_central", "users against epsilon, in both models"
     ),
     ReproductionEntry(
@@ -80,12 +88,22 @@ _ENTRIES: tuple[ReproductionEntry, ...] = (
         "KLNRS08 Theorem 3.7: the agnostic learner's examples, as proved and as measured",
     ),
     ReproductionEntry(
+        "remark-3.7",
+        "klnrs08.remark_3_7",
+        "KLNRS08 remark after Theorem 3.7: examples by VC dimension and domain",
+    ),
+    ReproductionEntry(
         "composition", "drv10.composition", "DRV10 section III: k releases, by every accountant"
     ),
     ReproductionEntry(
         "parity",
         "klnrs08.parity",
         "KLNRS08 section 3.2: what A and A* cost, exactly, and how often fail",
+    ),
+    ReproductionEntry(
+        "remark-3.8",
+        "klnrs08.remark_3_8",
+        "KLNRS08 remark after Theorem 3.8: PARITY with a test set, as beta falls",
     ),
     ReproductionEntry(
         "boosting",

@@ -48,6 +48,13 @@ from askance_aggregator.curator.mechanisms.selection import (
     Selection,
 )
 from askance_aggregator.curator.mechanisms.stumps import Stump, Stumps, even_cuts, thresholds
+from askance_aggregator.curator.mechanisms.validated_parity import (
+    ValidatedParity,
+    ValidatedSizes,
+    choice_examples,
+    mistakes,
+    validated_runs,
+)
 from askance_aggregator.curator.parity import Parity
 
 __all__ = [
@@ -75,7 +82,10 @@ __all__ = [
     "Selection",
     "Stump",
     "Stumps",
+    "ValidatedParity",
+    "ValidatedSizes",
     "WeightedClass",
+    "choice_examples",
     "clipped",
     "even_cuts",
     "fine_step",
@@ -86,8 +96,10 @@ __all__ = [
     "laplace_at",
     "learn_agnostically",
     "means",
+    "mistakes",
     "predicate",
     "sample_size",
     "sums",
     "thresholds",
+    "validated_runs",
 ]

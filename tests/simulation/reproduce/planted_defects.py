@@ -4,9 +4,9 @@ Run as a program, it prints the table of docs/theorems.md: reproduction, defect,
 
     python -m tests.simulation.reproduce.planted_defects [NAME ...]
 
-A new reproduction adds two defects or more to `DEFECTS` under its name. A defect names one attribute
-of a module or class ("package.module:Class.attribute") and a function that makes the wrong one of
-the right one. It stands in the mechanism that the reproduction is about, not in its checks.
+A new reproduction adds two defects or more to `DEFECTS` under its name. A defect names one
+attribute of a module or class ("package.module:Class.attribute") and a function that makes the
+wrong one of the right one. It is in the mechanism that the reproduction is about, not in a check.
 """
 
 from __future__ import annotations
@@ -84,10 +84,15 @@ def _second_argument_times(factor: Fraction) -> Wrong:
 
 
 def _quieter(honest: Any) -> Any:
-    """Halve the noise of a tally: the mean of four."""
+    """Halve the noise of a tally: the mean of four, whose sum is kept where all have the same."""
 
     def tally(*given: Any) -> Any:
-        return sum(honest(*given) for _ in range(4)) // 4
+        four = [honest(*given) for _ in range(4)]
+        mean = sum(four) // 4
+        sums = [each.sum(axis=1) for each in four]
+        if all((each == sums[0]).all() for each in sums):
+            mean[:, -1] += sums[0] - mean.sum(axis=1)
+        return mean
 
     return tally
 

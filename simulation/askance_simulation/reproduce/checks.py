@@ -90,7 +90,8 @@ def normal_noise(errors: ArrayLike, deviations: ArrayLike) -> NoiseCheck:
     Returns:
       The root of the mean square of errors in units of the deviations.
     """
-    scores = (np.asarray(errors, dtype=np.float64) / deviations).ravel()
+    given, claimed = (np.asarray(each, dtype=np.float64) for each in (errors, deviations))
+    scores = (given / claimed).ravel()
     squares = float(scores @ scores)
     centred = normal_agrees(float(scores.sum()) / sqrt(scores.size), ALPHA / 2)
     sized = gamma_agrees(squares / 2, scores.size / 2, ALPHA / 2)

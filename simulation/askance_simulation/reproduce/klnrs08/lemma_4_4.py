@@ -36,6 +36,7 @@ from askance_simulation.reproduce.klnrs08.transcripts import (
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
 NAME = "lemma-4.4"
+Reports = tuple[bytes, ...]
 _GRID = 1e-5  # relative, of a tolerance: queries are rounded to multiples of 2^-30
 _NOTHING = 1e-8  # of a distance, for the same reason
 LARGE = 100  # calls of the algorithm whose law is compared by chance
@@ -153,7 +154,8 @@ def exact_distance(algorithm: NonInteractive[int], beta: Fraction) -> float:
     epsilon, each = algorithm.nano_nats / 1e9, float(beta) / len(algorithm.calls)
     refused = -expm1(-epsilon)
     none = refused ** tries_of(epsilon, each)
-    real, simulated = {(): 1.0}, {(): 1.0}
+    real: dict[Reports, float] = {(): 1.0}
+    simulated = dict(real)
     for call in algorithm.calls:
         single = replace(algorithm, calls=(call,))
         p = local_law(single, PEOPLE, WEIGHTS)

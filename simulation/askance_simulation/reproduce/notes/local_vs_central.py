@@ -108,7 +108,7 @@ def central(epsilon: str, trials: int, seed: Seed) -> Row:
     noise = laplace_noise(draws, 1 / float(epsilon))
     row = _row("central", epsilon, users, off, trials, noise)
     needed = D * proved_rows(float(epsilon), share, TAU)
-    return row | {"holds": row["holds"] and close(users, needed, _FEW)}
+    return {**row, "holds": row["holds"] and close(users, needed, _FEW)}
 
 
 def _counts(examples: EncodedColumns, rows: Sequence[int]) -> list[int]:

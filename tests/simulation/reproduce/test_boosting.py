@@ -24,7 +24,7 @@ def test_it_holds() -> None:
     found = find("boosting").reproduce(Setting(Effort.QUICK, Seed.of(1)))
     assert found.holds
     assert len({tuple(row) for row in found.rows}) == 1, "all rows have the same columns"
-    methods = [*boosting.EXPECTED] * 2  # at two sizes
+    methods = [*boosting.EXPECTED]  # at one size
     drawn = [method for method in boosting.EXPECTED if method != "gaussian + fit"]
     noise = [f"{boosting.NOISE} {method}" for method in drawn]
     assert [row["method"] for row in found.rows] == [*methods, boosting.NOISELESS, *noise]

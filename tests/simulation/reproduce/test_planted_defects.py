@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from askance_simulation.reproduce import REPRODUCTIONS
@@ -20,6 +22,15 @@ def test_each_reproduction_has_two_planted_defects() -> None:
         "planted_defects.py)"
     )
     assert all(len({defect.summary for defect in defects}) >= 2 for defects in DEFECTS.values())
+
+
+def test_the_page_of_theorems_has_a_row_for_each_planted_defect() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "theorems.md").read_text(encoding="utf-8")
+    for name, defects in DEFECTS.items():
+        for defect in defects:
+            assert f"| `{name}` | {defect.summary} | no |" in page, (
+                "docs/theorems.md has what planted_defects.py prints: run it again"
+            )
 
 
 @pytest.mark.slow

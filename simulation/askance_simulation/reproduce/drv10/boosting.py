@@ -89,10 +89,10 @@ Method = Callable[[Histogram, MarginalFamily, Words], Answered]
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """Measure every method; QUICK at the first two n, once each."""
+    """Measure every method; QUICK at the second n, once each."""
     family = MarginalFamily(Universe.of_bits(BITS), WAY)
     rows: list[Row] = []
-    for n in SIZES[:2] if setting.quick else SIZES:
+    for n in SIZES[1:2] if setting.quick else SIZES:
         rows += measured(family, n, 1 if setting.quick else _TRIALS, setting)
     rows.append(without_noise(family, SIZES[1], setting.seed / "without noise"))
     setting.progress(NOISELESS)

@@ -35,7 +35,7 @@ Wrong = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """One wrong mechanism.
+    """Wrong version of a mechanism.
 
     Args:
       summary: what is wrong with it, for the table.

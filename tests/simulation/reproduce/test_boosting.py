@@ -24,8 +24,10 @@ def test_it_holds() -> None:
     found = find("boosting").reproduce(Setting(Effort.QUICK, Seed.of(1)))
     assert found.holds
     assert len({tuple(row) for row in found.rows}) == 1, "all rows have the same columns"
-    methods = [*boosting.EXPECTED] * 2  # at two sizes
-    assert [row["method"] for row in found.rows] == [*methods, boosting.NOISELESS]
+    methods = [*boosting.EXPECTED]  # at one size
+    drawn = [method for method in boosting.EXPECTED if method != "gaussian + fit"]
+    noise = [f"{boosting.NOISE} {method}" for method in drawn]
+    assert [row["method"] for row in found.rows] == [*methods, boosting.NOISELESS, *noise]
     json.dumps(found.to_json(), allow_nan=False)
     figure = Figure()
     found.draw(figure)
@@ -66,3 +68,20 @@ class TestWithoutNoise:
 
         monkeypatch.setattr(boosting.ExactAnswers, "answers", off)
         assert not boosting.without_noise(SMALL, 10_000, Seed.of(1))["holds"]
+
+
+class TestNoise:
+    def test_clipping_hides_neither_more_nor_less_laplace_noise_than_claimed(self) -> None:
+        rng = np.random.default_rng(1)
+        truth = rng.integers(0, 1001, 2000)
+        for factor, possible in ((0.5, False), (1, True), (2, False)):
+            drawn = np.rint(rng.laplace(0, 300 * factor, 2000)).astype(np.int64)
+            answers = np.clip((truth + drawn) / 1000, 0, 1)
+            check = boosting.clipped_laplace(answers, truth, 1000, 300)
+            assert check.possible == possible
+            assert check.ratio == pytest.approx(factor, rel=0.2)
+
+    def test_mwem_gives_a_single_noisy_count_back(self) -> None:
+        check = boosting.mwem_noise(1000, Seed.of(1))
+        assert check.possible
+        assert check.ratio == pytest.approx(1, abs=0.3)

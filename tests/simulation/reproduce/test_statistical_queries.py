@@ -19,7 +19,7 @@ from askance_aggregator.learners import (
     masked_parity_schema,
     neutral_answer,
 )
-from askance_aggregator.oracles import FairHalfOracle, FairOracle
+from askance_aggregator.oracles import FairHalfOracle, FairOracle, adversarial
 from askance_aggregator.planning import plan
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.reproduce import Effort, Setting, find
@@ -93,12 +93,29 @@ class TestTheorem51:
         assert theorem_5_1.leak(concepts, FairOracle)["error, b = 0"] == 0
         assert theorem_5_1.leak(concepts, FairHalfOracle)["error, b = 0"] == 0.5
 
-    def test_who_asks_of_the_right_mask_is_told(self) -> None:
-        schema = masked_parity_schema(16)
-        concepts = theorem_5_1.concepts_of(16, 3, SEED)
-        masks = sorted({concept.r for concept in concepts})
-        learner = theorem_5_1.one_round(schema, masks, Fraction(1, 50))
-        assert theorem_5_1.mean_errors(learner, concepts, FairHalfOracle) == (0.0, 0.0)
+    def test_a_question_tells_its_coset_and_no_other_mask(self) -> None:
+        cosets = theorem_5_1.COSETS[0]
+        asked = theorem_5_1.asked_masks(cosets, SEED)
+        learner = theorem_5_1.one_round(masked_parity_schema(8), cosets, asked)
+        told, below, other = theorem_5_1.strata(cosets, asked, 6, SEED)
+        errors = [
+            theorem_5_1.mean_errors(learner, part, FairHalfOracle) for part in (told, below, other)
+        ]
+        assert errors == [(0, 0), (0, 0.5), (0, 0.5)]
+
+    @pytest.mark.parametrize("factor", [0.5, 100])
+    def test_an_oracle_that_omits_less_or_more_than_tau_does_not_hold(
+        self, monkeypatch: pytest.MonkeyPatch, factor: float
+    ) -> None:
+        """The rows at d = 16 and 32 once had an error of one half whatever the oracle said."""
+        honest = adversarial._within
+        monkeypatch.setattr(
+            adversarial,
+            "_within",
+            lambda said, true, tau: honest(said, true, tau * Fraction(factor)),
+        )
+        one_round, _ = theorem_5_1.separation(theorem_5_1.COSETS[0], 1, SEED)
+        assert not one_round["holds"]
 
     def test_all_concepts_where_there_are_few(self) -> None:
         assert len(set(theorem_5_1.concepts_of(4, 100, SEED))) == 32

@@ -9,6 +9,10 @@ from askance_simulation.reproduce.cm08.trials import STANDARD, Algorithm, Errors
 from askance_simulation.reproduce.reproduction import Row
 
 SLACK = 4.0  # standard errors, of every claim
+NOISE = (
+    "noise: mean length of the noise that was drawn, recovered from the releases, over the claimed"
+    " one; every row that has one claims it from both sides (a Gamma law, 1e-6 a row)."
+)
 NOT_PRIVATE = (
     "The printed algorithms are not private (see logistic-figure-2); where the paper says eps they"
     " are (eps, delta)-private with a delta of up to a half."
@@ -48,6 +52,7 @@ def curve_row(
     slack = SLACK * errors.standard_error
     claims = [] if at_least is None else [errors.mean >= at_least - slack]
     claims += [] if at_most is None else [errors.mean <= at_most + slack]
+    claims += [] if errors.noise is None else [errors.noise.possible]
     return {
         "data": data,
         "n": n,
@@ -58,6 +63,7 @@ def curve_row(
         "error": errors.mean,
         "standard_error": errors.standard_error,
         "runs": len(errors.each),
+        "noise": None if errors.noise is None else errors.noise.ratio,
         "at_least": at_least,
         "at_most": at_most,
         "holds": all(claims) if claims else None,

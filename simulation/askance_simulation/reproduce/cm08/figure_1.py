@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from askance_simulation.reproduce.cm08.curves import (
+    NOISE,
     NOT_PRIVATE,
     curve_row,
     draw_curves,
@@ -72,6 +73,7 @@ def reproduce(setting: Setting) -> Reproduction:
         holds=all(row["holds"] for row in rows if row["holds"] is not None),
         notes=(
             "Bounds (at_least, at_most) are claims about the largest n, less four standard errors.",
+            NOISE,
         ),
         draw=lambda figure: _draw(figure, rows),
     )

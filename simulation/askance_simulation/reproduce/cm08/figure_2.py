@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from askance_simulation.reproduce.cm08.curves import NOISE
 from askance_simulation.reproduce.cm08.data import Problem, folds, problems
 from askance_simulation.reproduce.cm08.printed import delta_of_a_shift
 from askance_simulation.reproduce.cm08.trials import (
@@ -109,6 +110,7 @@ def reproduce(setting: Setting) -> Reproduction:
             f" errors of the difference, of which {SLACK:g} are allowed.",
             "jmlr and joint are other calibrations of the same mechanism; joint's proof is ours."
             " With a small lambda, jmlr's greater regularisation outweighs what it wastes.",
+            NOISE,
             *notes,
         ),
         draw=lambda figure: _draw(figure, rows, found),
@@ -146,6 +148,7 @@ def _rows(problem: Problem, measured: Mapping[Algorithm, Errors]) -> Iterator[Ro
             "error": errors.mean,
             "standard_error": errors.standard_error,
             "runs": len(errors.each),
+            "noise": None if errors.noise is None else errors.noise.ratio,
             "expected": expected,
             "off_by": off_by,
             "paper": paper[0],
@@ -157,12 +160,14 @@ def _rows(problem: Problem, measured: Mapping[Algorithm, Errors]) -> Iterator[Ro
 def _holds(
     algorithm: Algorithm, measured: Mapping[Algorithm, Errors], off_by: float | None
 ) -> bool | None:
-    """Check the errors against independent runs and the expected order.
+    """Check the errors against independent runs and the expected order, and the noise's length.
 
     Objective perturbation errs no more than output perturbation, and the joint calibration no
     more than the others.
     """
-    claims = [] if off_by is None else [abs(off_by) <= SLACK]
+    noise = measured[algorithm].noise
+    claims = [] if noise is None else [noise.possible]
+    claims += [] if off_by is None else [abs(off_by) <= SLACK]
     if algorithm.mechanism == "objective":
         alike = Version.PRINTED if algorithm.version is Version.PRINTED else Version.CORRECTED
         rivals = [Algorithm(alike, "output", algorithm.epsilon)]

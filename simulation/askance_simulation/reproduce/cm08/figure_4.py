@@ -9,6 +9,7 @@ import numpy as np
 
 from askance_aggregator.curator.logistic import Examples
 from askance_simulation.reproduce.cm08.curves import (
+    NOISE,
     NOT_PRIVATE,
     SLACK,
     curve_row,
@@ -60,6 +61,7 @@ def reproduce(setting: Setting) -> Reproduction:
             " output perturbation (at_most), and a corrected algorithm at least as often as the"
             " printed one at the same eps (at_least); but for"
             f" {SLACK:g} standard errors of the difference.",
+            NOISE,
             *notes,
         ),
         draw=lambda figure: _draw(figure, rows, found),
@@ -83,14 +85,14 @@ def _rows(problem: Problem, setting: Setting) -> Iterator[Row]:
         }
         for algorithm, errors in measured.items():
             row = curve_row(problem.name, n, algorithm, errors)
-            yield row if n != sizes[-1] else {**row, **_claims(algorithm, measured)}
+            yield row if n != sizes[-1] else _with_claims(row, algorithm, measured)
 
 
-def _claims(algorithm: Algorithm, measured: Mapping[Algorithm, Errors]) -> Row:
-    """Measure the claims for the largest size."""
+def _with_claims(row: Row, algorithm: Algorithm, measured: Mapping[Algorithm, Errors]) -> Row:
+    """Add the claims for the largest size to those about the noise."""
     if algorithm.epsilon is None:
-        return {}
-    ours, claims, told = measured[algorithm], [], {}
+        return row
+    ours, claims, told = measured[algorithm], [row["holds"]], {}
     if algorithm.mechanism == "objective":
         output = measured[pair(algorithm.version, algorithm.epsilon)[0]]
         claims.append(not exceeds(ours, output, SLACK))
@@ -99,7 +101,7 @@ def _claims(algorithm: Algorithm, measured: Mapping[Algorithm, Errors]) -> Row:
     if algorithm.private and printed in measured:
         claims.append(not exceeds(measured[printed], ours, SLACK))
         told["at_least"] = measured[printed].mean
-    return {**told, "holds": all(claims) if claims else None}
+    return {**row, **told, "holds": all(claims)}
 
 
 def _draw(figure: Any, rows: Sequence[Row], found: Sequence[Problem]) -> None:

@@ -21,7 +21,18 @@ from askance_aggregator.curator.logistic import (
 from askance_aggregator.sampling import Words
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
+from askance_simulation.reproduce.checks import NoiseCheck, gamma_noise
 from askance_simulation.reproduce.cm08.data import Split
+from askance_simulation.reproduce.cm08.noise import (
+    ClaimedNoise,
+    jmlr_noise,
+    joint_noise,
+    output_length,
+    output_noise,
+    printed_objective_noise,
+    rank_one_noise,
+    tilt_length,
+)
 from askance_simulation.reproduce.cm08.printed import PrintedObjective, PrintedOutput
 
 
@@ -39,6 +50,11 @@ _CALIBRATIONS = {
     Version.CORRECTED: LogisticCalibration.RANK_ONE,
     Version.CORRECTED_JMLR: LogisticCalibration.JMLR,
     Version.CORRECTED_JOINT: LogisticCalibration.JOINT,
+}
+_TILTS = {
+    Version.CORRECTED: rank_one_noise,
+    Version.CORRECTED_JMLR: jmlr_noise,
+    Version.CORRECTED_JOINT: joint_noise,
 }
 
 
@@ -74,6 +90,18 @@ class Algorithm:
         calibration = _CALIBRATIONS[self.version]
         return ObjectivePerturbation(budget, strength, calibration).release(examples, words)
 
+    def claimed(self, examples: Examples, regularisation: str) -> ClaimedNoise | None:
+        """Return the law that the noise of a release is claimed to have; None: there is none."""
+        if self.epsilon is None:
+            return None
+        epsilon, strength = float(self.epsilon), float(regularisation)
+        if self.mechanism == "output":
+            shape = 1 if self.version is Version.PRINTED else examples.dimension
+            return output_noise(epsilon, examples.count, strength, shape)
+        if self.version is Version.PRINTED:
+            return printed_objective_noise(epsilon, strength)
+        return _TILTS[self.version](epsilon, examples.count, strength, examples.dimension)
+
 
 STANDARD = Algorithm(Version.STANDARD, "none", None)
 
@@ -89,9 +117,11 @@ class Errors:
 
     Args:
       each: shape (runs,).
+      noise: length of the runs' noise beside the claimed law; None: there is no noise.
     """
 
     each: NDArray[np.float64]
+    noise: NoiseCheck | None = None
 
     @property
     def mean(self) -> float:
@@ -119,15 +149,18 @@ def measure(
     """Return the errors of `restarts` runs a split (of one, where there is no chance)."""
     words = SeededWords(seed / f"{algorithm.version} {algorithm.mechanism} {algorithm.epsilon}")
     runs = restarts if algorithm.epsilon is not None else 1
-    return Errors(
-        np.array(
-            [
-                share_wrong(algorithm.release(train, regularisation, words), test)
-                for train, test in splits
-                for _ in range(runs)
-            ]
-        )
-    )
+    length = output_length if algorithm.mechanism == "output" else tilt_length
+    errors, lengths, shape = [], [], 0.0
+    for train, test in splits:
+        claimed = algorithm.claimed(train, regularisation)
+        for _ in range(runs):
+            point = algorithm.release(train, regularisation, words)
+            errors.append(share_wrong(point, test))
+            if claimed is not None:
+                lengths.append(length(point, train, claimed.strength) / claimed.scale)
+                shape = claimed.shape
+    noise = gamma_noise(lengths, shape, 1.0) if lengths else None
+    return Errors(np.array(errors), noise)
 
 
 def share_wrong(point: NDArray[np.float64], test: Examples) -> float:

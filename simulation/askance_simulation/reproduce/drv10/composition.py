@@ -17,6 +17,7 @@ from askance_aggregator.composition import (
     Sum,
     ZeroConcentrated,
 )
+from askance_simulation.reproduce.checks import close
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
 NAME = "composition"
@@ -53,7 +54,8 @@ def reproduce(setting: Setting) -> Reproduction:
             f"eps = {float(EACH):g} a release, delta = {float(DELTA):g} for all of them.",
             "The exact optimum is summed over the number of lies of k randomized responses, in"
             " decimals; a row holds if the convolution is it to five digits, rounded upward, and"
-            " every bound is at least that and at most what it improves on.",
+            " every bound is at least that, at most what it improves on, and its own formula,"
+            " worked out here again, to five digits.",
             "The number of releases and their budgets are fixed beforehand; where they are chosen"
             " by earlier answers a filter is needed, and pays what zCDP does.",
         ),
@@ -80,7 +82,10 @@ def composed(count: int) -> Row:
         "holds": exact <= optimal <= exact * slack
         and optimal <= min(advanced, concentrated) * slack
         and advanced <= min(printed, basic) * slack
-        and (count == 1 or optimal < basic),
+        and (count == 1 or optimal < basic)
+        and close(basic, count * float(EACH), _CLOSE)
+        and close(advanced, divided_bound(count), _CLOSE)
+        and close(concentrated, concentrated_bound(count), _CLOSE),
     }
 
 
@@ -88,6 +93,32 @@ def printed_bound(count: int) -> float:
     """Compute Theorem III.3 as printed: true, and above the sum for few releases."""
     each = float(EACH)
     return sqrt(2 * count * log(1 / DELTA)) * each + count * each * (exp(each) - 1)
+
+
+def divided_bound(count: int) -> float:
+    """Compute the lesser of the sum and Theorem III.3 with its last term over e^eps + 1."""
+    each = float(EACH)
+    last = count * each * (exp(each) - 1) / (exp(each) + 1)
+    return min(count * each, sqrt(2 * count * log(1 / DELTA)) * each + last)
+
+
+def concentrated_bound(count: int) -> float:
+    """Compute the epsilon of rho = k eps^2 / 2, or the sum where that is less.
+
+    It is the least of rho alpha + ln(1 / (alpha delta)) / (alpha - 1) + ln(1 - 1/alpha) over
+    alpha > 1 (Canonne, Kamath, Steinke 2020, Proposition 12).
+    """
+    from scipy.optimize import minimize_scalar
+
+    rho = count * float(EACH) ** 2 / 2
+
+    def of(logarithm: float) -> float:
+        beyond = exp(logarithm)
+        alpha = 1 + beyond
+        return rho * alpha - log(alpha * DELTA) / beyond + log(beyond / alpha)
+
+    least = minimize_scalar(of, bounds=(-10, 20), method="bounded").fun
+    return min(float(least), count * float(EACH))
 
 
 def exact_optimum(count: int) -> float:

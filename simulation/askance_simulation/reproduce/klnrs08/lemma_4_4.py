@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
-from math import log, sqrt
+from math import ceil, exp, expm1, log, sqrt
 
 from askance_aggregator.families import k_ary_response, randomized_response
 from askance_aggregator.oracles import learn
@@ -19,6 +20,7 @@ from askance_aggregator.oracles.reductions import (
 from askance_client.accounting import parse_epsilon
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
+from askance_simulation.reproduce.checks import close
 from askance_simulation.reproduce.counting import ALPHA, AskedOnce
 from askance_simulation.reproduce.klnrs08.transcripts import (
     BETAS,
@@ -34,6 +36,9 @@ from askance_simulation.reproduce.klnrs08.transcripts import (
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
 NAME = "lemma-4.4"
+Reports = tuple[bytes, ...]
+_GRID = 1e-5  # relative, of a tolerance: queries are rounded to multiples of 2^-30
+_NOTHING = 1e-8  # of a distance, for the same reason
 LARGE = 100  # calls of the algorithm whose law is compared by chance
 
 
@@ -67,6 +72,8 @@ def reproduce(setting: Setting) -> Reproduction:
         notes=(
             "'enumerated' distances are between the exact laws of transcripts, in rational numbers,"
             " with oracles that are valid and as far off as that allows.",
+            "The number of queries and tau have to be the lemma's, and the exact oracle's distance"
+            " what the chance that no candidate is accepted leaves, to 1e-8.",
             "'one candidate' is one query a call, as printed: the distance has to be above 1/100.",
             f"'sampled' runs the simulation of {LARGE} calls and compares the distribution of the"
             " number of ones with the real one, which is binomial; its distance is the largest"
@@ -113,17 +120,54 @@ def enumerated(epsilon: str, calls: int, beta: Fraction, oracle: str) -> Row:
     distance = total_variation(real, law)
     learner = by_queries(algorithm, beta, SeededWords(Seed.of(0)))  # for its number of queries
     questions = learner.batch.questions
+    tau = min(float(question.working_tau) for question in questions)
+    each = float(beta) / calls
+    by_the_lemma = (
+        len(questions) == calls * tries_of(float(epsilon), each)
+        and close(tau, each / 2 / expm1(2 * float(epsilon)), _GRID)
+        and (oracle != "exact" or abs(distance - exact_distance(algorithm, beta)) < _NOTHING)
+    )
     return {
         "law": "enumerated",
         "oracle": oracle,
         "epsilon": float(epsilon),
         "calls": calls,
         "queries": len(questions),
-        "tau": min(float(question.working_tau) for question in questions),
+        "tau": tau,
         "beta": float(beta),
         "distance": float(distance),
-        "holds": distance <= beta and sum(law.values()) == 1,
+        "holds": distance <= beta and sum(law.values()) == 1 and by_the_lemma,
     }
+
+
+def tries_of(epsilon: float, each: float) -> int:
+    """Compute the candidates of a call: e^eps ln(2/each), a little more for the tolerance."""
+    return ceil(exp(epsilon) / (1 - each / 2) * log(2 / each))
+
+
+def exact_distance(algorithm: NonInteractive[int], beta: Fraction) -> float:
+    """Compute the distance that the exact oracle leaves: the chance that no candidate is accepted.
+
+    A call's report has law p except with f = (1 - e^-eps)^k, when it is the last one refused, of
+    law (q - p e^-eps) / (1 - e^-eps), q the law of R(0).
+    """
+    epsilon, each = algorithm.nano_nats / 1e9, float(beta) / len(algorithm.calls)
+    refused = -expm1(-epsilon)
+    none = refused ** tries_of(epsilon, each)
+    real: dict[Reports, float] = {(): 1.0}
+    simulated = dict(real)
+    for call in algorithm.calls:
+        single = replace(algorithm, calls=(call,))
+        p = local_law(single, PEOPLE, WEIGHTS)
+        q = local_law(single, PEOPLE, [1, 0, 0, 0, 0, 0])
+        law = {
+            w: float(p[w]) * (1 - none)
+            + none * (float(q[w]) - float(p[w]) * (1 - refused)) / refused
+            for w in p
+        }
+        real = {(*before, *w): x * float(p[w]) for before, x in real.items() for w in p}
+        simulated = {(*before, *w): x * law[w] for before, x in simulated.items() for w in p}
+    return sum(abs(real[w] - simulated[w]) for w in real) / 2
 
 
 def single_candidate(epsilon: str, calls: int) -> Row:

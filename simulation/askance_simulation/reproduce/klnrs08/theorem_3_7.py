@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from itertools import product
+from math import exp, log1p
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,13 @@ from askance_aggregator.curator.mechanisms import (
     Losses,
     Parities,
     PermuteAndFlip,
+    ScoredCandidates,
     sample_size,
 )
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
+from askance_simulation.reproduce.checks import close, rate_agrees
+from askance_simulation.reproduce.counting import exceeds
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
 NAME = "theorem-3.7"
@@ -34,6 +38,7 @@ BETA = Fraction(1, 20)
 CHANCE = 1e-6  # how rarely a row may fail by bad luck
 FRACTIONS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 _FLOATS = 1e-9  # the loss is enumerated to 30 digits and compared as a float
+_CHOICES = 1000  # between two candidates, to hold the mechanism to its law
 _GAP = Fraction(101, 100)  # of alpha: how much worse every other hypothesis is
 _INK, _ACCENT, _QUIET = "#222222", "#0b6e99", "#b0b0b0"
 _MECHANISMS: tuple[tuple[str, type[Exponential] | type[PermuteAndFlip]], ...] = (
@@ -85,6 +90,7 @@ class Curve:
     n: int
     failed: tuple[int, ...]
     failed_as_printed: int
+    choices_agree: bool = True
 
     @property
     def sufficient(self) -> float | None:
@@ -128,6 +134,9 @@ def reproduce(setting: Setting) -> Reproduction:
             " beta (one in a million), some part of n was enough, so was the printed n, and the"
             " loss, enumerated over all data sets of three examples of one bit and their"
             " neighbours, is at most eps.",
+            "From the other side: a twentieth of n has to be too few, the loss has to be the"
+            f" mechanism's own to 1e-6, and of {_CHOICES} choices between two candidates the better"
+            " one has to be chosen as often as claimed (1e-6).",
         ),
         draw=lambda figure: _draw(figure, curves),
     )
@@ -164,7 +173,8 @@ def measured(
         return sum(_fails(instance, mechanism, examples, rng, words) for _ in range(trials))
 
     failed = tuple(failures(max(int(fraction * n), 1)) for fraction in FRACTIONS)
-    return Curve(instance, name, trials, n, failed, failures(printed_size(instance)))
+    agree = choices_agree(name, mechanism, SeededWords(place / "choices"))
+    return Curve(instance, name, trials, n, failed, failures(printed_size(instance)), agree)
 
 
 def printed_size(instance: Instance) -> int:
@@ -215,6 +225,7 @@ def row(curve: Curve) -> Row:
     instance = curve.instance
     kind = dict(_MECHANISMS)[curve.mechanism]
     loss = enumerated_loss(kind, instance.epsilon)
+    claimed = claimed_loss(curve.mechanism, float(instance.epsilon))
     lucky = float(stats.binom.sf(curve.failed[-1] - 1, curve.trials, float(BETA)))
     return {
         "|H|": instance.family.size,
@@ -232,8 +243,37 @@ def row(curve: Curve) -> Row:
         "holds": lucky > CHANCE
         and curve.sufficient is not None
         and curve.failed_as_printed <= BETA * curve.trials
-        and loss <= instance.epsilon * (1 + _FLOATS),
+        and loss <= instance.epsilon * (1 + _FLOATS)
+        and close(loss, claimed, 1e-6)
+        and curve.choices_agree
+        and exceeds(curve.failed[0], curve.trials, float(BETA)),
     }
+
+
+def claimed_loss(mechanism: str, epsilon: float) -> float:
+    """Compute the loss on three examples of one bit: eps with permute-and-flip.
+
+    With the exponential mechanism the two parities' scores differ by -3 .. 3, one example moves
+    that by 2, and the better of them is chosen with 1 / (1 + e^(-eps difference / 2)); the ratio is
+    greatest from -3 to -1.
+    """
+    if mechanism == "permute-and-flip":
+        return epsilon
+    return log1p(exp(1.5 * epsilon)) - log1p(exp(0.5 * epsilon))
+
+
+def choices_agree(name: str, mechanism: Exponential | PermuteAndFlip, words: SeededWords) -> bool:
+    """Return whether the better of two candidates is chosen as often as the mechanism claims.
+
+    The scores differ by g = 2/eps, so that the worse one's coin has c = 1/e: the better one has
+    1 / (1 + c) by the exponential mechanism, 1 - c/2 by permute-and-flip.
+    """
+    gap = max(round(2 / mechanism.epsilon), 1)
+    coin = exp(-float(mechanism.epsilon) * gap / 2)
+    rate = 1 / (1 + coin) if name == "exponential" else 1 - coin / 2
+    scores = ScoredCandidates(np.array([0, -gap]))
+    better = sum(mechanism.choose(scores, words) == 0 for _ in range(_CHOICES))
+    return rate_agrees(better, _CHOICES, rate)
 
 
 def _cube(d: int) -> NDArray[np.int64]:

@@ -21,6 +21,7 @@ from askance_client.accounting import parse_epsilon
 from askance_client.randomizers import Randomizer
 from askance_simulation.plots.style import ACCENT, BAD, INK, QUIET, plain
 from askance_simulation.randomness.seeds import Seed
+from askance_simulation.reproduce.checks import bit_noise
 from askance_simulation.reproduce.counting import exceeds, generator, round_answers
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
@@ -59,6 +60,8 @@ def reproduce(setting: Setting) -> Reproduction:
             " tolerance or more, 'failed' that in which the hypothesis erred by more than is"
             " allowed or lost a variable of the target; both have to be within beta, with a"
             " false-alarm rate of 1e-6 a row.",
+            "noise: root mean square of the answers' errors over that of randomized response with"
+            " that many users, claimed from both sides (1e-6).",
             "With tau = eps/(2d) and d fresh groups users grow as d^3 ln d.",
         ),
         draw=lambda figure: _draw(figure, rows),
@@ -81,6 +84,9 @@ def measured(d: int, trials: int, seed: Seed) -> Row:
     )
     errors = [_error(learner, answers, zeros) for answers in told]
     failed = sum(error > float(ACCURACY) for error in errors)
+    values = [[answer.value for answer in answers] for answers in told]
+    sizes = [group.users for group in planned.groups]
+    noise = bit_noise(values, truth, sizes, float(EPSILON))
     exact = invalid_chance(truth, tau, randomizer, planned.groups[0].users)
     return {
         "d": d,
@@ -95,7 +101,9 @@ def measured(d: int, trials: int, seed: Seed) -> Row:
         "invalid": invalid / trials,
         "failed": failed / trials,
         "largest error": max(errors),
-        "holds": planned.users <= planned.hoeffding_users
+        "noise": noise.ratio,
+        "holds": noise.possible
+        and planned.users <= planned.hoeffding_users
         and exact <= float(BETA)
         and not exceeds(invalid, trials, exact)
         and not exceeds(invalid, trials, float(BETA))

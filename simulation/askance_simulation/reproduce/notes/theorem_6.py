@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import ceil, floor, log
+from math import ceil, floor, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from askance_aggregator.queries import EncodedColumns, encode_columns, predicate
 from askance_client.queries import Integer, Schema
 from askance_simulation.plots.style import ACCENT, BAD, INK, plain
 from askance_simulation.randomness.seeds import Seed
+from askance_simulation.reproduce.checks import NoiseCheck, normal_noise, rate_agrees
 from askance_simulation.reproduce.counting import exceeds, generator
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
@@ -50,8 +51,9 @@ def reproduce(setting: Setting) -> Reproduction:
         holds=all(row["holds"] for row in rows),
         notes=(
             "A fair coin shows one of the ends of the range, which is the hardest law; 'exactly' is"
-            " the chance by its binomial counts, and 'measured' has to be no more than chance above"
-            " it (a false-alarm rate of 1e-6 a row).",
+            " the chance by its binomial counts, and 'measured' has to be possible for it from both"
+            " sides, as the answers' variance for that of a coin (noise: its root over the claimed"
+            " one); the false-alarm rate is 1e-6 each.",
             "'not scaled' is the size for [0, 1] where the range is 10; it holds as a row if it"
             " fails by far.",
         ),
@@ -75,20 +77,26 @@ def sampled(question: Question, queries: int, trials: int, seed: Seed) -> Row:
     coins = RangeEndCoins(seed / str(question.spread))
     middle, tau = float(question.spread) / 2, float(question.working_tau)
     failed = size = 0
+    errors = []
     for _ in range(trials):
         oracle = EmpiricalOracle(coins, DELTA, values=queries)
         told = oracle.answer(Batch([question] * queries))
-        failed += any(abs(answer.value - middle) >= tau for answer in told)
+        found = [answer.value - middle for answer in told]
+        failed += any(abs(error) >= tau for error in found)
+        errors.append(found)
         size = oracle.drawn // queries
-    return _row("x range^2", question, queries, size, failed, trials)
+    noise = normal_noise(errors, middle / sqrt(size))
+    return _row("x range^2", question, queries, size, failed, trials, noise)
 
 
 def printed(queries: int, trials: int, seed: Seed) -> Row:
     """Compute the size for [0, 1] on a range of 10: the literal reading of the print."""
     size = examples(queries, float(NUMBER.working_tau))
     heads = generator(seed).binomial(size, 0.5, (trials, queries))
-    off = np.abs(heads / size - 0.5) * RANGE >= float(NUMBER.working_tau)
-    return _row("not scaled", NUMBER, queries, size, int(off.any(axis=1).sum()), trials)
+    errors = (heads / size - 0.5) * RANGE
+    failed = int((np.abs(errors) >= float(NUMBER.working_tau)).any(axis=1).sum())
+    noise = normal_noise(errors, RANGE / 2 / sqrt(size))
+    return _row("not scaled", NUMBER, queries, size, failed, trials, noise)
 
 
 def examples(queries: int, tau: float) -> int:
@@ -107,7 +115,13 @@ def failure_chance(size: int, relative: float, queries: int) -> float:
 
 
 def _row(
-    what: str, question: Question, queries: int, size: int, failed: int, trials: int
+    what: str,
+    question: Question,
+    queries: int,
+    size: int,
+    failed: int,
+    trials: int,
+    noise: NoiseCheck,
 ) -> dict[str, Any]:
     spread = float(question.spread)
     relative = float(question.working_tau) / spread
@@ -124,9 +138,12 @@ def _row(
         "exactly": chance,
         "measured": failed / trials,
         "trials": trials,
-        "holds": (size == right and chance <= DELTA and not exceeds(failed, trials, chance))
-        if scaled
-        else exceeds(failed, trials, float(DELTA)),
+        "noise": noise.ratio,
+        "holds": noise.possible
+        and rate_agrees(failed, trials, chance)
+        and (
+            size == right and chance <= DELTA if scaled else exceeds(failed, trials, float(DELTA))
+        ),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import ceil, log
+from math import ceil, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from askance_client.queries import Integer, Schema
 from askance_simulation.plots.style import ACCENT, BAD, INK, QUIET, plain
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
+from askance_simulation.reproduce.checks import NoiseCheck, close, laplace_noise
 from askance_simulation.reproduce.counting import exceeds, generator
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
@@ -24,6 +25,7 @@ DELTA = Fraction(1, 20)
 SCHEMA = Schema("coins", 1, coin=Integer(0, 1))
 COIN = Question(predicate(SCHEMA["coin"] == 1), Fraction(1, 20))
 _CLOSE = 1e-9  # of a loss in nats
+_FEW = 0.02  # relative: the proof's draw is continuous, the oracle's is not
 _REACH = 400  # outputs that are enumerated on either side
 
 
@@ -56,6 +58,9 @@ def reproduce(setting: Setting) -> Reproduction:
         notes=(
             "'loss' enumerates the law of one part's released sum on two neighbours; it is alpha to"
             " 1e-9 nats and attained.",
+            "noise: mean size of the draws, released sums less true ones, over that of a discrete"
+            " Laplace law of scale 1/alpha, which the draws have to follow from both sides (1e-6);"
+            " rows a query are the proof's to 2 %.",
             "'off' is the share of trials in which any of the M answers was off by tau or more; it"
             " has to be within delta with a false-alarm rate of 1e-6 a row, and for the printed"
             " scale far above it. 'alpha/M a query' is what sequential composition would take.",
@@ -82,13 +87,37 @@ def answered(alpha: str, queries: int, trials: int, seed: Seed) -> Row:
     """Return the oracle's own rows, and how often any of its answers is off."""
     size = central_rows(COIN, Fraction(alpha), float(DELTA) / queries)
     words, rng = SeededWords(seed / "words"), generator(seed)
-    tau, off = float(COIN.working_tau), 0
+    tau, off, draws = float(COIN.working_tau), 0, []
     for _ in range(trials):
-        coins = encode_columns(SCHEMA, {"coin": rng.integers(0, 2, size * queries)})
-        oracle = CentralOracle(coins, alpha, words, DELTA, values=queries)
-        told = oracle.answer(Batch([COIN] * queries))
-        off += any(abs(answer.value - 0.5) >= tau for answer in told)
-    return _row("parallel", Fraction(alpha), queries, size, split_rows(alpha, queries), off, trials)
+        coins = rng.integers(0, 2, (queries, size))
+        columns = encode_columns(SCHEMA, {"coin": coins.ravel()})
+        oracle = CentralOracle(columns, alpha, words, DELTA, values=queries)
+        values = np.array([answer.value for answer in oracle.answer(Batch([COIN] * queries))])
+        off += bool((np.abs(values - 0.5) >= tau).any())
+        draws.append(values * size - coins.sum(axis=1))
+    noise = laplace_noise(draws, 1 / float(alpha))
+    needed = proved_rows(float(alpha), float(DELTA) / queries, tau)
+    row = _row(
+        "parallel", Fraction(alpha), queries, size, split_rows(alpha, queries), off, trials, noise
+    )
+    return row | {"holds": row["holds"] and noise.possible and close(size, needed, _FEW)}
+
+
+def proved_rows(alpha: float, share: float, tau: float) -> int:
+    """Compute the least rows of a share of ones for which the proof's two halves are below tau.
+
+    Half of the failure is left to the draw, ln(2/share)/alpha rows wide, the other half to the
+    sample by Hoeffding's inequality: rows >= w + ln(4/share)/(2 tau'^2) with tau' = tau - w/rows.
+
+    Args:
+        alpha: nats.
+        share: chance of failure of one answer, in (0, 1).
+        tau: tolerance, in (0, 1).
+    """
+    width, needed = log(2 / share) / alpha, log(4 / share) / 2
+    # sqrt(rows) (tau - w/rows) = sqrt(needed), which is quadratic in sqrt(rows)
+    root = (sqrt(needed) + sqrt(needed + 4 * tau * width)) / (2 * tau)
+    return ceil(root * root)
 
 
 def split_rows(alpha: str, queries: int) -> int:
@@ -120,6 +149,7 @@ def _row(
     split: int | None,
     measured: float,
     trials: int | None,
+    noise: NoiseCheck | None = None,
 ) -> dict[str, Any]:
     rate = measured if trials is None else measured / trials
     bound = printed_bound(alpha, queries)
@@ -140,6 +170,7 @@ def _row(
         "expected": float(alpha) if what == "loss" else float(DELTA),
         "measured": rate,
         "trials": trials,
+        "noise": None if noise is None else noise.ratio,
         "holds": held.get(what, False),
     }
 

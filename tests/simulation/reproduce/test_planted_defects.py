@@ -1,0 +1,45 @@
+"""Mutation tests: each reproduction holds, and does not once its mechanism is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from askance_simulation.reproduce import REPRODUCTIONS
+from tests.simulation.reproduce.planted_defects import DEFECTS, NOT_COVERED, Defect, holds
+
+CASES = [
+    pytest.param(name, defect, id=f"{name}: {defect.summary}")
+    for name, defects in DEFECTS.items()
+    for defect in defects
+]
+
+
+def test_each_reproduction_has_two_planted_defects() -> None:
+    assert set(DEFECTS) | set(NOT_COVERED) == set(REPRODUCTIONS), (
+        "add two defects to DEFECTS for a new reproduction (tests/simulation/reproduce/"
+        "planted_defects.py)"
+    )
+    assert all(len({defect.summary for defect in defects}) >= 2 for defects in DEFECTS.values())
+
+
+def test_the_page_of_papers_has_a_row_for_each_planted_defect() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "papers.md").read_text(encoding="utf-8")
+    for name, defects in DEFECTS.items():
+        for defect in defects:
+            assert f"| `{name}` | {defect.summary} | no |" in page, (
+                "docs/papers.md has what planted_defects.py prints: run it again"
+            )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DEFECTS)
+def test_the_verdict_is_yes_without_a_defect(name: str) -> None:
+    assert holds(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "defect"), CASES)
+def test_the_verdict_is_no_with_a_planted_defect(name: str, defect: Defect) -> None:
+    assert not holds(name, defect)

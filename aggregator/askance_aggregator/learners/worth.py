@@ -68,7 +68,8 @@ class Worth:
             return Standing.UNKNOWN
         if first.reach is not None and not self._excludes_guess:
             narrow = first.reach.within * _NARROW <= first.reach.unasked
-            return Standing.NEAR_GUESS if narrow else Standing.NO_BETTER
+            exact = narrow and error <= first.reach.within
+            return Standing.NEAR_GUESS if exact else Standing.NO_BETTER
         if error >= baseline - first.margin:
             return Standing.NO_BETTER
         best = 0.0 if self.reference is None else self.reference
@@ -131,8 +132,8 @@ def _no_better(worth: Worth) -> str:
 
 
 def _far(worth: Worth) -> str:
-    told = f"better than guessing ({_figure(worth.baseline)}), and nearer to that than to exact answers"
-    return f"{told} ({_figure(worth.reference)}): {_error(worth)}"
+    told = f"better than guessing ({_figure(worth.baseline)}): {_error(worth)}"
+    return f"{told}; far from exact answers ({_figure(worth.reference)})"
 
 
 def _better(worth: Worth) -> str:

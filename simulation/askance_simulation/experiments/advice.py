@@ -47,12 +47,12 @@ def advice(study: Study, users: int, tau: float, hypothesis: Any) -> Advice | No
     batch = next(study.learner.run())
     if all(question.tau is not None for question in batch.questions):
         return _of_options(_finer(study))
-    wanted, more = _more_users(study, users, tau)
+    enough, wanted = _more_users(study, users)
     if wanted >= tau:
         return None
     return _of_options(
-        f"{more} (answers within {wanted:.3g} instead of {tau:.3g})",
-        _larger_epsilon(study, users, tau, wanted),
+        f"{enough:,} users (answers within {wanted:.3g} instead of {tau:.3g})",
+        _larger_epsilon(study, users, tau, enough),
         _fewer_columns(study, users, tau, hypothesis),
     )
 
@@ -66,18 +66,15 @@ def _tau(planned: StudyPlan) -> float:
     return max(round_.tau for round_ in planned.rounds)
 
 
-def _more_users(study: Study, users: int, tau: float) -> tuple[float, str]:
+def _more_users(study: Study, users: int) -> tuple[int, float]:
     """Take as many users as the planner asks for of its own, at least four times as many."""
-    planned = study.plan()
-    enough = max(planned.users_needed, _FOURFOLD * users)
-    if enough > planned.users_needed:
-        planned = study.plan(enough)
-    return _tau(planned), f"{enough:,} users"
+    enough = max(study.plan().users_needed, _FOURFOLD * users)
+    return enough, _tau(study.plan(enough))
 
 
-def _larger_epsilon(study: Study, users: int, tau: float, wanted: float) -> str | None:
-    """Take an epsilon for which answers would be as exact, if errors fell with its inverse."""
-    doublings = max(ceil(log2(tau / wanted)), 1)
+def _larger_epsilon(study: Study, users: int, tau: float, enough: int) -> str | None:
+    """Take the epsilon that replaces so many users, if they fell with its square; 16 at most."""
+    doublings = ceil(log2(enough / users) / 2)
     budget = min(study.nano_nats << doublings, MAX_NANO_NATS)
     if budget <= study.nano_nats:
         return None

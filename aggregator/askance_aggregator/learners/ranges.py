@@ -249,7 +249,7 @@ def _(hypothesis: Ranges, learner: Learner[Any], users: Users) -> Verdict:
         covers(answer.values, answer.lows, answer.highs, shares_of(query, users)).success
         for answer, query in levels
     )
-    return replace(verdict, success=bool(verdict.success) and held)
+    return replace(verdict, success=held)
 
 
 @catalogued(

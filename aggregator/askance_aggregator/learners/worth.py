@@ -13,7 +13,7 @@ _ROUNDING = 1e-12  # of sums of floats
 _FAR = 0.5  # of the way from the guess to exact answers
 
 
-class Standing(Enum):
+class Placement(Enum):
     """Place of an error between a constant guess and exact answers."""
 
     UNKNOWN = auto()  # no error, or no guess to compare it with
@@ -27,7 +27,7 @@ class Standing(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """What the verdicts of some trials come to.
+    """Verdicts of some trials, summarized.
 
     Args:
         verdicts: one per trial, at least one.
@@ -57,35 +57,35 @@ class Worth:
         return None if None in found else sum(map(bool, found))
 
     @property
-    def standing(self) -> Standing:
+    def placement(self) -> Placement:
         """Place of the error between a constant guess and exact answers."""
         error, baseline, first = self.error, self.baseline, self.verdicts[0]
         if not self.answered:
-            return Standing.UNANSWERED
+            return Placement.UNANSWERED
         if first.reach is None and self.successes == len(self.verdicts):
-            return Standing.RIGHT
+            return Placement.RIGHT
         if error is None or baseline is None:
-            return Standing.UNKNOWN
+            return Placement.UNKNOWN
         if first.reach is not None and not self._excludes_guess:
             narrow = first.reach.within * _NARROW <= first.reach.unasked
             exact = narrow and error <= first.reach.within
-            return Standing.NEAR_GUESS if exact else Standing.NO_BETTER
+            return Placement.NEAR_GUESS if exact else Placement.NO_BETTER
         if error >= baseline - first.margin:
-            return Standing.NO_BETTER
+            return Placement.NO_BETTER
         best = 0.0 if self.reference is None else self.reference
         known = self.reference is not None and best < baseline
         far = known and baseline - error < _FAR * (baseline - best)
-        return Standing.FAR if far else Standing.BETTER
+        return Placement.FAR if far else Placement.BETTER
 
     @property
     def helped_by_users(self) -> bool:
-        """Whether exact answers would be worth more than these: noise is what is in the way."""
-        if self.standing not in (Standing.NO_BETTER, Standing.FAR):
+        """True if the error is poor and exact answers have a smaller one: noise is in the way."""
+        if self.placement not in (Placement.NO_BETTER, Placement.FAR):
             return False
         return self.reference is None or not self._exact_are_no_better
 
     def __str__(self) -> str:
-        return _TEXTS[self.standing](self)
+        return _TEXTS[self.placement](self)
 
     @property
     def _exact_are_no_better(self) -> bool:
@@ -95,7 +95,7 @@ class Worth:
 
     @property
     def _excludes_guess(self) -> bool:
-        """Whether some interval excludes the guess in at least half of the trials."""
+        """True if some interval excludes the guess in at least half of the trials."""
         told = [verdict.reach.excludes_guess for verdict in self.verdicts if verdict.reach]
         return 2 * sum(told) >= len(told)
 
@@ -166,11 +166,11 @@ def _with_exact_answers(worth: Worth) -> str:
 
 
 _TEXTS = {
-    Standing.UNKNOWN: _unknown,
-    Standing.UNANSWERED: _unanswered,
-    Standing.RIGHT: _right,
-    Standing.NO_BETTER: _no_better,
-    Standing.FAR: _far,
-    Standing.BETTER: _better,
-    Standing.NEAR_GUESS: _near_guess,
+    Placement.UNKNOWN: _unknown,
+    Placement.UNANSWERED: _unanswered,
+    Placement.RIGHT: _right,
+    Placement.NO_BETTER: _no_better,
+    Placement.FAR: _far,
+    Placement.BETTER: _better,
+    Placement.NEAR_GUESS: _near_guess,
 }

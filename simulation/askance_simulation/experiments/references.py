@@ -26,7 +26,7 @@ class TooMuchWork(Exception):
     """Exact answers would cost more than the study."""
 
 
-class ExactAnswers:
+class PopulationOracle:
     """Oracle of simulated users: exact answers over their records, round by round.
 
     Args:
@@ -86,7 +86,7 @@ def reference_of(learner: Learner[Any], population: Population, answers: int) ->
     if population.size * _words(population) > MAX_HELD:
         return None
     try:
-        hypothesis = learn(learner, ExactAnswers(population, answers))
+        hypothesis = learn(learner, PopulationOracle(population, answers))
     except (TooMuchWork, InvalidAnswer):  # or no concept of the class has these answers
         return None
     return judge(hypothesis, learner, population).error

@@ -23,7 +23,7 @@ from askance_aggregator.learners import (
     mean,
 )
 from askance_aggregator.learners.verdicts import Reach, Verdict
-from askance_aggregator.learners.worth import Standing, Worth
+from askance_aggregator.learners.worth import Placement, Worth
 from askance_aggregator.oracles import learn
 from askance_aggregator.queries import predicate
 from askance_aggregator.studies.study import Study
@@ -32,7 +32,7 @@ from askance_client.queries import Bit, Bits, Integer, Schema
 from askance_simulation.disturbances import Misbehaviour
 from askance_simulation.experiments import Simulation, named, simulate
 from askance_simulation.experiments.advice import advice
-from askance_simulation.experiments.references import ExactAnswers, reference_of
+from askance_simulation.experiments.references import PopulationOracle, reference_of
 from askance_simulation.populations import Population, categories, numbers
 from askance_simulation.randomness.seeds import Seed
 
@@ -58,7 +58,7 @@ class Row:
     settings: dict[str, str] = field(default_factory=dict)
     population: str | None = None
     users: int = 20_000
-    standing: Standing = Standing.BETTER
+    standing: Placement = Placement.BETTER
     few: int = 50
     epsilon: str = "0.05"
     more: dict[str, str] = field(default_factory=dict)
@@ -73,7 +73,7 @@ def small(name: str, without: str = "") -> dict[str, str]:
 
 def concept(name: str, users: int = 400, **changes: Any) -> Row:
     """Return the row of a learner of concepts: its plan refuses few users, so labels are noise."""
-    at = {"settings": small(name), "users": users, "standing": Standing.RIGHT}
+    at = {"settings": small(name), "users": users, "standing": Placement.RIGHT}
     return Row(**(at | {"few": users, "epsilon": "8", "more": NOISE} | changes))
 
 
@@ -86,7 +86,7 @@ ROWS = {
     "disjunctions": concept("disjunctions"),
     "frequency": Row(),
     "gaussian-mixture": Row(small("gaussian-mixture", "tau")),
-    "heavy-hitters": Row(small("heavy-hitters"), standing=Standing.RIGHT, ends=PlanRefused),
+    "heavy-hitters": Row(small("heavy-hitters"), standing=Placement.RIGHT, ends=PlanRefused),
     "k-means": Row({"clumps": "3", "d": "2", "rounds": "2"}),
     "linear-regression": Row({"d": "1"}),
     "literal-conjunctions": concept("literal-conjunctions"),
@@ -119,11 +119,11 @@ def test_every_learner_of_the_catalogue_has_a_row() -> None:
 def test_a_good_result_says_that_it_is_better_than_guessing(name: str) -> None:
     row = ROWS[name]
     result = run(name, row.users, "8", row.settings)
-    assert result.worth.standing is row.standing
+    assert result.worth.placement is row.placement
     shown = result.to_json()
     assert shown["error"]["mean"] < shown["baseline"]
     assert shown["reference"] is not None
-    words = "right" if row.standing is Standing.RIGHT else "better than guessing"
+    words = "right" if row.placement is Placement.RIGHT else "better than guessing"
     assert shown["verdict"].startswith(words)
     assert f"{shown['baseline']:.3g}" in shown["verdict"]
 
@@ -154,7 +154,7 @@ def test_lies_that_spoil_a_result_show_in_its_verdict(name: str) -> None:
     lies = Misbehaviour(liars=1, attack="mga", targets=(1,))
     result = run(name, row.users, "8", row.settings, behaviour=lies)
     assert result.successes == 0
-    assert result.worth.standing is Standing.NO_BETTER
+    assert result.worth.placement is Placement.NO_BETTER
     assert "no better than guessing" in result.to_json()["verdict"]
 
 
@@ -195,7 +195,7 @@ class TestReference:
     def test_it_is_the_error_of_the_same_learner_with_exact_answers(self) -> None:
         people = categories(5_000, Seed.of(1), 8)
         learner = named("frequency", epsilon=1, users=5_000).study(people).learner
-        hypothesis = learn(learner, ExactAnswers(people))
+        hypothesis = learn(learner, PopulationOracle(people))
         counts = np.bincount(np.asarray(people.columns(0, 5_000).values["category"]), minlength=8)
         assert hypothesis.answer.values == pytest.approx((counts / 5_000).tolist())
         assert reference_of(learner, people, 5_000) == 0
@@ -204,7 +204,7 @@ class TestReference:
         people = numbers(70_000, Seed.of(1))
         learner = mean(people.schema["number"])
         values = np.asarray(people.columns(0, 70_000).values["number"])
-        exact = learn(learner, ExactAnswers(people))
+        exact = learn(learner, PopulationOracle(people))
         assert exact.estimate == pytest.approx(float(values.mean()) / 2**16, abs=1e-12)
 
     def test_users_who_change_are_asked_as_they_are_in_each_round(self) -> None:
@@ -222,7 +222,7 @@ class TestReference:
             (other,) = yield Batch([question])
             return one.value, other.value
 
-        assert learn(twice(schema), ExactAnswers(moving)) == (0, 1)
+        assert learn(twice(schema), PopulationOracle(moving)) == (0, 1)
 
     def test_it_is_left_out_where_it_would_cost_more_than_the_study(
         self, monkeypatch: pytest.MonkeyPatch
@@ -262,7 +262,7 @@ class TestAdvice:
         made = named("naive-bayes", epsilon="0.5", users=2_000)
         people = made.people(Seed.of(0))
         study = made.study(people)
-        hypothesis = learn(study.learner, ExactAnswers(people))
+        hypothesis = learn(study.learner, PopulationOracle(people))
         told = str(advice(study, 2_000, study.plan(2_000).rounds[0].tau, hypothesis))
         ((kept, columns),) = re.findall(r"(\d+) of (\d+) columns \([\d.]+\)", told)
         assert (int(kept), int(columns)) == (1, len(people.schema.fields) - 1)
@@ -289,27 +289,31 @@ class TestStanding:
     @pytest.mark.parametrize(
         ("verdict", "reference", "standing"),
         [
-            (Verdict(None, 0.23, baseline=0.237, margin=0.01), 0.15, Standing.NO_BETTER),
-            (Verdict(None, 0.23, baseline=0.237, margin=0.001), 0.15, Standing.FAR),
-            (Verdict(None, 0.23, baseline=0.237, margin=0.001), None, Standing.BETTER),
-            (Verdict(None, 0.16, baseline=0.237, margin=0.01), 0.15, Standing.BETTER),
-            (Verdict(True, 0.0, baseline=0.5), 0.0, Standing.RIGHT),
-            (Verdict(False, 0.1, baseline=0.5), 0.0, Standing.BETTER),
-            (Verdict(None, 0.1), 0.0, Standing.UNKNOWN),
-            (Verdict(None, None), None, Standing.UNKNOWN),
-            (Verdict(False, 0.3, baseline=0, reach=Reach(0.1, 0.5, False)), 0, Standing.NO_BETTER),
+            (Verdict(None, 0.23, baseline=0.237, margin=0.01), 0.15, Placement.NO_BETTER),
+            (Verdict(None, 0.23, baseline=0.237, margin=0.001), 0.15, Placement.FAR),
+            (Verdict(None, 0.23, baseline=0.237, margin=0.001), None, Placement.BETTER),
+            (Verdict(None, 0.16, baseline=0.237, margin=0.01), 0.15, Placement.BETTER),
+            (Verdict(True, 0.0, baseline=0.5), 0.0, Placement.RIGHT),
+            (Verdict(False, 0.1, baseline=0.5), 0.0, Placement.BETTER),
+            (Verdict(None, 0.1), 0.0, Placement.UNKNOWN),
+            (Verdict(None, None), None, Placement.UNKNOWN),
+            (Verdict(False, 0.3, baseline=0, reach=Reach(0.1, 0.5, False)), 0, Placement.NO_BETTER),
             # A narrow interval that holds the guess, a wide one, and one that excludes it.
-            (Verdict(True, 0.1, baseline=0, reach=Reach(0.1, 0.5, False)), 0, Standing.NEAR_GUESS),
-            (Verdict(True, 0.1, baseline=0.3, reach=Reach(0.4, 0.5, False)), 0, Standing.NO_BETTER),
-            (Verdict(True, 0.1, baseline=0.3, reach=Reach(0.2, 0.5, True)), 0, Standing.BETTER),
-            (Verdict(True, 0.4, baseline=0.3, reach=Reach(0.4, 0.5, True)), 0, Standing.NO_BETTER),
+            (Verdict(True, 0.1, baseline=0, reach=Reach(0.1, 0.5, False)), 0, Placement.NEAR_GUESS),
+            (
+                Verdict(True, 0.1, baseline=0.3, reach=Reach(0.4, 0.5, False)),
+                0,
+                Placement.NO_BETTER,
+            ),
+            (Verdict(True, 0.1, baseline=0.3, reach=Reach(0.2, 0.5, True)), 0, Placement.BETTER),
+            (Verdict(True, 0.4, baseline=0.3, reach=Reach(0.4, 0.5, True)), 0, Placement.NO_BETTER),
         ],
     )
     def test_an_error_is_placed_between_guess_and_exact_answers(
-        self, verdict: Verdict, reference: float | None, standing: Standing
+        self, verdict: Verdict, reference: float | None, standing: Placement
     ) -> None:
         worth = Worth((verdict,), reference)
-        assert worth.standing is standing
+        assert worth.placement is standing
         assert "nan" not in str(worth)
         assert "None" not in str(worth)
 

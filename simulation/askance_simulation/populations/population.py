@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -123,6 +123,7 @@ class Population:
         label: str | None = None,
         users: int | None = None,
         seed: int = 0,
+        keep: Collection[str] = (),
     ) -> Population:
         """Make a population of a CSV file (see `tables.people_of`).
 
@@ -133,7 +134,7 @@ class Population:
         from askance_simulation.populations.tables import people_of
 
         table = read_csv(Path(path)).checked()
-        return people_of(table, Seed.of(seed), schema=schema, label=label, size=users)
+        return people_of(table, Seed.of(seed), schema=schema, label=label, size=users, keep=keep)
 
     @classmethod
     def from_parquet(
@@ -144,6 +145,7 @@ class Population:
         label: str | None = None,
         users: int | None = None,
         seed: int = 0,
+        keep: Collection[str] = (),
     ) -> Population:
         """Read the users of a Parquet file, like a CSV file of these cells (`files.read_parquet`).
 
@@ -154,7 +156,7 @@ class Population:
         from askance_simulation.populations.tables import people_of
 
         table = read_parquet(Path(path))
-        return people_of(table, Seed.of(seed), schema=schema, label=label, size=users)
+        return people_of(table, Seed.of(seed), schema=schema, label=label, size=users, keep=keep)
 
 
 def draws(seed: Seed, start: int, stop: int, words: int) -> NDArray[np.uint64]:

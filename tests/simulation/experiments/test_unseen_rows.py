@@ -138,20 +138,20 @@ class TestFiles:
         return tmp_path / "people.csv"
 
     def test_rows_held_out_are_nobody_s(self, path: Path) -> None:
-        people = people_of(read_file(path), SEED, held_out=Fraction(1, 5))
+        people = people_of(read_file(path), SEED, held_out=Fraction(1, 5), keep=["n"])
         assert people.unseen is not None
         users = np.asarray(people.columns(0, people.size).values["n"])
         aside = np.asarray(people.unseen(1000).values["n"])
         assert (len(users), len(aside), len(people.unseen(7))) == (80, 20, 7)
         assert sorted([*users, *aside]) == list(range(100))
         assert "20 of 100 rows are held out to measure the error" in people.notes
-        other = people_of(read_file(path), Seed.of(6), held_out=Fraction(1, 5))
+        other = people_of(read_file(path), Seed.of(6), held_out=Fraction(1, 5), keep=["n"])
         assert other.unseen is not None
         assert set(aside) != set(np.asarray(other.unseen(20).values["n"]))
 
     @pytest.mark.parametrize("size", [10, 500])
     def test_users_are_drawn_from_the_others(self, path: Path, size: int) -> None:
-        people = people_of(read_file(path), SEED, size=size, held_out=Fraction(1, 5))
+        people = people_of(read_file(path), SEED, size=size, held_out=Fraction(1, 5), keep=["n"])
         assert people.unseen is not None
         users = set(np.asarray(people.columns(0, size).values["n"]))
         assert not users & set(np.asarray(people.unseen(20).values["n"]))

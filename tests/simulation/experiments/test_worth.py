@@ -48,7 +48,7 @@ class Row:
         settings: of the learner and its population, in both runs.
         population: None: the learner's own.
         users: of the good run, at epsilon 8.
-        standing: of the good run.
+        placement: of the good run.
         few: users of the other run.
         epsilon: of the other run.
         more: settings of the other run.
@@ -58,7 +58,7 @@ class Row:
     settings: dict[str, str] = field(default_factory=dict)
     population: str | None = None
     users: int = 20_000
-    standing: Placement = Placement.BETTER
+    placement: Placement = Placement.BETTER
     few: int = 50
     epsilon: str = "0.05"
     more: dict[str, str] = field(default_factory=dict)
@@ -73,7 +73,7 @@ def small(name: str, without: str = "") -> dict[str, str]:
 
 def concept(name: str, users: int = 400, **changes: Any) -> Row:
     """Return the row of a learner of concepts: its plan refuses few users, so labels are noise."""
-    at = {"settings": small(name), "users": users, "standing": Placement.RIGHT}
+    at = {"settings": small(name), "users": users, "placement": Placement.RIGHT}
     return Row(**(at | {"few": users, "epsilon": "8", "more": NOISE} | changes))
 
 
@@ -86,7 +86,7 @@ ROWS = {
     "disjunctions": concept("disjunctions"),
     "frequency": Row(),
     "gaussian-mixture": Row(small("gaussian-mixture", "tau")),
-    "heavy-hitters": Row(small("heavy-hitters"), standing=Placement.RIGHT, ends=PlanRefused),
+    "heavy-hitters": Row(small("heavy-hitters"), placement=Placement.RIGHT, ends=PlanRefused),
     "k-means": Row({"clumps": "3", "d": "2", "rounds": "2"}),
     "linear-regression": Row({"d": "1"}),
     "literal-conjunctions": concept("literal-conjunctions"),
@@ -287,7 +287,7 @@ class TestStanding:
     """Words for figures that no small run shows."""
 
     @pytest.mark.parametrize(
-        ("verdict", "reference", "standing"),
+        ("verdict", "reference", "placement"),
         [
             (Verdict(None, 0.23, baseline=0.237, margin=0.01), 0.15, Placement.NO_BETTER),
             (Verdict(None, 0.23, baseline=0.237, margin=0.001), 0.15, Placement.FAR),
@@ -310,10 +310,10 @@ class TestStanding:
         ],
     )
     def test_an_error_is_placed_between_guess_and_exact_answers(
-        self, verdict: Verdict, reference: float | None, standing: Placement
+        self, verdict: Verdict, reference: float | None, placement: Placement
     ) -> None:
         worth = Worth((verdict,), reference)
-        assert worth.placement is standing
+        assert worth.placement is placement
         assert "nan" not in str(worth)
         assert "None" not in str(worth)
 

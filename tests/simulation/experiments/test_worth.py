@@ -71,10 +71,22 @@ def small(name: str, without: str = "") -> dict[str, str]:
     return {key: text for key, text in found.items() if key != without}
 
 
-def concept(name: str, users: int = 400, **changes: Any) -> Row:
+def concept(
+    name: str,
+    users: int = 400,
+    settings: dict[str, str] | None = None,
+    ends: type[Exception] | None = None,
+) -> Row:
     """Return the row of a learner of concepts: its plan refuses few users, so labels are noise."""
-    at = {"settings": small(name), "users": users, "placement": Placement.RIGHT}
-    return Row(**(at | {"few": users, "epsilon": "8", "more": NOISE} | changes))
+    return Row(
+        settings or small(name),
+        users=users,
+        placement=Placement.RIGHT,
+        few=users,
+        epsilon="8",
+        more=NOISE,
+        ends=ends,
+    )
 
 
 TRAITS = {"columns": "member,age"}

@@ -127,7 +127,8 @@ def _right(worth: Worth) -> str:
 def _no_better(worth: Worth) -> str:
     told = f"no better than guessing ({_figure(worth.baseline)}): {_error(worth)}"
     if worth._exact_are_no_better:
-        return f"{told}; exact answers are no better ({_figure(worth.reference)})"
+        exact = f"exact answers are no better ({_figure(worth.reference)})"
+        return f"{told}; {exact}: other columns or another learner could be"
     return f"{told}{_with_exact_answers(worth)}"
 
 

@@ -41,9 +41,11 @@ def advice(study: Study, users: int, tau: float, hypothesis: Any) -> Advice | No
     Args:
       study: as it was run.
       users: how many it had.
-      tau: tolerance of its least exact round.
+      tau: tolerance of its least exact round; 0: it had none.
       hypothesis: its conclusion, which names the column that it predicts.
     """
+    if tau <= 0:
+        return None
     batch = next(study.learner.run())
     if all(question.tau is not None for question in batch.questions):
         return _of_options(_finer(study))

@@ -187,7 +187,7 @@ def _infer(
     return Schema.of(name, 1, in_order), left_out
 
 
-def _infer_column(cells: Sequence[str | bool | None], *, is_label: bool) -> Field | None:
+def _infer_column(cells: Sequence[object], *, is_label: bool) -> Field | None:
     """Infer a column's field; None if there is nothing to ask about."""
     values = [cell for cell in set(cells) if not is_missing(cell)]
     distinct = sorted({str(value) for value in values})
@@ -202,7 +202,7 @@ def _infer_column(cells: Sequence[str | bool | None], *, is_label: bool) -> Fiel
     return kind
 
 
-def _why_not(cells: Sequence[str | bool | None]) -> str:
+def _why_not(cells: Sequence[object]) -> str:
     """Return the reason for which there is nothing to ask about a column."""
     values = {str(cell) for cell in cells if not is_missing(cell)}
     if len(values) < 2:
@@ -210,7 +210,7 @@ def _why_not(cells: Sequence[str | bool | None]) -> str:
     return f"its values are no numbers in range and no {_MAX_LABELS:,} labels or fewer"
 
 
-def _identifies(cells: Sequence[str | bool | None]) -> bool:
+def _identifies(cells: Sequence[object]) -> bool:
     """Return whether nearly all values of a column of texts or whole numbers differ."""
     values = [str(cell) for cell in cells if not is_missing(cell)]
     distinct = set(values)

@@ -33,7 +33,7 @@ Rows = NDArray[np.int64]
 _MAX_LABELS = 1024
 _FRAC_BITS = 16  # the grid of a number, unless its range asks for a finer or a coarser one
 _MIN_STEPS = 1 << 16  # of the grid between a number's bounds
-_IDENTIFIER = "nearly all of its values differ, as of an identifier; by its name it can be kept"
+_IDENTIFIER = "nearly all of its values differ, as of an identifier"
 _ID_ROWS = 50  # of fewer values most differ in any column
 _ID_TEXTS = Fraction(95, 100)  # share of distinct values from which a text identifies a user
 _ID_NUMBERS = Fraction(99, 100)  # the same of whole numbers that lie evenly
@@ -174,10 +174,14 @@ def _infer(
             left_out[column] = _why_not(cells)
         else:
             fields[column] = kind
-    if set(fields) <= {label}:
-        fields |= {column: kind for column, kind in identifiers.items() if kind is not None}
-    else:
-        left_out |= dict.fromkeys(identifiers, _IDENTIFIER)
+    no_other = set(fields) <= {label}
+    for column, kind in identifiers.items():
+        if kind is None:
+            left_out[column] = _IDENTIFIER
+        elif no_other:
+            fields[column] = kind
+        else:
+            left_out[column] = f"{_IDENTIFIER}; a setting that names the column keeps it"
     if not fields:
         raise InvalidRecord(
             f"{name}: expected a column of numbers, or of 2 to {_MAX_LABELS} labels, got none"

@@ -66,7 +66,7 @@ def _(hypothesis: Median, learner: ask.Learner[Any], users: Users) -> Verdict:
     values = np.concatenate(
         [users.columns(*part).values[hypothesis.column] for part in parts(users)]
     )
-    kind = users.schema.fields[hypothesis.column]
+    kind = users.schema.fields[hypothesis.column].type
     guess = (kind.low + kind.high) // 2
     error, baseline = (rank_missed(values, value) for value in (hypothesis.value, guess))
     return Verdict(error < float(Fraction(learner.parameters["tau"])), error, baseline=baseline)

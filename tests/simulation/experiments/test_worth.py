@@ -30,7 +30,7 @@ from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidAnswer, PlanRefused
 from askance_client.queries import Bit, Bits, Integer, Schema
 from askance_simulation.disturbances import Misbehaviour
-from askance_simulation.experiments import Simulation, named, simulate
+from askance_simulation.experiments import Simulation, named, simulate, sweep
 from askance_simulation.experiments.advice import advice
 from askance_simulation.experiments.references import PopulationOracle, reference_of
 from askance_simulation.populations import Population, categories, numbers
@@ -189,6 +189,11 @@ class TestFigures:
         alone = [trial.verdict.baseline for trial in result.trials]
         assert len({*alone}) == 3
         assert result.to_json()["baseline"] == pytest.approx(sum(map(float, map(str, alone))) / 3)
+
+    def test_a_sweep_s_rows_have_the_constant_guess_s_error(self) -> None:
+        rows = sweep("frequency", {"epsilon": 4, "users": [200, 300]}).rows
+        assert len({row["baseline"] for row in rows}) == 2
+        assert all(0 < row["baseline"] < 1 for row in rows)
 
     def test_without_a_target_nothing_is_judged(self) -> None:
         made = named("masked-parity", epsilon=8, users=200, settings={"d": "2"})

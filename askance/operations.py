@@ -153,6 +153,8 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
                 "name": entry.name,
                 "summary": entry.summary,
                 "error": entry.error,
+                "guess": entry.guess,
+                "success": entry.success,
                 "parameters": [
                     {"name": item.name, "summary": item.summary, "default": item.default}
                     for item in entry.parameters

@@ -134,6 +134,8 @@ def _list(*, as_json: bool) -> int:
                 print(f"      --set {parameter['name']}=...{note}{default}")
             if "error" in entry:
                 print(f"      error: {entry['error']}")
+                print(f"      constant guess: {entry['guess'] or 'none'}")
+                print(f"      success: {entry['success'] or 'not claimed'}")
     return 0
 
 
@@ -150,6 +152,7 @@ def _tell(result: dict[str, Any]) -> None:
     error = result["error"]
     if error["max"] is not None:
         console.print(f"error: mean {error['mean']:.4g}, max {error['max']:.4g}")
+    console.print(f"verdict: {result['verdict']}", markup=False, soft_wrap=True)
     spent = result["epsilon_spent"]
     at_delta = (
         f" ({spent['at_delta']:.4g} at delta {spent['delta']:g})" if "at_delta" in spent else ""
@@ -174,8 +177,12 @@ def _tell(result: dict[str, Any]) -> None:
 
 
 def _successes(result: dict[str, Any]) -> str:
-    """Format the successes: a concept is right or wrong; intervals contain the truth or do not."""
+    """Format the successes by what a success of the learner is, as its catalogue entry states."""
+    from askance_aggregator.learners import LearnerEntry, learners
+
     if result["successes"] is None:
         return ""
-    what = "all intervals hold the truth" if result["truth"] else "right"
+    entries: dict[str, LearnerEntry] = {entry.name: entry for entry in learners()}
+    entry = entries.get(result["learner"])
+    what = entry.success if entry is not None and entry.success else "right"
     return f", {what} in {result['successes']:,} of {counted(result['trials'], 'trial')}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -65,9 +66,15 @@ def _(hypothesis: Median, learner: ask.Learner[Any], users: Users) -> Verdict:
     values = np.concatenate(
         [users.columns(*part).values[hypothesis.column] for part in parts(users)]
     )
-    below, up_to = (values < hypothesis.value).mean(), (values <= hypothesis.value).mean()
-    error = float(max(0.5 - up_to, below - 0.5, 0.0))
-    return Verdict(error < 0.1, error)
+    kind = users.schema.fields[hypothesis.column].type
+    guess = (kind.low + kind.high) // 2
+    error, baseline = (rank_missed(values, value) for value in (hypothesis.value, guess))
+    return Verdict(error < float(Fraction(learner.parameters["tau"])), error, baseline=baseline)
+
+
+def rank_missed(values: np.ndarray[Any, Any], value: int) -> float:
+    """Compute the distance of one half from the ranks of a value."""
+    return float(max(0.5 - (values <= value).mean(), (values < value).mean() - 0.5, 0.0))
 
 
 def parts(users: Users) -> list[tuple[int, int]]:
@@ -80,6 +87,8 @@ def parts(users: Users) -> list[tuple[int, int]]:
     version=2,
     summary="the median of a whole number, by binary search",
     error="distance of the value's rank from one half",
+    guess="the middle of the column's range",
+    success="a rank within tau of one half",
     parameters=(
         ParameterEntry("column", "the whole number", "age"),
         ParameterEntry("tau", "how exactly each rank is wanted", "1/10"),

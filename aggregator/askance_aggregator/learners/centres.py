@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import sqrt
 from operator import add
 from typing import Any
 
@@ -151,4 +152,6 @@ def within_clusters(hypothesis: Any, users: Users) -> Verdict:
     points = hypothesis.points(rows)
     within = np.square(points - np.array(hypothesis.centres)[hypothesis.predict(rows)]).mean()
     variance = np.square(points - points.mean(axis=0)).mean()
-    return Verdict(None, float(within / variance) if variance > 0 else None)
+    if variance <= 0:
+        return Verdict(None, None)
+    return Verdict(None, float(within / variance), baseline=1.0, margin=2 / sqrt(len(points)))

@@ -14,7 +14,7 @@ from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
 from askance_aggregator.learners.parameters import ParameterEntry, Text, whole
 from askance_aggregator.learners.registry import SmallSettings, catalogued
-from askance_aggregator.learners.verdicts import Users, Verdict, judge
+from askance_aggregator.learners.verdicts import THE_TARGET, Users, Verdict, judge
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import predicate
 from askance_client.errors import InvalidParameter
@@ -134,7 +134,9 @@ def _(hypothesis: Conjunction, learner: Learner[Any], users: Users) -> Verdict:
         return Verdict(None, None)
     one, other = set(hypothesis.variables), set(target.variables)
     both = 0.5 ** len(one | other)
-    return Verdict(hypothesis == target, 0.5 ** len(one) + 0.5 ** len(other) - 2 * both)
+    error = 0.5 ** len(one) + 0.5 ** len(other) - 2 * both
+    true = 0.5 ** len(other)
+    return Verdict(hypothesis == target, error, baseline=min(true, 1 - true))
 
 
 @catalogued(
@@ -142,6 +144,8 @@ def _(hypothesis: Conjunction, learner: Learner[Any], users: Users) -> Verdict:
     version=1,
     summary="monotone conjunctions over d bits, asked all at once",
     error="share of labels that the hypothesis gets wrong, under the population's distribution",
+    guess="the more frequent label",
+    success=THE_TARGET,
     parameters=(
         ParameterEntry("d", "variables (8 without data)"),
         ParameterEntry("accuracy", "the allowed error", "1/10"),

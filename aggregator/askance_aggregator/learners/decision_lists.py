@@ -17,7 +17,7 @@ from askance_aggregator.learners.literals import D, allowed_error, bits_or_defau
 from askance_aggregator.learners.parameters import ACCURACY, ParameterEntry, Text, whole
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, bits_of
-from askance_aggregator.learners.verdicts import HELD_OUT
+from askance_aggregator.learners.verdicts import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.numbers import Rational
 from askance_aggregator.queries import category, dot, where
 from askance_client.errors import InvalidAnswer, InvalidParameter
@@ -237,6 +237,8 @@ class _Rehearsal:
     version=1,
     summary="lists of rules on single bits, every rule that is sure in one round",
     error=HELD_OUT,
+    guess=MOST_FREQUENT,
+    success=NONE_WRONG,
     parameters=(D, ACCURACY, ParameterEntry("length", "how many rules the target may have", "2")),
     population="decision-lists",
     small=SmallSettings(

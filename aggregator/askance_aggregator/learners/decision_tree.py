@@ -29,7 +29,7 @@ from askance_aggregator.learners.rows import features_of, label_of
 from askance_aggregator.learners.schemas import traits_schema
 from askance_aggregator.learners.splits import Split, SplitRule, Table, best_split
 from askance_aggregator.learners.trees import MAX_DEPTH, DecisionTree, TreeNode, parts_of
-from askance_aggregator.learners.verdicts import HELD_OUT
+from askance_aggregator.learners.verdicts import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import (
     category,
@@ -288,6 +288,8 @@ def _rehearsed(task: _Task, batch: Batch) -> Answers:
     version=1,
     summary="a category from all other fields by a tree (ID3), a level a round",
     error=HELD_OUT,
+    guess=MOST_FREQUENT,
+    success=NONE_WRONG,
     parameters=(
         LABEL,
         COLUMNS,

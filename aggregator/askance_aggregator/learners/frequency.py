@@ -13,6 +13,7 @@ from askance_aggregator.learners.parameters import ParameterEntry, Text, field_n
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.shares import nearest_distribution
 from askance_aggregator.learners.verdicts import (
+    ALL_COVER,
     Users,
     Verdict,
     covers,
@@ -118,7 +119,9 @@ def _(hypothesis: FrequencyEstimate, learner: Learner[Any], users: Users) -> Ver
     if query is None:
         return Verdict(None, None)
     answer = hypothesis.answer
-    return covers(answer.values, answer.lows, answer.highs, shares_of(query, users))
+    even = 1 / len(answer.values)
+    guess = (even,) * len(answer.values)
+    return covers(answer.values, answer.lows, answer.highs, shares_of(query, users), guess, even)
 
 
 @catalogued(
@@ -126,6 +129,8 @@ def _(hypothesis: FrequencyEstimate, learner: Learner[Any], users: Users) -> Ver
     version=1,
     summary="the share of users in each cell of a category",
     error="greatest distance of an estimated share from the population's, over cells",
+    guess="the same share for every cell",
+    success=ALL_COVER,
     parameters=(
         ParameterEntry("column", "the category (default: the label, or the only one)"),
         ParameterEntry("cells", "how many cells, to plan without data (16)"),

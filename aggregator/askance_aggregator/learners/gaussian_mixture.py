@@ -333,6 +333,7 @@ def _(hypothesis: GaussianMixture, learner: Learner[Any], users: Users) -> Verdi
     version=1,
     summary="a sum of round bells by expectation-maximisation",
     error=WITHIN,
+    guess="the mean row as the only centre",
     parameters=(
         ParameterEntry("k", "how many components", "2"),
         COLUMNS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
@@ -24,6 +24,7 @@ from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Bits, Category, Integer, Schema
 
+_SHOWN = 3  # values of each kind in the text of a verdict; all are in its details
 MAX_CELLS = 65534  # and one for all others: as many as a randomizer can distinguish
 
 
@@ -219,20 +220,60 @@ def _lengths(width: int, bits: int, most: int) -> tuple[int, ...]:
 
 @judge.register
 def _(hypothesis: HeavyHitters, learner: Learner[Any], users: Users) -> Verdict:
-    """Judge shares by their distance on the wrong side of the threshold; right if below tau."""
+    """Judge the values found by all users' shares; right if they are the frequent ones, no others.
+
+    The error is the greatest distance of a share on the wrong side of the threshold. Within tau of
+    the threshold the learner promises neither that a value is found nor that it is not: such values
+    are listed as borderline, and count as missed or wrong all the same.
+    """
     shares = census(hypothesis.column, users)
-    found = {item.value for item in hypothesis.found}
-    threshold = hypothesis.threshold
-    missed = [share - threshold for value, share in shares.items() if value not in found]
-    wrong = [threshold - shares.get(value, Fraction(0)) for value in found]
-    error = max([Fraction(0), *missed, *wrong])
-    return Verdict(error < Fraction(learner.parameters["tau"]), float(error))
+    threshold, tau = hypothesis.threshold, Fraction(learner.parameters["tau"])
+    found = [item.value for item in hypothesis.found]
+    true = [value for value, share in shares.items() if share >= threshold]
+    missed = [value for value in true if value not in found]
+    wrong = [value for value in found if shares.get(value, Fraction(0)) < threshold]
+    near = [value for value, share in shares.items() if abs(share - threshold) <= tau]
+    off = [abs(shares.get(value, Fraction(0)) - threshold) for value in (*missed, *wrong)]
+    lists = {"true": true, "found": found, "missed": missed, "wrong": wrong, "borderline": near}
+    return Verdict(
+        success=not missed and not wrong,
+        error=float(max(off, default=Fraction(0))),
+        baseline=float(max([Fraction(0), *(shares[value] - threshold for value in true)])),
+        details={name: _with_shares(values, shares) for name, values in lists.items()},
+        summary=_found_text(lists, shares, threshold),
+    )
 
 
-def census(column: str, users: Users) -> dict[str | int, Fraction]:
+def _with_shares(
+    values: Iterable[Value], shares: Mapping[Value, Fraction]
+) -> list[dict[str, Value | float]]:
+    """Return values with their true shares, the most frequent first."""
+    told = sorted(values, key=lambda value: (-shares.get(value, Fraction(0)), str(value)))
+    return [{"value": value, "share": float(shares.get(value, 0))} for value in told]
+
+
+def _found_text(
+    lists: Mapping[str, list[Value]], shares: Mapping[Value, Fraction], threshold: Fraction
+) -> str:
+    """Format the counts of a verdict, with the values that are missed or wrong."""
+    true, missed, wrong = (lists[name] for name in ("true", "missed", "wrong"))
+    told = [f"found {len(true) - len(missed)} of {len(true)} with a share of {threshold} or more"]
+    for name, values in (("missed", missed), ("wrongly found", wrong)):
+        if values:
+            shown = _with_shares(values, shares)[:_SHOWN]
+            texts = [f"{item['value']} ({item['share']:.3g})" for item in shown]
+            more = [f"{len(values) - _SHOWN} more"] if len(values) > _SHOWN else []
+            told.append(f"{name} {', '.join([*texts, *more])}")
+    excused = sum(value in lists["borderline"] for value in (*missed, *wrong))
+    if excused:
+        told.append(f"{excused} of these borderline: within tau of the threshold")
+    return "; ".join(told)
+
+
+def census(column: str, users: Users) -> dict[Value, Fraction]:
     """Compute the share of every value that occurs, under `heavy_hitters`'s names."""
     domain = Domain(users.schema, column)
-    counts: Counter[str | int] = Counter()
+    counts: Counter[Value] = Counter()
     for columns in chunks(users):
         values, present = columns.values[column], columns.present[column]
         grid = np.stack(values if isinstance(values, tuple) else [values])[:, present]
@@ -247,6 +288,8 @@ def census(column: str, users: Users) -> dict[str | int, Fraction]:
     version=1,
     summary="the most frequent values of a large domain, prefix by prefix",
     error="the most by which a share misses the threshold whose value is wrongly found or missing",
+    guess="no value is frequent",
+    success="every value of that share found and no other",
     parameters=(
         ParameterEntry("column", "bits, a whole number or a category (default: the only one)"),
         ParameterEntry("threshold", "the share from which on a value is frequent", "1/10"),

@@ -234,6 +234,7 @@ def _(hypothesis: Clusters, learner: Learner[Any], users: Users) -> Verdict:
     version=1,
     summary="centres of clusters of numbers (Lloyd)",
     error=WITHIN,
+    guess="the mean row as the only centre",
     parameters=(
         ParameterEntry("k", "how many centres", "3"),
         COLUMNS,

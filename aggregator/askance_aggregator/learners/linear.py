@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -287,7 +288,10 @@ def _(hypothesis: LinearModel, learner: Learner[Any], users: Users) -> Verdict:
     truth = hypothesis.scaled.in_units(hypothesis.scaled.of(rows))[present]
     missed = np.square(hypothesis.predict(rows)[present] - truth).mean()
     variance = truth.var()
-    return Verdict(None, float(missed / variance) if variance > 0 else None)
+    if variance <= 0:
+        return Verdict(None, None)
+    margin = 2 / sqrt(int(present.sum()))
+    return Verdict(None, float(missed / variance), baseline=1.0, margin=margin)
 
 
 TARGET = ParameterEntry("target", "what to predict (default: the label, or the last number)")
@@ -301,6 +305,7 @@ SQUARED = (
     version=1,
     summary="a number as a weighted sum of others, by least squares on second moments",
     error=SQUARED,
+    guess="the mean outcome of those rows",
     parameters=(TARGET, COLUMNS, TAU),
     population="plane",
     small=SmallSettings(oracles={"d": "1", "tau": "1/4"}, fleets={"d": "1", "tau": "1/2"}),
@@ -321,6 +326,7 @@ def listed_linear_regression(schema: Schema | None, parameters: Text) -> Learner
     version=1,
     summary="least squares with a penalty on large weights",
     error=SQUARED,
+    guess="the mean outcome of those rows",
     parameters=(
         TARGET,
         COLUMNS,

@@ -16,7 +16,7 @@ from askance_aggregator.learners.learning import Answers, Batch, Question
 from askance_aggregator.learners.parameters import ACCURACY, ParameterEntry, Text, whole
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, bits_of
-from askance_aggregator.learners.verdicts import HELD_OUT
+from askance_aggregator.learners.verdicts import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import merge_disjoint
 from askance_client.errors import InvalidParameter
@@ -246,6 +246,8 @@ def bits_or_default(name: str, schema: Schema | None, parameters: Text) -> Schem
     version=1,
     summary="conjunctions of variables and negated variables, asked all at once",
     error=HELD_OUT,
+    guess=MOST_FREQUENT,
+    success=NONE_WRONG,
     parameters=(D, ACCURACY),
     population="literal-conjunctions",
     small=SmallSettings(
@@ -263,6 +265,8 @@ def listed_literal_conjunctions(schema: Schema | None, parameters: Text) -> Lear
     version=1,
     summary="disjunctions of variables and negated variables, asked all at once",
     error=HELD_OUT,
+    guess=MOST_FREQUENT,
+    success=NONE_WRONG,
     parameters=(D, ACCURACY),
     population="disjunctions",
     small=SmallSettings(

@@ -35,7 +35,7 @@ from askance_aggregator.learners.residuals import (
 )
 from askance_aggregator.learners.rows import features_of, label_of
 from askance_aggregator.learners.schemas import traits_schema
-from askance_aggregator.learners.verdicts import HELD_OUT
+from askance_aggregator.learners.verdicts import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import sigmoid, where
 from askance_client.errors import InvalidParameter
@@ -166,6 +166,8 @@ def _wrong(positive: Expression, likely: Expression, levels: int) -> tuple[Expre
     version=1,
     summary="one of two classes by a weighted sum, by gradients of fresh users",
     error=HELD_OUT,
+    guess=MOST_FREQUENT,
+    success=NONE_WRONG,
     parameters=(
         LABEL,
         COLUMNS,

@@ -27,7 +27,14 @@ from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import some_fields
 from askance_aggregator.learners.schemas import traits_schema
 from askance_aggregator.learners.shares import nearest_distribution
-from askance_aggregator.learners.verdicts import Users, Verdict, covers, judge, shares_of
+from askance_aggregator.learners.verdicts import (
+    ALL_COVER,
+    Users,
+    Verdict,
+    covers,
+    judge,
+    shares_of,
+)
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -222,7 +229,17 @@ def _(hypothesis: Marginals, learner: Learner[Any], users: Users) -> Verdict:
         tuple(low for answer in answers for low in answer.lows),
         tuple(high for answer in answers for high in answer.highs),
         tuple(truth),
+        *_even(hypothesis),
     )
+
+
+def _even(hypothesis: Marginals) -> tuple[tuple[float, ...], float]:
+    """Return the constant guess, even shares of a table's cells, and the greatest of them."""
+    guess: list[float] = []
+    for table in hypothesis.tables:
+        cells = len(table.answer.values) - 1
+        guess += [*[1 / cells] * cells, 0.0]
+    return tuple(guess), max(guess)
 
 
 @catalogued(
@@ -230,6 +247,8 @@ def _(hypothesis: Marginals, learner: Learner[Any], users: Users) -> Verdict:
     version=1,
     summary="the joint shares of every few of some fields",
     error="greatest distance of an estimated share from the population's, over all cells",
+    guess="the same share for every cell of a table, none for a missing value",
+    success=ALL_COVER,
     parameters=(
         COLUMNS,
         ParameterEntry("way", "how many fields at a time", "2"),

@@ -24,7 +24,7 @@ from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Allocation, Answer, Batch, Learning, Question
 from askance_aggregator.learners.parameters import ParameterEntry, Text, whole
 from askance_aggregator.learners.registry import SmallSettings, catalogued
-from askance_aggregator.learners.verdicts import Users, Verdict, judge
+from askance_aggregator.learners.verdicts import THE_TARGET, Users, Verdict, judge
 from askance_aggregator.queries import parity, predicate, signed, where
 from askance_client.errors import InvalidParameter
 from askance_client.printable import unknown_text, value_text
@@ -210,7 +210,9 @@ def _(hypothesis: MaskedParity, learner: Learner[Any], users: Users) -> Verdict:
     wrong = sum(one != other for one, other in zip(hypothesis.r, target.r, strict=True))
     shown = wrong / len(target.r)  # the half with b = 1
     hidden = 0.5 if wrong else float(hypothesis.a != target.a)  # two different parities: half
-    return Verdict(hypothesis == target, (shown + hidden) / 2)
+    negative = (sum(target.r) / len(target.r) + (0.5 if any(target.r) else target.a)) / 2
+    error = (shown + hidden) / 2
+    return Verdict(hypothesis == target, error, baseline=min(negative, 1 - negative))
 
 
 @catalogued(
@@ -218,6 +220,8 @@ def _(hypothesis: MaskedParity, learner: Learner[Any], users: Users) -> Verdict:
     version=1,
     summary="the class that two rounds learn and one round cannot (KLNRS08 section 5)",
     error="share of the domain's labels that the hypothesis gets wrong",
+    guess="the more frequent label",
+    success=THE_TARGET,
     parameters=(
         ParameterEntry("d", "bits of the mask, a power of two in 2..1024 (8 without data)"),
         ParameterEntry(

@@ -14,6 +14,7 @@ from askance_aggregator.learners.learning import Answers, Batch, Question
 from askance_aggregator.learners.parameters import ParameterEntry, Text, field_named
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.verdicts import (
+    ALL_COVER,
     Users,
     Verdict,
     covers,
@@ -136,7 +137,19 @@ def _(hypothesis: MeanEstimate, learner: Learner[Any], users: Users) -> Verdict:
     total = sum(sum(values.tolist()) for values in values_of(query, users))  # of any size
     scale = 1 if query.kind is QueryKind.PREDICATE else 1 << query.frac
     truth = (float(Fraction(total, scale * users.size)),)
-    return covers((hypothesis.estimate,), (hypothesis.low,), (hypothesis.high,), truth)
+    return covers(
+        (hypothesis.estimate,),
+        (hypothesis.low,),
+        (hypothesis.high,),
+        truth,
+        *middle_of(query),
+    )
+
+
+def middle_of(query: Query) -> tuple[tuple[float], float]:
+    """Return the middle of a query's range, which is the constant guess, and half the range."""
+    low, high = Question(query).bounds
+    return (float((low + high) / 2),), float((high - low) / 2)
 
 
 @catalogued(
@@ -144,6 +157,8 @@ def _(hypothesis: MeanEstimate, learner: Learner[Any], users: Users) -> Verdict:
     version=1,
     summary="the mean of a number over users",
     error="distance of the estimated mean from the population's, in real units",
+    guess="the middle of the range",
+    success=ALL_COVER,
     parameters=(
         ParameterEntry("column", "the number (default: the only one)"),
         ParameterEntry("tau", "how exactly the mean is wanted (default: as users allow)"),

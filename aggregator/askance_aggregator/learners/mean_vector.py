@@ -18,9 +18,9 @@ from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rotation import Rotation, clipping_bias, clipping_for
 from askance_aggregator.learners.rows import some_fields
 from askance_aggregator.learners.schemas import vectors_schema
-from askance_aggregator.learners.verdicts import Users, Verdict, chunks, covers, judge
+from askance_aggregator.learners.verdicts import ALL_COVER, Users, Verdict, chunks, covers, judge
 from askance_aggregator.numbers import Rational, rational
-from askance_aggregator.queries import evaluate_vectors, vector
+from askance_aggregator.queries import as_query, evaluate_vectors, vector
 from askance_client.errors import InvalidParameter
 from askance_client.printable import unknown_text
 from askance_client.queries import MAX_COMPONENTS, Bit, Expression, Integer, Real, Schema
@@ -222,18 +222,36 @@ def _number_fields(schema: Schema, columns: Sequence[str] | None) -> tuple[str, 
 
 @judge.register
 def _(hypothesis: MeanVector, learner: Learner[Any], users: Users) -> Verdict:
-    """Judge an l2 mean by the length of its error, right if within the radius.
+    """Judge an l2 mean by the length of its error, right if that is within the radius, too.
 
     Else by the greatest.
     """
     query = vector([users.schema[name] for name in hypothesis.fields])
     total = sum(evaluate_vectors(query, columns).sum(axis=0) for columns in chunks(users))
     truth = tuple((np.ldexp(total, -query.frac) / users.size).tolist())
-    covered = covers(hypothesis.estimates, hypothesis.lows, hypothesis.highs, truth)
+    guess, unasked = _middles(hypothesis, learner, users)
+    covered = covers(hypothesis.estimates, hypothesis.lows, hypothesis.highs, truth, guess, unasked)
     if hypothesis.radius is None:
         return covered
     error = float(np.linalg.norm(np.array(hypothesis.estimates) - np.array(truth)))
-    return Verdict(error <= hypothesis.radius, error, truth)
+    return replace(
+        covered,
+        success=bool(covered.success) and error <= hypothesis.radius,
+        error=error,
+        baseline=float(np.linalg.norm(np.array(guess) - np.array(truth))),
+    )
+
+
+def _middles(
+    hypothesis: MeanVector, learner: Learner[Any], users: Users
+) -> tuple[tuple[float, ...], float]:
+    """Return the middle of each number's range, the constant guess, and half the widest range."""
+    bound = learner.parameters.get("bound")
+    if hypothesis.radius is not None or bound is not None:
+        return (0.0,) * len(hypothesis.fields), 1.0 if bound is None else float(Fraction(bound))
+    ranges = [Question(as_query(users.schema[name])).bounds for name in hypothesis.fields]
+    middles = tuple(float((low + high) / 2) for low, high in ranges)
+    return middles, float(max(high - low for low, high in ranges) / 2)
 
 
 @catalogued(
@@ -241,6 +259,8 @@ def _(hypothesis: MeanVector, learner: Learner[Any], users: Users) -> Verdict:
     version=1,
     summary="the means of many numbers at once, bounded one by one or in length",
     error="greatest distance of a mean from the population's (l2: length of the error), real units",
+    guess="the middle of each range (l2: zero)",
+    success=ALL_COVER,
     parameters=(
         COLUMNS,
         ParameterEntry("d", "how many numbers, to plan without data (8)"),

@@ -33,7 +33,7 @@ from askance_aggregator.learners.rows import (
 )
 from askance_aggregator.learners.schemas import traits_schema
 from askance_aggregator.learners.shares import nearest_distribution
-from askance_aggregator.learners.verdicts import HELD_OUT
+from askance_aggregator.learners.verdicts import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -271,6 +271,8 @@ def _rows(table: NDArray[np.float64]) -> Table:
     version=1,
     summary="a category from all other fields, by the joint shares of each with it",
     error=HELD_OUT,
+    guess=MOST_FREQUENT,
+    success=NONE_WRONG,
     parameters=(
         LABEL,
         COLUMNS,

@@ -216,7 +216,11 @@ def _(hypothesis: PrincipalComponents, learner: Learner[Any], users: Users) -> V
     best = np.linalg.eigvalsh(covariance)[-len(axes) :].sum()
     total = float(np.trace(covariance))
     held = float(np.trace(axes @ covariance @ axes.T))
-    return Verdict(None, max(float(best) - held, 0.0) / total if total > 0 else 0.0)
+    if total <= 0:
+        return Verdict(None, 0.0, baseline=0.0)
+    at_random = total * len(axes) / count
+    error, baseline = (max(float(best) - part, 0.0) / total for part in (held, at_random))
+    return Verdict(None, error, baseline=baseline)
 
 
 @catalogued(
@@ -224,6 +228,7 @@ def _(hypothesis: PrincipalComponents, learner: Learner[Any], users: Users) -> V
     version=1,
     summary="the directions in which numbers vary most",
     error="the part of the population's variance that the best directions hold beyond those found",
+    guess="directions at random, which hold their number's share of the variance on average",
     parameters=(COLUMNS, ParameterEntry("components", "how many directions", "2"), TAU),
     population="plane",
     small=SmallSettings(

@@ -38,7 +38,7 @@ from askance_aggregator.learners.residuals import (
     residual_questions,
 )
 from askance_aggregator.learners.rows import features_of, label_of
-from askance_aggregator.learners.verdicts import HELD_OUT
+from askance_aggregator.learners.verdicts import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import predicate, where
 from askance_client.errors import InvalidParameter
@@ -169,6 +169,8 @@ def _correct(
     version=1,
     summary="a halfspace, by the mean of the examples on its wrong side",
     error=HELD_OUT,
+    guess=MOST_FREQUENT,
+    success=NONE_WRONG,
     parameters=(
         LABEL,
         COLUMNS,

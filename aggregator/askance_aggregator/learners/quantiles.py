@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from askance_aggregator.learners.encodings import MAX_BINS, Cells, cells
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
@@ -16,7 +17,7 @@ from askance_aggregator.learners.learning import Answer, Answers, Batch, Learnin
 from askance_aggregator.learners.parameters import ParameterEntry, Text, field_named, whole
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import field_of
-from askance_aggregator.learners.verdicts import Users, Verdict, chunks, judge
+from askance_aggregator.learners.verdicts import Reach, Users, Verdict, chunks, judge
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import predicate
 from askance_client.errors import InvalidParameter
@@ -206,15 +207,38 @@ def _ends(schema: Schema, parts: Cells, cell: int) -> tuple[float, float]:
 @judge.register
 def _(hypothesis: Quantiles, learner: Learner[Any], users: Users) -> Verdict:
     """Judge each level by its distance to the ranks of its cell's ends; right if within tau."""
-    found = hypothesis.quantiles
-    below, up_to = np.zeros(len(found)), np.zeros(len(found))
     kind = users.schema.fields[hypothesis.column]
     if not isinstance(kind, Integer | Real):
         return Verdict(None, None)
+    tau = float(Fraction(learner.parameters["tau"]))
+    guess = _evenly_spread(hypothesis, users.schema, int(learner.parameters["steps"]))
+    both = (*hypothesis.quantiles, *guess)
+    missed = _ranks_missed(both, hypothesis.column, kind, users)
+    error, baseline = (float(part.max()) for part in np.split(missed, 2))
+    reach = Reach(within=tau, unasked=0.5, excludes_guess=baseline >= tau)
+    return Verdict(error < tau, error, baseline=baseline, reach=reach)
+
+
+def _evenly_spread(hypothesis: Quantiles, schema: Schema, steps: int) -> tuple[Quantile, ...]:
+    """Return the constant guess: the cells where values spread evenly have their quantiles."""
+    parts = _parts(schema, hypothesis.column, steps)
+    levels = [item.level for item in hypothesis.quantiles]
+    cells = [min(int(level * len(parts)), len(parts) - 1) for level in levels]
+    return tuple(
+        Quantile(level, *_ends(schema, parts, cell))
+        for level, cell in zip(levels, cells, strict=True)
+    )
+
+
+def _ranks_missed(
+    found: Sequence[Quantile], column: str, kind: Integer | Real, users: Users
+) -> NDArray[np.float64]:
+    """Compute each level's distance to the ranks of its cell's ends, 0 in between."""
+    below, up_to = np.zeros(len(found)), np.zeros(len(found))
     ends = [float(item.high) for item in found]
     for columns in chunks(users):
-        present = columns.present[hypothesis.column]
-        grid = np.asarray(columns.values[hypothesis.column], dtype=np.float64)
+        present = columns.present[column]
+        grid = np.asarray(columns.values[column], dtype=np.float64)
         values = np.ldexp(grid, -kind.type.frac)[present]
         below += [(values < item.low).sum() for item in found]
         closed = [isinstance(kind, Integer) or end >= Fraction(kind.high) for end in ends]
@@ -222,8 +246,7 @@ def _(hypothesis: Quantiles, learner: Learner[Any], users: Users) -> Verdict:
         up_to += [((values <= end) if last else (values < end)).sum() for end, last in pairs]
     levels = np.array([float(item.level) for item in found])
     missed = np.maximum(levels - up_to / users.size, below / users.size - levels)
-    error = float(max(missed.max(), 0.0))
-    return Verdict(error < float(Fraction(learner.parameters["tau"])), error)
+    return np.asarray(np.maximum(missed, 0.0))
 
 
 @catalogued(
@@ -231,6 +254,8 @@ def _(hypothesis: Quantiles, learner: Learner[Any], users: Users) -> Verdict:
     version=1,
     summary="the values below which given shares of people lie, by binary search",
     error="greatest distance of a found cell's ranks from its level, 0 if the level is in the cell",
+    guess="the cells where values spread evenly between the bounds have these quantiles",
+    success="every rank within tau of its level",
     parameters=(
         ParameterEntry("column", "the number (default: the only one)"),
         ParameterEntry("levels", "shares in (0, 1), with commas", "1/2"),

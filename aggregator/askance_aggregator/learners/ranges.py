@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -18,7 +18,15 @@ from askance_aggregator.learners.parameters import TAU, ParameterEntry, Text, fi
 from askance_aggregator.learners.quantiles import Quantile
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import field_of
-from askance_aggregator.learners.verdicts import Users, Verdict, counts_of, covers, judge
+from askance_aggregator.learners.verdicts import (
+    ALL_COVER,
+    Users,
+    Verdict,
+    counts_of,
+    covers,
+    judge,
+    shares_of,
+)
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -220,17 +228,29 @@ def ranges(
 
 @judge.register
 def _(hypothesis: Ranges, learner: Learner[Any], users: Users) -> Verdict:
-    """Judge shares from the first cell up to another's end: of whole numbers, so that all is 1."""
+    """Judge shares from the first cell up to another's end: of whole numbers, so that all is 1.
+
+    It is right if the intervals of all levels hold: those of all ranges follow from them.
+    """
     if not isinstance(learner, NonAdaptive):
         return Verdict(None, None)
-    cells = counts_of(learner.batch.questions[-1].query, users)[:-1]
-    told = [hypothesis.share(hypothesis.ends[0], end) for end in hypothesis.ends[1:]]
-    return covers(
+    queries = [question.query for question in learner.batch.questions]
+    cells = counts_of(queries[-1], users)[:-1]
+    first, last = hypothesis.ends[0], hypothesis.ends[-1]
+    told = [hypothesis.share(first, end) for end in hypothesis.ends[1:]]
+    verdict = covers(
         tuple(answer.value for answer in told),
         tuple(answer.low for answer in told),
         tuple(answer.high for answer in told),
         tuple((np.cumsum(cells) / users.size).tolist()),
+        tuple((end - first) / (last - first) for end in hypothesis.ends[1:]),
     )
+    levels = zip(hypothesis.answers, queries, strict=True)
+    held = all(
+        covers(answer.values, answer.lows, answer.highs, shares_of(query, users)).success
+        for answer, query in levels
+    )
+    return replace(verdict, success=held)
 
 
 @catalogued(
@@ -238,6 +258,8 @@ def _(hypothesis: Ranges, learner: Learner[Any], users: Users) -> Verdict:
     version=1,
     summary="the shares of all ranges of a number, and its quantiles, asked all at once",
     error="greatest distance of a share up to a cell's end from the population's",
+    guess="values spread evenly between the bounds",
+    success=ALL_COVER,
     parameters=(
         ParameterEntry("column", "the number (default: the only one)"),
         ParameterEntry("steps", "into how many cells the bounds are cut", "64"),

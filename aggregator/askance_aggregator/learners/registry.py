@@ -57,6 +57,9 @@ class LearnerEntry:
         version: of the learners that `make` returns, 1 or more.
         summary: the hypothesis, in a line.
         error: the meaning of the error of its verdicts (`verdicts.judge`), in a line.
+        guess: the constant guess whose error is their baseline, in a few words; empty: none.
+        success: the meaning of a success, in a few words; empty: its runs are not called right
+            or wrong.
         parameters: parameters that can be set by text.
         make: maker of the learner.
         population: name of the generated population that it runs on by default; None: it needs one
@@ -77,6 +80,8 @@ class LearnerEntry:
     small: SmallSettings = field(default_factory=SmallSettings)
     held_out: bool = False
     distribution: str = ""
+    guess: str = ""
+    success: str = ""
 
     def build(
         self, schema: Schema | None = None, parameters: Mapping[str, str] | None = None
@@ -152,6 +157,8 @@ def catalogued(
     version: int = 1,
     summary: str,
     error: str,
+    guess: str = "",
+    success: str = "",
     parameters: tuple[ParameterEntry, ...] = (),
     population: str | None = None,
     small: SmallSettings | None = None,
@@ -170,7 +177,17 @@ def catalogued(
         chosen = SmallSettings() if small is None else small
         return register(
             LearnerEntry(
-                name, version, summary, error, parameters, make, population, chosen, held_out
+                name,
+                version,
+                summary,
+                error,
+                parameters,
+                make,
+                population,
+                chosen,
+                held_out,
+                guess=guess,
+                success=success,
             )
         )
 

@@ -1,15 +1,23 @@
 """Verdicts on a hypothesis: against the law of the users, or against the users themselves.
 
-A learner's module registers the rule for its hypothesis with `judge.register`; a hypothesis that
-predicts is judged by rows of users who were not asked, where there are such, without a rule of its
-own. The rules read users through the protocol `Users`, which simulated populations satisfy.
+A learner's module registers the rule for its hypothesis with `judge.register`. The rule states
+three figures by one measure: the error, the error of a constant guess (`Verdict.baseline`), and
+whether it is a success. The learner's catalogue entry says in words what each means (`error`,
+`guess`, `success`). The same learner with exact answers needs no rule: a simulation runs it on
+`askance_aggregator.oracles.ExactOracle` and judges it by the same rule. `worth` puts the figures
+into a sentence.
+
+A hypothesis that predicts is judged by rows of users who were not asked, where there are such,
+without a rule of its own. The rules read users through the protocol `Users`, which simulated
+populations satisfy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import singledispatch
+from math import sqrt
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,6 +30,25 @@ from askance_client.queries import Category, Query, QueryKind, Schema
 
 UNSEEN_ROWS = 1 << 16  # a share of them is off by 0.002 at most, one standard error
 HELD_OUT = "share of labels that the hypothesis gets wrong, on rows of which nobody was asked"
+MOST_FREQUENT = "the most frequent class of those rows"
+NONE_WRONG = "no label of those rows wrong"
+ALL_COVER = "all intervals hold the truth"
+THE_TARGET = "the hypothesis is the target"
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Width of a hypothesis's intervals, for `worth`.
+
+    Args:
+        within: half the width of the widest interval, in the units of the error.
+        unasked: the same before any user is asked: half of a number's range; 1 / cells of shares.
+        excludes_guess: whether some interval excludes the constant guess.
+    """
+
+    within: float
+    unasked: float
+    excludes_guess: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +56,27 @@ class Verdict:
     """Verdict on a hypothesis: right or wrong, its error, and the truth if it is a number.
 
     It is right if it is the target; for estimates, if all intervals cover the truth. The
-    learner's entry says what its error measures.
+    learner's entry says in words what its error, its constant guess and its success are.
+
+    Args:
+        success: whether it is right; None: there is nothing that it could be.
+        error: by the learner's measure; None: it cannot be measured.
+        truth: of estimates, the values that they estimate.
+        baseline: error of the learner's constant guess, by the same measure; None: not known.
+        margin: by how much the errors may be off, as they are measured on a sample of rows.
+        reach: of estimates with intervals.
+        details: lists of what is right and what is not, as JSON; empty for most.
+        summary: the details in a few words; empty where there are none.
     """
 
     success: bool | None
     error: float | None
     truth: tuple[float, ...] = ()
+    baseline: float | None = None
+    margin: float = 0.0
+    reach: Reach | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+    summary: str = ""
 
 
 class Users(Protocol):
@@ -67,8 +109,8 @@ class Users(Protocol):
 def judge(hypothesis: object, learner: Learner[Any], users: Users) -> Verdict:
     """Judge a hypothesis; one without a rule of its own is compared with the target.
 
-    A classifier's error is the share of rows that it gets wrong; it is the target, written in this
-    way or another, if it gets none wrong.
+    A classifier's error is the share of rows that it gets wrong, its constant guess the most
+    frequent class of these rows. Where the users have a target, it is right if it gets none wrong.
 
     Args:
         hypothesis: conclusion of a run.
@@ -76,10 +118,7 @@ def judge(hypothesis: object, learner: Learner[Any], users: Users) -> Verdict:
         users: users that it is about.
     """
     if isinstance(hypothesis, Classifier) and users.unseen is not None:
-        error = _wrong_share(hypothesis, users, users.unseen(UNSEEN_ROWS))
-        if error is None:
-            return Verdict(None, None)
-        return Verdict(None if users.target is None else error == 0, error)
+        return _on_rows(hypothesis, users, users.unseen(UNSEEN_ROWS))
     if users.target is None:
         return Verdict(None, None)
     right = hypothesis == users.target
@@ -91,11 +130,32 @@ def covers(
     lows: tuple[float, ...],
     highs: tuple[float, ...],
     truth: tuple[float, ...],
+    guess: tuple[float, ...] = (),
+    unasked: float = 0.5,
 ) -> Verdict:
-    """Judge estimates by their intervals; the error is the greatest distance from the truth."""
+    """Judge estimates by their intervals; the error is the greatest distance from the truth.
+
+    Args:
+        estimates: values, one per interval.
+        lows: lower ends of the intervals.
+        highs: upper ends of the intervals.
+        truth: the values that are estimated.
+        guess: values of the constant guess; empty: there is none.
+        unasked: half the width of an interval before any user is asked (`Reach`).
+    """
     covered = all(low <= true <= high for low, true, high in zip(lows, truth, highs, strict=True))
-    error = max(abs(value - true) for value, true in zip(estimates, truth, strict=True))
-    return Verdict(covered, error, truth)
+    error = _farthest(estimates, truth)
+    if not guess:
+        return Verdict(covered, error, truth)
+    within = max(high - low for low, high in zip(lows, highs, strict=True)) / 2
+    ends = zip(lows, guess, highs, strict=True)
+    excluded = not all(low <= value <= high for low, value, high in ends)
+    reach = Reach(within, unasked, excluded)
+    return Verdict(covered, error, truth, baseline=_farthest(guess, truth), reach=reach)
+
+
+def _farthest(estimates: Sequence[float], truth: Sequence[float]) -> float:
+    return max(abs(value - true) for value, true in zip(estimates, truth, strict=True))
 
 
 def only_query(learner: Learner[Any], *kinds: QueryKind) -> Query | None:
@@ -131,14 +191,25 @@ def shares_of(query: Query, users: Users) -> tuple[float, ...]:
     return tuple((counts_of(query, users) / users.size).tolist())
 
 
-def _wrong_share(hypothesis: Classifier, users: Users, rows: EncodedColumns) -> float | None:
-    """Return the part of the rows with a label that get another one; None where no row has one."""
+def _on_rows(hypothesis: Classifier, users: Users, rows: EncodedColumns) -> Verdict:
+    """Judge by the rows that have a label; where none has one, nothing is known."""
     kind = users.schema.fields[hypothesis.label]
     labels, present = np.asarray(rows.values[hypothesis.label]), rows.present[hypothesis.label]
+    if not present.any():
+        return Verdict(None, None)
     classes: Sequence[Any] = hypothesis.classes_.tolist()
     predicted = hypothesis.predict(rows)
     wrong = np.ones(len(rows), dtype=np.bool_)
     for name in classes:
         index = kind.encode(name) if isinstance(kind, Category) else int(name)
         wrong &= ~((predicted == name) & (labels == index))
-    return float(wrong[present].mean()) if present.any() else None
+    error = float(wrong[present].mean())
+    _, counts = np.unique(labels[present], return_counts=True)
+    counted = int(counts.sum())
+    baseline = 1 - int(counts.max()) / counted
+    return Verdict(
+        None if users.target is None else error == 0,
+        error,
+        baseline=baseline,
+        margin=2 * sqrt(baseline * (1 - baseline) / counted),
+    )

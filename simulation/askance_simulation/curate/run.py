@@ -101,7 +101,8 @@ def _columns(
     if chosen.get("bounds") == FROM_DATA:
         if schema is not None:
             raise InvalidParameter("bounds: expected --schema or bounds=from-data, found both")
-        found = columns_of(people_of(read_file(data), Seed.of(0), label=label).schema)
+        table = read_file(data)
+        found = columns_of(people_of(table, Seed.of(0), label=label, keep=table.names).schema)
     else:
         found |= {name: _numeric(name, rest) for name, rest in _pairs(chosen, "bounds")}
     found |= {name: Labelled(tuple(rest.split("|"))) for name, rest in _pairs(chosen, "labels")}

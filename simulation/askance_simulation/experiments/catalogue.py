@@ -54,7 +54,8 @@ def named(
       settings: text by name, for the learner and for a generated population; a rate by the name of
         one of `CHANGES`, for any population.
       population: a generated population's name; None: the learner's own.
-      data: a CSV or Parquet file instead.
+      data: a CSV or Parquet file instead. A column that looks like an identifier is left out
+        unless a setting names it (see `people_of`).
       schema: a TOML file with the schema of `data`; None: inferred.
       label: the column of `data` that is to be predicted; None: the schema's.
       randomizer: which one answers, by its name in `DESIGNS`.
@@ -71,7 +72,7 @@ def named(
     if data is not None and population is not None:
         raise InvalidParameter("expected a population or a data file, got both")
     if data is not None:
-        people = _of_file(chosen, data, schema, label, users, changes)
+        people = _of_file(chosen, data, schema, label, users, changes, _named_in(given))
     else:
         people = _changing(_generated(chosen, population, users, given), changes)
 
@@ -97,6 +98,7 @@ def _of_file(
     label: str | None,
     users: int | None,
     changes: Mapping[str, str],
+    keep: frozenset[str],
 ) -> Callable[[Seed], Population]:
     """Return the maker of the users in a data file."""
     known = None if schema is None else schema_from_toml(schema)
@@ -104,10 +106,17 @@ def _of_file(
 
     def people(seed: Seed) -> Population:
         table = read_file(path)
-        found = people_of(table, seed, schema=known, label=label, size=users, held_out=aside)
+        found = people_of(
+            table, seed, schema=known, label=label, size=users, held_out=aside, keep=keep
+        )
         return changed(found, changes, seed, None)
 
     return people
+
+
+def _named_in(settings: Mapping[str, str]) -> frozenset[str]:
+    """Return the names among the settings' texts: a column that is named is not left out."""
+    return frozenset(part for text in settings.values() for part in text.split(","))
 
 
 def _changing(

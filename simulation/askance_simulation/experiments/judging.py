@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from askance_aggregator.learners import Learner, MeanEstimate, Verdict
+from askance_aggregator.learners.mean import middle_of
 from askance_aggregator.learners.verdicts import covers, only_query
 from askance_aggregator.queries import evaluate_columns
 from askance_aggregator.studies import Cohort
@@ -37,4 +38,5 @@ def judge_sample(
         values = np.asarray(evaluate_columns(query, population.columns(start, stop)))
         total += sum(values[cohort.within(start, stop) - start].tolist())
     truth = (float(Fraction(total, (1 << query.frac) * cohort.size)),)
-    return covers((hypothesis.estimate,), (hypothesis.low,), (hypothesis.high,), truth)
+    ends = (hypothesis.low,), (hypothesis.high,)
+    return covers((hypothesis.estimate,), *ends, truth, *middle_of(query))

@@ -64,6 +64,7 @@ def rows_of(simulation: Simulation) -> list[dict[str, Any]]:
             "users_saved": trial.outcome.users_saved,
             "success": trial.verdict.success,
             "error": trial.verdict.error,
+            "baseline": trial.verdict.baseline,
             "rounds": trial.outcome.rounds,
             "queries": trial.outcome.queries,
             "answers": trial.outcome.answers,

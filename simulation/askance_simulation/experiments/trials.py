@@ -18,6 +18,7 @@ from askance_aggregator.composition import ZeroConcentrated
 from askance_aggregator.learners import MeanEstimate, hypothesis_json
 from askance_aggregator.learners.mean import SAMPLE
 from askance_aggregator.learners.verdicts import Verdict, judge
+from askance_aggregator.learners.worth import Worth, mean_of
 from askance_aggregator.planning import RoundPlan
 from askance_aggregator.studies import (
     Cohort,
@@ -38,6 +39,7 @@ from askance_simulation.disturbances import PRESENT_AND_HONEST, Behaviour
 from askance_simulation.disturbances.invariants import check_replay
 from askance_simulation.disturbances.recorder import FaultRecorder
 from askance_simulation.experiments.absences import absences
+from askance_simulation.experiments.advice import advice
 from askance_simulation.experiments.disturbances import (
     MakeBehaviour,
     MakeFates,
@@ -56,6 +58,7 @@ from askance_simulation.experiments.records import (
     rows_of,
     write_rows,
 )
+from askance_simulation.experiments.references import reference_of
 from askance_simulation.fleets import FLEETS, Devices, FleetMaker, Progress, fleet_by, kept_ready
 from askance_simulation.plots import Picture, picture
 from askance_simulation.populations import Population
@@ -164,6 +167,39 @@ class Simulation:
         verdicts = [trial.verdict.success for trial in self.trials]
         return None if None in verdicts else sum(bool(verdict) for verdict in verdicts)
 
+    @property
+    def worth(self) -> Worth:
+        """Error beside the constant guess's and the same learner's with exact answers.
+
+        The last is computed when it is asked for; None where that would cost more than the study.
+        Of several trials each figure is a mean; users that all trials share are met once.
+        """
+        learner, found = self.study.learner, {}
+        for trial in self.trials:
+            people = trial.population
+            if id(people) not in found:
+                found[id(people)] = reference_of(learner, people, trial.outcome.answers)
+        return Worth(
+            tuple(trial.verdict for trial in self.trials),
+            mean_of([found[id(trial.population)] for trial in self.trials]),
+            answered=any(trial.outcome.answers for trial in self.trials),
+        )
+
+    def _verdict(self, worth: Worth) -> str:
+        """Return the worth in words, with what would help where answers are too inexact."""
+        first = self.trials[0]
+        told = (
+            advice(
+                self.study,
+                first.population.size,
+                max((round_.tau for round_ in first.rounds), default=0.0),
+                first.outcome.hypothesis,
+            )
+            if worth.helped_by_users
+            else None
+        )
+        return str(worth) if told is None else f"{worth}; {told}"
+
     def write(self, path: str | Path) -> None:
         """Write one row per trial to a .jsonl or .parquet file."""
         write_rows(rows_of(self), Path(path))
@@ -188,7 +224,7 @@ class Simulation:
         """Return the result as the command line prints it; counts and details are trial 0's."""
         first = self.trials[0].outcome
         errors = [t.verdict.error for t in self.trials if t.verdict.error is not None]
-        users = self.trials[0].population.size
+        users, worth = self.trials[0].population.size, self.worth
         return {
             "learner": self.study.learner.name,
             "fleet": self.fleet,
@@ -204,6 +240,10 @@ class Simulation:
                 "max": max(errors, default=None),
             },
             "rounds": first.rounds,
+            "baseline": worth.baseline,
+            "reference": worth.reference,
+            "verdict": self._verdict(worth),
+            "details": dict(self.trials[0].verdict.details),
             "queries": first.queries,
             "hypothesis": hypothesis_json(first.hypothesis),
             "bounds": bounds_json(self.trials[0].outcome),

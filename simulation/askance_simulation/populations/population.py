@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -117,6 +117,7 @@ class Population:
         label: str | None = None,
         users: int | None = None,
         seed: int = 0,
+        keep: Collection[str] = (),
     ) -> Population:
         """Make a population of a CSV file (see `people_of`).
 
@@ -124,7 +125,7 @@ class Population:
           InvalidRecord, InvalidParameter: the file or an argument is not of that form.
         """
         table = read_csv(Path(path)).checked()
-        return people_of(table, Seed.of(seed), schema=schema, label=label, size=users)
+        return people_of(table, Seed.of(seed), schema=schema, label=label, size=users, keep=keep)
 
     @classmethod
     def from_parquet(
@@ -135,6 +136,7 @@ class Population:
         label: str | None = None,
         users: int | None = None,
         seed: int = 0,
+        keep: Collection[str] = (),
     ) -> Population:
         """Read the users of a Parquet file, like a CSV file of these cells (`files.read_parquet`).
 
@@ -142,7 +144,7 @@ class Population:
           InvalidRecord, InvalidParameter: as of `from_csv`; pyarrow is not installed.
         """
         table = read_parquet(Path(path))
-        return people_of(table, Seed.of(seed), schema=schema, label=label, size=users)
+        return people_of(table, Seed.of(seed), schema=schema, label=label, size=users, keep=keep)
 
 
 def people_of(
@@ -153,13 +155,16 @@ def people_of(
     label: str | None = None,
     size: int | None = None,
     held_out: Fraction = Fraction(0),
+    keep: Collection[str] = (),
 ) -> Population:
     """Make a population of the rows of a table, one user per row (see `tables.users_of`).
 
     Raises:
       InvalidRecord, InvalidParameter: as of `tables.users_of`.
     """
-    users = users_of(people, seed, schema=schema, label=label, size=size, held_out=held_out)
+    users = users_of(
+        people, seed, schema=schema, label=label, size=size, held_out=held_out, keep=keep
+    )
     return Population(
         users.name, users.schema, users.size, users.columns, unseen=users.unseen, notes=users.notes
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,12 @@ Rows = NDArray[np.int64]
 _MAX_LABELS = 1024
 _FRAC_BITS = 16  # the grid of a number, unless its range asks for a finer or a coarser one
 _MIN_STEPS = 1 << 16  # of the grid between a number's bounds
+_IDENTIFIER = "nearly all of its values differ, as of an identifier"
+_ID_ROWS = 50  # of fewer values most differ in any column
+_ID_TEXTS = Fraction(95, 100)  # share of distinct values from which a text identifies a user
+_ID_NUMBERS = Fraction(99, 100)  # the same of whole numbers that lie evenly
+_UNEVEN = 0.1  # distance from the uniform law: that of a bell is about 0.2
+_BY_CHANCE = 1.4  # over the root of the values: the distance of numbers drawn from that law
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,18 +62,21 @@ def users_of(
     label: str | None = None,
     size: int | None = None,
     held_out: Fraction = Fraction(0),
+    keep: Collection[str] = (),
 ) -> TableUsers:
     """Select and encode users from the rows of a table (see `files.read_file`).
 
     Without a schema one is inferred: whole numbers, then numbers, then categories, bounds and
     labels taken from the file; truth values of a Parquet file are bits. Those are facts about the
     users in it, and the result notes it; a real study takes them from its own schema. A column with
-    nothing to ask about is left out: a constant, free text, numbers too large for any grid. What a
-    field's name cannot hold is "_" in it, whatever the schema: "hours-per-week" is hours_per_week,
-    and the result notes it. A missing value ("" or "?") of a category is the label "(missing)",
-    which an inferred category has where it needs one, the label to be predicted excepted. Other
-    missing values and labels that a given schema does not know are answered by a query's public
-    default, and the result of a study counts them.
+    nothing to ask about is left out: a constant, free text, numbers too large for any grid. So is a
+    column that looks like an identifier: texts, or whole numbers that lie evenly, nearly all of
+    which differ (of 50 or more). It is kept if `keep` names it, or if no other column is left. The
+    result notes each. What a field's name cannot hold is "_" in it, whatever the schema:
+    "hours-per-week" is hours_per_week, and the result notes it. A missing value ("" or "?") of a
+    category is the label "(missing)", which an inferred category has where it needs one, the label
+    to be predicted excepted. Other missing values and labels that a given schema does not know are
+    answered by a query's public default, and the result of a study counts them.
 
     Args:
       people: columns of texts, one row per user.
@@ -76,6 +86,7 @@ def users_of(
       size: how many users; fewer than rows: a seeded sample without replacement; more: resampled
         with replacement, by random access, and noted as such. None: one user per row that is not
         held out.
+      keep: names of columns that are not left out as identifiers.
       held_out: the part of the rows that belong to no user and stay `unseen`, chosen by the seed.
 
     Raises:
@@ -86,8 +97,9 @@ def users_of(
         raise InvalidParameter(f"users: expected 1 or more, found {size}")
     notes = []
     if schema is None:
-        schema = _infer(people, None if label is None else field_name(label))
+        schema, left_out = _infer(people, None if label is None else field_name(label), keep)
         notes.append("bounds and labels were inferred from the data file")
+        notes += [f"the column {name} is left out: {why}" for name, why in left_out.items()]
     table = _encoded(people, schema)
     notes += [
         f"the column {before!r} is called {after}"
@@ -154,37 +166,90 @@ def _chosen(kept: Rows, size: int, seed: Seed) -> Callable[[int, int], Rows]:
     return lambda start, stop: kept[start:stop]
 
 
-def _infer(people: Table, label: str | None) -> Schema:
+def _infer(
+    people: Table, label: str | None, keep: Collection[str]
+) -> tuple[Schema, dict[str, str]]:
+    """Infer the fields, and for each column that is left out the reason."""
     name, header = people.path.stem, people.names
     if label is not None and label not in header:
         raise InvalidRecord(
             f"expected a label column among {', '.join(header[:20])}, found {label!r}"
         )
     fields: dict[str, Field] = {}
+    left_out: dict[str, str] = {}
+    identifiers: dict[str, Field | None] = {}
     for place, column in enumerate(header):
-        cells = {row[place] for row in people.rows}
-        values = [cell for cell in cells if not is_missing(cell)]
-        distinct = sorted({str(value) for value in values})
-        kind: Field | None
-        if column == label:
-            kind = Label(tuple(distinct))
-        elif values and all(isinstance(value, bool) for value in values):
-            kind = Bit() if len(distinct) > 1 else None
+        cells = [row[place] for row in people.rows]
+        kind = _infer_column(cells, is_label=column == label)
+        if column != label and column not in keep and _identifies(cells):
+            identifiers[column] = kind
+        elif kind is None:
+            left_out[column] = _why_not(cells)
         else:
-            kind = _infer_field(distinct)
-        some_missing = len(values) < len(cells)
-        if column == label:  # no record is predicted to have no label
-            some_missing = False
-        if isinstance(kind, Category) and some_missing and NOTHING not in kind.labels:
-            kind = type(kind)((NOTHING, *kind.labels))
-        if kind is not None:
             fields[column] = kind
+    no_other = set(fields) <= {label}
+    for column, kind in identifiers.items():
+        if kind is None:
+            left_out[column] = _IDENTIFIER
+        elif no_other:
+            fields[column] = kind
+        else:
+            left_out[column] = f"{_IDENTIFIER}; a setting that names the column keeps it"
     if not fields:
         raise InvalidRecord(
             f"{name}: expected a column of numbers, or of 2 to {_MAX_LABELS} labels, got none"
             f" among {', '.join(header[:20])}"
         )
-    return Schema.of(name, 1, fields)
+    in_order = {column: fields[column] for column in header if column in fields}
+    return Schema.of(name, 1, in_order), left_out
+
+
+def _infer_column(cells: Sequence[object], *, is_label: bool) -> Field | None:
+    """Infer a column's field; None if there is nothing to ask about."""
+    values = [cell for cell in set(cells) if not is_missing(cell)]
+    distinct = sorted({str(value) for value in values})
+    if is_label:  # no record is predicted to have no label
+        return Label(tuple(distinct))
+    if values and all(isinstance(value, bool) for value in values):
+        return Bit() if len(distinct) > 1 else None
+    kind = _infer_field(distinct)
+    some_missing = len(values) < len(set(cells))
+    if isinstance(kind, Category) and some_missing and NOTHING not in kind.labels:
+        return type(kind)((NOTHING, *kind.labels))
+    return kind
+
+
+def _why_not(cells: Sequence[object]) -> str:
+    """Return the reason for which there is nothing to ask about a column."""
+    values = {str(cell) for cell in cells if not is_missing(cell)}
+    if len(values) < 2:
+        return "it has one value, or none"
+    return f"its values are no numbers in range and no {_MAX_LABELS:,} labels or fewer"
+
+
+def _identifies(cells: Sequence[object]) -> bool:
+    """Return whether nearly all values of a column of texts or whole numbers differ."""
+    values = [str(cell) for cell in cells if not is_missing(cell)]
+    distinct = set(values)
+    share = Fraction(len(distinct), max(len(values), 1))
+    if len(values) < _ID_ROWS or share < _ID_TEXTS:
+        return False
+    ratios = [exact_ratio(value) for value in distinct]
+    if None in ratios:  # a text
+        return True
+    whole = all(ratio is not None and ratio[1] == 1 for ratio in ratios)
+    return whole and share >= _ID_NUMBERS and _evenly_spread([float(value) for value in distinct])
+
+
+def _evenly_spread(values: Sequence[float]) -> bool:
+    """Return whether values lie evenly between their ends, as counted or drawn numbers do.
+
+    Amounts and measurements are denser in some places, so that few users may well differ in all.
+    """
+    ordered = np.sort(np.array(values))
+    places = (ordered - ordered[0]) / (ordered[-1] - ordered[0])
+    ranks = np.arange(len(ordered)) / (len(ordered) - 1)
+    return float(np.abs(places - ranks).max()) <= max(_UNEVEN, _BY_CHANCE / sqrt(len(ordered)))
 
 
 def _infer_field(distinct: Sequence[str]) -> Field | None:

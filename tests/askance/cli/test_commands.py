@@ -28,7 +28,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 SIMULATE = {
     "learner", "fleet", "users", "users_used", "epsilon", "trials", "successes", "error", "rounds",
     "queries", "hypothesis", "answers", "epsilon_spent", "transcript", "seconds",
-    "answers_per_second", "peak_memory_mb",
+    "answers_per_second", "peak_memory_mb", "baseline", "reference", "verdict", "details",
 }  # fmt: skip
 DEMO = {
     "success", "transport", "devices", "rounds", "hypothesis", "target", "error", "reports",
@@ -156,7 +156,7 @@ def test_the_list_names_learners_and_populations(run: Run) -> None:
     assert {entry["name"] for entry in listed["learners"]} >= {
         "masked-parity", "conjunctions", "frequency", "mean",
     }  # fmt: skip
-    assert all(entry["error"] for entry in listed["learners"])
+    assert all(entry["error"] and entry["guess"] for entry in listed["learners"])
 
 
 def test_the_version_is_the_packages(run: Run) -> None:

@@ -42,7 +42,8 @@ def test_a_hypothesis_stands_beside_what_it_took(capsys: pytest.CaptureFixture[s
     screen, result = read(capsys, *words), parsed(capsys, *words)
     assert f"r = {result['hypothesis']['r']}" in screen
     assert f"a = {result['hypothesis']['a']}" in screen
-    assert "right in 1 of 1 trial" in screen
+    assert "the hypothesis is the target in 1 of 1 trial" in screen
+    assert f"\nverdict: {result['verdict']}\n" in screen
     assert f"{result['users_used']} users asked in 2 rounds" in screen
     assert result["transcript"] in screen
 

@@ -80,7 +80,8 @@ class TestMaskedParity:
             for found in self.CONCEPTS:
                 share = Fraction(int((labels[found] != labels[target]).sum()), len(points))
                 verdict = judge(found, self.LEARNER, world)
-                assert verdict == Verdict(found == target, float(share))
+                constant = min(float((labels[target] == label).mean()) for label in (1, -1))
+                assert verdict == Verdict(found == target, float(share), baseline=constant)
 
     def test_people_that_no_concept_labels_say_nothing(self) -> None:
         world = labelled(self.WORLD, None)
@@ -104,7 +105,8 @@ class TestConjunction:
                 for row in rows
             )
             verdict = judge(found, self.LEARNER, labelled(self.WORLD, target))
-            assert verdict == Verdict(found == target, differ / 8)
+            true = sum(all(row[j] for j in target.variables) for row in rows) / 8
+            assert verdict == Verdict(found == target, differ / 8, baseline=min(true, 1 - true))
 
     def test_people_that_no_conjunction_labels_say_nothing(self) -> None:
         assert judge(self.CONCEPTS[0], self.LEARNER, labelled(self.WORLD, None)) == NOTHING
@@ -131,34 +133,55 @@ class TestFrequency:
     def test_it_succeeds_when_every_interval_covers_and_errs_by_the_farthest_cell(self) -> None:
         truth = judge(shares(*[(0, 0, 1)] * 3), self.LEARNER, PEOPLE).truth
         exact = [(share, share, share) for share in truth]
-        assert judge(shares(*exact), self.LEARNER, PEOPLE) == Verdict(True, 0.0, truth)
+        verdict = judge(shares(*exact), self.LEARNER, PEOPLE)
+        assert (verdict.success, verdict.error, verdict.truth) == (True, 0.0, truth)
+        assert verdict.baseline == pytest.approx(max(abs(share - 1 / 3) for share in truth))
         for cell, share in enumerate(truth):
             off = [*exact]
             off[cell] = (share + 0.25, share + 0.125, 1.0)
             verdict = judge(shares(*off), self.LEARNER, PEOPLE)
-            assert verdict == Verdict(False, pytest.approx(0.25), truth)  # type: ignore[arg-type]  # compares as a float
+            assert (verdict.success, verdict.truth) == (False, truth)
+            assert verdict.error == pytest.approx(0.25)
 
 
 class TestHeavyHitters:
     """Five users: three red, one blue, one without a colour."""
 
-    LEARNER = heavy_hitters(SCHEMA, "colour", "3/10", tau="1/10")
-
     @pytest.mark.parametrize(
-        ("found", "error"),
+        ("threshold", "found", "error", "success"),
         [
-            (["red"], 0),
-            ([], Fraction(3, 10)),  # red's share less the threshold
-            (["red", "blue"], Fraction(1, 10)),  # the threshold less blue's share
-            (["red", "green"], Fraction(3, 10)),
+            ("3/10", ["red"], 0, True),
+            ("3/10", [], Fraction(3, 10), False),  # red's share less the threshold
+            ("3/10", ["red", "blue"], Fraction(1, 10), False),  # the threshold less blue's share
+            ("3/10", ["red", "green"], Fraction(3, 10), False),
+            # Within tau of the threshold nothing is promised; it counts all the same.
+            ("11/20", [], Fraction(1, 20), False),
+            ("11/20", ["red"], 0, True),
+            ("13/20", ["red"], Fraction(1, 20), False),
+            ("13/20", [], 0, True),
         ],
     )
     def test_the_error_is_the_most_by_which_a_share_misses_the_threshold(
-        self, found: list[str], error: Fraction
+        self, threshold: str, found: list[str], error: Fraction, success: bool
     ) -> None:
+        learner = heavy_hitters(SCHEMA, "colour", threshold, tau="1/10")
         items = tuple(HeavyHitter(value, 0.5, 0.4, 0.6) for value in found)
-        verdict = judge(HeavyHitters("colour", Fraction(3, 10), items), self.LEARNER, PEOPLE)
-        assert verdict == Verdict(error < Fraction(1, 10), float(error))
+        verdict = judge(HeavyHitters("colour", Fraction(threshold), items), learner, PEOPLE)
+        assert (verdict.success, verdict.error) == (success, float(error))
+        assert verdict.baseline == max(0.0, float(Fraction(3, 5) - Fraction(threshold)))
+
+    def test_values_are_listed_as_true_found_missed_wrong_and_borderline(self) -> None:
+        learner = heavy_hitters(SCHEMA, "colour", "11/20", tau="1/10")
+        items = (HeavyHitter("blue", 0.6, 0.5, 0.7),)
+        verdict = judge(HeavyHitters("colour", Fraction(11, 20), items), learner, PEOPLE)
+        red, blue = {"value": "red", "share": 0.6}, {"value": "blue", "share": 0.2}
+        assert verdict.details == {
+            "true": [red], "found": [blue], "missed": [red], "wrong": [blue], "borderline": [red]
+        }  # fmt: skip
+        assert verdict.summary == (
+            "found 0 of 1 with a share of 11/20 or more; missed red (0.6);"
+            " wrongly found blue (0.2); 1 of these borderline: within tau of the threshold"
+        )
 
     def test_everybody_s_value_is_counted_by_the_name_that_is_found(self) -> None:
         assert census("colour", PEOPLE) == {"red": Fraction(3, 5), "blue": Fraction(1, 5)}

@@ -138,20 +138,20 @@ class TestFiles:
         return tmp_path / "people.csv"
 
     def test_rows_held_out_are_nobody_s(self, path: Path) -> None:
-        people = people_of(read_file(path), SEED, held_out=Fraction(1, 5))
+        people = people_of(read_file(path), SEED, held_out=Fraction(1, 5), keep=["n"])
         assert people.unseen is not None
         users = np.asarray(people.columns(0, people.size).values["n"])
         aside = np.asarray(people.unseen(1000).values["n"])
         assert (len(users), len(aside), len(people.unseen(7))) == (80, 20, 7)
         assert sorted([*users, *aside]) == list(range(100))
         assert "20 of 100 rows are held out to measure the error" in people.notes
-        other = people_of(read_file(path), Seed.of(6), held_out=Fraction(1, 5))
+        other = people_of(read_file(path), Seed.of(6), held_out=Fraction(1, 5), keep=["n"])
         assert other.unseen is not None
         assert set(aside) != set(np.asarray(other.unseen(20).values["n"]))
 
     @pytest.mark.parametrize("size", [10, 500])
     def test_users_are_drawn_from_the_others(self, path: Path, size: int) -> None:
-        people = people_of(read_file(path), SEED, size=size, held_out=Fraction(1, 5))
+        people = people_of(read_file(path), SEED, size=size, held_out=Fraction(1, 5), keep=["n"])
         assert people.unseen is not None
         users = set(np.asarray(people.columns(0, size).values["n"]))
         assert not users & set(np.asarray(people.unseen(20).values["n"]))
@@ -191,7 +191,9 @@ class TestVerdicts:
         target = people.target
         assert isinstance(target, LiteralConjunction)
         learner = literal_conjunctions(people.schema)
-        assert judge(target, learner, people) == Verdict(True, 0.0)
+        verdict = judge(target, learner, people)
+        assert (verdict.success, verdict.error) == (True, 0.0)
+        assert verdict.baseline == pytest.approx(0.5, abs=0.01)
         never = LiteralConjunction(3, (0,), (0,))
         found = judge(never, learner, people)
         assert found.success is False
@@ -203,7 +205,8 @@ class TestVerdicts:
         assert isinstance(target, DecisionList)
         longer = DecisionList(3, (Rule(1, 1, target.default),), target.default)
         assert longer != target
-        assert judge(longer, literal_conjunctions(people.schema), people) == Verdict(True, 0.0)
+        verdict = judge(longer, literal_conjunctions(people.schema), people)
+        assert (verdict.success, verdict.error) == (True, 0.0)
 
     def test_without_unseen_rows_a_classifier_is_compared_with_the_target(self) -> None:
         people = literal_world(10, SEED, 3, 1)
@@ -220,7 +223,9 @@ class TestVerdicts:
         assert people.unseen is not None
         rows = people.unseen(1 << 16)
         truth = model.classes_[np.asarray(rows.values["y"])]
-        assert verdict == Verdict(None, float((model.predict(rows) != truth).mean()))
+        assert verdict.success is None
+        assert verdict.error == float((model.predict(rows) != truth).mean())
+        assert verdict.baseline == pytest.approx(min((truth == one).mean() for one in set(truth)))
         assert 0.03 < (verdict.error or 0) < 0.15
 
     def test_a_regression_that_says_the_mean_has_error_one(self) -> None:
@@ -262,7 +267,8 @@ class TestVerdicts:
         people = numbers(20_000, SEED)
         learner = quantiles(people.schema, "number", ["1/2"], 16, "1/20")
         found: Quantiles = learn(learner, exact(people))
-        assert judge(found, learner, people) == Verdict(True, 0.0)
+        verdict = judge(found, learner, people)
+        assert (verdict.success, verdict.error) == (True, 0.0)
         low = Quantiles("number", (Quantile(Fraction(1, 2), 0.0, 0.25),))
         verdict = judge(low, learner, people)
         assert verdict.success is False

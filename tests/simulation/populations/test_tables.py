@@ -21,8 +21,10 @@ from askance_client.queries import (
     Schema,
 )
 from askance_client.queries.exact import exact_ratio
+from askance_simulation.experiments import named, simulate
 from askance_simulation.populations import Population
 from askance_simulation.populations.tables import _ends
+from askance_simulation.randomness.seeds import Seed
 
 PEOPLE = """age, work, pay, income
 17, none, 1.5, <=50K
@@ -110,6 +112,92 @@ class TestInference:
         schema = Schema("known", 1, age=Integer(0, 99))
         people = Population.from_csv(written(tmp_path, PEOPLE), schema)
         assert [row["age"] for row in rows(people)] == [17, 40, None, 23]
+
+
+class TestIdentifiers:
+    """Columns of which nearly all values differ are left out by default, and named."""
+
+    LEFT = "is left out: nearly all of its values differ"
+
+    def file(self, folder: Path, users: int = 200, repeated: int = 0) -> Path:
+        """Write users with a number, a text and a decimal of their own, an income and an age.
+
+        The first `repeated` users have the number and the text of the last one.
+        """
+        incomes = np.random.default_rng(5).lognormal(10, 0.5, users).astype(int)
+        last = users - 1
+        lines = [
+            f"{last if row < repeated else row},u{last if row < repeated else row:05},{row}.5,"
+            f"{incomes[row] // 10},{row % 60}"
+            for row in range(users)
+        ]
+        return written(folder, "number,code,reading,income,age\n" + "\n".join(lines) + "\n")
+
+    def test_texts_and_whole_numbers_of_their_own_are_left_out_and_named(
+        self, tmp_path: Path
+    ) -> None:
+        people = Population.from_csv(self.file(tmp_path, 1_000))
+        assert list(people.schema.fields) == ["reading", "income", "age"]
+        for name in ("number", "code"):
+            assert any(f"the column {name} {self.LEFT}" in note for note in people.notes)
+        assert not any("income" in note for note in people.notes)
+
+    @pytest.mark.parametrize(("repeated", "fields"), [(1, 3), (2, 4), (9, 4), (11, 5)])
+    def test_nearly_all_is_19_of_20_texts_and_99_of_100_numbers(
+        self, tmp_path: Path, repeated: int, fields: int
+    ) -> None:
+        people = Population.from_csv(self.file(tmp_path, 200, repeated + 1))
+        assert len(people.schema.fields) == fields
+
+    @pytest.mark.parametrize("users", [200, 5_000])
+    def test_numbers_of_their_own_that_lie_unevenly_are_amounts(
+        self, tmp_path: Path, users: int
+    ) -> None:
+        rng = np.random.default_rng(users)
+        columns = {
+            "drawn": rng.permutation(users * 100)[:users] + 10**6,
+            "amount": rng.lognormal(18, 0.5, users).astype(int),
+            "weight": rng.normal(10**9, 10**8, users).astype(int),
+            "age": np.arange(users) % 40,
+        }
+        lines = "".join(
+            f"{','.join(map(str, row))}\n" for row in zip(*columns.values(), strict=True)
+        )
+        people = Population.from_csv(written(tmp_path, ",".join(columns) + "\n" + lines))
+        assert list(people.schema.fields) == ["amount", "weight", "age"]
+
+    def test_a_column_that_is_named_is_kept(self, tmp_path: Path) -> None:
+        people = Population.from_csv(self.file(tmp_path), keep=["number"])
+        assert "number" in people.schema.fields
+        assert "code" not in people.schema.fields
+        labelled = Population.from_csv(self.file(tmp_path), label="code")
+        assert isinstance(labelled.schema.fields["code"], Label)
+
+    def test_of_few_users_all_columns_are_kept(self, tmp_path: Path) -> None:
+        assert len(Population.from_csv(self.file(tmp_path, 49)).schema.fields) == 5
+        assert len(Population.from_csv(self.file(tmp_path, 50)).schema.fields) < 5
+
+    def test_where_no_other_column_is_left_they_are_kept(self, tmp_path: Path) -> None:
+        lines = "".join(f"{row},{9000 - row}\n" for row in range(100))
+        people = Population.from_csv(written(tmp_path, "a,b\n" + lines))
+        assert list(people.schema.fields) == ["a", "b"]
+
+    def test_a_schema_that_has_them_keeps_them(self, tmp_path: Path) -> None:
+        schema = Schema("s", 1, number=Integer(0, 199))
+        people = Population.from_csv(self.file(tmp_path), schema)
+        assert list(people.schema.fields) == ["number"]
+
+    def test_a_setting_that_names_a_column_keeps_it(self, tmp_path: Path) -> None:
+        path = self.file(tmp_path)
+        for settings, kept in (({}, False), ({"columns": "number,age"}, True)):
+            made = named("mean-vector", epsilon=1, data=path, settings=settings)
+            assert ("number" in made.people(Seed.of(0)).schema.fields) is kept
+
+    def test_the_result_names_what_was_left_out(self, tmp_path: Path) -> None:
+        made = named("mean-vector", epsilon=8, data=self.file(tmp_path))
+        shown = simulate(made.study, made.people, fleet="columns").to_json()
+        assert "number" not in shown["hypothesis"]["means"]
+        assert any(f"the column number {self.LEFT}" in note for note in shown["notes"])
 
 
 class TestMissingValues:

@@ -15,8 +15,8 @@ from askance_simulation.experiments.trials import simulate
 from askance_simulation.randomness.seeds import Seed
 
 _RESULTS = (
-    "refused", "success", "error", "users_used", "queries", "rounds", "answers", "refusals",
-    "epsilon_spent", "seconds", "transcript",
+    "refused", "success", "error", "baseline", "users_used", "queries", "rounds", "answers",
+    "refusals", "epsilon_spent", "seconds", "transcript",
 )  # fmt: skip
 
 
@@ -90,6 +90,7 @@ def run_job(job: Job) -> Row:
     return row | {
         "success": verdict.success,
         "error": verdict.error if finite else None,
+        "baseline": verdict.baseline,
         "users_used": outcome.users_used,
         "queries": outcome.queries,
         "rounds": outcome.rounds,

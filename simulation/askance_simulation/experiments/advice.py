@@ -1,0 +1,152 @@
+"""Advice after a result that is worth little: how much more exact answers could be, by the planner.
+
+Noise falls with more users, with a larger epsilon and with fewer columns. Each is planned for, so
+that the figures are those that `askance plan` prints; no user is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, log2
+from typing import Any
+
+from askance_aggregator.learners import Classifier, Learner, Regressor, find
+from askance_aggregator.planning import StudyPlan
+from askance_aggregator.studies.study import Study
+from askance_client.accounting import NANO_NATS_PER_NAT
+from askance_client.errors import InvalidParameter, InvalidQuery, PlanRefused
+
+MAX_NANO_NATS = 16 * NANO_NATS_PER_NAT  # beyond it nothing is private that is worth the name
+_FOURFOLD = 4  # users or, by the inverse, columns: answers are about half as far off
+_HALF = Fraction(1, 2)
+_TOLERANCES = ("tau", "accuracy")
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Changes of a study that make its answers more exact, each in a few words."""
+
+    options: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "what would help, by the planner: " + "; ".join(self.options)
+
+
+def advice(study: Study, users: int, tau: float, hypothesis: Any) -> Advice | None:
+    """Plan for more users, a larger epsilon and fewer columns; None where no plan is better.
+
+    Args:
+      study: as it was run.
+      users: how many it had.
+      tau: tolerance of its least exact round; 0: it had none.
+      hypothesis: its conclusion, which names the column that it predicts.
+    """
+    if tau <= 0:
+        return None
+    batch = next(study.learner.run())
+    if all(question.tau is not None for question in batch.questions):
+        return _of_options(_finer(study))
+    enough, wanted = _more_users(study, users)
+    if wanted >= tau:
+        return None
+    return _of_options(
+        f"{enough:,} users (answers within {wanted:.3g} instead of {tau:.3g})",
+        _larger_epsilon(study, users, tau, enough),
+        _fewer_columns(study, users, tau, hypothesis),
+    )
+
+
+def _of_options(*options: str | None) -> Advice | None:
+    known = tuple(option for option in options if option)
+    return Advice(known) if known else None
+
+
+def _tau(planned: StudyPlan) -> float:
+    return max(round_.tau for round_ in planned.rounds)
+
+
+def _more_users(study: Study, users: int) -> tuple[int, float]:
+    """Take as many users as the planner asks for of its own, at least four times as many."""
+    enough = max(study.plan().users_needed, _FOURFOLD * users)
+    return enough, _tau(study.plan(enough))
+
+
+def _larger_epsilon(study: Study, users: int, tau: float, enough: int) -> str | None:
+    """Take the epsilon that replaces so many users, if they fell with its square; 16 at most."""
+    doublings = ceil(log2(enough / users) / 2)
+    budget = min(study.nano_nats << doublings, MAX_NANO_NATS)
+    if budget <= study.nano_nats:
+        return None
+    with suppress(PlanRefused):
+        found = _tau(_changed(study, study.learner, budget).plan(users))
+        return f"epsilon {budget / NANO_NATS_PER_NAT:.3g} ({found:.3g})" if found < tau else None
+    return None
+
+
+def _fewer_columns(study: Study, users: int, tau: float, hypothesis: Any) -> str | None:
+    """Take the first quarter of the columns."""
+    text = _text_of(study)
+    if text is None:
+        return None
+    predicted = _predicted(hypothesis)
+    columns = [name for name in study.fields if name not in predicted]
+    if "columns" in text:
+        columns = text["columns"].split(",")
+    kept = max(len(columns) // _FOURFOLD, 1)
+    made = _rebuilt(study, {**text, "columns": ",".join(columns[:kept])})
+    if kept == len(columns) or made is None:
+        return None
+    with suppress(PlanRefused):
+        found = _tau(made.plan(users))
+        return f"{kept} of {len(columns)} columns ({found:.3g})" if found < tau else None
+    return None
+
+
+def _finer(study: Study) -> str | None:
+    """Halve the tolerance that the study states."""
+    text = _text_of(study) or {}
+    for name in (name for name in _TOLERANCES if name in text):
+        halved = str(Fraction(text[name]) * _HALF)
+        made = _rebuilt(study, {**text, name: halved})
+        if made is not None:
+            return f"{name}={halved} ({made.plan().users_needed:,} users are enough)"
+    return None
+
+
+def _changed(study: Study, learner: Learner[Any], nano_nats: int) -> Study:
+    """Return the study with another learner and budget."""
+    return Study(
+        learner,
+        study.schema,
+        epsilon=Fraction(nano_nats, NANO_NATS_PER_NAT),
+        beta=study.beta,
+        confidence=study.confidence,
+        design=study.design,
+        waves=study.conduct.waves,
+        least_answers=study.conduct.least_answers,
+    )
+
+
+def _text_of(study: Study) -> dict[str, str] | None:
+    """Return the text that the catalogue builds the learner from; None where it has none."""
+    with suppress(InvalidParameter, InvalidQuery):
+        return find(study.learner.name).spell(study.learner, study.schema)
+    return None
+
+
+def _rebuilt(study: Study, text: Mapping[str, str]) -> Study | None:
+    """Return the study of the learner that these texts make; None where they make none."""
+    with suppress(InvalidParameter, InvalidQuery):
+        learner = find(study.learner.name).build(study.schema, text)
+        return _changed(study, learner, study.nano_nats)
+    return None
+
+
+def _predicted(hypothesis: Any) -> frozenset[str]:
+    """Return the name of the column that a hypothesis predicts."""
+    if isinstance(hypothesis, Classifier):
+        return frozenset((hypothesis.label,))
+    return frozenset((hypothesis.target,)) if isinstance(hypothesis, Regressor) else frozenset()

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from askance_aggregator.estimation.designed import designed
 from askance_aggregator.estimation.intervals import clopper_pearson, hoeffding
+from askance_aggregator.estimation.present import present_answer
 from askance_aggregator.estimation.statistics import (
     Decode,
     check_decode,
     check_suits,
+    known_scores,
     scores,
 )
 from askance_aggregator.families import Family, SignedFamily, family_of
@@ -56,6 +58,10 @@ def estimate(
         alpha: in (0, 1).
         decode: of a table that was designed with its decode values.
 
+    Returns:
+        The answer; of a query with a missing level, the mean over those users who have the number
+        and the share who have it (`present`).
+
     Raises:
         InvalidParameter: the randomizer does not suit the question, the counts are not a tally of
             n reports, alpha is no probability, or the decode values are not unbiased.
@@ -65,6 +71,9 @@ def estimate(
     check_suits(question, randomizer)
     if n == 0:
         return neutral_answer(question)
+    if question.over_present:
+        scores_of = known_scores(question, randomizer, decode)
+        return present_answer(question, *scores_of, counts, n, float(alpha))
     if decode is not None:
         channel = check_decode(question, randomizer, decode)
         return _answer(*designed(question, channel, decode, counts, n, float(alpha)), question)

@@ -11,6 +11,7 @@ from askance_aggregator.estimation import (
     Decode,
     check_decode,
     check_suits,
+    known_scores,
     levels_of,
     scores,
 )
@@ -26,6 +27,7 @@ from askance_aggregator.families import (
 from askance_aggregator.learners import Question
 from askance_aggregator.planning.binomial import Binomial
 from askance_aggregator.planning.designed import designed_tail, figure
+from askance_aggregator.planning.present import present_tail, present_variance
 from askance_aggregator.planning.scored import Scored
 from askance_aggregator.planning.tails import Tail
 from askance_aggregator.planning.ternary import Ternary
@@ -40,6 +42,20 @@ Design = Callable[[int, int], Randomizer]
 """The randomizer for a number of levels and a budget in nano-nats."""
 
 
+def randomizer_of(design: Design, levels: int, nano_nats: int) -> Randomizer:
+    """Call a design, and refuse what is no randomizer.
+
+    Raises:
+        InvalidParameter: it returned something else.
+    """
+    randomizer = design(levels, nano_nats)
+    if not isinstance(randomizer, Randomizer):
+        raise InvalidParameter(
+            f"a design expects to return a randomizer, found {type(randomizer).__name__}"
+        )
+    return randomizer
+
+
 def candidates(question: Question, nano_nats: int, design: Design) -> tuple[Randomizer, ...]:
     """The randomizers that a plan may choose from for a question; it takes the least need.
 
@@ -50,11 +66,7 @@ def candidates(question: Question, nano_nats: int, design: Design) -> tuple[Rand
     """
     if question.query.kind is QueryKind.VECTOR:
         return (hypercube_response(question.query.components, nano_nats),)
-    randomizer = design(levels_of(question) or 2, nano_nats)
-    if not isinstance(randomizer, Randomizer):
-        raise InvalidParameter(
-            f"a design expects to return a randomizer, found {type(randomizer).__name__}"
-        )
+    randomizer = randomizer_of(design, levels_of(question) or 2, nano_nats)
     check_suits(question, randomizer)
     if design is best_for and question.query.kind is QueryKind.SIGNED:
         return (randomizer, *signed_for(question.values, nano_nats))
@@ -67,6 +79,8 @@ def tail_of(question: Question, randomizer: Randomizer, decode: Decode | None = 
     Of decode values that were designed with a table, of what the question is for.
     """
     check_suits(question, randomizer)
+    if question.over_present:
+        return present_tail(question, *known_scores(question, randomizer, decode))
     if decode is not None:
         return designed_tail(
             question, check_decode(question, randomizer, decode).randomizer, decode
@@ -111,11 +125,14 @@ def n_variance(
     A real value, or a component of a vector, scaled to [-1, 1]: the worst second moment (what
     counts for a population; C^2 for one bit), or of decode values that were designed with a table
     what they were designed for: the worst conditional variance, or the second moment under the
-    prior. A predicate, in [0, 1], and the shares of cells:
+    prior; of a query with a missing level, that of the mean over users who have the number, at the
+    promised share of them. A predicate, in [0, 1], and the shares of cells:
     conditional on the users at hand, averaged over cells, where it is the same for every truth.
     Signed values: the same, averaged over the pairs, for users each of whom is in a signed cell.
     """
     kind = question.query.kind
+    if question.over_present:
+        return present_variance(question, *known_scores(question, randomizer, decode))
     if decode is not None:
         return figure(question, check_decode(question, randomizer, decode).randomizer, decode)
     family = family_of(randomizer)

@@ -17,7 +17,7 @@ from askance_aggregator.estimation.influence import influence, share_of_numbers
 from askance_aggregator.estimation.intervals import clopper_pearson, hoeffding
 from askance_aggregator.estimation.landing import relative_landing
 from askance_aggregator.estimation.present import scale_of, score_bias
-from askance_aggregator.estimation.present_law import PresentLaw, Users, present_law
+from askance_aggregator.estimation.present_law import Cases, PresentLaw, present_law
 from askance_aggregator.estimation.statistics import (
     Decode,
     bias_of,
@@ -31,10 +31,10 @@ from askance_aggregator.estimation.statistics import (
 )
 
 __all__ = [
+    "Cases",
     "Decode",
     "Deviations",
     "PresentLaw",
-    "Users",
     "alpha_of",
     "bias_of",
     "check_decode",

@@ -16,7 +16,7 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.estimation.present_law import PresentLaw, Reals, Users, present_law
+from askance_aggregator.estimation.present_law import Cases, PresentLaw, Reals, present_law
 from askance_aggregator.families import TableFamily
 from askance_aggregator.families.family import check_counts
 from askance_aggregator.learners import Answer, Presence, Question, SampleMean
@@ -150,7 +150,7 @@ def _share(law: PresentLaw, seen: float, n: int, alpha: float, bias: float) -> t
         scores = np.repeat(side * law.presences[:, None], len(shares), axis=1)
         shift = side * np.full(len(shares), seen) - bias
         # Below the share the reports would show too much, above it too little.
-        return _probable(law, scores, Users(None, shares, shares), shift, n, alpha / 2)
+        return _probable(law, scores, Cases(None, shares, shares), shift, n, alpha / 2)
 
     centre = min(max(seen, 0.0), 1.0)
     low = _outermost(lambda shares: kept(1, shares), centre, 0.0)
@@ -174,14 +174,14 @@ def _end(
         # Above the estimate the true mean would make a - m b as low as seen only by chance.
         scores = -side * (law.numbers[:, None] - means * law.presences[:, None])
         shift = -side * (seen[0] - means * seen[1]) - bias
-        users = Users(means, np.full(len(means), share[0]), np.full(len(means), share[1]))
+        users = Cases(means, np.full(len(means), share[0]), np.full(len(means), share[1]))
         return _probable(law, scores, users, shift, n, chance)
 
     return _outermost(kept, min(max(ratio, -1.0), 1.0), float(side))
 
 
 def _probable(
-    law: PresentLaw, scores: Reals, users: Users, shifts: Reals, n: int, chance: float
+    law: PresentLaw, scores: Reals, users: Cases, shifts: Reals, n: int, chance: float
 ) -> NDArray[np.bool_]:
     """Return for each law whether a mean of scores of `shifts` or more has this chance."""
     rate, landing = law.bounds(scores, users, shifts)

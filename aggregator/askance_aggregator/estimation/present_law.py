@@ -29,8 +29,8 @@ _BESIDE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Users:
-    """Users of some laws, one a column of what is computed together.
+class Cases:
+    """Laws of users, one a column of what is computed together.
 
     Args:
         means: shape (cases,): of the numbers of those who have one, scaled to [-1, 1]; None: any.
@@ -64,7 +64,7 @@ class PresentLaw:
         """The levels that are numbers, shape (levels - 1,)."""
         return np.linspace(-1.0, 1.0, len(self.rows) - 1)
 
-    def bounds(self, scores: Reals, users: Users, shifts: Reals) -> tuple[Reals, Reals]:
+    def bounds(self, scores: Reals, users: Cases, shifts: Reals) -> tuple[Reals, Reals]:
         """Bound the tails P[mean of scores - shift >= 0], of n reports.
 
         Args:
@@ -93,7 +93,7 @@ class PresentLaw:
             high = tilts[cases, np.minimum(place + 1, _TILTS - 1)]
         return -best, self._landing(unit, users, tilt)
 
-    def _log_moments(self, unit: Reals, users: Users, tilts: Reals) -> Reals:
+    def _log_moments(self, unit: Reals, users: Cases, tilts: Reals) -> Reals:
         """The worst mean of the users' ln E[e^(t W)], shape (cases, tilts)."""
         raised = np.exp(unit[:, :, None] * tilts)
         moments = (self.rows @ raised.reshape(len(unit), -1)).reshape(-1, *tilts.shape)
@@ -155,7 +155,7 @@ class PresentLaw:
             np.take_along_axis(slopes, best, axis=0)[0],
         )
 
-    def _landing(self, unit: Reals, users: Users, tilts: Reals) -> Reals:
+    def _landing(self, unit: Reals, users: Cases, tilts: Reals) -> Reals:
         """A of `relative_landing`, infinite where no tilt was found; the scores' span is 1.
 
         A mixture varies at least as much as one of its parts, and, of two parts, its variance is
@@ -172,7 +172,7 @@ class PresentLaw:
         with np.errstate(divide="ignore"):
             return np.asarray((1 / (tilts * sqrt(2 * pi)) + 2 * constant) / deviation)
 
-    def _laws(self, users: Users) -> Reals:
+    def _laws(self, users: Cases) -> Reals:
         if users.means is None or self.sample or len(self.grid) > 2:
             return self.rows[:, :, None]
         part = (users.means + 1) / 2

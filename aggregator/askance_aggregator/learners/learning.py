@@ -92,7 +92,7 @@ class Question:
 
     @property
     def over_present(self) -> bool:
-        """Whether its answer is the mean over those users who have the number."""
+        """True if its answer is the mean over those users who have the number."""
         return has_missing_level(self.query)
 
     @property

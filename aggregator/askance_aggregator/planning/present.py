@@ -16,9 +16,9 @@ from math import sqrt
 import numpy as np
 
 from askance_aggregator.estimation import (
+    Cases,
     Decode,
     PresentLaw,
-    Users,
     present_law,
     prior_weights,
     scale_of,
@@ -109,7 +109,7 @@ class Present(Tail):
         """Rates and landings of both sides for the means that are looked at."""
         shift = tau / self.half
         cases = len(_MEANS)
-        users = Users(_MEANS, np.full(cases, self.share), np.ones(cases))
+        users = Cases(_MEANS, np.full(cases, self.share), np.ones(cases))
         sides = []
         for side in (-1, 1):
             slopes = _MEANS + side * shift

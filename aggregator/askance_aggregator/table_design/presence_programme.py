@@ -105,7 +105,7 @@ class _Optimum(NamedTuple):
 
     @property
     def kept(self) -> NDArray[np.bool_]:
-        """Which symbols are ever sent."""
+        """True for the symbols that are ever sent."""
         return np.asarray(self.table.max(axis=0) > _UNUSED)
 
     @property

@@ -59,7 +59,7 @@ def answers(
 def test_intervals_cover_mean_and_missing_share_together_and_are_not_too_wide(
     epsilon: float, users: int, missing: float
 ) -> None:
-    """Of 80 trials at beta 1/20: 13 misses and more have a chance below 1e-3.
+    """With 80 trials at beta 1/20, 13 misses and more have a chance below 1e-3.
 
     From the other side, the half width is at most four deviations of the estimate.
     """

@@ -28,7 +28,7 @@ def duchi(nano: int) -> float:
 
 
 def worst(table: PresenceTable) -> float:
-    """N x the variance for the worst population of the two ends, everybody having a number."""
+    """N x the variance for the worst population of the two ends, none missing."""
     found = []
     for place in range(41):
         mean = Fraction(place, 20) - 1

@@ -5,17 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from askance_aggregator.learners import MeanEstimate, mean
+from askance_aggregator.learners import MeanEstimate, mean, quantiles, ranges
 from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.verdicts import judge
 from askance_aggregator.queries import real
 from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Real, Schema
+from askance_client.queries import Integer, Real, Schema
 from askance_simulation.experiments import simulate
 from askance_simulation.populations import Population
 
 SCHEMA = Schema("incomes", 1, income=Real(0, 150_000, frac_bits=0))
+AGES = Schema("ages", 1, age=Integer(0, 63))
 USERS = 5000
 
 
@@ -70,3 +71,39 @@ def test_what_missing_can_be_is_said() -> None:
         mean(real(SCHEMA["income"]), missing="exclude")
     with pytest.raises(InvalidParameter, match="present expects a share"):
         mean(SCHEMA["income"], present="3/2")
+
+
+def ordered(missing: float) -> Population:
+    """Ages 0 .. 63 alike, and a part of the users without one."""
+    values = (np.arange(20_000) % 64).astype(np.float64)
+    values[np.random.default_rng(2).random(20_000) < missing] = np.nan
+    return Population.from_columns(AGES, {"age": values})
+
+
+def test_quantiles_are_those_of_the_users_who_have_the_number() -> None:
+    """With 40 % missing the median of all users would be 53 or none at all."""
+    learner = quantiles(AGES, "age", ["1/2"], tau="1/10", present="1/2")
+    result = simulate(Study(learner, AGES, epsilon=4), ordered(0.4), fleet="columns")
+    (found,) = result.hypothesis.quantiles
+    assert 25 <= found.value <= 38
+    assert result.trials[0].verdict.success
+    assert result.hypothesis.missing.low <= 0.4 <= result.hypothesis.missing.high
+
+
+def test_quantiles_by_default_count_missing_users_as_above_all() -> None:
+    learner = quantiles(AGES, "age", ["1/2"], tau="1/10", missing="default")
+    result = simulate(Study(learner, AGES, epsilon=4), ordered(0.4), fleet="columns")
+    assert result.hypothesis.quantiles[0].value > 45
+    assert result.hypothesis.missing is None
+
+
+def test_ranges_are_shares_of_the_users_who_have_the_number() -> None:
+    learner = ranges(AGES, "age", steps=16)
+    result = simulate(Study(learner, AGES, epsilon=3), ordered(0.4), fleet="columns")
+    found, verdict = result.hypothesis, result.trials[0].verdict
+    assert verdict.success
+    assert verdict.truth[7] == pytest.approx(0.5, abs=0.02)
+    assert found.share(0, 32).low <= 0.5 <= found.share(0, 32).high
+    assert found.share(0, 32).high - found.share(0, 32).low < 0.3
+    assert 24 <= found.quantile("1/2").value <= 40
+    assert found.missing_share.low <= 0.4 <= found.missing_share.high

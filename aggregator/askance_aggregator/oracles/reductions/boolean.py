@@ -136,7 +136,7 @@ def _number_parts(query: Query, tau: Fraction) -> _Parts:
 
 
 def _present_parts(question: Question) -> _Parts:
-    """What numbers are above the least one, 0 for a missing one, and the share who have a number.
+    """Ask numbers above the least one, 0 for a missing one, and the share who have a number.
 
     With errors of less than 4/9 of tau q in the first and of min(4/9 tau/range, 1/10) q in the
     second, q the promised share, the ratio is off by less than 8/9 tau q / (9/10 q) < tau.

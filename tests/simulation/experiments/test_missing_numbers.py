@@ -5,13 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from askance_aggregator.learners import MeanEstimate, mean, quantiles, ranges
+from askance_aggregator.learners import (
+    Answer,
+    MeanEstimate,
+    MeanVector,
+    mean,
+    mean_vector,
+    quantiles,
+    ranges,
+)
 from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.verdicts import judge
 from askance_aggregator.queries import real
 from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Integer, Real, Schema
+from askance_client.queries import Bit, Integer, Real, Schema
 from askance_simulation.experiments import simulate
 from askance_simulation.populations import Population
 
@@ -107,3 +115,58 @@ def test_ranges_are_shares_of_the_users_who_have_the_number() -> None:
     assert found.share(0, 32).high - found.share(0, 32).low < 0.3
     assert 24 <= found.quantile("1/2").value <= 40
     assert found.missing_share.low <= 0.4 <= found.missing_share.high
+
+
+MIXED = Schema("mixed", 1, age=Integer(17, 90), gain=Integer(0, 99_999), part=Real(0, 1), b=Bit())
+
+
+def mixed() -> tuple[Population, dict[str, float]]:
+    """Columns of ranges 73, 99,999, 1 and 1; 30 % have no age. With the means of what is there."""
+    rng = np.random.default_rng(0)
+    columns = {
+        "age": rng.integers(17, 60, 20_000).astype(np.float64),
+        "gain": rng.integers(0, 9_000, 20_000).astype(np.float64),
+        "part": rng.random(20_000),
+        "b": rng.integers(0, 2, 20_000).astype(np.float64),
+    }
+    columns["age"][rng.random(20_000) < 0.3] = np.nan
+    means = {name: float(np.nanmean(column)) for name, column in columns.items()}
+    return Population.from_columns(MIXED, columns), means
+
+
+@pytest.mark.parametrize(("missing", "width"), [("exclude", 0.08), ("default", 0.03)])
+def test_a_vector_s_means_are_decoded_each_in_its_own_unit(missing: str, width: float) -> None:
+    """Each interval is a part of its own range: decoded by the widest, an age was 499 -+ 9,000."""
+    people, means = mixed()
+    learner = mean_vector(MIXED, missing=missing)
+    result = simulate(Study(learner, MIXED, epsilon=2), people, fleet="columns", seed=1)
+    found, verdict = result.hypothesis, result.trials[0].verdict
+    assert verdict.success
+    if missing == "exclude":
+        assert verdict.truth == pytest.approx(tuple(means.values()), abs=1e-4)
+        assert found.missing[0].low <= 0.3 <= found.missing[0].high
+        assert found.missing[1].low == 0
+    sizes = zip(found.lows, found.highs, (73, 99_999, 1, 1), strict=True)
+    for low, high, size in sizes:
+        assert 0.1 * width < (high - low) / 2 / size < width
+    assert MeanVector.from_json(found.to_json()) == found
+
+
+def test_a_vector_of_bounded_length_is_asked_with_a_public_default_only() -> None:
+    with pytest.raises(InvalidParameter, match="norm=l2 expects missing=default"):
+        mean_vector(MIXED, ["part", "b"], norm="l2", missing="exclude")
+
+
+def test_a_vector_s_tolerance_holds_in_every_unit() -> None:
+    """Of exact answers that are off by as much as the question allows."""
+    learner = mean_vector(MIXED, ["age", "part"], tau="1/2", present="1/2")
+    tau = float(learner.batch.questions[0].tau)
+    share, mean = 0.5, 0.9  # scaled
+    exact = (share * (mean + 1) - 1, 2 * share - 1)
+    worst = 0.0
+    for a in (-tau, tau):
+        for s in (-tau, tau):
+            values = (exact[0] + a, exact[1] + s, 0.0, 1.0)
+            found = learner.conclude((Answer(values, values, values),))
+            worst = max(worst, abs(found.estimates[0] - (17 + 73 * (mean + 1) / 2)))
+    assert 0.1 < worst <= 0.5 * 1.001

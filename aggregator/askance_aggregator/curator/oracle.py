@@ -141,7 +141,7 @@ def _over_present(question: Question, released: NDArray[np.int64], rows: int) ->
         (value,),
         (min(max(value - tau, low), high),),
         (max(min(value + tau, high), low),),
-        Presence(share, *ends),
+        present=Presence(share, *ends),
     )
 
 

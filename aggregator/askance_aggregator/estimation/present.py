@@ -107,9 +107,12 @@ def present_answer(
     )
     start, half = scale_of(question, table.randomizer.levels)
     least, most = (float(bound) for bound in question.bounds)
-    ends = (min(max(float(start) + float(half) * (end + 1), least), most) for end in (low, high))
+    first, last = (
+        min(max(float(start) + float(half) * (end + 1), least), most) for end in (low, high)
+    )
     value = start + half * (ratio + 1) if presence > 0 else sum(question.bounds) / 2
-    return Answer((float(value),), *((end,) for end in ends), Presence(float(presence), *share))
+    seen = Presence(float(presence), *share)
+    return Answer((float(value),), (first,), (last,), present=seen)
 
 
 def share_seen(

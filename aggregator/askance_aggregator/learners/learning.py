@@ -12,7 +12,7 @@ distinguished (KLNRS08 section 5 asks for tau < 1/(4d): here that is tau = 1/(4d
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 from typing import TypeAlias, TypeVar
@@ -191,7 +191,7 @@ class Answer:
     values: tuple[float, ...]
     lows: tuple[float, ...]
     highs: tuple[float, ...]
-    present: Presence | None = None
+    present: Presence | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if not len(self.values) == len(self.lows) == len(self.highs) > 0:
@@ -250,7 +250,7 @@ def neutral_answer(question: Question) -> Answer:
         (value,) * question.values,
         (float(low),) * question.values,
         (float(high),) * question.values,
-        Presence(1.0, 0.0, 1.0) if question.over_present else None,
+        present=Presence(1.0, 0.0, 1.0) if question.over_present else None,
     )
 
 

@@ -59,7 +59,7 @@ class Scaled:
     @property
     def component(self) -> Expression:
         """The scaled number, on a grid of at most 2^-20."""
-        if (self.low, self.factor) == (-1, 1):  # on [-1, 1] already
+        if self.low == -1 and self.factor == 1:  # on [-1, 1] already
             return self.number
         above = self.number - constant(self.low, self.number.frac)
         scaled = above * constant(self.factor, self.bits) - 1

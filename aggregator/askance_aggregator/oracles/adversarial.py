@@ -40,7 +40,7 @@ class Adversary(ABC):
         """The least helpful valid answers, each with the interval of one point."""
         truths = self._truth.answer(batch)
         return tuple(
-            Answer(values, values, values, truth.present)
+            Answer(values, values, values, present=truth.present)
             for values, truth in zip(self.wished(batch, truths), truths, strict=True)
         )
 

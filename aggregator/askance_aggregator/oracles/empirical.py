@@ -65,7 +65,7 @@ class EmpiricalOracle:
             tuple(values),
             tuple(max(value - tau, low) for value in values),
             tuple(min(value + tau, high) for value in values),
-            presence_of(question, sample),
+            present=presence_of(question, sample),
         )
 
     def _with_number(self, question: Question, sample: EncodedColumns, rows: int) -> EncodedColumns:

@@ -42,5 +42,5 @@ class ExactOracle:
             exact = expectations(question, self._columns, self._weights)
             values = tuple(float(value) for value in exact)
             present = presence_of(question, self._columns, self._weights)
-            answers.append(Answer(values, values, values, present))
+            answers.append(Answer(values, values, values, present=present))
         return tuple(answers)

@@ -105,7 +105,7 @@ class ClassificationNoiseOracle:
             values,
             tuple(min(max(value - tau, low), high) for value in values),
             tuple(max(min(value + tau, high), low) for value in values),
-            presence_of(question, seen),
+            present=presence_of(question, seen),
         )
 
 

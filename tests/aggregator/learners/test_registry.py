@@ -97,7 +97,7 @@ def test_a_mean_is_of_the_only_number() -> None:
     assert high == 1
     bits = next(find("mean").build(Schema("s", 1, b=Bit())).run()).questions[0]
     assert bits.over_present
-    assert bits.bounds == (0, 1)
+    assert list(bits.bounds) == [0, 1]
     with pytest.raises(InvalidParameter, match="set column to one of x, y"):
         find("mean").build(Schema("s", 1, x=Real(0, 1), y=Real(0, 1)))
 

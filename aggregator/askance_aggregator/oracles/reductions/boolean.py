@@ -86,7 +86,7 @@ def _ratio(question: Question, values: tuple[float, ...]) -> Answer:
     above, share = values
     low, high = (float(bound) for bound in question.bounds)
     value = low + above / share if share > 0 else (low + high) / 2
-    return Answer((value,), (value,), (value,), Presence(share, share, share))
+    return Answer((value,), (value,), (value,), present=Presence(share, share, share))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from askance_aggregator.planning.choices import choices
 from askance_aggregator.planning.sizing import need
 from askance_aggregator.queries import among_present, real
 from askance_client.queries import Real, Schema
-from askance_client.randomizers import COIN_SPACE
+from askance_client.randomizers import COIN_SPACE, Channel
 
 SCHEMA = Schema("incomes", 1, income=Real(0, 200_000, frac_bits=0))
 HIGH = 200_000
@@ -43,6 +43,7 @@ def row(
     (choice,) = choices(question, nano, best_for)
     plain = Question(real(SCHEMA["income"]), tau)
     (bit,) = choices(plain, nano, best_for)
+    assert isinstance(choice.randomizer, Channel)
     table = np.array([[entry / COIN_SPACE for entry in line] for line in choice.randomizer.table])
     # The population's law: the mean of 10^6 draws is its mean.
     incomes = np.minimum(np.random.default_rng(0).lognormal(10.2, 0.7, 1_000_000), HIGH)
@@ -54,6 +55,7 @@ def row(
         counts = rng.multinomial(users, law / law.sum())
         answer = estimate(question, choice.randomizer, counts, users, BETA, choice.decode)
         share = answer.present
+        assert share is not None
         held += answer.low <= mean <= answer.high and share.low <= 1 - absent <= share.high
         errors.append(answer.value - mean)
         widths.append((answer.high - answer.low) / 2)

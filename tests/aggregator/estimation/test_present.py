@@ -28,9 +28,15 @@ def chosen(question: Question, epsilon: float) -> Choice:
     return choice
 
 
+def rows(choice: Choice) -> NDArray[np.float64]:
+    """Return the table's probabilities, shape (levels, symbols)."""
+    assert isinstance(choice.randomizer, Channel)
+    return np.array([[entry / COIN_SPACE for entry in row] for row in choice.randomizer.table])
+
+
 def law(choice: Choice, mean: float, missing: float) -> NDArray[np.float64]:
     """Chance of each symbol, for users at the two ends of the range."""
-    table = np.array([[entry / COIN_SPACE for entry in row] for row in choice.randomizer.table])
+    table = rows(choice)
     up = (1 - missing) * mean / 1000
     found = table.T @ np.array([1 - missing - up, up, missing])
     return np.asarray(found / found.sum())
@@ -130,7 +136,7 @@ def test_a_sample_s_interval_holds_for_the_users_at_hand() -> None:
     assert levels == 18
     people = np.repeat([2, 9, levels - 1], [600, 900, 500])
     rng = np.random.default_rng(5)
-    table = np.array([[entry / COIN_SPACE for entry in row] for row in choice.randomizer.table])
+    table = rows(choice)
     step = (question.query.high - question.query.low) / (levels - 1)
     truth = float(np.mean(np.repeat([2, 9], [600, 900]))) * step
     missed = 0
@@ -189,7 +195,7 @@ def test_scores_of_another_table_are_refused() -> None:
     choice, other = chosen(question, 1.0), chosen(question, 2.0)
     assert choice.decode is not None
     wrong = tuple(value * 2 for value in choice.decode)
-    counts = [1] * choice.randomizer.symbols
+    counts = [1] * (len(choice.decode) // 2)
     with pytest.raises(InvalidParameter, match="unbiased"):
         estimate(question, choice.randomizer, counts, len(counts), BETA, wrong)
     with pytest.raises(InvalidParameter):
@@ -202,7 +208,7 @@ class TestQuery:
         assert (query.low, query.high, query.default) == (0, 2000, 2000)
         assert query.kind is QueryKind.REAL
         assert has_missing_level(query)
-        assert Question(query).bounds == (0, 1000)
+        assert list(Question(query).bounds) == [0, 1000]
 
     def test_a_number_s_range_is_cut_into_whole_grid_steps(self) -> None:
         query = among_present(SCHEMA["income"], 16)
@@ -215,4 +221,4 @@ class TestQuery:
         wide = Schema("wide", 1, x=Real(0, 30_000, frac_bits=16))
         query = among_present(wide["x"])
         assert query.frac < 16
-        assert Question(query).bounds == (0, 30_000)
+        assert list(Question(query).bounds) == [0, 30_000]

@@ -160,7 +160,7 @@ def test_a_vector_of_bounded_length_is_asked_with_a_public_default_only() -> Non
 def test_a_vector_s_tolerance_holds_in_every_unit() -> None:
     """Of exact answers that are off by as much as the question allows."""
     learner = mean_vector(MIXED, ["age", "part"], tau="1/2", present="1/2")
-    tau = float(learner.batch.questions[0].tau)
+    tau = float(learner.batch.questions[0].working_tau)
     share, mean = 0.5, 0.9  # scaled
     exact = (share * (mean + 1) - 1, 2 * share - 1)
     worst = 0.0

@@ -136,7 +136,7 @@ def mixed() -> tuple[Population, dict[str, float]]:
 
 @pytest.mark.parametrize(("missing", "width"), [("exclude", 0.08), ("default", 0.03)])
 def test_a_vector_s_means_are_decoded_each_in_its_own_unit(missing: str, width: float) -> None:
-    """Each interval is a part of its own range: decoded by the widest, an age was 499 -+ 9,000."""
+    """Decode by the own range of each column; by the widest an age was 499 -+ 9,000."""
     people, means = mixed()
     learner = mean_vector(MIXED, missing=missing)
     result = simulate(Study(learner, MIXED, epsilon=2), people, fleet="columns", seed=1)
@@ -158,7 +158,7 @@ def test_a_vector_of_bounded_length_is_asked_with_a_public_default_only() -> Non
 
 
 def test_a_vector_s_tolerance_holds_in_every_unit() -> None:
-    """Of exact answers that are off by as much as the question allows."""
+    """Exact answers are moved by as much as the question allows."""
     learner = mean_vector(MIXED, ["age", "part"], tau="1/2", present="1/2")
     tau = float(learner.batch.questions[0].working_tau)
     share, mean = 0.5, 0.9  # scaled

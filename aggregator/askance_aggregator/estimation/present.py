@@ -45,7 +45,7 @@ def check_present(question: Question, table: TableFamily, decode: PresentDecode)
     _check_levels(question, table.randomizer.levels)
     if len(decode) != 2 * table.randomizer.symbols:
         raise InvalidParameter(
-            f"scores expect two a symbol, {2 * table.randomizer.symbols}, found {len(decode)}"
+            f"decode values expect two a symbol, {2 * table.randomizer.symbols}, found {len(decode)}"
         )
     score_bias(table, decode)
 
@@ -68,7 +68,7 @@ def score_bias(table: TableFamily, decode: PresentDecode) -> Fraction:
     ]
     if off[0] or off[-2] or off[-1] or max(off) > MAX_SCORE_BIAS:
         raise InvalidParameter(
-            f"scores expect to be unbiased for their table, got a bias of {float(max(off)):g}"
+            f"decode values expect to be unbiased for their table, got a bias of {float(max(off)):g}"
         )
     return max(off)
 

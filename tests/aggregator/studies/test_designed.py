@@ -44,7 +44,7 @@ def few_levels(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def signed_study(population: Population) -> SignedStudy:
     entry = find("mean")
-    made = entry.build(population.schema, {"objective": "conditional"})
+    made = entry.build(population.schema, {"objective": "conditional", "missing": "default"})
     learner = replace(made, parameters=entry.spell(made, population.schema))
     study = Study(learner, population.schema, epsilon=NATS)
     return study.sign(KEY, nonce=bytes(16), expires_unix_s=NOW_S + 60)

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from askance_aggregator.planning import StudyPlan
     from askance_aggregator.queries import (
         absolute,
+        among_present,
         bucketize,
         category,
         clip,
@@ -182,6 +183,7 @@ __all__ = [
     "__version__",
     "absolute",
     "adaptive",
+    "among_present",
     "audit",
     "best_for",
     "bucketize",
@@ -282,6 +284,7 @@ _NAMES = {
     "askance_aggregator.planning": ("StudyPlan",),
     "askance_aggregator.queries": (
         "absolute",
+        "among_present",
         "bucketize",
         "category",
         "clip",

@@ -156,7 +156,7 @@ def _programs() -> Iterator[Case]:
     vectors = vectors_schema(1000)
     numbers = dict.fromkeys(vectors.fields, 0.01)
     for norm in ("linf", "l2"):
-        query = mean_vector(vectors, norm=norm).batch.questions[0].query
+        query = mean_vector(vectors, norm=norm, missing="default").batch.questions[0].query
         response = hypercube_response(query.components, 4 * NAT)
         yield Case(f"vector of 1,000, {norm}", vectors, numbers, query, response)
 

@@ -100,7 +100,7 @@ def compared(norm: str, d: int, eps: float, trials: int) -> list[Row]:
     """Return the three block sizes."""
     people = unit_vectors(POOL, Seed.of(d), d, 100 if norm == "l2" else 20)
     pool = people.columns(0, POOL)
-    learner = mean_vector(people.schema, norm=norm)
+    learner = mean_vector(people.schema, norm=norm, missing="default")
     question = learner.batch.questions[0]
     t, nano = question.values, int(eps * NAT)
     half = float(question.spread) / 2
@@ -168,7 +168,7 @@ def concluded(learner: NonAdaptive[MeanVector], values: Floats) -> Floats:
 def device_row(norm: str, d: int, size: int) -> dict[str, Any]:
     """Measure a request of that many components: its bytes, and a device's time for an answer."""
     schema = vectors_schema(d)
-    learner = mean_vector(schema, norm=norm)
+    learner = mean_vector(schema, norm=norm, missing="default")
     query = block_of(learner.batch.questions[0].query, 0, size)
     key = Ed25519PrivateKey.from_private_bytes(bytes(32))
     terms = StudyTerms(

@@ -47,5 +47,18 @@ def tell_hypothesis(console: Console, result: dict[str, Any]) -> None:
     console.print(told)
     if found.get("radius") is not None:
         console.print(f"the length of the error is at most {found['radius']:.5g}, joint with these")
+    _tell_missing(console, cells)
     if any(value.get("of") == "sample" for value in cells.values()):
         console.print("the interval is for the mean of those who answered, not of a population")
+
+
+def _tell_missing(console: Console, cells: dict[str, Any]) -> None:
+    """Print the estimated share of users without a value, of each estimate that leaves them out."""
+    for name, value in cells.items():
+        share = value.get("missing")
+        if share:
+            console.print(
+                f"{name}: over users who have a value; {share['share']:.1%} of users have none"
+                f" ({share['low']:.1%} .. {share['high']:.1%}, joint with these)",
+                markup=False,
+            )

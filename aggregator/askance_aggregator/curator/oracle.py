@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from askance_aggregator.composition import Pure
 from askance_aggregator.curator.budgets import read_epsilon
 from askance_aggregator.curator.mechanisms import Laplace
-from askance_aggregator.learners import Answer, Answers, Batch, Question
+from askance_aggregator.learners import Answer, Answers, Batch, Presence, Question
 from askance_aggregator.numbers import Rational
 from askance_aggregator.oracles.shares import Shares
 from askance_aggregator.queries import EncodedColumns, evaluate_columns, evaluate_vectors
@@ -115,6 +115,8 @@ class CentralOracle:
         self._parts.append(RowGroup(rows, mechanism.event))
         sums = totals(question, part)
         released = sums + mechanism.draws(self._words, len(sums))
+        if question.over_present:
+            return _over_present(question, released, rows)
         unit, tau = step_of(question), float(question.working_tau)
         values = tuple(float(int(total) * unit / rows) for total in released)
         low, high = (float(bound) for bound in question.bounds)
@@ -125,11 +127,45 @@ class CentralOracle:
         )
 
 
+def _over_present(question: Question, released: NDArray[np.int64], rows: int) -> Answer:
+    """The mean over rows that have the number, by the two totals of `totals`."""
+    centre, half = _centred(question)
+    unit, tau = step_of(question), float(question.working_tau)
+    low, high = (float(bound) for bound in question.bounds)
+    above, weighed = (int(total) for total in released)
+    share = weighed / (half * rows)
+    value = float((centre + Fraction(above * half, weighed)) * unit) if weighed > 0 else low
+    slack = 0.1 * float(question.present)  # see `central_rows`
+    ends = (max(share - slack, 0.0), min(share + slack, 1.0))
+    return Answer(
+        (value,),
+        (min(max(value - tau, low), high),),
+        (max(min(value + tau, high), low),),
+        present=Presence(share, *ends),
+    )
+
+
+def _centred(question: Question) -> tuple[int, int]:
+    """The middle of a number's range, and the most that it is away from it, in grid units."""
+    low, high = question.query.low, question.query.expression.high
+    centre = (low + high) // 2
+    return centre, high - centre
+
+
 def totals(question: Question, rows: EncodedColumns) -> NDArray[np.int64]:
-    """Compute a part's totals before noise: whole numbers, one per value of the answer."""
+    """Compute a part's totals before noise: whole numbers, one per value of the answer.
+
+    Of a query with a missing level two: of what numbers are above the middle of their range, and of
+    half the range for every row that has a number.
+    """
     if question.query.kind is QueryKind.VECTOR:
         return np.asarray(evaluate_vectors(question.query, rows).sum(axis=0), dtype=np.int64)
     levels = evaluate_columns(question.query, rows)
+    if question.over_present:
+        centre, half = _centred(question)
+        has = levels != question.query.default
+        above = int((levels[has] - centre).sum())
+        return np.array([above, half * np.count_nonzero(has)], dtype=np.int64)
     if question.query.kind is QueryKind.CATEGORY:
         return np.bincount(levels, minlength=question.values).astype(np.int64)
     if question.query.kind is QueryKind.SIGNED:
@@ -145,6 +181,8 @@ def laplace_of(question: Question, epsilon: Fraction) -> Laplace:
     component of a vector may move by the range.)
     """
     query = question.query
+    if question.over_present:  # from one number to another, or half of that and the row's own half
+        return Laplace(epsilon, 2 * _centred(question)[1])
     if query.kind in (QueryKind.CATEGORY, QueryKind.SIGNED):
         return Laplace(epsilon, 2)
     return Laplace(epsilon, (query.high - query.low) * question.values)
@@ -159,14 +197,22 @@ def step_of(question: Question) -> Fraction:
 def central_rows(question: Question, epsilon: Fraction, share: float) -> int:
     """The least rows for which half of `share` covers the sample and half the draw.
 
+    Of a query with a missing level the sum and the share of rows with the number are each off by
+    less than q/10 of what the range allows, with q the promised share, so the mean is off by less
+    than 10/9 of their errors over q.
+
     Raises:
         InvalidParameter: share is no probability.
     """
     if not 0 < share < 1:
         raise InvalidParameter(f"share expects a probability in (0, 1), got {value_text(share)}")
-    width = laplace_of(question, epsilon).half_width(1 - Fraction(share) / 2)
-    drawn = float(width * step_of(question))
     tau, spread = float(question.working_tau), float(question.spread)
+    draws = 1
+    if question.over_present:
+        tau = min(tau, spread / 10) * 0.9 * float(question.present)
+        share, draws = share / 2, 2
+    width = laplace_of(question, epsilon).half_width(1 - Fraction(share) / (2 * draws))
+    drawn = draws * float(width * step_of(question))
 
     def enough(rows: int) -> bool:
         room = tau - drawn / rows

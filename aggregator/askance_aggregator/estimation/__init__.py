@@ -13,22 +13,28 @@ from askance_aggregator.estimation.answers import estimate
 from askance_aggregator.estimation.blocks import alpha_of, joined
 from askance_aggregator.estimation.designed import prior_points, prior_weights
 from askance_aggregator.estimation.deviations import Deviations, deviations
-from askance_aggregator.estimation.influence import influence
+from askance_aggregator.estimation.influence import influence, share_of_numbers
 from askance_aggregator.estimation.intervals import clopper_pearson, hoeffding
 from askance_aggregator.estimation.landing import relative_landing
+from askance_aggregator.estimation.present import scale_of, score_bias
+from askance_aggregator.estimation.present_law import Cases, PresentLaw, present_law
 from askance_aggregator.estimation.statistics import (
     Decode,
     bias_of,
     check_decode,
     check_suits,
+    inverse_scores,
+    known_scores,
     levels_of,
     scores,
     share_scores,
 )
 
 __all__ = [
+    "Cases",
     "Decode",
     "Deviations",
+    "PresentLaw",
     "alpha_of",
     "bias_of",
     "check_decode",
@@ -38,11 +44,17 @@ __all__ = [
     "estimate",
     "hoeffding",
     "influence",
+    "inverse_scores",
     "joined",
+    "known_scores",
     "levels_of",
+    "present_law",
     "prior_points",
     "prior_weights",
     "relative_landing",
+    "scale_of",
+    "score_bias",
     "scores",
+    "share_of_numbers",
     "share_scores",
 ]

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from askance_aggregator.estimation.designed import designed
 from askance_aggregator.estimation.intervals import clopper_pearson, hoeffding
+from askance_aggregator.estimation.present import present_answer
 from askance_aggregator.estimation.statistics import (
     Decode,
     check_decode,
     check_suits,
+    known_scores,
     scores,
 )
 from askance_aggregator.families import Family, SignedFamily, family_of
@@ -45,7 +47,8 @@ def estimate(
     the difference of its two cells' intervals at half the alpha each; where every report points to
     + or to -, that of the one count), Hoeffding intervals for tables other than 2 x 2, or those of
     a table's own law where decode values were designed with it (`designed`); clipped to what is
-    possible. Nothing that was promised about the population (`cell_mass`) is relied on.
+    possible; of a query with a missing level see `present_answer`. Nothing that was promised about
+    the population (`cell_mass`, `present`) is relied on.
 
     Args:
         question: what was asked.
@@ -60,11 +63,12 @@ def estimate(
         InvalidParameter: the randomizer does not suit the question, the counts are not a tally of
             n reports, alpha is no probability, or the decode values are not unbiased.
     """
-    if not 0 < alpha < 1:
-        raise InvalidParameter(f"alpha expects a probability in (0, 1), got {value_text(alpha)}")
-    check_suits(question, randomizer)
+    _check(question, randomizer, alpha)
     if n == 0:
         return neutral_answer(question)
+    if question.over_present:
+        scores_of = known_scores(question, randomizer, decode)
+        return present_answer(question, *scores_of, counts, n, float(alpha))
     if decode is not None:
         channel = check_decode(question, randomizer, decode)
         return _answer(*designed(question, channel, decode, counts, n, float(alpha)), question)
@@ -95,6 +99,12 @@ def estimate(
     lows, highs = _share_intervals(family, counts, n, cells, each)
     ends = (float(low) + float(spread) * lows, float(low) + float(spread) * highs)
     return _answer([low + spread * shares[cell] for cell in cells], ends, question)
+
+
+def _check(question: Question, randomizer: Randomizer, alpha: float | Fraction) -> None:
+    if not 0 < alpha < 1:
+        raise InvalidParameter(f"alpha expects a probability in (0, 1), got {value_text(alpha)}")
+    check_suits(question, randomizer)
 
 
 def _by_signs(

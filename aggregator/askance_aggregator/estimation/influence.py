@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
+from askance_aggregator.estimation.present import scale_of, share_seen
 from askance_aggregator.estimation.statistics import (
     Decode,
     check_decode,
     check_suits,
+    known_scores,
     scores,
 )
 from askance_aggregator.families import family_of
@@ -18,7 +21,11 @@ from askance_client.randomizers import Randomizer
 
 
 def influence(
-    question: Question, randomizer: Randomizer, answered: int, decode: Decode | None = None
+    question: Question,
+    randomizer: Randomizer,
+    answered: int,
+    decode: Decode | None = None,
+    present: float = 1.0,
 ) -> Fraction:
     """Bound the change of a value when one of `answered` reports is replaced by another.
 
@@ -31,6 +38,8 @@ def influence(
         randomizer: the randomizer of the reports.
         answered: how many reports there are, 1 or more.
         decode: of a designed table.
+        present: of a query with a missing level, the share of users who have the number, as the
+            reports show it (`Presence.share`).
 
     Returns:
         The greatest change over the values of the answer, in real units of the answer.
@@ -41,7 +50,47 @@ def influence(
     if answered < 1:
         raise InvalidParameter(f"influence: expected 1 answer or more, found {answered}")
     check_suits(question, randomizer)
+    if question.over_present:
+        return _of_present(question, randomizer, answered, decode, Fraction(present))
     return _range(question, randomizer, decode) / answered
+
+
+def share_of_numbers(
+    question: Question,
+    randomizer: Randomizer,
+    counts: Sequence[int],
+    answered: int,
+    decode: Decode | None = None,
+) -> float:
+    """Estimate the share of users who have the number; 1 of a query without a missing level.
+
+    Raises:
+        InvalidParameter: the randomizer does not suit the question, or there is no such tally.
+    """
+    if not question.over_present:
+        return 1.0
+    return float(share_seen(*known_scores(question, randomizer, decode), counts, answered))
+
+
+def _of_present(
+    question: Question,
+    randomizer: Randomizer,
+    answered: int,
+    decode: Decode | None,
+    present: Fraction,
+) -> Fraction:
+    """Bound (da - m db) / (B + db) for any m in [-1, 1], with B the sum of presences.
+
+    At most the whole range: so much if one report may decide whether any user has the number.
+    """
+    table, scores_of = known_scores(question, randomizer, decode)
+    symbols = table.randomizer.symbols
+    numbers, presences = scores_of[:symbols], scores_of[symbols:]
+    left = answered * present - (max(presences) - min(presences))
+    sums = ([a - m * b for a, b in zip(numbers, presences, strict=True)] for m in (-1, 1))
+    most = max(max(each) - min(each) for each in sums)
+    _, half = scale_of(question, table.randomizer.levels)
+    return min(half * most / left, question.spread) if left > 0 else question.spread
 
 
 def _range(question: Question, randomizer: Randomizer, decode: Decode | None) -> Fraction:

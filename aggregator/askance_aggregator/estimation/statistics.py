@@ -12,6 +12,7 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache
 
+from askance_aggregator.estimation.present import check_present
 from askance_aggregator.families import TableFamily, family_of
 from askance_aggregator.learners import Question
 from askance_client.errors import InvalidParameter
@@ -31,8 +32,12 @@ Decode = tuple[Fraction, ...]
 def levels_of(question: Question) -> int | None:
     """Return the levels of a randomizer for the question; None if any number fits (a real value).
 
-    A vector's are its sign patterns.
+    A vector's are its sign patterns. Of a query with a missing level they are the fewest of which
+    the last is reached by no number.
     """
+    if question.over_present:
+        low, high = question.query.low, question.query.high
+        return 1 - (low - high) // (high - question.query.expression.high)
     if question.query.kind is QueryKind.REAL:
         return None
     if question.query.kind is QueryKind.VECTOR:
@@ -47,7 +52,7 @@ def check_suits(question: Question, randomizer: Randomizer) -> None:
         InvalidParameter: they differ, a real value meets a randomizer without equal steps, or one
             of signed values is used for another question.
     """
-    expected = levels_of(question)
+    expected = None if question.query.kind is QueryKind.REAL else levels_of(question)
     family = family_of(randomizer)
     if family.signed is not None and question.query.kind is not QueryKind.SIGNED:
         raise InvalidParameter(
@@ -73,12 +78,14 @@ def check_decode(question: Question, randomizer: Randomizer, decode: Decode) -> 
 
     Returns:
         The table. Its expectations run from -1 to 1 exactly, and are elsewhere within `MAX_BIAS` of
-        its equally spaced levels.
+        its equally spaced levels; of a query with a missing level, see `present.check_present`.
 
     Raises:
         InvalidParameter: the question is not of a number, or they are no such values.
     """
     table = family_of(randomizer).table
+    if question.over_present:
+        return known_scores(question, randomizer, decode)[0]
     if question.query.kind is not QueryKind.REAL or table is None:
         raise InvalidParameter(
             f"decode values are of a table for a number, found {randomizer.name} for a question of"
@@ -102,6 +109,39 @@ def bias_of(channel: TableFamily, decode: Decode) -> Fraction:
             f" got a bias of {float(bias):g} half ranges"
         )
     return bias
+
+
+@lru_cache(maxsize=64)
+def inverse_scores(channel: TableFamily) -> Decode:
+    """Both scores of a table with a level for "missing", by its left inverse.
+
+    They are unbiased for any such table; for one that was designed there are better ones.
+    """
+    shares = share_scores(channel)
+    last = len(shares) - 2
+    points = [Fraction(2 * level, last) - 1 for level in range(last + 1)]
+    numbers = tuple(
+        sum((point * share for point, share in zip(points, symbol, strict=True)), Fraction())
+        for symbol in zip(*shares[:-1], strict=True)
+    )
+    presences = tuple(sum(symbol, Fraction()) for symbol in zip(*shares[:-1], strict=True))
+    return numbers + presences
+
+
+def known_scores(
+    question: Question, randomizer: Randomizer, decode: Decode | None
+) -> tuple[TableFamily, Decode]:
+    """The table of a query with a missing level, and its scores: the given or the inverse's.
+
+    Raises:
+        InvalidParameter: it is no table, or they are not unbiased for it.
+    """
+    table = family_of(randomizer).table
+    if table is None:
+        raise InvalidParameter(f"a real value expects a table, found {randomizer.name}")
+    known = inverse_scores(table) if decode is None else decode
+    check_present(question, table, known)
+    return table, known
 
 
 @lru_cache(maxsize=64)

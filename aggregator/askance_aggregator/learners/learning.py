@@ -12,13 +12,14 @@ distinguished (KLNRS08 section 5 asks for tau < 1/(4d): here that is tau = 1/(4d
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 from typing import TypeAlias, TypeVar
 
 from askance_aggregator.learners.aims import Aim, PopulationMean
 from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.queries import has_missing_level
 from askance_client.errors import InvalidParameter, InvalidQuery, LocalProtocolError
 from askance_client.printable import value_text
 from askance_client.queries import Query, QueryKind
@@ -47,9 +48,12 @@ class Question:
             It is used for planning only; intervals do not rely on it.
         aim: what the answer is for: which mean it estimates, and its interval is about. Of a number
             (REAL) there is a choice; None: the population's.
+        present: a promise, from public knowledge, that at least this share of users has the number
+            of a query with a missing level (`queries.among_present`). It is used for planning only;
+            intervals do not rely on it. None: all users.
 
     Raises:
-        InvalidParameter: tau is not positive, or cell_mass is not in (0, 1].
+        InvalidParameter: tau is not positive, or cell_mass or present is not in (0, 1].
         InvalidQuery: another aim than the population's, for what is no number.
     """
 
@@ -57,6 +61,7 @@ class Question:
     tau: Fraction | None
     cell_mass: Fraction | None
     aim: Aim
+    present: Fraction
 
     def __init__(
         self,
@@ -64,17 +69,14 @@ class Question:
         tau: Rational | None = None,
         cell_mass: Rational | None = None,
         aim: Aim | None = None,
+        present: Rational | None = None,
     ) -> None:
         if not isinstance(query, Query):
             raise InvalidQuery(f"Question expects a Query, found {type(query).__name__}")
         tolerance = None if tau is None else rational(tau, "tau")
         if tolerance is not None and tolerance <= 0:
             raise InvalidParameter(f"tau expects a positive number, got {value_text(tau)}")
-        mass = None if cell_mass is None else rational(cell_mass, "cell_mass")
-        if mass is not None and not 0 < mass <= 1:
-            raise InvalidParameter(
-                f"cell_mass expects a share in (0, 1], got {value_text(cell_mass)}"
-            )
+        mass = None if cell_mass is None else _share("cell_mass", cell_mass)
         if aim not in (None, PopulationMean()) and query.kind is not QueryKind.REAL:
             raise InvalidQuery(
                 f"the mean of the population is what a {query.kind.name} question is for;"
@@ -84,6 +86,14 @@ class Question:
         object.__setattr__(self, "tau", tolerance)
         object.__setattr__(self, "cell_mass", mass)
         object.__setattr__(self, "aim", PopulationMean() if aim is None else aim)
+        object.__setattr__(
+            self, "present", Fraction(1) if present is None else _share("present", present)
+        )
+
+    @property
+    def over_present(self) -> bool:
+        """True if its answer is the mean over those users who have the number."""
+        return has_missing_level(self.query)
 
     @property
     def values(self) -> int:
@@ -104,7 +114,8 @@ class Question:
         """The least and the greatest that a value of its answer can be, in real units."""
         if self.query.kind in (QueryKind.REAL, QueryKind.VECTOR):
             scale = 1 << self.query.frac
-            return Fraction(self.query.low, scale), Fraction(self.query.high, scale)
+            high = self.query.expression.high if self.over_present else self.query.high
+            return Fraction(self.query.low, scale), Fraction(high, scale)
         return Fraction(-1 if self.query.kind is QueryKind.SIGNED else 0), Fraction(1)
 
     @property
@@ -154,18 +165,33 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
+class Presence:
+    """Estimated share of users who have the number that was asked, with its interval.
+
+    The estimate is raw: it may lie a little outside [0, 1]; the interval does not.
+    """
+
+    share: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """The answer to one question: an estimate for each of its values, with an interval.
 
     PREDICATE and REAL have one value (REAL in real units), CATEGORY the share of each cell,
     SIGNED E[sign * 1[pair = j]] for each j, VECTOR each component's mean in real units. The
     estimates are raw: unbiased, so a share may lie a little outside [0, 1] (and then outside its
-    interval, which is clipped to what is possible).
+    interval, which is clipped to what is possible). Of a query with a missing level the value is
+    the mean over those users who have the number, and `present` is the share who have it; both
+    intervals hold together.
     """
 
     values: tuple[float, ...]
     lows: tuple[float, ...]
     highs: tuple[float, ...]
+    present: Presence | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if not len(self.values) == len(self.lows) == len(self.highs) > 0:
@@ -205,6 +231,14 @@ Learning: TypeAlias = Generator[Batch, Answers, T]
 """A run of a learner: yields batches, is sent answers, returns a hypothesis of type T."""
 
 
+def _share(name: str, value: Rational) -> Fraction:
+    """Read a share in (0, 1]."""
+    share = rational(value, name)
+    if not 0 < share <= 1:
+        raise InvalidParameter(f"{name} expects a share in (0, 1], got {value_text(value)}")
+    return share
+
+
 def neutral_answer(question: Question) -> Answer:
     """Make the neutral answer: the possible value nearest to zero, and the whole range.
 
@@ -216,6 +250,7 @@ def neutral_answer(question: Question) -> Answer:
         (value,) * question.values,
         (float(low),) * question.values,
         (float(high),) * question.values,
+        present=Presence(1.0, 0.0, 1.0) if question.over_present else None,
     )
 
 

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from askance_aggregator.learners.aims import Aim, PopulationMean, SampleMean, prior_in
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
-from askance_aggregator.learners.parameters import ParameterEntry, Text, field_named
+from askance_aggregator.learners.missing import MissingShare, excludes_missing
+from askance_aggregator.learners.parameters import (
+    MISSING,
+    PRESENT,
+    ParameterEntry,
+    Text,
+    field_named,
+)
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.verdicts import (
     ALL_COVER,
@@ -23,12 +33,14 @@ from askance_aggregator.learners.verdicts import (
     values_of,
 )
 from askance_aggregator.numbers import Rational, rational
-from askance_aggregator.queries import as_query
+from askance_aggregator.queries import among_present, as_query, has_missing_level
 from askance_client.errors import InvalidParameter, InvalidQuery
 from askance_client.queries import Bit, Expression, Integer, Query, QueryKind, Real, Schema
 
 POPULATION = "population"
 SAMPLE = "sample"
+PRESENT_STEPS = 16
+"""Steps that a number's range is divided into, for objectives that ask for more than two levels."""
 
 
 @hypothesis_of("mean")
@@ -39,16 +51,26 @@ class MeanEstimate:
     Args:
         of: whose mean the interval is about: of the "population" that users were drawn from, or of
             the "sample", the users who answered.
+        missing: estimated share of users without a value, with its interval; the mean is over the
+            others, and both intervals hold together. None: users without a value count with the
+            query's public default.
     """
 
     estimate: float
     low: float
     high: float
     of: str = POPULATION
+    missing: MissingShare | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return {"estimate": ..., "low": ..., "high": ..., "of": "population" | "sample"}."""
-        return {"estimate": self.estimate, "low": self.low, "high": self.high, "of": self.of}
+        """Return {"estimate": ..., "low": ..., "high": ..., "of": ..., "missing": {...} | null}."""
+        return {
+            "estimate": self.estimate,
+            "low": self.low,
+            "high": self.high,
+            "of": self.of,
+            "missing": None if self.missing is None else self.missing.to_json(),
+        }
 
     @classmethod
     def from_json(cls, data: Any) -> MeanEstimate:
@@ -62,54 +84,84 @@ class MeanEstimate:
         if of not in (POPULATION, SAMPLE):
             raise InvalidParameter(f"mean: expected of to be {POPULATION} or {SAMPLE}")
         estimate, low, high = (document.number(key) for key in ("estimate", "low", "high"))
-        return cls(estimate, low, high, of)
+        missing = document.data.get("missing")
+        share = None if missing is None else MissingShare.from_json(missing)
+        return cls(estimate, low, high, of, share)
 
     def __str__(self) -> str:
         of = " of the sample" if self.of == SAMPLE else ""
-        return f"{self.estimate:.5g}{of} ({self.low:.5g} .. {self.high:.5g})"
+        missing = "" if self.missing is None else f"; {self.missing}"
+        return f"{self.estimate:.5g}{of} ({self.low:.5g} .. {self.high:.5g}){missing}"
 
 
-@non_adaptive("mean", version=1)
+@non_adaptive("mean", version=2)
 def mean(
     query: Query | Expression,
     tau: Rational | None = None,
     objective: str | None = None,
     prior: str | None = None,
+    missing: str | None = None,
+    present: Rational | None = None,
 ) -> tuple[Batch, Callable[[Answers], MeanEstimate]]:
-    """Ask one question of all users.
+    """Ask one question of all users: of an expression, the mean over those who have a value.
 
-    Utility: unbiased whatever the objective, which says whose mean is estimated and for whom the
-    estimate varies the least: `minimax` the population's, for the worst population; `conditional`
-    the mean of those who answer, for the worst of them; `prior` the population's, for one like the
-    prior. Intervals hold for every population.
+    A report of a user without a value differs from any other by no more than epsilon allows: the
+    table has a level for "missing". Which share of users that is, is estimated too.
+
+    Utility: intervals hold for every population, that of the mean and that of the missing share
+    together. The estimate is consistent; of a query, or with missing="default", it is unbiased. The
+    objective says whose mean is estimated and for whom the estimate varies the least: `minimax` the
+    population's, for the worst population; `conditional` the mean of those who answer, for the
+    worst of them; `prior` the population's, for one like the prior.
 
     Args:
-        query: a number, clamped to its range, or a predicate (the mean is then a share).
+        query: a number, clamped to its range, or a predicate (the mean is then a share). An
+            expression is asked of the users who have a value; a query has a public default of its
+            own, by which users without a value answer.
         tau: how exactly the mean is wanted, in real units; None: as exactly as the population
             allows.
         objective: "minimax", "conditional" or "prior"; None: minimax. Of a predicate, minimax.
         prior: of the objective "prior": what is publicly known of the numbers, as text
             (`aims.prior_in`). It must not be made from the records that are asked about.
+        missing: of an expression: "exclude", those without a value are not part of the mean (None
+            means that), or "default", they count with the middle of the range.
+        present: a promise, from public knowledge, that at least this share of users has a value; it
+            sizes the plan (users grow with its inverse square) and no interval relies on it. None:
+            all users.
 
     Raises:
         InvalidQuery: it is neither a number nor a predicate, or an objective meets a predicate.
-        InvalidParameter: there is no such objective, or a prior without its objective.
+        InvalidParameter: there is no such objective, or a prior without its objective, or missing
+            is neither word, or goes with a query.
     """
-    asked = as_query(query)
+    excluded = excludes_missing("mean", query, missing)
+    asked = _asked(query, objective or "minimax") if excluded else as_query(query)
     if asked.kind not in (QueryKind.REAL, QueryKind.PREDICATE):
         raise InvalidQuery(
             f"mean expects a number or a predicate, found a {asked.kind.name} query; "
             "the shares of a category are a frequency"
         )
     aim = _aim(asked, objective or "minimax", prior)
-    question = Question(asked, None if tau is None else rational(tau, "tau"), aim=aim)
+    tolerance = None if tau is None else rational(tau, "tau")
+    question = Question(asked, tolerance, aim=aim, present=present if excluded else None)
     of = SAMPLE if isinstance(aim, SampleMean) else POPULATION
 
     def conclude(answers: Answers) -> MeanEstimate:
         (answer,) = answers
-        return MeanEstimate(answer.value, answer.low, answer.high, of)
+        missing = MissingShare.of(answer)
+        return MeanEstimate(answer.value, answer.low, answer.high, of, missing)
 
     return Batch([question]), conclude
+
+
+def _asked(query: Query | Expression, objective: str) -> Query:
+    """Ask an expression of the users who have it, on the levels that the objective's table has."""
+    kind = as_query(query).kind
+    if not isinstance(query, Expression) or kind not in (QueryKind.REAL, QueryKind.PREDICATE):
+        return as_query(query)
+    if kind is QueryKind.PREDICATE and objective != "minimax":
+        return as_query(query)  # which is refused, with its reason
+    return among_present(query, 1 if objective == "minimax" else PRESENT_STEPS)
 
 
 def _aim(query: Query, objective: str, prior: str | None) -> Aim:
@@ -126,7 +178,8 @@ def _aim(query: Query, objective: str, prior: str | None) -> Aim:
     if query.kind is not QueryKind.REAL:
         raise InvalidQuery("mean: a prior is of a number, found a predicate")
     scale = 1 << query.frac
-    return prior_in(prior, Fraction(query.low, scale), Fraction(query.high, scale))
+    high = query.expression.high if has_missing_level(query) else query.high
+    return prior_in(prior, Fraction(query.low, scale), Fraction(high, scale))
 
 
 @judge.register
@@ -134,19 +187,35 @@ def _(hypothesis: MeanEstimate, learner: Learner[Any], users: Users) -> Verdict:
     query = only_query(learner, QueryKind.PREDICATE, QueryKind.REAL)
     if query is None:
         return Verdict(None, None)
-    total = sum(sum(values.tolist()) for values in values_of(query, users))  # of any size
+    return judge_mean(hypothesis, query, values_of(query, users))
+
+
+def judge_mean(
+    hypothesis: MeanEstimate, query: Query, values: Iterable[NDArray[np.int64]]
+) -> Verdict:
+    """Judge an estimate by the answers of all users that it is about, on the query's grid.
+
+    It is right if its interval contains the mean and that of the missing share, if there is one,
+    contains that. Without any user who has a value there is no mean, and no verdict on it.
+    """
+    total = users = counted = 0
+    for chunk in values:
+        kept = chunk[chunk != query.default] if has_missing_level(query) else chunk
+        total, users, counted = total + sum(kept.tolist()), users + len(chunk), counted + len(kept)
+    if not counted:
+        return Verdict(None, None)
     scale = 1 if query.kind is QueryKind.PREDICATE else 1 << query.frac
-    truth = (float(Fraction(total, scale * users.size)),)
-    return covers(
-        (hypothesis.estimate,),
-        (hypothesis.low,),
-        (hypothesis.high,),
-        truth,
-        *middle_of(query),
-    )
+    truth = (float(Fraction(total, scale * counted)),)
+    ends = (hypothesis.low,), (hypothesis.high,)
+    found = covers((hypothesis.estimate,), *ends, truth, *_middle_of(query))
+    share = hypothesis.missing
+    if share is None:
+        return found
+    inside = share.low <= 1 - counted / users <= share.high
+    return replace(found, success=bool(found.success and inside))
 
 
-def middle_of(query: Query) -> tuple[tuple[float], float]:
+def _middle_of(query: Query) -> tuple[tuple[float], float]:
     """Return the middle of a query's range, which is the constant guess, and half the range."""
     low, high = Question(query).bounds
     return (float((low + high) / 2),), float((high - low) / 2)
@@ -154,7 +223,7 @@ def middle_of(query: Query) -> tuple[tuple[float], float]:
 
 @catalogued(
     "mean",
-    version=1,
+    version=2,
     summary="the mean of a number over users",
     error="distance of the estimated mean from the population's, in real units",
     guess="the middle of the range",
@@ -172,6 +241,8 @@ def middle_of(query: Query) -> tuple[tuple[float], float]:
             "of objective=prior, public, never made from the data: POINT:WEIGHT with commas, or"
             " small, middle (halves with each tenth of the range)",
         ),
+        MISSING,
+        PRESENT,
     ),
     population="numbers",
     small=SmallSettings(oracles={"tau": "1/10"}, fleets={"tau": "1/5"}),
@@ -182,6 +253,11 @@ def listed_mean(schema: Schema | None, parameters: Text) -> Learner[Any]:
         schema = Schema("mean", 1, value=Real(-1, 1))
     field = field_named("mean", schema, (Integer, Real, Bit), parameters.get("column"))
     made = mean(
-        schema[field], parameters.get("tau"), parameters.get("objective"), parameters.get("prior")
+        schema[field],
+        parameters.get("tau"),
+        parameters.get("objective"),
+        parameters.get("prior"),
+        parameters.get("missing"),
+        parameters.get("present"),
     )
     return replace(made, schema=schema)

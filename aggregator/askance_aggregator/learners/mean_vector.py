@@ -13,14 +13,24 @@ import numpy as np
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
-from askance_aggregator.learners.parameters import COLUMNS, ParameterEntry, Text, columns_in, whole
+from askance_aggregator.learners.missing import EXCLUDE, MissingShare, excludes_missing
+from askance_aggregator.learners.parameters import (
+    COLUMNS,
+    MISSING,
+    PRESENT,
+    ParameterEntry,
+    Text,
+    columns_in,
+    whole,
+)
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rotation import Rotation, clipping_bias, clipping_for
 from askance_aggregator.learners.rows import some_fields
+from askance_aggregator.learners.scaled_vectors import Scaled, ScaledVector
 from askance_aggregator.learners.schemas import vectors_schema
 from askance_aggregator.learners.verdicts import ALL_COVER, Users, Verdict, chunks, covers, judge
 from askance_aggregator.numbers import Rational, rational
-from askance_aggregator.queries import as_query, evaluate_vectors, vector
+from askance_aggregator.queries import as_query, evaluate_columns, real, vector
 from askance_client.errors import InvalidParameter
 from askance_client.printable import unknown_text
 from askance_client.queries import MAX_COMPONENTS, Bit, Expression, Integer, Real, Schema
@@ -41,6 +51,9 @@ class MeanVector:
         radius: of l2 only: the length of the error is at most this, with the same confidence.
         bias: of rotated numbers only: the root of the expected squared length of the bias that
             clipping may cause, at most, over the rotation's signs; the intervals include it.
+        missing: for each field the estimated share of users without it, whose intervals hold
+            together with the others; each mean is over the users who have the field. None: users
+            without a field count with its public default.
     """
 
     fields: tuple[str, ...]
@@ -49,20 +62,29 @@ class MeanVector:
     highs: tuple[float, ...]
     radius: float | None = None
     bias: float | None = None
+    missing: tuple[MissingShare, ...] | None = None
 
     def __post_init__(self) -> None:
-        sizes = {len(part) for part in (self.fields, self.estimates, self.lows, self.highs)}
+        parts = (self.fields, self.estimates, self.lows, self.highs)
+        sizes = {len(part) for part in parts if part is not None}
+        if self.missing is not None:
+            sizes.add(len(self.missing))
         if len(sizes) != 1:
             raise InvalidParameter("a mean vector expects an estimate and an interval a field")
 
     def to_json(self) -> dict[str, Any]:
-        """Return {"means": {FIELD: {"estimate", "low", "high"}}, "radius", "bias"}."""
+        """Return {"means": {FIELD: {"estimate", "low", "high"}}, "radius", "bias"}.
+
+        Where users without a field are left out, each FIELD has a "missing" share too.
+        """
         rows = zip(self.fields, self.estimates, self.lows, self.highs, strict=True)
+        means: dict[str, dict[str, Any]] = {
+            name: {"estimate": value, "low": low, "high": high} for name, value, low, high in rows
+        }
+        for name, share in zip(self.fields, self.missing or (), strict=False):
+            means[name]["missing"] = share.to_json()
         return {
-            "means": {
-                name: {"estimate": value, "low": low, "high": high}
-                for name, value, low, high in rows
-            },
+            "means": means,
             "radius": self.radius,
             "bias": self.bias,
         }
@@ -81,6 +103,7 @@ class MeanVector:
             document.number(key) if document.data.get(key) is not None else None
             for key in ("radius", "bias")
         )
+        shares = [row.data["missing"] for row in rows if "missing" in row.data]
         return cls(
             tuple(means.data),
             tuple(row.number("estimate") for row in rows),
@@ -88,6 +111,7 @@ class MeanVector:
             tuple(row.number("high") for row in rows),
             radius,
             bias,
+            tuple(map(MissingShare.from_json, shares)) if shares else None,
         )
 
     def __str__(self) -> str:
@@ -98,7 +122,7 @@ class MeanVector:
         return shown + (", ..." if len(self.fields) > 8 else "")
 
 
-@non_adaptive("mean-vector", version=1)
+@non_adaptive("mean-vector", version=2)
 def mean_vector(
     schema: Schema,
     columns: Sequence[str] | None = None,
@@ -107,26 +131,35 @@ def mean_vector(
     tau: Rational | None = None,
     bias: Rational = Fraction(1, 20),
     seed: str = "0",
+    missing: str | None = None,
+    present: Rational | None = None,
 ) -> tuple[Batch, Callable[[Answers], MeanVector]]:
     """The means of several numbers, asked as vectors: what a gradient step needs.
 
-    Utility: d values in one round. `linf`: every estimate is unbiased and within tau; with s of the
-    d numbers to each user, as the plan chooses, n x E||error||^2 is about d^2 / (s m_s^2) of half
-    the squared range. `l2`: the length of the error is below tau (plus the bias) for vectors of
+    Utility: d values in one round. `linf`: every number is scaled to [-1, 1] by its own range, and
+    every estimate within tau; with s of d numbers to each user, as the plan chooses, n x
+    E||error||^2 is about d^2 / (s m_s^2) of half the squared ranges. Each number is asked with its
+    presence, so d is twice the number of fields; for a tolerance that takes up to 8 times the users
+    of missing="default". `l2`: the length of the error is below tau (plus the bias) for vectors of
     length at most `bound`; they are rotated where that is better, at t^2 < d, with n x E||error||^2
     about t^2 d / (s m_s^2) bound^2 in place of d^2 / (s m_s^2) bound^2.
 
     Args:
         schema: of the records.
-        columns: numbers and bits, by name; None: all of the schema, 1..1024 in all. A number that
-            a record lacks counts as the middle of the range (rotated: all of that record's do).
-        norm: "linf": each number lies in the one range; "l2": and so does their vector's length.
+        columns: numbers and bits, by name; None: all of the schema, 1..1024 in all (512 with their
+            presences).
+        norm: "linf": each number lies in its range; "l2": and their vector's length is bounded.
         bound: in real units; what is longer is clipped, number by number (rotated: by rotated
             number). None: of `linf` the fields' own bounds, least to greatest; of `l2` 1.
         tau: see above, in real units; None: as exactly as the population allows.
         bias: of rotated numbers, the most that the bias may be, as a part of the bound
             (`rotation.clipping_bias`).
         seed: public text from which the rotation's signs follow.
+        missing: "exclude", a mean is over the users who have the field (None means that for
+            `linf`), or "default", users without it count as the middle of its range (the only way
+            of `l2`; rotated: all of that record's numbers count so).
+        present: a promise that at least this share of users has each field; it sizes the plan and
+            no interval relies on it. None: all users.
 
     Raises:
         InvalidParameter: no such field, or a parameter out of range.
@@ -142,9 +175,17 @@ def mean_vector(
         raise InvalidParameter("bound expects a positive number, found one that is not")
     tolerance = None if tau is None else rational(tau, "tau")
     if norm == "linf":
-        low, high = (None, None) if length is None else (-length, length)
-        question = Question(vector(numbers, low, high), tolerance)
-        return Batch([question]), lambda answers: _concluded(fields, answers)
+        excluded = excludes_missing("mean-vector", numbers[0], missing)
+        scaled = ScaledVector(
+            tuple(Scaled.of(number, length) for number in numbers),
+            excluded,
+            Fraction(1) if present is None else rational(present, "present"),
+        )
+        return Batch([scaled.question(tolerance)]), lambda answers: _in_units(
+            fields, scaled, answers
+        )
+    if missing == EXCLUDE:
+        raise InvalidParameter("mean-vector: norm=l2 expects missing=default, got exclude")
     length = Fraction(1) if length is None else length
     t = clipping_for(rational(bias, "bias"))
     if t * t < len(fields):
@@ -183,6 +224,20 @@ def _rotated(
         )
 
     return Batch([question]), conclude
+
+
+def _in_units(fields: tuple[str, ...], scaled: ScaledVector, answers: Answers) -> MeanVector:
+    """Decode each component in its own unit."""
+    (answer,) = answers
+    rows = scaled.decoded(answer)
+    shares = tuple(row.missing for row in rows if row.missing is not None)
+    return MeanVector(
+        fields,
+        tuple(row.value for row in rows),
+        tuple(row.low for row in rows),
+        tuple(row.high for row in rows),
+        missing=shares if scaled.excluded else None,
+    )
 
 
 def _concluded(fields: tuple[str, ...], answers: Answers) -> MeanVector:
@@ -224,15 +279,30 @@ def _number_fields(schema: Schema, columns: Sequence[str] | None) -> tuple[str, 
 def _(hypothesis: MeanVector, learner: Learner[Any], users: Users) -> Verdict:
     """Judge an l2 mean by the length of its error, right if that is within the radius, too.
 
-    Else by the greatest.
+    Else by the greatest; the intervals of the missing shares must hold too.
     """
-    query = vector([users.schema[name] for name in hypothesis.fields])
-    total = sum(evaluate_vectors(query, columns).sum(axis=0) for columns in chunks(users))
-    truth = tuple((np.ldexp(total, -query.frac) / users.size).tolist())
+    numbers = [real(users.schema[name]) for name in hypothesis.fields]
+    shares = hypothesis.missing
+    total, having = np.zeros(len(numbers)), np.zeros(len(numbers))
+    for columns in chunks(users):
+        for place, (query, name) in enumerate(zip(numbers, hypothesis.fields, strict=True)):
+            values, present = evaluate_columns(query, columns), columns.present[name]
+            kept = values if shares is None else values[present]
+            total[place] += float(np.ldexp(float(kept.sum()), -query.frac))
+            having[place] += int(present.sum())
+    counted = np.full(len(numbers), users.size) if shares is None else having
+    if not counted.all():
+        return Verdict(None, None)
+    truth = tuple((total / counted).tolist())
     guess, unasked = _middles(hypothesis, learner, users)
     covered = covers(hypothesis.estimates, hypothesis.lows, hypothesis.highs, truth, guess, unasked)
     if hypothesis.radius is None:
-        return covered
+        absent = (1 - having / users.size).tolist()
+        inside = all(
+            share.low <= part <= share.high
+            for share, part in zip(shares or (), absent, strict=False)
+        )
+        return replace(covered, success=bool(covered.success and inside))
     error = float(np.linalg.norm(np.array(hypothesis.estimates) - np.array(truth)))
     return replace(
         covered,
@@ -256,7 +326,7 @@ def _middles(
 
 @catalogued(
     "mean-vector",
-    version=1,
+    version=2,
     summary="the means of many numbers at once, bounded one by one or in length",
     error="greatest distance of a mean from the population's (l2: length of the error), real units",
     guess="the middle of each range (l2: zero)",
@@ -271,6 +341,8 @@ def _middles(
         ParameterEntry("tau", "how exact (l2: the error's length; default: as users allow)"),
         ParameterEntry("bias", "of l2: what clipping may add, as a part of the bound", "1/20"),
         ParameterEntry("seed", "of l2: public text that the rotation follows from", "0"),
+        MISSING,
+        PRESENT,
     ),
     population="unit-vectors",
     small=SmallSettings(oracles={"d": "3", "tau": "1/5"}, fleets={"d": "5", "tau": "1/2"}),
@@ -289,4 +361,6 @@ def listed_mean_vector(schema: Schema | None, parameters: Text) -> Learner[Any]:
         parameters.get("tau"),
         parameters["bias"],
         parameters["seed"],
+        parameters.get("missing"),
+        parameters.get("present"),
     )

@@ -36,6 +36,16 @@ class ParameterEntry:
 ACCURACY = ParameterEntry("accuracy", "the allowed error", "1/10")
 COLUMNS = ParameterEntry("columns", "fields by name, with commas (default: all that suit)")
 TAU = ParameterEntry("tau", "how exactly each answer is wanted (default: as users allow)")
+MISSING = ParameterEntry(
+    "missing",
+    "users without a value: exclude, they are not counted (default), or default, they count with a"
+    " public one",
+)
+PRESENT = ParameterEntry(
+    "present",
+    "the share of users who have a value, at least: sizes the plan, no interval relies on it"
+    " (default: 1)",
+)
 LABEL = ParameterEntry("label", "the category to predict (default: the only label)")
 
 

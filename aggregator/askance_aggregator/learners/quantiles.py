@@ -14,12 +14,20 @@ from askance_aggregator.learners.encodings import MAX_BINS, Cells, cells
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Adaptive, Learner, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
-from askance_aggregator.learners.parameters import ParameterEntry, Text, field_named, whole
+from askance_aggregator.learners.missing import MissingShare, excludes_missing
+from askance_aggregator.learners.parameters import (
+    MISSING,
+    PRESENT,
+    ParameterEntry,
+    Text,
+    field_named,
+    whole,
+)
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import field_of
 from askance_aggregator.learners.verdicts import Reach, Users, Verdict, chunks, judge
 from askance_aggregator.numbers import Rational, rational
-from askance_aggregator.queries import predicate
+from askance_aggregator.queries import among_present, predicate
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Integer, Query, Real, Schema
@@ -52,15 +60,27 @@ class Quantile:
 @hypothesis_of("quantiles")
 @dataclass(frozen=True, slots=True)
 class Quantiles:
-    """Some quantiles of a number, by rising level."""
+    """Some quantiles of a number, by rising level.
+
+    Args:
+        column: the number.
+        quantiles: in that order.
+        missing: estimated share of users without the number; the quantiles are those of the others.
+            None: users without it count as above all.
+    """
 
     column: str
     quantiles: tuple[Quantile, ...]
+    missing: MissingShare | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return {"summary": ..., "column": "age", "quantiles": [...]}."""
-        found = [quantile.to_json() for quantile in self.quantiles]
-        return {"summary": str(self), "column": self.column, "quantiles": found}
+        """Return {"summary": ..., "column": "age", "quantiles": [...], "missing": ...}."""
+        return {
+            "summary": str(self),
+            "column": self.column,
+            "quantiles": [quantile.to_json() for quantile in self.quantiles],
+            "missing": None if self.missing is None else self.missing.to_json(),
+        }
 
     @classmethod
     def from_json(cls, data: Any) -> Quantiles:
@@ -74,7 +94,9 @@ class Quantiles:
             Quantile(rational(part.text("level"), "level"), part.number("low"), part.number("high"))
             for part in document.parts("quantiles")
         )
-        return cls(document.text("column"), tuple(found))
+        missing = document.data.get("missing")
+        share = None if missing is None else MissingShare.from_json(missing)
+        return cls(document.text("column"), tuple(found), share)
 
     def __str__(self) -> str:
         told = (
@@ -83,7 +105,8 @@ class Quantiles:
             else f"{item.level}: {item.low:g} .. {item.high:g}"
             for item in self.quantiles
         )
-        return f"quantiles of {self.column}: {', '.join(told)}"
+        missing = "" if self.missing is None else f"; {self.missing}"
+        return f"quantiles of {self.column}: {', '.join(told)}{missing}"
 
 
 def quantiles(
@@ -92,8 +115,12 @@ def quantiles(
     levels: Sequence[Rational] = ("1/2",),
     steps: int = 64,
     tau: Rational = "1/20",
+    missing: str | None = None,
+    present: Rational | None = None,
 ) -> Adaptive[Quantiles]:
     """Return for each level the cell in which the share of users below passes it.
+
+    Users are those who have the number; the share who have none is estimated too.
 
     Utility: the bounds of the schema are cut into `steps` cells of equal width (of whole numbers
     that are fewer, one each); a binary search over them takes ceil(log2 steps) rounds of one
@@ -109,6 +136,10 @@ def quantiles(
         levels: shares in (0, 1).
         steps: how finely, 2 .. 1024.
         tau: of the ranks.
+        missing: "exclude", users without the number are not counted (None means that), or
+            "default", they count as above all.
+        present: a promise that at least this share of users has the number; it sizes the plan and
+            no answer relies on it. None: all users.
 
     Raises:
         InvalidParameter: no such number, or a parameter out of range.
@@ -116,38 +147,56 @@ def quantiles(
     Source: notes, section 1.2; binary search over statistical queries.
     """
     asked = sorted({rational(level, "levels") for level in levels})
-    made = _quantiles(schema, column, asked, steps, rational(tau, "tau"))
+    made = _quantiles(schema, column, asked, steps, rational(tau, "tau"), missing, present)
     parts = _parts(schema, column, steps)
-    return replace(made, rehearsal=_Rehearsal(schema, parts, tuple(asked)))
+    excluded = excludes_missing("quantiles", schema[column], missing)
+    return replace(made, rehearsal=_Rehearsal(schema, parts, tuple(asked), excluded))
 
 
-@adaptive("quantiles", version=1)
+@adaptive("quantiles", version=2)
 def _quantiles(
-    schema: Schema, column: str, levels: Sequence[Fraction], steps: int, tau: Fraction
+    schema: Schema,
+    column: str,
+    levels: Sequence[Fraction],
+    steps: int,
+    tau: Fraction,
+    missing: str | None,
+    present: Rational | None,
 ) -> Learning[Quantiles]:
     parts = _parts(schema, column, steps)
+    excluded = excludes_missing("quantiles", schema[column], missing)
     if not levels or not all(0 < level < 1 for level in levels):
         raise InvalidParameter(f"levels expects shares in (0, 1), got {value_text(list(levels))}")
-    return _search(schema, parts, levels, tau)
+    return _search(schema, parts, levels, tau, excluded, present)
 
 
 def _search(
-    schema: Schema, parts: Cells, levels: Sequence[Fraction], tau: Fraction
+    schema: Schema,
+    parts: Cells,
+    levels: Sequence[Fraction],
+    tau: Fraction,
+    excluded: bool,
+    present: Rational | None,
 ) -> Learning[Quantiles]:
     """The quantile is in a cell low .. high; the share up to high passes the level, or is all."""
     left = [(0, len(parts) - 1) for _ in levels]
+    shares: list[MissingShare] = []
     while searched := [place for place, (low, high) in enumerate(left) if low < high]:
         middles = [sum(left[place]) // 2 for place in searched]
         answers = yield Batch(
-            Question(_up_to(schema, parts, middle), tau=tau) for middle in middles
+            Question(_up_to(schema, parts, middle, excluded), tau=tau, present=present)
+            for middle in middles
         )
+        shares += [share for answer in answers if (share := MissingShare.of(answer))]
         for place, middle, answer in zip(searched, middles, answers, strict=True):
             low, high = left[place]
             below = answer.value < levels[place]
             left[place] = (middle + 1, high) if below else (low, middle)
     pairs = zip(levels, left, strict=True)
     found = (Quantile(level, *_ends(schema, parts, cell)) for level, (cell, _) in pairs)
-    return Quantiles(parts.name, tuple(found))
+    # All intervals of a run hold together, so the narrowest does.
+    narrowest = min(shares, key=lambda share: share.high - share.low, default=None)
+    return Quantiles(parts.name, tuple(found), narrowest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +206,7 @@ class _Rehearsal:
     schema: Schema
     parts: Cells
     levels: tuple[Fraction, ...]
+    excluded: bool
 
     def __call__(self, batch: Batch) -> Answers:
         shares = self._shares()
@@ -169,7 +219,7 @@ class _Rehearsal:
         for cell in range(count - 1):
             passed = (cell + 1) * (len(self.levels) + 1) // count  # how many levels lie below
             share = float(self.levels[passed - 1]) if passed else 0.0
-            shares[_up_to(self.schema, self.parts, cell)] = share
+            shares[_up_to(self.schema, self.parts, cell, self.excluded)] = share
         return shares
 
 
@@ -190,11 +240,12 @@ def _number(schema: Schema, column: str) -> Integer | Real:
     return kind
 
 
-def _up_to(schema: Schema, parts: Cells, cell: int) -> Query:
-    """Build the predicate of a value in a cell or below it."""
+def _up_to(schema: Schema, parts: Cells, cell: int, excluded: bool) -> Query:
+    """Ask whether a value is in a cell or below it: of those who have one, or of all users."""
     edge = parts.edges[cell]
     whole = isinstance(schema.fields[parts.field], Integer)
-    return predicate(schema[parts.field] < (int(edge) if whole else edge))
+    below = schema[parts.field] < (int(edge) if whole else edge)
+    return among_present(below) if excluded else predicate(below)
 
 
 def _ends(schema: Schema, parts: Cells, cell: int) -> tuple[float, float]:
@@ -206,17 +257,27 @@ def _ends(schema: Schema, parts: Cells, cell: int) -> tuple[float, float]:
 
 @judge.register
 def _(hypothesis: Quantiles, learner: Learner[Any], users: Users) -> Verdict:
-    """Judge each level by its distance to the ranks of its cell's ends; right if within tau."""
+    """Judge each level by its distance to the ranks of its cell's ends; right if within tau.
+
+    Ranks are among the users who have the number, or, where those without it count, among all. The
+    interval of the missing share must hold too.
+    """
     kind = users.schema.fields[hypothesis.column]
     if not isinstance(kind, Integer | Real):
         return Verdict(None, None)
     tau = float(Fraction(learner.parameters["tau"]))
     guess = _evenly_spread(hypothesis, users.schema, int(learner.parameters["steps"]))
+    having = sum(int(columns.present[hypothesis.column].sum()) for columns in chunks(users))
+    share = hypothesis.missing
+    counted = users.size if share is None else having
+    if not counted:
+        return Verdict(None, None)
     both = (*hypothesis.quantiles, *guess)
-    missed = _ranks_missed(both, hypothesis.column, kind, users)
+    missed = _ranks_missed(both, hypothesis.column, kind, users, counted)
     error, baseline = (float(part.max()) for part in np.split(missed, 2))
+    inside = share is None or share.low <= 1 - having / users.size <= share.high
     reach = Reach(within=tau, unasked=0.5, excludes_guess=baseline >= tau)
-    return Verdict(error < tau, error, baseline=baseline, reach=reach)
+    return Verdict(error < tau and inside, error, baseline=baseline, reach=reach)
 
 
 def _evenly_spread(hypothesis: Quantiles, schema: Schema, steps: int) -> tuple[Quantile, ...]:
@@ -231,9 +292,12 @@ def _evenly_spread(hypothesis: Quantiles, schema: Schema, steps: int) -> tuple[Q
 
 
 def _ranks_missed(
-    found: Sequence[Quantile], column: str, kind: Integer | Real, users: Users
+    found: Sequence[Quantile], column: str, kind: Integer | Real, users: Users, counted: int
 ) -> NDArray[np.float64]:
-    """Compute each level's distance to the ranks of its cell's ends, 0 in between."""
+    """Compute each level's distance to the ranks of its cell's ends, 0 in between.
+
+    Ranks are shares of `counted` users.
+    """
     below, up_to = np.zeros(len(found)), np.zeros(len(found))
     ends = [float(item.high) for item in found]
     for columns in chunks(users):
@@ -245,13 +309,13 @@ def _ranks_missed(
         pairs = zip(ends, closed, strict=True)
         up_to += [((values <= end) if last else (values < end)).sum() for end, last in pairs]
     levels = np.array([float(item.level) for item in found])
-    missed = np.maximum(levels - up_to / users.size, below / users.size - levels)
+    missed = np.maximum(levels - up_to / counted, below / counted - levels)
     return np.asarray(np.maximum(missed, 0.0))
 
 
 @catalogued(
     "quantiles",
-    version=1,
+    version=2,
     summary="the values below which given shares of people lie, by binary search",
     error="greatest distance of a found cell's ranks from its level, 0 if the level is in the cell",
     guess="the cells where values spread evenly between the bounds have these quantiles",
@@ -261,6 +325,8 @@ def _ranks_missed(
         ParameterEntry("levels", "shares in (0, 1), with commas", "1/2"),
         ParameterEntry("steps", "into how many cells the bounds are cut", "64"),
         ParameterEntry("tau", "how exactly each rank is wanted", "1/20"),
+        MISSING,
+        PRESENT,
     ),
     population="numbers",
     small=SmallSettings(
@@ -278,4 +344,6 @@ def listed_quantiles(schema: Schema | None, parameters: Text) -> Learner[Any]:
         parameters["levels"].split(","),
         whole("steps", parameters["steps"]),
         parameters["tau"],
+        parameters.get("missing"),
+        parameters.get("present"),
     )

@@ -14,6 +14,7 @@ from askance_aggregator.learners.hierarchies import Hierarchy
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, NonAdaptive, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
+from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.parameters import TAU, ParameterEntry, Text, field_named, whole
 from askance_aggregator.learners.quantiles import Quantile
 from askance_aggregator.learners.registry import SmallSettings, catalogued
@@ -85,11 +86,19 @@ class Ranges:
         """Return the consistent share of users without a number."""
         return self.levels[-1].values[-1]
 
-    def share(self, low: float, high: float) -> Answer:
-        """Return the share of users with a value in [low, high), with its interval.
+    @property
+    def missing_share(self) -> MissingShare:
+        """Return the share of users without a number, with its interval."""
+        last = self.levels[-1]
+        share = min(max(last.values[-1], 0.0), 1.0)
+        return MissingShare(share, max(last.lows[-1], 0.0), min(last.highs[-1], 1.0))
 
-        Utility: the interval holds, jointly for all ranges, wherever all raw intervals do: it is
-        the sum of those of few ranges, or what the rest of all users leave.
+    def share(self, low: float, high: float) -> Answer:
+        """Return the share with a value in [low, high) of the users who have a number.
+
+        Utility: the interval holds, jointly for all ranges and with that of the missing share,
+        wherever all raw intervals do: it follows from the sums of those of few ranges, inside and
+        outside, and from what they leave.
 
         Args:
             low: one of `ends`.
@@ -106,15 +115,29 @@ class Ranges:
         first, stop = self.ends.index(low), self.ends.index(high)
         cells_in_all, tree = len(self.ends) - 1, self._tree
         inside = tree.nodes(first, stop)
+        outside = (*tree.nodes(0, first), *tree.nodes(stop, cells_in_all))
+        here, there = self._between(inside, outside), self._between(outside, inside)
+        least, most = _part(here[0], there[1], 0.0), _part(here[1], there[0], 1.0)
+        value = self._sum("values", inside)
+        return Answer(
+            (_part(value, self._sum("values", outside), value),),
+            (min(least, most),),
+            (max(least, most),),
+        )
+
+    def _between(
+        self, nodes: tuple[tuple[int, int], ...], others: tuple[tuple[int, int], ...]
+    ) -> tuple[float, float]:
+        """The interval of a sum over nodes, by their own and by what the others leave of all."""
         last = len(self.levels) - 1
-        apart = (last, len(self.levels[last].values) - 1)
-        outside = (*tree.nodes(0, first), *tree.nodes(stop, cells_in_all), apart)
-        least = max(self._sum("lows", inside), 1 - self._sum("highs", outside), 0.0)
-        most = min(self._sum("highs", inside), 1 - self._sum("lows", outside), 1.0)
-        return Answer((self._sum("values", inside),), (min(least, most),), (max(least, most),))
+        rest = (*others, (last, len(self.levels[last].values) - 1))
+        least = max(self._sum("lows", nodes), 1 - self._sum("highs", rest), 0.0)
+        return least, min(self._sum("highs", nodes), 1 - self._sum("lows", rest), 1.0)
 
     def quantile(self, level: Rational) -> Quantile:
-        """Return the first cell at whose end the share of users reaches a level, or the last.
+        """Return the first cell at whose end the share reaches a level, or the last.
+
+        Shares are of the users who have a number.
 
         Raises:
             InvalidParameter: the level is not in (0, 1).
@@ -122,7 +145,7 @@ class Ranges:
         asked = rational(level, "level")
         if not 0 < asked < 1:
             raise InvalidParameter(f"level expects a share in (0, 1), got {value_text(level)}")
-        reached = np.cumsum(self.shares) >= float(asked)
+        reached = np.cumsum(self.shares) >= float(asked) * (1 - self.missing)
         cell = int(np.argmax(reached)) if reached.any() else len(self.shares) - 1
         return Quantile(asked, self.ends[cell], self.ends[cell + 1] - int(self.whole))
 
@@ -140,6 +163,7 @@ class Ranges:
             "whole": int(self.whole),
             "arity": self.arity,
             "shares": list(self.shares),
+            "missing": self.missing_share.to_json(),
             "levels": [
                 {"estimates": list(raw.values), "lows": list(raw.lows), "highs": list(raw.highs)}
                 for raw in self.answers
@@ -170,7 +194,7 @@ class Ranges:
             else f"{item.level}: {item.low:g} .. {item.high:g}"
             for item in quarters
         )
-        return f"{self.column} in {len(self.shares)} cells; quantiles {told}"
+        return f"{self.column} in {len(self.shares)} cells; quantiles {told}; {self.missing_share}"
 
     @property
     def _tree(self) -> Hierarchy:
@@ -178,6 +202,11 @@ class Ranges:
 
     def _sum(self, which: str, nodes: tuple[tuple[int, int], ...]) -> float:
         return float(sum(getattr(self.levels[level], which)[node] for level, node in nodes))
+
+
+def _part(inside: float, outside: float, otherwise: float) -> float:
+    """Return the part that one share is of two; of none, what is given."""
+    return inside / (inside + outside) if inside + outside > 0 else otherwise
 
 
 @non_adaptive("ranges", version=1)
@@ -228,21 +257,25 @@ def ranges(
 
 @judge.register
 def _(hypothesis: Ranges, learner: Learner[Any], users: Users) -> Verdict:
-    """Judge shares from the first cell up to another's end: of whole numbers, so that all is 1.
+    """Judge shares from the first cell up to another's end, and the missing share.
 
-    It is right if the intervals of all levels hold: those of all ranges follow from them.
+    Shares are of the users who have a number, as in the hypothesis. It is right if the intervals of
+    all levels hold: those of all ranges and of the missing share follow from them.
     """
     if not isinstance(learner, NonAdaptive):
         return Verdict(None, None)
     queries = [question.query for question in learner.batch.questions]
-    cells = counts_of(queries[-1], users)[:-1]
+    *cells, absent = counts_of(queries[-1], users).tolist()
+    present = users.size - absent
+    if not present:
+        return Verdict(None, None)
     first, last = hypothesis.ends[0], hypothesis.ends[-1]
     told = [hypothesis.share(first, end) for end in hypothesis.ends[1:]]
     verdict = covers(
         tuple(answer.value for answer in told),
         tuple(answer.low for answer in told),
         tuple(answer.high for answer in told),
-        tuple((np.cumsum(cells) / users.size).tolist()),
+        tuple((np.cumsum(cells) / present).tolist()),
         tuple((end - first) / (last - first) for end in hypothesis.ends[1:]),
     )
     levels = zip(hypothesis.answers, queries, strict=True)
@@ -250,7 +283,9 @@ def _(hypothesis: Ranges, learner: Learner[Any], users: Users) -> Verdict:
         covers(answer.values, answer.lows, answer.highs, shares_of(query, users)).success
         for answer, query in levels
     )
-    return replace(verdict, success=held)
+    missing = hypothesis.missing_share
+    inside = missing.low <= absent / users.size <= missing.high
+    return replace(verdict, success=held and inside)
 
 
 @catalogued(

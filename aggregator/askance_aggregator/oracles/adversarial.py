@@ -38,8 +38,11 @@ class Adversary(ABC):
 
     def answer(self, batch: Batch) -> Answers:
         """The least helpful valid answers, each with the interval of one point."""
-        wished = self.wished(batch, self._truth.answer(batch))
-        return tuple(Answer(values, values, values) for values in wished)
+        truths = self._truth.answer(batch)
+        return tuple(
+            Answer(values, values, values, present=truth.present)
+            for values, truth in zip(self.wished(batch, truths), truths, strict=True)
+        )
 
     @abstractmethod
     def wished(self, batch: Batch, truths: Answers) -> list[tuple[float, ...]]:

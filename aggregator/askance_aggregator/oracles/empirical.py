@@ -6,10 +6,15 @@ from collections.abc import Callable
 from fractions import Fraction
 from math import ceil, log
 
+import numpy as np
+
 from askance_aggregator.learners import Answer, Answers, Batch, Question
-from askance_aggregator.oracles.expectations import expectations
+from askance_aggregator.oracles.expectations import expectations, presence_of
 from askance_aggregator.oracles.shares import Shares
-from askance_aggregator.queries import EncodedColumns
+from askance_aggregator.queries import EncodedColumns, evaluate_columns, joined_rows
+from askance_client.errors import InvalidAnswer
+
+_FEWEST = 1000  # rows, of which one has the number at least
 
 Sampler = Callable[[int], EncodedColumns]
 """So many fresh, independent rows of a distribution."""
@@ -20,7 +25,9 @@ class EmpiricalOracle:
 
     Utility: all answers together are valid with probability at least 1 - beta, divided by `Shares`.
     A question takes ln(2/share) range^2 / (2 tau^2) rows; an interval is the value -+ tau, clipped
-    to the range. A question with an open tolerance is answered within 1/20 of its range.
+    to the range. A question with an open tolerance is answered within 1/20 of its range. Of a query
+    with a missing level so many rows that have the number are taken, and `present` is the share in
+    the rows drawn.
 
     Args:
         sampler: the distribution; it holds the randomness.
@@ -48,11 +55,37 @@ class EmpiricalOracle:
         share = self._shares.spend(question.values)
         tau, spread = float(question.working_tau), float(question.spread)
         rows = ceil(log(2 / share) * spread * spread / (2 * tau * tau))
+        sample = self._sampler(rows)
         self._drawn += rows
-        values = [float(value) for value in expectations(question, self._sampler(rows))]
+        if question.over_present:
+            sample = self._with_number(question, sample, rows)
+        values = [float(value) for value in expectations(question, sample)]
         low, high = (float(bound) for bound in question.bounds)
         return Answer(
             tuple(values),
             tuple(max(value - tau, low) for value in values),
             tuple(min(value + tau, high) for value in values),
+            present=presence_of(question, sample),
         )
+
+    def _with_number(self, question: Question, sample: EncodedColumns, rows: int) -> EncodedColumns:
+        """Draw on until so many rows have the number: the mean is over those.
+
+        When to stop depends on who has a number and not on which, so the mean is as of that many
+        rows drawn from those who have it.
+        """
+        while (has := _having(question, sample)) < rows:
+            if has * _FEWEST < sample.rows:
+                raise InvalidAnswer(
+                    f"expected a number in 1 of {_FEWEST} rows at least, found {has} in"
+                    f" {sample.rows}"
+                )
+            more = self._sampler(ceil((rows - has) * sample.rows / has))
+            self._drawn += more.rows
+            sample = joined_rows(sample, more)
+        return sample
+
+
+def _having(question: Question, sample: EncodedColumns) -> int:
+    found = evaluate_columns(question.query, sample)
+    return int(np.count_nonzero(found != question.query.default))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from numpy.typing import ArrayLike
 
 from askance_aggregator.learners import Answer, Answers, Batch
-from askance_aggregator.oracles.expectations import Weights, expectations
+from askance_aggregator.oracles.expectations import Weights, expectations, presence_of
 from askance_aggregator.queries import EncodedColumns, encode_columns
 from askance_client.queries import Schema
 
@@ -41,5 +41,6 @@ class ExactOracle:
         for question in batch.questions:
             exact = expectations(question, self._columns, self._weights)
             values = tuple(float(value) for value in exact)
-            answers.append(Answer(values, values, values))
+            present = presence_of(question, self._columns, self._weights)
+            answers.append(Answer(values, values, values, present=present))
         return tuple(answers)

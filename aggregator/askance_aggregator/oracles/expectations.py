@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.learners import Question
+from askance_aggregator.learners import Presence, Question
 from askance_aggregator.queries import EncodedColumns, evaluate_columns, evaluate_vectors
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Query, QueryKind
@@ -21,7 +21,8 @@ def expectations(
 ) -> tuple[Fraction, ...]:
     """The values that the answer to a question estimates, exactly.
 
-    A row that cannot be evaluated counts with the query's public default, as on a device.
+    A row that cannot be evaluated counts with the query's public default, as on a device; of a
+    query with a missing level the mean is over the rows that have the number.
 
     Args:
         question: what is asked.
@@ -29,7 +30,7 @@ def expectations(
         weights: integers >= 0, one a row, that do not sum to 0; None: every row counts once.
 
     Raises:
-        InvalidParameter: there is no row, or the weights are none.
+        InvalidParameter: there is no row, or none that has the number, or the weights are none.
     """
     query = question.query
     if query.kind is QueryKind.VECTOR:
@@ -41,6 +42,8 @@ def expectations(
         masses = np.zeros(len(levels), dtype=np.int64)
         np.add.at(masses, rows, _checked(weights, len(rows)))
     mass = {int(level): int(part) for level, part in zip(levels, masses, strict=True)}
+    if question.over_present:
+        mass.pop(query.default, None)
     total = sum(mass.values())
     if total == 0:
         raise InvalidParameter("an expectation needs a population, found no rows of any weight")
@@ -53,6 +56,25 @@ def expectations(
         )
     scale = 1 << query.frac if query.kind is QueryKind.REAL else 1
     return (Fraction(sum(level * part for level, part in mass.items()), total * scale),)
+
+
+def presence_of(
+    question: Question, columns: EncodedColumns, weights: Weights | None = None
+) -> Presence | None:
+    """The share of rows that have the number, exactly; None of a query without a missing level.
+
+    Raises:
+        InvalidParameter: there is no row, or the weights are none.
+    """
+    if not question.over_present:
+        return None
+    has = evaluate_columns(question.query, columns) != question.query.default
+    counts = np.ones(len(has), np.int64) if weights is None else _checked(weights, len(has))
+    total = int(counts.sum())
+    if total == 0:
+        raise InvalidParameter("an expectation needs a population, found no rows of any weight")
+    share = int(counts[has].sum()) / total
+    return Presence(share, share, share)
 
 
 def _means(query: Query, columns: EncodedColumns, weights: Weights | None) -> tuple[Fraction, ...]:

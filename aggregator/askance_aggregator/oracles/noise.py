@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from askance_aggregator.learners import Answer, Answers, Batch, Learner, Question
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.oracles.empirical import Sampler
-from askance_aggregator.oracles.expectations import expectations
+from askance_aggregator.oracles.expectations import expectations, presence_of
 from askance_aggregator.oracles.labels import label_count, relabelled
 from askance_aggregator.oracles.oracle import learn
 from askance_aggregator.oracles.shares import Shares
@@ -105,6 +105,7 @@ class ClassificationNoiseOracle:
             values,
             tuple(min(max(value - tau, low), high) for value in values),
             tuple(max(min(value + tau, high), low) for value in values),
+            present=presence_of(question, seen),
         )
 
 

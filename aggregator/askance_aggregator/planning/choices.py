@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from askance_aggregator.estimation import Decode
-from askance_aggregator.families import best_for
+from askance_aggregator.estimation import Decode, known_scores, levels_of
+from askance_aggregator.families import best_for, family_of
 from askance_aggregator.learners import Question
 from askance_aggregator.planning.designed import designed_for
-from askance_aggregator.planning.precision import Design, candidates
+from askance_aggregator.planning.precision import Design, candidates, randomizer_of
+from askance_aggregator.planning.present import present_table
 from askance_client.randomizers import Randomizer
 
 
@@ -30,12 +31,20 @@ class Choice(NamedTuple):
 def choices(question: Question, nano_nats: int, design: Design) -> tuple[Choice, ...]:
     """Return the choices of a plan, which takes the one with the least need.
 
-    A number whose mean is wanted for more than the worst population has the table that is designed
-    for that (`designed_for`), unless the study has a design of its own.
+    A number that may be missing has a table with a level for that (`present`), or the study's own
+    design on as many levels, if that is a table. A number whose mean is wanted for more than the
+    worst population has the table that is designed for that (`designed_for`), unless the study has
+    a design of its own.
     """
-    table = designed_for(question, nano_nats) if design is best_for else None
-    if table is None:
+    if question.over_present:
+        own = randomizer_of(design, levels_of(question) or 2, nano_nats)
+        if design is not best_for and family_of(own).table is not None:
+            return (Choice(own, known_scores(question, own, None)[1]),)
+        table = present_table(question, nano_nats)
+        return (Choice(table.channel, table.numbers + table.presences),)
+    designed = designed_for(question, nano_nats) if design is best_for else None
+    if designed is None:
         return tuple(Choice(each) for each in candidates(question, nano_nats, design))
-    proved = table.nano == nano_nats  # a bound holds for the budget that it was computed for
-    limit = float(question.spread / 2) ** 2 * table.lower_bound if proved else None
-    return (Choice(table.channel, table.values, limit),)
+    proved = designed.nano == nano_nats  # a bound holds for the budget that it was computed for
+    limit = float(question.spread / 2) ** 2 * designed.lower_bound if proved else None
+    return (Choice(designed.channel, designed.values, limit),)

@@ -108,6 +108,12 @@ class Designed(Tail):
         least = min(side.rate(shift)[0] for side in (self.law.above, self.law.below))
         return max(least, 2 * shift * shift)
 
+    def least_variance(self) -> float:
+        """Variance of a user at the level where it is least."""
+        rows, unit = self.law.above.rows, self.law.above.unit
+        least = (rows @ unit**2 - (rows @ unit) ** 2).min()
+        return float(least) * (self.half * self.law.span) ** 2
+
     def failure(self, tau: float) -> Failure:
         """Chernoff's bound times `relative_landing`, on both sides."""
         shift = self._shift(tau)

@@ -11,6 +11,7 @@ from askance_aggregator.estimation import (
     Decode,
     check_decode,
     check_suits,
+    known_scores,
     levels_of,
     scores,
 )
@@ -26,6 +27,7 @@ from askance_aggregator.families import (
 from askance_aggregator.learners import Question
 from askance_aggregator.planning.binomial import Binomial
 from askance_aggregator.planning.designed import designed_tail, figure
+from askance_aggregator.planning.present import present_tail, present_variance
 from askance_aggregator.planning.scored import Scored
 from askance_aggregator.planning.tails import Tail
 from askance_aggregator.planning.ternary import Ternary
@@ -36,6 +38,20 @@ from askance_client.randomizers.channel import MAX_LEVELS, MIN_SIDE
 
 Design = Callable[[int, int], Randomizer]
 """The randomizer for a number of levels and a budget in nano-nats."""
+
+
+def randomizer_of(design: Design, levels: int, nano_nats: int) -> Randomizer:
+    """Call a design, and refuse what is no randomizer.
+
+    Raises:
+        InvalidParameter: it returned something else.
+    """
+    randomizer = design(levels, nano_nats)
+    if not isinstance(randomizer, Randomizer):
+        raise InvalidParameter(
+            f"a design expects to return a randomizer, found {type(randomizer).__name__}"
+        )
+    return randomizer
 
 
 def candidates(question: Question, nano_nats: int, design: Design) -> tuple[Randomizer, ...]:
@@ -50,11 +66,8 @@ def candidates(question: Question, nano_nats: int, design: Design) -> tuple[Rand
     if kind is QueryKind.VECTOR:
         return (hypercube_response(question.query.components, nano_nats),)
     one_bit = design is best_for and kind is QueryKind.REAL
-    randomizer = design(MIN_SIDE if one_bit else design_levels(question), nano_nats)
-    if not isinstance(randomizer, Randomizer):
-        raise InvalidParameter(
-            f"a design expects to return a randomizer, found {type(randomizer).__name__}"
-        )
+    levels = MIN_SIDE if one_bit else design_levels(question)
+    randomizer = randomizer_of(design, levels, nano_nats)
     check_suits(question, randomizer)
     if design is best_for and question.query.kind is QueryKind.SIGNED:
         return (randomizer, *signed_for(question.values, nano_nats))
@@ -78,6 +91,8 @@ def tail_of(question: Question, randomizer: Randomizer, decode: Decode | None = 
     Of decode values that were designed with a table, of what the question is for.
     """
     check_suits(question, randomizer)
+    if question.over_present:
+        return present_tail(question, *known_scores(question, randomizer, decode))
     if decode is not None:
         return designed_tail(
             question, check_decode(question, randomizer, decode).randomizer, decode
@@ -127,11 +142,14 @@ def n_variance(
       (C^2 for one bit, times the square of half the range); of decode values that were designed
       with a table, what they were designed for: the worst conditional variance, or the second
       moment under the prior;
+    - a number that may be missing: that of the mean over users who have it, at the promised share;
     - a predicate: conditional on the users at hand, the worst of them;
     - the shares of cells: the same averaged over cells, where it is alike for every truth;
     - signed values: the same averaged over the pairs, for users each of whom is in a signed cell.
     """
     kind, half = question.query.kind, question.spread / 2
+    if question.over_present:
+        return half**2 * present_variance(question, *known_scores(question, randomizer, decode))
     if decode is not None:
         table = check_decode(question, randomizer, decode)
         return half**2 * figure(question, table.randomizer, decode)

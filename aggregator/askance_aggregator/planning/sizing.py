@@ -243,7 +243,7 @@ def _worth_looking(sizing: Sizing, beta: float) -> bool:
     parts = [part for parts in sizing.parts for part in parts]
     return (all if split else any)(
         can_end_early(
-            tail_of(part.question, part.randomizer),
+            tail_of(part.question, part.randomizer, part.decode),
             float(part.question.working_tau),
             group.users,
             sizing.waves,

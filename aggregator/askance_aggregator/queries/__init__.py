@@ -22,7 +22,7 @@ from askance_aggregator.queries.building import (
     signed,
     vector,
 )
-from askance_aggregator.queries.columns import EncodedColumns, encode_columns
+from askance_aggregator.queries.columns import EncodedColumns, encode_columns, joined_rows
 from askance_aggregator.queries.comparison import within_a_step
 from askance_aggregator.queries.evaluation import evaluate_columns, evaluate_vectors, holds
 from askance_aggregator.queries.functions import (
@@ -42,10 +42,12 @@ from askance_aggregator.queries.functions import (
     sigmoid,
     where,
 )
+from askance_aggregator.queries.presence import among_present, has_missing_level, presence
 
 __all__ = [
     "EncodedColumns",
     "absolute",
+    "among_present",
     "as_query",
     "block_of",
     "bucketize",
@@ -59,13 +61,16 @@ __all__ = [
     "evaluate_vectors",
     "first",
     "hadamard",
+    "has_missing_level",
     "holds",
     "index_of",
+    "joined_rows",
     "maximum",
     "merge_disjoint",
     "minimum",
     "parity",
     "predicate",
+    "presence",
     "real",
     "round_to",
     "sigmoid",

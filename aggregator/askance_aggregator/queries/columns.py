@@ -74,6 +74,23 @@ class EncodedColumns:
         return EncodedRecord(values, present)
 
 
+def joined_rows(first: EncodedColumns, second: EncodedColumns) -> EncodedColumns:
+    """The rows of both, of one schema."""
+    values: dict[str, ColumnValue] = {}
+    for name, column in first.values.items():
+        other = second.values[name]
+        if isinstance(column, tuple):
+            pairs = zip(column, other, strict=True)
+            values[name] = tuple(np.concatenate(pair) for pair in pairs)
+        else:
+            values[name] = np.concatenate([column, np.asarray(other)])
+    present = {
+        name: np.concatenate([column, second.present[name]])
+        for name, column in first.present.items()
+    }
+    return EncodedColumns(values, present, first.rows + second.rows)
+
+
 def encode_columns(schema: Schema, columns: Mapping[str, Any]) -> EncodedColumns:
     """Encode columns onto the grid, with the integers that `Schema.encode` gives per record.
 

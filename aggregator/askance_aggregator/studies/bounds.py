@@ -82,8 +82,10 @@ def bounds_of(
     if not all(part.answers for part in heard):
         return None
     within = max(high - low for low, high in zip(answer.lows, answer.highs, strict=True)) / 2
+    present = 1.0 if answer.present is None else answer.present.share
     moved = max(
-        influence(part.question, part.randomizer, part.answers, part.decode) for part in heard
+        influence(part.question, part.randomizer, part.answers, part.decode, present)
+        for part in heard
     )
     # The budget is a user's whole one: a user that splits it has no more.
     least = least_users(question, within, sure.nats, sure.alpha) if within > 0 else None

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from askance_aggregator.estimation import influence
+from askance_aggregator.estimation import influence, share_of_numbers
 from askance_aggregator.learners import Question, hypothesis_json
 from askance_aggregator.store import Conclusion, StudyState
 from askance_aggregator.studies import Accounts, Outcome, Tally, Transcript
@@ -146,12 +146,15 @@ def _influences(asked: Asked, tallies: Sequence[Tally], schema: Schema) -> Itera
         if tally.answered:
             request = decode_request(group.payload, schema)
             question, randomizer = Question(request.query), request.randomizer
+            present = share_of_numbers(
+                question, randomizer, tally.counts, tally.answered, group.decode
+            )
             yield {
                 "round": asked.round,
                 "question": group.question,
                 "answers": tally.answered,
                 "one_report_moves_by": float(
-                    influence(question, randomizer, tally.answered, group.decode)
+                    influence(question, randomizer, tally.answered, group.decode, present)
                 ),
             }
 

@@ -15,7 +15,8 @@ grid, columns stay within e^eps. Its prices name better decode values, and bound
 attains (`duals`); the two alternate until they meet (`refinement`). Beyond 4 nats prices and values
 come from a convex program over intervals of levels (`intervals`). The floats become integers with
 the ratio of every column kept (`integers`), and since those are not quite unbiased, the grid is
-moved to where they are (`designs`).
+moved to where they are (`designs`). A table with a level for "missing" has two scores a symbol and
+a program and a search of its own (`presence`, `presence_programme`).
 
 Source: KLNRS08 Definition 4.3 (local randomizers); Kairouz, Oh, Viswanath, "Extremal mechanisms for
 local differential privacy" (2016).
@@ -39,22 +40,38 @@ from askance_aggregator.table_design.objectives import (
     prior_of,
     rounding_variance,
 )
+from askance_aggregator.table_design.presence import (
+    NUMBERS,
+    PresenceObjective,
+    PresenceTable,
+    PresentPopulation,
+    PresentPrior,
+    PresentSample,
+    design_presence,
+)
 from askance_aggregator.table_design.programme import Solution, solve
 from askance_aggregator.table_design.refinement import Refined, refine
 
 __all__ = [
     "MAX_NANO_NATS",
     "MIN_NANO_NATS",
+    "NUMBERS",
     "Columns",
     "Conditional",
     "DesignedTable",
     "Dual",
     "Minimax",
     "Objective",
+    "PresenceObjective",
+    "PresenceTable",
+    "PresentPopulation",
+    "PresentPrior",
+    "PresentSample",
     "Prior",
     "Refined",
     "Solution",
     "Terms",
+    "design_presence",
     "design_table",
     "integer_table",
     "prior_at",

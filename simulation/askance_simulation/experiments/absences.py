@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from askance_aggregator.encoding import query_from_bytes
+from askance_aggregator.queries import has_missing_level
 from askance_aggregator.studies import Transcript
 from askance_aggregator.studies.transcript import Asked
 from askance_client.queries import Query, QueryKind
@@ -24,7 +25,7 @@ def absences(transcript: Transcript, population: Population) -> tuple[str, ...]:
             fields = ", ".join(sorted(query.fields_used))
             notes.append(
                 f"{absent:,} of {population.size:,} users have no valid value of {fields}"
-                f" and count as {_default(query)}"
+                f" and {_counted(query)}"
             )
         if len(notes) == _MOST:
             break
@@ -53,6 +54,13 @@ def _absent(query: Query, population: Population) -> int:
             present &= columns.present[name]
         absent += int(np.count_nonzero(~present))
     return absent
+
+
+def _counted(query: Query) -> str:
+    """Say how a user without a value counts."""
+    if has_missing_level(query):
+        return "are not part of its mean"
+    return f"count as {_default(query)}"
 
 
 def _default(query: Query) -> str:

@@ -29,7 +29,7 @@ def export() -> StudyExport:
     """An open study's, which asked four numbers two by two."""
     schema = Schema("four", 1, **{name: Real(0, 1, 16) for name in "abcd"})
     people = Population.from_columns(schema, dict.fromkeys("abcd", [0.25, 0.5] * 2_000))
-    study = Study(mean_vector(schema), schema, epsilon=2)
+    study = Study(mean_vector(schema, missing="default"), schema, epsilon=2)
     signed = study.sign(KEY, nonce=bytes(16), expires_unix_s=1)
     policy = Policy(frozenset({KEY.public_key().public_bytes_raw()}), 2 * 10**9)
     log = MemoryLog()

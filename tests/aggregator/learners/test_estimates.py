@@ -74,7 +74,13 @@ def test_of_many_cells_and_few_users_the_projected_shares_are_much_nearer() -> N
 
 def test_a_mean_is_in_real_units() -> None:
     estimate = conclusion(mean(SCHEMA["age"]), Answer((40.0,), (39.0,), (41.5,)))
-    expected = {"estimate": 40.0, "low": 39.0, "high": 41.5, "of": "population"}
+    expected = {
+        "estimate": 40.0,
+        "low": 39.0,
+        "high": 41.5,
+        "of": "population",
+        "missing": None,
+    }
     assert estimate.to_json() == expected  # type: ignore[attr-defined]  # an object to the helper
 
 

@@ -70,7 +70,7 @@ def test_answers_off_by_tau_leave_an_error_of_length_tau(d: int) -> None:
 
 @pytest.mark.parametrize(("norm", "values"), [("linf", 1000), ("l2", 1024)])
 def test_a_thousand_numbers_are_one_question_that_fits_a_request(norm: str, values: int) -> None:
-    (question,) = mean_vector(vectors_schema(1000), norm=norm).batch.questions
+    (question,) = mean_vector(vectors_schema(1000), norm=norm, missing="default").batch.questions
     assert question.query.kind is QueryKind.VECTOR
     assert question.values == values
     assert encode_query(question.query).ByteSize() < 20_000

@@ -27,7 +27,7 @@ from askance_aggregator.learners import (
     ridge_regression,
 )
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Bit, Category, Integer, Label, QueryKind, Real, Schema
+from askance_client.queries import Bit, Category, Integer, Label, Real, Schema
 
 PEOPLE = Schema(
     "people",
@@ -96,7 +96,8 @@ def test_a_mean_is_of_the_only_number() -> None:
     assert low == -1
     assert high == 1
     bits = next(find("mean").build(Schema("s", 1, b=Bit())).run()).questions[0]
-    assert bits.query.kind is QueryKind.PREDICATE
+    assert bits.over_present
+    assert list(bits.bounds) == [0, 1]
     with pytest.raises(InvalidParameter, match="set column to one of x, y"):
         find("mean").build(Schema("s", 1, x=Real(0, 1), y=Real(0, 1)))
 
@@ -178,7 +179,7 @@ def test_a_learner_is_built_again_from_its_text(
 
 
 def test_a_query_that_is_no_column_has_no_text() -> None:
-    expected = "expected a learner that column, tau, objective, prior and the schema"
+    expected = "that column, tau, objective, prior, missing, present and the schema"
     with pytest.raises(InvalidParameter, match=expected):
         find("mean").spell(mean(PEOPLE["age"] > 40), PEOPLE)
 

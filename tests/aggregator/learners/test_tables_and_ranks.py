@@ -101,7 +101,9 @@ class TestQuantiles:
         (found,) = self.learned(steps=10).quantiles
         assert (found.low, found.high) == (40, 49)
         assert found.low <= np.median(AGES) <= found.high
-        assert str(self.learned(steps=10)) == "quantiles of age: 1/2: 40 .. 49"
+        assert str(self.learned(steps=10)) == (
+            "quantiles of age: 1/2: 40 .. 49; 0.0% of users without a value (0.0% .. 0.0%)"
+        )
 
     @pytest.mark.parametrize("tau", [0.02, 0.2])
     def test_ranks_are_right_to_within_tau_under_unhelpful_answers(self, tau: float) -> None:

@@ -34,6 +34,7 @@ KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 NOW_S = 1_700_000_000
 USERS = 60
 NATS = 4
+SETTINGS = {"objective": "conditional", "missing": "default"}
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +45,7 @@ def few_levels(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def signed_study(population: Population) -> SignedStudy:
     entry = find("mean")
-    made = entry.build(population.schema, {"objective": "conditional"})
+    made = entry.build(population.schema, SETTINGS)
     learner = replace(made, parameters=entry.spell(made, population.schema))
     study = Study(learner, population.schema, epsilon=NATS)
     return study.sign(KEY, nonce=bytes(16), expires_unix_s=NOW_S + 60)
@@ -57,7 +58,7 @@ def session(log: MemoryLog) -> Session[Any]:
     fleet = ObjectFleet(Devices(population, policy, SeededCoins(Seed.of(2)), lambda: NOW_S))
     return Session(
         study=signed,
-        learner=find("mean").build(population.schema, {"objective": "conditional"}),
+        learner=find("mean").build(population.schema, SETTINGS),
         fleet=fleet,
         log=log,
         cohort_seed=cohort_seed(digest_of(signed.study)),

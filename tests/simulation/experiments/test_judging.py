@@ -197,9 +197,10 @@ class TestRanges:
     LEARNER = ranges(SCHEMA, "n", 2, 2)
 
     @pytest.mark.parametrize(
-        ("below_five", "success", "error"), [(0.6, True, 0.0), (0.4, True, 0.2), (0.2, False, 0.4)]
+        ("below_five", "success", "error"),
+        [(0.6, True, 0.0), (0.4, True, 0.25), (0.2, False, 0.5)],
     )
-    def test_shares_up_to_a_cell_s_end_are_held_against_all_people(
+    def test_shares_up_to_a_cell_s_end_are_held_against_those_with_a_number(
         self, below_five: float, success: bool, error: float
     ) -> None:
         values = (below_five, 0.8 - below_five, 0.2)
@@ -207,7 +208,7 @@ class TestRanges:
         highs = tuple(value + 0.3 for value in values)
         answer = Answer(values, lows, highs)
         verdict = judge(Ranges("n", (0, 5, 10), True, 2, (answer,)), self.LEARNER, PEOPLE)
-        assert verdict.truth == pytest.approx((0.6, 0.8))
+        assert verdict.truth == pytest.approx((0.75, 1.0))
         assert verdict.error == pytest.approx(error)
         assert verdict.success is success
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from askance_aggregator.learners import Answer, Answers, Batch, Question
+from askance_aggregator.learners import Answer, Answers, Batch, Presence, Question
 from askance_aggregator.oracles import Oracle
 from askance_aggregator.queries import (
     each_component,
@@ -13,6 +13,7 @@ from askance_aggregator.queries import (
     maximum,
     minimum,
     predicate,
+    presence,
     real,
     round_to,
 )
@@ -66,14 +67,26 @@ class BooleanOracle:
         parts = [_parts(question) for question in batch.questions]
         told = iter(self._predicates.answer(Batch(q for part in parts for q in part.asked)))
         answers = []
-        for part in parts:
+        for question, part in zip(batch.questions, parts, strict=True):
             shares = [Fraction(next(told).value) for _ in part.asked]
             values = tuple(
                 float(offset + sum((w * s for w, s in zip(row, shares, strict=True)), Fraction()))
                 for offset, row in part.sums
             )
-            answers.append(Answer(values, values, values))
+            answers.append(_ratio(question, values) if question.over_present else _plain(values))
         return tuple(answers)
+
+
+def _plain(values: tuple[float, ...]) -> Answer:
+    return Answer(values, values, values)
+
+
+def _ratio(question: Question, values: tuple[float, ...]) -> Answer:
+    """Divide what users' numbers are above the least one by the share who have a number."""
+    above, share = values
+    low, high = (float(bound) for bound in question.bounds)
+    value = low + above / share if share > 0 else (low + high) / 2
+    return Answer((value,), (value,), (value,), present=Presence(share, share, share))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +101,8 @@ def _parts(question: Question) -> _Parts:
     query, tau = question.query, question.working_tau
     if query.kind is QueryKind.PREDICATE:
         return _Parts((question,), ((Fraction(0), (Fraction(1),)),))
+    if question.over_present:
+        return _present_parts(question)
     if query.kind is QueryKind.REAL:
         return _number_parts(query, tau)
     if query.kind is QueryKind.VECTOR:
@@ -118,6 +133,25 @@ def _number_parts(query: Query, tau: Fraction) -> _Parts:
     each = (tau - digits.rest) / sum(digits.weights)
     asked = tuple(Question(one, min(each, Fraction(1))) for one in digits.predicates)
     return _Parts(asked, ((digits.offset, digits.weights),))
+
+
+def _present_parts(question: Question) -> _Parts:
+    """Ask numbers above the least one, 0 for a missing one, and the share who have a number.
+
+    With errors of less than 4/9 of tau q in the first and of min(4/9 tau/range, 1/10) q in the
+    second, q the promised share, the ratio is off by less than 8/9 tau q / (9/10 q) < tau.
+    """
+    query, least = question.query, question.present
+    low, high = question.bounds
+    tolerance = question.working_tau * least * Fraction(4, 9)
+    numbers = _number_parts(real(query.expression, low, high, low), tolerance)
+    ((offset, weights),) = numbers.sums
+    share = Question(presence(query), min(tolerance / (high - low), least / 10))
+    none = Fraction(0)
+    return _Parts(
+        (*numbers.asked, share),
+        ((offset - low, (*weights, none)), (none, (*[none] * len(weights), Fraction(1)))),
+    )
 
 
 def _vector_parts(query: Query, tau: Fraction) -> _Parts:

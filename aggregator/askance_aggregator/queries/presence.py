@@ -1,0 +1,62 @@
+"""Questions about those users who have a number: the query has a value of its own for "missing".
+
+A device answers a query on which it has no value by the query's public default. Where that default
+lies above all that the expression can be, it says "missing": a randomizer with equally spaced
+levels then has one level for it, the last, and a report tells a missing value from a number no
+better than it tells two numbers. The trusted part of a device knows nothing of this.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from askance_aggregator.queries.building import predicate
+from askance_aggregator.queries.functions import round_to
+from askance_client.errors import InvalidQuery
+from askance_client.queries import Expression, Kind, Query, QueryKind
+from askance_client.queries.limits import MAX_SPREAD
+from askance_client.queries.query import typed_expression
+
+
+def among_present(expression: Expression, steps: int = 1) -> Query:
+    """Ask a number of the users who have it, and of all others that it is missing.
+
+    The query's range is the number's, low .. high, and one step more, whose end is the answer of a
+    user without the number. On `steps` + 2 levels numbers are rounded onto the first `steps` + 1,
+    and the last is "missing".
+
+    Args:
+        expression: a number or a boolean; on a grid too fine for its range (2^31 grid units with
+            the additional step) it is rounded to a coarser one.
+        steps: into how many equal steps the number's range is divided, 1 or more. If the grid does
+            not divide, steps are one grid unit longer and the last level is above the number's
+            bound.
+
+    Raises:
+        InvalidQuery: neither a number nor a boolean, or it has one possible value only.
+    """
+    number = typed_expression(expression)
+    if number.kind not in (Kind.NUMBER, Kind.BOOLEAN):
+        raise InvalidQuery(f"expected a number or a boolean, found {number.kind.name}")
+    while number.high - number.low + _step(number, steps) * 2 >= MAX_SPREAD and number.frac:
+        number = round_to(number, number.frac - 1)
+    missing = number.low + (steps + 1) * _step(number, steps)
+    return Query(QueryKind.REAL, number, number.low, missing, missing)
+
+
+def has_missing_level(query: Query) -> bool:
+    """Return whether the query's last value says that the number is missing."""
+    number = query.kind is QueryKind.REAL and query.default == query.high
+    return number and query.expression.high < query.high
+
+
+def presence(query: Query) -> Query:
+    """Ask whether a record has the number of a query with a missing level."""
+    number = query.expression
+    return predicate(number <= Fraction(number.high, 1 << number.frac), default=0)
+
+
+def _step(number: Expression, steps: int) -> int:
+    if number.high == number.low:
+        raise InvalidQuery("expected a number with more than one possible value")
+    return -(-(number.high - number.low) // steps)

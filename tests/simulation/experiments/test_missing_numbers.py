@@ -1,0 +1,172 @@
+"""Numbers that some users do not have: estimates and truths are over the users who have one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from askance_aggregator.learners import (
+    Answer,
+    MeanEstimate,
+    MeanVector,
+    mean,
+    mean_vector,
+    quantiles,
+    ranges,
+)
+from askance_aggregator.learners.missing import MissingShare
+from askance_aggregator.learners.verdicts import judge
+from askance_aggregator.queries import real
+from askance_aggregator.studies.study import Study
+from askance_client.errors import InvalidParameter
+from askance_client.queries import Bit, Integer, Real, Schema
+from askance_simulation.experiments import simulate
+from askance_simulation.populations import Population
+
+SCHEMA = Schema("incomes", 1, income=Real(0, 150_000, frac_bits=0))
+AGES = Schema("ages", 1, age=Integer(0, 63))
+USERS = 5000
+
+
+def incomes() -> tuple[Population, float]:
+    """Log-normal incomes, 30 % blank, with the mean of those that are not."""
+    rng = np.random.default_rng(7)
+    values = np.rint(np.minimum(rng.lognormal(9.9, 0.7, USERS), 150_000))
+    values[rng.random(USERS) < 0.3] = np.nan
+    return Population.from_columns(SCHEMA, {"income": values}), float(np.nanmean(values))
+
+
+@pytest.mark.parametrize("objective", ["minimax", "conditional"])
+def test_the_truth_of_a_mean_is_that_of_the_users_who_have_the_number(objective: str) -> None:
+    people, present = incomes()
+    study = Study(mean(SCHEMA["income"], objective=objective), SCHEMA, epsilon=2, confidence=0.95)
+    result = simulate(study, people, fleet="columns", seed=1)
+    verdict = result.trials[0].verdict
+    assert verdict.truth == (present,)
+    assert verdict.success
+    found = result.hypothesis
+    assert found.low <= present <= found.high
+    assert found.high - found.low < 20_000  # with blanks as mid-range the mean would be 40,500
+    assert found.missing.low <= 0.3 <= found.missing.high
+    assert found.missing.high - found.missing.low < 0.2
+    assert "are not part of its mean" in result.notes[0]
+
+
+def test_a_public_default_stays_available_by_name() -> None:
+    people, present = incomes()
+    learner = mean(SCHEMA["income"], missing="default")
+    result = simulate(Study(learner, SCHEMA, epsilon=2), people, fleet="columns")
+    (truth,) = result.trials[0].verdict.truth
+    blank = 1 - int(people.columns(0, USERS).present["income"].sum()) / USERS
+    assert truth == pytest.approx((1 - blank) * present + blank * 75_000)
+    assert result.hypothesis.missing is None
+    assert "count as 75000" in result.notes[0]
+
+
+def test_an_interval_that_misses_the_missing_share_is_no_success() -> None:
+    people, present = incomes()
+    learner = mean(SCHEMA["income"])
+    for low, high, success in ((0.2, 0.4, True), (0.0, 0.1, False)):
+        share = MissingShare((low + high) / 2, low, high)
+        found = MeanEstimate(present, present - 1, present + 1, missing=share)
+        assert judge(found, learner, people).success is success
+
+
+def test_what_missing_can_be_is_said() -> None:
+    with pytest.raises(InvalidParameter, match="expects exclude or default, got 'zero'"):
+        mean(SCHEMA["income"], missing="zero")
+    with pytest.raises(InvalidParameter, match="has a public default"):
+        mean(real(SCHEMA["income"]), missing="exclude")
+    with pytest.raises(InvalidParameter, match="present expects a share"):
+        mean(SCHEMA["income"], present="3/2")
+
+
+def ordered(missing: float) -> Population:
+    """Ages 0 .. 63 alike, and a part of the users without one."""
+    values = (np.arange(20_000) % 64).astype(np.float64)
+    values[np.random.default_rng(2).random(20_000) < missing] = np.nan
+    return Population.from_columns(AGES, {"age": values})
+
+
+def test_quantiles_are_those_of_the_users_who_have_the_number() -> None:
+    """With 40 % missing the median of all users would be 53 or none at all."""
+    learner = quantiles(AGES, "age", ["1/2"], tau="1/10", present="1/2")
+    result = simulate(Study(learner, AGES, epsilon=4), ordered(0.4), fleet="columns")
+    (found,) = result.hypothesis.quantiles
+    assert 25 <= found.value <= 38
+    assert result.trials[0].verdict.success
+    assert result.hypothesis.missing.low <= 0.4 <= result.hypothesis.missing.high
+
+
+def test_quantiles_by_default_count_missing_users_as_above_all() -> None:
+    learner = quantiles(AGES, "age", ["1/2"], tau="1/10", missing="default")
+    result = simulate(Study(learner, AGES, epsilon=4), ordered(0.4), fleet="columns")
+    assert result.hypothesis.quantiles[0].value > 45
+    assert result.hypothesis.missing is None
+
+
+def test_ranges_are_shares_of_the_users_who_have_the_number() -> None:
+    learner = ranges(AGES, "age", steps=16)
+    result = simulate(Study(learner, AGES, epsilon=3), ordered(0.4), fleet="columns")
+    found, verdict = result.hypothesis, result.trials[0].verdict
+    assert verdict.success
+    assert verdict.truth[7] == pytest.approx(0.5, abs=0.02)
+    assert found.share(0, 32).low <= 0.5 <= found.share(0, 32).high
+    assert found.share(0, 32).high - found.share(0, 32).low < 0.3
+    assert 24 <= found.quantile("1/2").value <= 40
+    assert found.missing_share.low <= 0.4 <= found.missing_share.high
+
+
+MIXED = Schema("mixed", 1, age=Integer(17, 90), gain=Integer(0, 99_999), part=Real(0, 1), b=Bit())
+
+
+def mixed() -> tuple[Population, dict[str, float]]:
+    """Columns of ranges 73, 99,999, 1 and 1; 30 % have no age. With the means of what is there."""
+    rng = np.random.default_rng(0)
+    columns = {
+        "age": rng.integers(17, 60, 20_000).astype(np.float64),
+        "gain": rng.integers(0, 9_000, 20_000).astype(np.float64),
+        "part": rng.random(20_000),
+        "b": rng.integers(0, 2, 20_000).astype(np.float64),
+    }
+    columns["age"][rng.random(20_000) < 0.3] = np.nan
+    means = {name: float(np.nanmean(column)) for name, column in columns.items()}
+    return Population.from_columns(MIXED, columns), means
+
+
+@pytest.mark.parametrize(("missing", "width"), [("exclude", 0.08), ("default", 0.03)])
+def test_a_vector_s_means_are_decoded_each_in_its_own_unit(missing: str, width: float) -> None:
+    """Decode by the own range of each column; by the widest an age was 499 -+ 9,000."""
+    people, means = mixed()
+    learner = mean_vector(MIXED, missing=missing)
+    result = simulate(Study(learner, MIXED, epsilon=2), people, fleet="columns", seed=1)
+    found, verdict = result.hypothesis, result.trials[0].verdict
+    assert verdict.success
+    if missing == "exclude":
+        assert verdict.truth == pytest.approx(tuple(means.values()), abs=1e-4)
+        assert found.missing[0].low <= 0.3 <= found.missing[0].high
+        assert found.missing[1].low == 0
+    sizes = zip(found.lows, found.highs, (73, 99_999, 1, 1), strict=True)
+    for low, high, size in sizes:
+        assert 0.1 * width < (high - low) / 2 / size < width
+    assert MeanVector.from_json(found.to_json()) == found
+
+
+def test_a_vector_of_bounded_length_is_asked_with_a_public_default_only() -> None:
+    with pytest.raises(InvalidParameter, match="norm=l2 expects missing=default"):
+        mean_vector(MIXED, ["part", "b"], norm="l2", missing="exclude")
+
+
+def test_a_vector_s_tolerance_holds_in_every_unit() -> None:
+    """Exact answers are moved by as much as the question allows."""
+    learner = mean_vector(MIXED, ["age", "part"], tau="1/2", present="1/2")
+    tau = float(learner.batch.questions[0].working_tau)
+    share, mean = 0.5, 0.9  # scaled
+    exact = (share * (mean + 1) - 1, 2 * share - 1)
+    worst = 0.0
+    for a in (-tau, tau):
+        for s in (-tau, tau):
+            values = (exact[0] + a, exact[1] + s, 0.0, 1.0)
+            found = learner.conclude((Answer(values, values, values),))
+            worst = max(worst, abs(found.estimates[0] - (17 + 73 * (mean + 1) / 2)))
+    assert 0.1 < worst <= 0.5 * 1.001

@@ -23,9 +23,7 @@ DESCRIPTION = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the devices, mask, budget and seed."""
     parser.add_argument("--devices", type=count, default=10_000, metavar="N", help="default 10000")
-    parser.add_argument(
-        "--d", type=count, default=8, help="bits of the mask, a power of two; default 8"
-    )
+    parser.add_argument("--d", type=count, default=8, help="bits of the mask, 2..1024; default 8")
     parser.add_argument(
         "--epsilon", default="2.0", metavar="E", help="each user's budget in nats; default 2.0"
     )

@@ -274,7 +274,7 @@ def test_what_is_no_group_is_refused(level_counts: list[Any], trials: int) -> No
 
 
 def test_a_sum_of_thirds_is_a_law() -> None:
-    """Reproduction: 1 + 2^-52, as 12 records of 1/12 add up for MASKED-PARITY at d = 3, was none."""
+    """Reproduction: records of MASKED-PARITY add up to 1 + 2^-52 at d = 3: numpy refused them."""
     levels = sample_levels([[1 + 2**-52, 0.0], [0.0, 1.0]], 10, np.random.default_rng(1), 2)
     assert levels.tolist() == [[10, 0], [0, 10]]
 

@@ -106,7 +106,7 @@ def test_the_hypothesis_as_json_has_bit_zero_on_the_left() -> None:
 
 @pytest.mark.parametrize("d", [-1, 0, 1, 1025, 2048, True, 3.0, "4", None])
 def test_a_d_out_of_range_is_one_clear_error(d: int) -> None:
-    """One bit has no place to hide: i would be a constant."""
+    """With d = 1 the index i would be a constant."""
     with pytest.raises(InvalidParameter, match=r"^d: expected a whole number in 2\.\.1024, got "):
         masked_parity_schema(d)
 

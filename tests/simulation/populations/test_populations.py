@@ -143,7 +143,7 @@ class TestMaskedParity:
 
     @pytest.mark.parametrize("d", [3, 5])
     def test_they_are_uniform_for_any_d(self, d: int) -> None:
-        """Of 3 bits, 4 would be the places if i were cut from whole bits."""
+        """Cutting i from whole bits would give 4 places for d = 3."""
         people = masked_parity(USERS, SEED, d)
         x = bits(people) @ (1 << np.arange(d))
         i = values(people, people.schema["i"])

@@ -34,7 +34,7 @@ ROUNDS = [
 
 @pytest.mark.parametrize(("d", "variant", "epsilon"), ROUNDS)
 def test_round_one_fails_as_seldom_as_planned(d: int, variant: str, epsilon: str) -> None:
-    """Of 400 masks; a rate of .045 would be found. At a quarter of the users over 5 % fail."""
+    """400 masks: a rate of .045 would be found. At a quarter of the users over 5 % fail."""
     learner = masked_parity(masked_parity_schema(d), variant)
     planned = plan_first(learner, epsilon)
     users, seed = planned.groups[0].users, SEED / f"{variant} {epsilon} {d}"

@@ -33,7 +33,8 @@ from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 NAME = "masked-parity"
 BETA = Fraction(1, 100)
 OURS, PRINTED = "signed", "printed"
-# Earlier results: users for at most 1 % failure of round 1: (printed, signed).
+# Earlier results: users for at most 1 % failure of round 1: (printed, signed); of d = 12 by
+# `benchmarks/masked_parity_users.py`, whose laws are computed apart from this module's.
 KNOWN = {
     ("1", 8): (71e3, 11e3),
     ("1", 12): (258e3, 27e3),

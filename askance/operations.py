@@ -84,7 +84,7 @@ def demo(
 
     Args:
         devices: number of devices.
-        d: bits of the mask, a power of two.
+        d: bits of the mask, 2..1024.
         epsilon: each user's budget, nats.
         d: number of bits of a record.
         epsilon: nats per user.

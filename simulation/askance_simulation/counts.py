@@ -59,7 +59,8 @@ def sample_levels(
         )
     if users < 0 or trials < 1:
         raise InvalidParameter(f"expected users >= 0 and trials >= 1, found {users} and {trials}")
-    return rng.multinomial(users, chances, size=trials)
+    certain = np.minimum(chances, 1.0)  # a sum of thirds may be an ulp above 1, which numpy refuses
+    return rng.multinomial(users, certain, size=trials)
 
 
 def sample_tally(

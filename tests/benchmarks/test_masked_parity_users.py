@@ -70,7 +70,7 @@ def test_the_planner_keeps_the_claim(laws: ModuleType, epsilon: str, claim: floa
     assert printed.plan.users >= claim * d * ours.plan.users
 
 
-@pytest.mark.parametrize("d", [2, 4])
+@pytest.mark.parametrize("d", [2, 3, 4, 5])
 def test_levels_are_those_of_the_class(laws: ModuleType, d: int) -> None:
     """Every example (x, i, b), labelled by every concept, against the law of levels drawn from."""
     ours = laws.Ours(d, "1")
@@ -90,7 +90,7 @@ def test_levels_are_those_of_the_class(laws: ModuleType, d: int) -> None:
                 assert chance == pytest.approx(seen[level] / len(plain), abs=1e-12)
 
 
-@pytest.mark.parametrize("d", [2, 4])
+@pytest.mark.parametrize("d", [2, 3, 4, 5])
 def test_the_printed_predicates_are_true_as_often_as_its_law_says(laws: ModuleType, d: int) -> None:
     """E[g_j] = 1/(2d) if r_j = 1, else 0, over every example, through the randomizer."""
     printed = laws.Printed(d, "1")

@@ -341,6 +341,7 @@ def test_a_randomizer_draws_these_reports(kind: str, case: dict[str, Any]) -> No
         report = randomizer.randomize(int(draw["level"]), coins)
         assert report.hex() == draw["report"]
         assert randomizer.valid(report)
+    assert not any(randomizer.valid(bytes.fromhex(other)) for other in case.get("no_reports", ()))
 
 
 class GivenCoins:

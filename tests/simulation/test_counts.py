@@ -273,6 +273,12 @@ def test_what_is_no_group_is_refused(level_counts: list[Any], trials: int) -> No
         sample_tally(randomized_response(10**9), level_counts, np.random.default_rng(0), trials)
 
 
+def test_a_sum_of_thirds_is_a_law() -> None:
+    """Reproduction: records of MASKED-PARITY add up to 1 + 2^-52 at d = 3: numpy refused them."""
+    levels = sample_levels([[1 + 2**-52, 0.0], [0.0, 1.0]], 10, np.random.default_rng(1), 2)
+    assert levels.tolist() == [[10, 0], [0, 10]]
+
+
 @pytest.mark.parametrize(
     ("law", "users", "trials"),
     [([0.5, 0.6], 1, 1), ([1.5, -0.5], 1, 1), ([[1.0], [1.0]], 1, 3), ([1.0], -1, 1)],

@@ -225,6 +225,16 @@ def randomizers() -> Cases:
             {"family": "subset", "cells": 20, "size": 3, "threshold": str(1 << 63)},
         ),
         (
+            "subset selection, an index of one byte",
+            SubsetSelection(9, 1, 3 << 62),
+            {"family": "subset", "cells": 9, "size": 1, "threshold": str(3 << 62)},
+        ),
+        (
+            "subset selection, indices of two bytes: 5 of 40,000",
+            SubsetSelection(40_000, 5, 3 << 62),
+            {"family": "subset", "cells": 40_000, "size": 5, "threshold": str(3 << 62)},
+        ),
+        (
             "linear hashing",
             LinearHashing(300, 7, 1 << 60),
             {"family": "hashing", "cells": 300, "modulus": 7, "other": str(1 << 60)},
@@ -245,6 +255,11 @@ def randomizers() -> Cases:
             {"family": "signed subset", "values": 9, "size": 4, "threshold": str((1 << 63) + 1)},
         ),
         (
+            "signed subset selection, indices",
+            SignedSubsetSelection(100, 3, (1 << 63) + 1),
+            {"family": "signed subset", "values": 100, "size": 3, "threshold": str((1 << 63) + 1)},
+        ),
+        (
             "hypercube response",
             hypercube_response(5, ONE),
             {"family": "hypercube", "components": 5},
@@ -255,7 +270,23 @@ def randomizers() -> Cases:
             {"family": "hypercube", "components": 100, "radius": 20, "threshold": str(3 << 62)},
         ),
     ]
-    return [_randomizer(name, randomizer, fields) for name, randomizer, fields in listed]
+    made = [_randomizer(name, randomizer, fields) for name, randomizer, fields in listed]
+    for case in made:
+        if case["name"] in NO_REPORTS:
+            case["no_reports"] = NO_REPORTS[case["name"]]
+    return made
+
+
+NO_REPORTS = {
+    # out of order, an item twice, an item that is none, another length
+    "subset selection, an index of one byte": ["09", "ff", "0001", "8000"],
+    "subset selection, indices of two bytes: 5 of 40,000": [
+        *("00020001000300040005", "00010001000300040005", "00010002000300049c40"),
+        *("ffffffffffffffffffff", "0001000200030004", "000100020003000400050006"),
+    ],
+    # the last: both signs of value 1
+    "signed subset selection, indices": ["050400", "040406", "0102c8", "ffffff", "0102", "020308"],
+}
 
 
 def _randomizer(name: str, randomizer: Randomizer, fields: dict[str, Any]) -> dict[str, Any]:

@@ -8,11 +8,10 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations, product
 
-import numpy as np
-
 from askance_aggregator.families.family import Counts, Reports, check_counts, describes
 from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
 from askance_aggregator.families.rates import SignRates
+from askance_aggregator.families.sets import set_report, tally_sets
 from askance_aggregator.families.signed_family import SignedFamily
 from askance_client.accounting import NANO_NATS_PER_NAT, exp_bounds, ratio_within
 from askance_client.errors import InvalidParameter
@@ -25,7 +24,6 @@ from askance_client.randomizers.signed_sets import (
 )
 from askance_client.randomizers.signed_subset_selection import SignedSubsetSelection
 
-_TALLY_ROWS = 1 << 14  # reports unpacked at a time: bounds memory, changes no count
 _SIZES_ASIDE = 2
 
 
@@ -56,29 +54,15 @@ class SignedSubsetFamily(SignedFamily[SignedSubsetSelection]):
     def alphabet(self) -> Iterator[bytes]:
         """All C(d, size) 2^size sets with signs."""
         for chosen in combinations(range(self.randomizer.values), self.randomizer.size):
-            bits = [1 << (self.randomizer.values - 1 - value) for value in chosen]
             for signs in product((0, 1), repeat=self.randomizer.size):
-                plus = sum(bit for bit, minus in zip(bits, signs, strict=True) if not minus)
-                yield self.randomizer.bitmap(plus, sum(bits) - plus)
+                items = (2 * value + minus for value, minus in zip(chosen, signs, strict=True))
+                yield set_report(self.randomizer, items)
 
     def tally(self, reports: Reports) -> Counts:
         """Count the reports that contain each item: (0, +), (0, -), (1, +), ..."""
         self.check_reports(reports)
-        items = 2 * self.randomizer.values
-        counts = np.zeros(items, dtype=np.int64)
-        for start in range(0, len(reports), _TALLY_ROWS):
-            bits = np.unpackbits(reports[start : start + _TALLY_ROWS], axis=1)
-            wrong = bits.sum(axis=1, dtype=np.int64) != self.randomizer.size
-            wrong |= bits[:, items:].any(axis=1)
-            wrong |= (bits[:, 0:items:2] & bits[:, 1:items:2]).any(axis=1)
-            if wrong.any():
-                raise InvalidParameter(
-                    f"reports are bitmaps of {self.randomizer.size} "
-                    f"of {self.randomizer.values} signed values, "
-                    f"found {np.count_nonzero(wrong)} others from row {start} on"
-                )
-            counts += bits[:, :items].sum(axis=0, dtype=np.int64)
-        return counts
+        what = f"{self.randomizer.size} of {self.randomizer.values} signed values"
+        return tally_sets(self.randomizer, reports, what, signs=2)
 
     def pointing(
         self, counts: Sequence[int] | Counts, n: int

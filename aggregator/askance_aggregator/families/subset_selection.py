@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
-import numpy as np
-
 from askance_aggregator.families.family import Counts, Family, Reports, check_counts, describes
 from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
 from askance_aggregator.families.rates import InclusionRates, SignRates
+from askance_aggregator.families.sets import set_report, tally_sets
 from askance_client.accounting import NANO_NATS_PER_NAT, exp_bounds, ratio_within
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE
 from askance_client.randomizers.k_ary import check_cells
 from askance_client.randomizers.subset_selection import MAX_MEMBERS, SubsetSelection
 
-_TALLY_ROWS = 1 << 14  # reports unpacked at a time: bounds memory, changes no count
 _SIZES_ASIDE = 2  # the best size is next to cells / (e^eps + 1); more are tried, to be sure
 
 
@@ -55,26 +53,13 @@ class SubsetFamily(Family[SubsetSelection]):
     def alphabet(self) -> Iterator[bytes]:
         """All C(cells, size) sets."""
         for chosen in combinations(range(self.randomizer.cells), self.randomizer.size):
-            yield self.randomizer.bitmap(
-                sum(1 << (self.randomizer.cells - 1 - cell) for cell in chosen)
-            )
+            yield set_report(self.randomizer, chosen)
 
     def tally(self, reports: Reports) -> Counts:
         """Count the reports that contain each cell."""
         self.check_reports(reports)
-        counts = np.zeros(self.randomizer.cells, dtype=np.int64)
-        for start in range(0, len(reports), _TALLY_ROWS):
-            bits = np.unpackbits(reports[start : start + _TALLY_ROWS], axis=1)
-            wrong = bits.sum(axis=1, dtype=np.int64) != self.randomizer.size
-            wrong |= bits[:, self.randomizer.cells :].any(axis=1)
-            if wrong.any():
-                raise InvalidParameter(
-                    f"reports are bitmaps of {self.randomizer.size} "
-                    f"of {self.randomizer.cells} cells, "
-                    f"found {np.count_nonzero(wrong)} others from row {start} on"
-                )
-            counts += bits[:, : self.randomizer.cells].sum(axis=0, dtype=np.int64)
-        return counts
+        what = f"{self.randomizer.size} of {self.randomizer.cells} cells"
+        return tally_sets(self.randomizer, reports, what)
 
     def frequencies(self, counts: Sequence[int] | Counts, n: int) -> tuple[Fraction, ...]:
         """(c_v / n - q) / (p - q), with p and q the rates of own and other cells."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE
 
-_ABSENT, _PRESENT = b"01"
+ABSENT, PRESENT = b"01"
 
 
 def draw_members(
@@ -16,7 +16,7 @@ def draw_members(
     level: int,
     coins: Sequence[int],
     coin_bits: int = COIN_BITS,
-) -> int:
+) -> bytearray:
     """Draw `size` of `cells` items, the own one with probability threshold / 2^coin_bits.
 
     coins[0] decides whether the own item is in. The others come from the cells - 1 remaining items
@@ -33,18 +33,19 @@ def draw_members(
         coin_bits: bits of a coin; fewer than 64 only in tests.
 
     Returns:
-        The set as bits: item v is bit cells - 1 - v.
+        A digit per item, b"1" if it is in the set, else b"0".
     """
-    last = cells - 1
-    own_in = coins[0] < threshold
-    members = draw_subset(last, size - own_in, coins, coin_bits) << 1
-    own_bit = 1 << (last - level)
-    if members & own_bit:
-        members ^= own_bit | 1  # bit 0 is the last item, which no draw yields
-    return members | own_bit if own_in else members
+    last, own_in = cells - 1, coins[0] < threshold
+    members = draw_subset(last, size - own_in, coins, coin_bits)
+    members.append(ABSENT)
+    members[last] = members[level]
+    members[level] = PRESENT if own_in else ABSENT
+    return members
 
 
-def draw_subset(items: int, size: int, coins: Sequence[int], coin_bits: int = COIN_BITS) -> int:
+def draw_subset(
+    items: int, size: int, coins: Sequence[int], coin_bits: int = COIN_BITS
+) -> bytearray:
     """Draw `size` of `items` items evenly, by Floyd's algorithm.
 
     For every j from items - size to items - 1 draw t = (U (j + 1)) >> coin_bits, which is in 0..j,
@@ -57,16 +58,16 @@ def draw_subset(items: int, size: int, coins: Sequence[int], coin_bits: int = CO
         coin_bits: bits of a coin; fewer than 64 only in tests.
 
     Returns:
-        The set as bits: item v is bit items - 1 - v. Its order of emission leaves no trace.
+        A digit per item, b"1" if it is in the set, else b"0". The order of draws leaves no trace.
 
     Source: Bentley and Floyd, Communications of the ACM 30 (1987).
     """
     unread = items - len(coins)  # draw j takes coins[j - unread]
-    members = bytearray(b"0" * items)  # binary digits: an integer would be copied at every draw
+    members = bytearray(b"0" * items)
     for j in range(items - size, items):
         item = (coins[j - unread] * (j + 1)) >> coin_bits
-        members[item if members[item] == _ABSENT else j] = _PRESENT
-    return int(members or b"0", 2)
+        members[item if members[item] == ABSENT else j] = PRESENT
+    return members
 
 
 def certified_ratio(

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from askance_client.errors import InvalidParameter
 from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE
 from askance_client.randomizers.loss import PrivacyLoss
 from askance_client.randomizers.randomizer import (
     Randomizer,
-    check_integer,
+    check_threshold,
 )
 from askance_client.randomizers.signed_levels import check_values, signed_levels
 
@@ -52,9 +51,7 @@ class HadamardSign(Randomizer):
 
     def __post_init__(self) -> None:
         check_values(self.values)
-        check_integer("threshold", self.threshold)
-        if not 1 <= self.threshold < COIN_SPACE:
-            raise InvalidParameter("a threshold lies in 1..2^64-1, found one outside")
+        check_threshold(self.threshold)
 
     @property
     def row_bits(self) -> int:

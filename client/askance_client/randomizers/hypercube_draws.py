@@ -67,7 +67,7 @@ def draw_flips(
         rank = near + ((rank * (total - near)) >> (coin_bits * words))
     distance = bisect_right(within, rank)
     kept = components - distance
-    drawn = draw_subset(components, min(distance, kept), coins, coin_bits)
+    drawn = int(draw_subset(components, min(distance, kept), coins, coin_bits), 2)
     return drawn if distance <= kept else total - 1 - drawn
 
 

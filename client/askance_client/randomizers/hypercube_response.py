@@ -19,6 +19,7 @@ from askance_client.randomizers.loss import PrivacyLoss
 from askance_client.randomizers.randomizer import (
     Randomizer,
     check_integer,
+    check_threshold,
 )
 
 MAX_COMPONENTS = 1024
@@ -64,14 +65,12 @@ class HypercubeResponse(Randomizer):
     def __post_init__(self) -> None:
         check_components(self.components)
         check_integer("radius", self.radius)
-        check_integer("threshold", self.threshold)
+        check_threshold(self.threshold)
         if not 0 <= self.radius < self.components:
             raise InvalidParameter(
                 f"a radius among {self.components} components lies in 0..{self.components - 1}, "
                 f"found {self.radius}"
             )
-        if not 1 <= self.threshold < COIN_SPACE:
-            raise InvalidParameter("a threshold lies in 1..2^64-1, found one outside")
         loss = PrivacyLoss(*certified_ratio(self.components, self.radius, self.threshold))
         object.__setattr__(self, "_loss", loss)
 

@@ -108,8 +108,7 @@ class Randomizer(ABC):
             raise InvalidParameter(
                 "a level and its coins are integers, found another type"
             ) from None
-        if not 0 <= level < self.levels:
-            raise InvalidParameter(f"a level lies in 0..{self.levels - 1}, found one outside")
+        self.check_level(level)
         if len(words) != self.coins:
             raise InvalidParameter(f"a draw takes {self.coins} coins, found {len(words)}")
         if words and not (min(words) >= 0 and max(words) < COIN_SPACE):
@@ -121,3 +120,10 @@ def check_integer(name: str, number: int) -> None:
     """Refuse a parameter that is no plain int, since a fixed-width one would wrap around."""
     if isinstance(number, bool) or not isinstance(number, int):
         raise InvalidParameter(f"{name} is a plain int, found {type(number).__name__}")
+
+
+def check_threshold(threshold: int) -> None:
+    """Refuse a number of coins out of 2^64 that is none or all: a loss without bound."""
+    check_integer("threshold", threshold)
+    if not 1 <= threshold < COIN_SPACE:
+        raise InvalidParameter("a threshold lies in 1..2^64-1, found one outside")

@@ -51,8 +51,3 @@ def certified_ratio(
         chances += [(coin_space - threshold - others) * size, (coin_space - 2 * even) * size]
     bias = size * (2 * values - size - 1)
     return max(chances) * coin_space, min(chances) * (coin_space - bias)
-
-
-def spread(bits: int) -> int:
-    """Put a 0 before every bit: binary digits read to base 4."""
-    return int(f"{bits:b}", 4)

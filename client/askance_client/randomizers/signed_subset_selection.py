@@ -12,21 +12,14 @@ from askance_client.errors import InvalidParameter
 from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE
 from askance_client.randomizers.floyd import draw_members
 from askance_client.randomizers.loss import PrivacyLoss
-from askance_client.randomizers.randomizer import (
-    Randomizer,
-    check_integer,
-)
+from askance_client.randomizers.randomizer import check_integer, check_threshold
+from askance_client.randomizers.sets import SetRandomizer
 from askance_client.randomizers.signed_levels import check_values, signed_levels
-from askance_client.randomizers.signed_sets import (
-    certified_ratio,
-    even_coins,
-    opposite_coins,
-    spread,
-)
+from askance_client.randomizers.signed_sets import certified_ratio, even_coins, opposite_coins
 
 
 @dataclass(frozen=True, slots=True)
-class SignedSubsetSelection(Randomizer):
+class SignedSubsetSelection(SetRandomizer):
     """Reports `size` of the values, each with a sign: the own one with its own sign by preference.
 
     For a user at s of value j the report contains (j, s) with probability threshold / 2^64 and
@@ -34,9 +27,8 @@ class SignedSubsetSelection(Randomizer):
     and so are all others, with (j, -s) or without j, but for the rounding of `opposite`. To a
     neutral user all reports are alike: value 0 stands for the own one, by even chances.
 
-    A report is a bitmap of ceil(2 d / 8) bytes, canonical because a set has no order in it: (j, +)
-    is item 2j and (j, -) item 2j + 1, item v is bit 7 - v % 8 of byte v // 8, trailing bits are 0.
-    As no value has both signs, it is never all ones.
+    A report is a set of the items 2j for (j, +) and 2j + 1 for (j, -), of which no value has both:
+    a bitmap, or `size` sorted indices where these are shorter (`SetRandomizer`).
 
     Privacy: pure eps-LDP, replace-one; the loss is the greatest ratio of the levels' chances of a
     report, of which there are five (`signed_sets.certified_ratio`), enlarged by what the draws are
@@ -66,14 +58,12 @@ class SignedSubsetSelection(Randomizer):
     def __post_init__(self) -> None:
         check_values(self.values)
         check_integer("size", self.size)
-        check_integer("threshold", self.threshold)
+        check_threshold(self.threshold)
         if not 1 <= self.size <= self.values:
             raise InvalidParameter(
                 f"a subset of {self.values} signed values has a size in 1..{self.values}, "
                 f"found {self.size}"
             )
-        if not 1 <= self.threshold < COIN_SPACE:
-            raise InvalidParameter("a threshold lies in 1..2^64-1, found one outside")
         loss = PrivacyLoss(*certified_ratio(self.values, self.size, self.threshold))
         object.__setattr__(self, "_loss", loss)
 
@@ -93,6 +83,11 @@ class SignedSubsetSelection(Randomizer):
         return signed_levels(self.values)
 
     @property
+    def items(self) -> int:
+        """Two per value."""
+        return 2 * self.values
+
+    @property
     def coins(self) -> int:
         """Number of coins.
 
@@ -101,47 +96,35 @@ class SignedSubsetSelection(Randomizer):
         return 1 + self.size + -(-self.values // COIN_BITS)
 
     @property
-    def width(self) -> int:
-        """The bitmap's bytes."""
-        return -(-2 * self.values // 8)
-
-    @property
-    def loss(self) -> PrivacyLoss:
-        """Certified from above."""
-        return self._loss
-
-    @property
     def parameters(self) -> tuple[int, ...]:
         """Values, size and threshold."""
         return (self.values, self.size, self.threshold)
 
     def randomize(self, level: int, coins: Sequence[int]) -> bytes:
-        """Draw the set and its signs, and serialise it as its bitmap."""
+        """Draw the set and its signs, and serialise it."""
         level, words = self.check_draw(level, coins)
         own, plus, either = self.own_coins(level)
-        members = draw_members(self.values, self.size, either, own, words[: 1 + self.size])
+        drawn = draw_members(self.values, self.size, either, own, words[: 1 + self.size])
         signs = 0
         for word in words[1 + self.size :]:
             signs = (signs << COIN_BITS) | word
         signs >>= -self.values % COIN_BITS
-        bit = 1 << (self.values - 1 - own)
+        values, members = int(drawn, 2), bytearray(self.items)
+        for sign, those in enumerate((values & signs, values & ~signs)):
+            members[sign::2] = f"{those:0{self.values}b}".encode()
         if words[0] < either:
-            said_plus = (words[0] < plus) != (level % 2 == 1)
-            signs = signs | bit if said_plus else signs & ~bit
-        return self.bitmap(members & signs, members & ~signs)
+            own_plus = (words[0] < plus) != (level % 2 == 1)
+            members[2 * own : 2 * own + 2] = b"10" if own_plus else b"01"
+        return self.encode(members)
 
     def valid(self, report: bytes) -> bool:
-        """`width` bytes with exactly `size` bits set, no two of one value, none trailing."""
-        if not isinstance(report, bytes) or len(report) != self.width:
+        """Return whether the report is one of `size` items, no two of one value."""
+        if not SetRandomizer.valid(self, report):
             return False
-        bits, spare = (
-            int.from_bytes(report, "big"),
-            8 * self.width - 2 * self.values,
-        )
-        if bits & ((1 << spare) - 1) or bits.bit_count() != self.size:
-            return False
-        bits >>= spare
-        return not bits & (bits >> 1) & _every_other(self.values)
+        if self.index_bytes:
+            return len({item // 2 for item in self.indices(report)}) == self.size
+        bits = int.from_bytes(report, "big")
+        return not bits & (bits >> 1) & int.from_bytes(b"\x55" * self.width, "big")
 
     def probability(self, level: int, report: bytes) -> Fraction:
         """The probability with even draws; the device's differs by a factor within the bias."""
@@ -149,7 +132,7 @@ class SignedSubsetSelection(Randomizer):
         if not self.valid(report):
             return Fraction()
         own, plus, either = self.own_coins(level)
-        signs = [report[item // 8] >> (7 - item % 8) & 1 for item in (2 * own, 2 * own + 1)]
+        signs = [self.contains(report, item) for item in (2 * own, 2 * own + 1)]
         if level % 2:
             signs.reverse()
         if not any(signs):
@@ -163,13 +146,3 @@ class SignedSubsetSelection(Randomizer):
         if level == 2 * self.values:
             return 0, self.even, 2 * self.even
         return level // 2, self.threshold, self.threshold + self.opposite
-
-    def bitmap(self, plus: int, minus: int) -> bytes:
-        """Serialise the values with + and those with -, each as bits with value 0 the highest."""
-        items = spread(plus) << 1 | spread(minus)
-        return (items << (8 * self.width - 2 * self.values)).to_bytes(self.width, "big")
-
-
-def _every_other(values: int) -> int:
-    """Ones at the places of + and zeros at those of -, shifted to the latter."""
-    return spread((1 << values) - 1)

@@ -122,7 +122,10 @@ Global___KaryResponse: _TypeAlias = KaryResponse  # noqa: Y015
 
 @_typing.final
 class SubsetSelection(_message.Message):
-    """`size` of the cells, one's own among them with probability threshold / 2^64."""
+    """`size` of the cells, one's own among them with probability threshold / 2^64. A report is a bitmap
+    of ceil(cells / 8) bytes (cell v is bit 7 - v % 8 of byte v // 8, trailing bits 0), or, where that
+    is shorter, `size` cells in ascending order, big-endian: 1 byte each up to 255 cells, else 2.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -234,7 +237,8 @@ Global___HadamardSign: _TypeAlias = HadamardSign  # noqa: Y015
 @_typing.final
 class SignedSubsetSelection(_message.Message):
     """`size` of the signed values, one's own among them with its sign with probability
-    threshold / 2^64.
+    threshold / 2^64. A report is a set as of SubsetSelection, of 2 x values items: 2j is value j with
+    +, 2j + 1 with -.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

@@ -18,7 +18,7 @@ from askance_client.randomizers import COIN_SPACE, Randomizer
 from askance_simulation.audit.fleet import Case
 from askance_simulation.audit.symbols import Symbols
 
-_WIDEST = 8  # bytes; the chances of wide bitmaps are integers of thousands of bits, and slow
+_WIDEST = 128  # bytes: 64 indices; the chances of wide bitmaps have thousands of bits, and are slow
 
 
 @dataclass(frozen=True, slots=True, eq=False)

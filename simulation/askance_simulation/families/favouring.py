@@ -149,11 +149,3 @@ def others(items: range, weights: Weights) -> list[int]:
     """Return the items that weigh nothing."""
     heavy = {level for level, weight in weights if weight}
     return [item for item in items if item not in heavy]
-
-
-def bitmap(items: Sequence[int], width: int) -> bytes:
-    """Encode a set of items as `width` bytes, the greatest bit of a byte first."""
-    bitmap = bytearray(width)
-    for item in items:
-        bitmap[item >> 3] |= 128 >> (item & 7)
-    return bytes(bitmap)

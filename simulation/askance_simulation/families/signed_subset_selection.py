@@ -12,10 +12,10 @@ from fractions import Fraction
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from askance_aggregator.families import signed_subset_selection
-from askance_client.randomizers import COIN_BITS, COIN_SPACE, SignedSubsetSelection, SubsetSelection
+from askance_aggregator.families.sets import set_report
+from askance_client.randomizers import COIN_BITS, COIN_SPACE, SignedSubsetSelection
 from askance_simulation.families.dispatch import (
     Coins,
     Law,
@@ -28,43 +28,38 @@ from askance_simulation.families.dispatch import (
     of_many,
     verified,
 )
-from askance_simulation.families.favouring import Draw, Weights, bitmap, favour, heaviest
-from askance_simulation.families.sets import bitmap_statements
+from askance_simulation.families.favouring import Draw, Weights, favour, heaviest
+from askance_simulation.families.sets import Items, draw_items, encode_items, set_statements
 from askance_simulation.families.tallies import swept, tally_by_users
 
 
 @draw.register
 def _(randomizer: SignedSubsetSelection, levels: Levels, coins: Coins) -> Reports:
-    width = 2 * randomizer.values
-    items = np.zeros((len(levels), randomizer.width * 8), np.bool_)
-    neutral = levels == width
-    for rows, level in ((np.flatnonzero(neutral), width), (np.flatnonzero(~neutral), 0)):
+    values, size = randomizer.values, randomizer.size
+    items = np.empty((len(levels), size), np.int64)
+    neutral = levels == 2 * values
+    for rows, level in ((np.flatnonzero(neutral), 2 * values), (np.flatnonzero(~neutral), 0)):
         if not len(rows):
             continue
         _, plus, either = randomizer.own_coins(level)
         own, drawn = np.where(neutral, 0, levels >> 1)[rows], coins[rows]
-        members = _values_in(randomizer, either, own, drawn[:, : 1 + randomizer.size])
-        words = drawn[:, 1 + randomizer.size :].astype(">u8").view(np.uint8)
-        signs = np.unpackbits(words.reshape(len(rows), -1), axis=1)[:, : randomizer.values] == 1
+        members = _values_in(randomizer, either, own, drawn[:, : 1 + size])
+        words = drawn[:, 1 + size :].astype(">u8").view(np.uint8)
+        signs = np.unpackbits(words.reshape(len(rows), -1), axis=1) == 1
         # own_coins' last may be 2^64, one more than a coin can be compared to
         own_in = np.flatnonzero(drawn[:, 0] <= np.uint64(either - 1))
         kept = drawn[own_in, 0] < np.uint64(plus)
         signs[own_in, own[own_in]] = kept != (levels[rows[own_in]] & 1 == 1)
-        items[rows, 0:width:2] = members & signs
-        items[rows, 1:width:2] = members & ~signs
-    return np.packbits(items, axis=1)
+        items[rows] = 2 * members + ~np.take_along_axis(signs, members, axis=1)
+    return encode_items(randomizer, items)
 
 
-def _values_in(
-    randomizer: SignedSubsetSelection, either: int, own: Levels, coins: Coins
-) -> NDArray[np.bool_]:
-    """Return which values are in each user's set: those of a subset selection, signs aside."""
+def _values_in(randomizer: SignedSubsetSelection, either: int, own: Levels, coins: Coins) -> Items:
+    """Draw the values in each user's set, signs aside."""
     values, size = randomizer.values, randomizer.size
     if size == values:
-        return np.ones((len(own), values), np.bool_)
-    sets = draw(SubsetSelection(values, size, either), own, coins)
-    members: NDArray[np.bool_] = np.unpackbits(sets, axis=1)[:, :values] == 1
-    return members
+        return np.broadcast_to(np.arange(values), (len(own), values))
+    return draw_items(values, size, either, own, coins)
 
 
 @draw_tally.register
@@ -107,7 +102,7 @@ def _(randomizer: SignedSubsetSelection, law: Law) -> Statements:
         shares[2 * own + level % 2] = Fraction(plus, COIN_SPACE)
         shares[2 * own + 1 - level % 2] = Fraction(either - plus, COIN_SPACE)
         exact = [total + chance * share for total, share in zip(exact, shares, strict=True)]
-    return bitmap_statements(exact, randomizer.size, randomizer.width, "item")
+    return set_statements(randomizer, exact, "item", signs=2)
 
 
 @favour.register
@@ -128,7 +123,7 @@ def _(randomizer: SignedSubsetSelection, weights: Weights, draw: Draw) -> bytes:
         one, two, level = signs.get(value, (0, 0, 2 * value))
         other = (word >> (COIN_BITS - 1)) if one == two else one < two
         members.append(level ^ int(other))
-    return bitmap(members, randomizer.width)
+    return set_report(randomizer, members)
 
 
 verified(

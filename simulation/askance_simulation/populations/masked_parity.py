@@ -16,14 +16,15 @@ from askance_simulation.randomness.seeds import Seed
 def masked_parity(size: int, seed: Seed, d: int = 8) -> Population:
     """Make `size` users of MASKED-PARITY.
 
-    x is uniform on d bits, i uniform on 0..d-1, b a fair bit, y = c_{r,a}(x,i,b).
+    x is uniform on d bits, i uniform on 0..d-1, b a fair bit, y = c_{r,a}(x,i,b). A chance of i
+    is 1/d to within 2^-63, and exactly 1/d where d is a power of two.
 
     The concept (r, a) is uniform and drawn from the seed too.
 
     Args:
       size: number of users.
       seed: root of all randomness.
-      d: a power of two, 2 .. 1024.
+      d: 2 .. 1024.
     """
     schema = masked_parity_schema(d)
     law, people = seed / "concept", seed / "people"
@@ -38,14 +39,13 @@ def masked_parity(size: int, seed: Seed, d: int = 8) -> Population:
         dtype=np.int64,
     )
     answers = np.array(r, dtype=np.int64)
-    index_bits = d.bit_length() - 1
 
     def columns(start: int, stop: int) -> EncodedColumns:
         words = draws(people, start, stop, (d + 63) // 64 + 1)
         x = words_of_bits(words, d)
         last = words[:, -1]
         b = (last & np.uint64(1)).astype(np.int64)
-        i = ((last >> np.uint64(1)) & np.uint64((1 << index_bits) - 1)).astype(np.int64)
+        i = ((last >> np.uint64(1)) % np.uint64(d)).astype(np.int64)
         minus = np.where(b == 1, answers[i], parity_of(x, mask) ^ a)
         return columns_of({"x": x, "i": i, "b": b, "y": minus})  # label 0 is +1, label 1 is -1
 

@@ -53,7 +53,7 @@ def evaluated(batch: Batch, d: int, concept: MaskedParity) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("a", [0, 1])
-@pytest.mark.parametrize("r", [(0, 0), (0, 1, 1, 0), (1, 1, 1, 0)])
+@pytest.mark.parametrize("r", [(0, 0), (0, 1, 1), (0, 1, 1, 0), (1, 1, 1, 0), (1, 0, 0, 1, 1)])
 def test_predictions_are_the_printed_concept(r: tuple[int, ...], a: int) -> None:
     concept, columns = MaskedParity(r, a), domain(len(r))
     expected = [
@@ -63,7 +63,7 @@ def test_predictions_are_the_printed_concept(r: tuple[int, ...], a: int) -> None
     assert concept.predict({k: np.asarray(v) for k, v in columns.items()}).tolist() == expected
 
 
-@pytest.mark.parametrize("r", [(0, 1), (0, 1, 1, 0)])
+@pytest.mark.parametrize("r", [(0, 1), (0, 1, 1), (0, 1, 1, 0), (1, 0, 0, 1, 1)])
 def test_round_one_shows_each_bit_as_the_sign_of_one_pair(r: tuple[int, ...]) -> None:
     d = len(r)
     batch = first_batch(d, "signed")
@@ -77,7 +77,7 @@ def test_round_one_shows_each_bit_as_the_sign_of_one_pair(r: tuple[int, ...]) ->
         assert value == Fraction((-1) ** r[j], 2 * d)
 
 
-@pytest.mark.parametrize("r", [(0, 1), (0, 1, 1, 0)])
+@pytest.mark.parametrize("r", [(0, 1), (0, 1, 1), (0, 1, 1, 0), (1, 0, 0, 1, 1)])
 def test_as_printed_round_one_is_a_predicate_a_bit(r: tuple[int, ...]) -> None:
     d = len(r)
     batch = first_batch(d, "printed")
@@ -88,7 +88,7 @@ def test_as_printed_round_one_is_a_predicate_a_bit(r: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("a", [0, 1])
-@pytest.mark.parametrize("r", [(0, 0), (1, 0), (0, 1, 1, 1)])
+@pytest.mark.parametrize("r", [(0, 0), (1, 0), (1, 0, 1), (0, 1, 1, 1), (1, 0, 0, 1, 1)])
 def test_round_two_is_a_half_or_nothing(r: tuple[int, ...], a: int) -> None:
     d = len(r)
     run = masked_parity(masked_parity_schema(d)).run()
@@ -104,10 +104,20 @@ def test_the_hypothesis_as_json_has_bit_zero_on_the_left() -> None:
     assert MaskedParity((0, 1, 1, 0), 1).to_json() == {"r": "0110", "a": 1}
 
 
-@pytest.mark.parametrize("d", [0, 1, 3, 6, 2048, True, "4"])
-def test_d_is_a_power_of_two(d: int) -> None:
-    with pytest.raises(InvalidParameter, match="power of two"):
+@pytest.mark.parametrize("d", [-1, 0, 1, 1025, 2048, True, 3.0, "4", None])
+def test_a_d_out_of_range_is_one_clear_error(d: int) -> None:
+    """With d = 1 the index i would be a constant."""
+    with pytest.raises(InvalidParameter, match=r"^d: expected a whole number in 2\.\.1024, got "):
         masked_parity_schema(d)
+
+
+@pytest.mark.parametrize("d", [2, 3, 5, 6, 7, 12, 100, 1000, 1023, 1024])
+def test_every_d_in_range_has_a_schema_and_its_questions(d: int) -> None:
+    """Reproduction: only powers of two were accepted."""
+    (question,) = first_batch(d, "signed").questions
+    assert question.query.cells == 2 * d + 1
+    assert question.tau == question.cell_mass == Fraction(1, 2 * d)
+    assert len(first_batch(d, "printed").questions) == d
 
 
 @pytest.mark.parametrize(("r", "a"), [((), 0), ((0, 2), 0), ((0, 1), 2)])

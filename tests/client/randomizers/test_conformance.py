@@ -59,6 +59,7 @@ SMALL: list[Randomizer] = [
     SubsetSelection(6, 3, M // 5),  # the own cell is the rarer one
     SubsetSelection(8, 7, M - M // 10),
     subset_selection(9, NAT // 2),
+    SubsetSelection(9, 1, M // 2),  # an index, where the bitmap has two bytes
     LinearHashing(3, 2, M // 3),
     LinearHashing(3, 2, 2 * (M // 3)),  # the own value is the rarer one
     LinearHashing(4, 2, 1),
@@ -84,6 +85,10 @@ LARGE: list[Randomizer] = [
     LinearHashing(65, 2, M // 3),  # the last report would be all ones in one byte
     hadamard_sign(64, NAT),  # 256 reports: two bytes
     signed_subset_selection(7, 2 * NAT),
+    SubsetSelection(33, 2, M // 3),  # two indices of a byte
+    SubsetSelection(256, 1, M // 5),  # an index of two bytes
+    SignedSubsetSelection(5, 1, M // 2),
+    SignedSubsetSelection(12, 2, M // 2),
 ]
 ALL = SMALL + LARGE
 
@@ -347,3 +352,4 @@ def test_reports_stay_as_they_are() -> None:
     assert KaryResponse(300, 2**55).randomize(299, [M - 1]).hex() == "012a"
     assert SubsetSelection(9, 4, 1).randomize(3, coins).hex() == "6a00"  # cells 1, 2, 4, 6
     assert SubsetSelection(9, 4, 1).randomize(4, coins).hex() == "6280"  # and 8 in place of 4
+    assert SubsetSelection(99, 4, 1).randomize(3, coins).hex() == "1f2f3f50"

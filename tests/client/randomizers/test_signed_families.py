@@ -19,7 +19,7 @@ from askance_aggregator.families import (
 )
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import COIN_SPACE, HadamardSign, Randomizer, SignedSubsetSelection
-from askance_client.randomizers.floyd import draw_members
+from askance_client.randomizers.floyd import PRESENT, draw_members
 from askance_client.randomizers.signed_sets import certified_ratio, even_coins, opposite_coins
 
 M = COIN_SPACE
@@ -116,10 +116,9 @@ def law_of_few_bits(values: int, size: int, threshold: int, level: int, bits: in
     found: Counter[int] = Counter()
     for coins in product(range(space), repeat=1 + size):
         members = draw_members(values, size, either, own, coins, bits)
-        own_bit = 1 << (values - 1 - own)
-        free = [v for v in range(values) if members >> (values - 1 - v) & 1 and v != own]
+        free = [v for v in range(values) if members[v] == PRESENT and v != own]
         said = None
-        if members & own_bit:
+        if members[own] == PRESENT:
             said = (coins[0] < plus) != (level % 2 == 1)
         for signs in product((0, 1), repeat=len(free)):
             item = sum(1 << (2 * v + minus) for v, minus in zip(free, signs, strict=True))

@@ -155,7 +155,9 @@ def test_statements_are_the_randomizers_own_probabilities(randomizer: Randomizer
     "randomizer",
     [
         subset_selection(9, NAT),
+        subset_selection(30, 3 * NAT),
         signed_subset_selection(4, NAT),
+        signed_subset_selection(9, 3 * NAT),
         signed_subset_selection(1, NAT),
         hypercube_response(7, NAT),
         linear_hashing(30, NAT),
@@ -179,6 +181,7 @@ LARGER: dict[str, Callable[[int], Randomizer]] = {
     "hashed cells": partial(linear_hashing, 1000),
     "a sign and a row": partial(hadamard_sign, 20),
     "signed sets": partial(signed_subset_selection, 60),
+    "sets": partial(subset_selection, 200),
 }
 
 

@@ -22,7 +22,7 @@ from askance_client.codec import decode_report, encode_report
 from askance_client.device import Device, Value
 from askance_client.ledger import Charge, Compose, Ledger, Limits, Overrun
 from askance_client.messages import Refusal, Request
-from askance_client.randomizers import Randomizer
+from askance_client.randomizers import Randomizer, SubsetSelection
 from askance_simulation.audit import (
     Audit,
     FileLedgers,
@@ -69,6 +69,24 @@ def test_a_true_item_that_comes_first_is_found(seed: int) -> None:
     assert ends.alarm
     assert ends.low > 1.2
     assert alike.low <= 0  # what is not asked about stays hidden even so
+
+
+class TrueIndexFirst(Device):
+    """Sends sorted indices with the own one in front."""
+
+    def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
+        level, coins = self._level(request, digest, value)
+        cells = request.randomizer.randomize(level, coins)
+        return bytes(sorted(cells, key=lambda cell: cell != level))
+
+
+def test_a_true_index_that_comes_first_is_found() -> None:
+    """At n = 2000, eps = 1.99: 24 of 200 cells travel as 24 bytes, sound while they are sorted."""
+    subject = of_cells("sets", SubsetSelection(200, 24, 1 << 63))
+    assert (subject.randomizer.width, audited(subject, Device).alarms) == (24, ())
+    ends = audited(subject, TrueIndexFirst, n=2000).exposures[0]
+    assert ends.alarm
+    assert ends.low > 2.3
 
 
 class NeverTheLast(Device):

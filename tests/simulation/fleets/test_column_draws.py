@@ -15,7 +15,13 @@ from askance_aggregator.families import (
     signed_subset_selection,
     subset_selection,
 )
-from askance_client.randomizers import Channel, HypercubeResponse, LinearHashing, Randomizer
+from askance_client.randomizers import (
+    Channel,
+    HypercubeResponse,
+    LinearHashing,
+    Randomizer,
+    SubsetSelection,
+)
 from askance_simulation.families import draw
 
 ONE = 1 << 64
@@ -36,12 +42,16 @@ RANDOMIZERS: dict[str, Randomizer] = {
     **{f"sign of {values}": hadamard_sign(values, 10**9) for values in (1, 2, 5, 64, 3000)},
     **{
         f"{values} signed values at {nano}": signed_subset_selection(values, nano * 10**8)
-        for values, nano in ((1, 5), (2, 5), (3, 20), (9, 10), (64, 20), (70, 15))
+        for values, nano in ((1, 5), (2, 5), (3, 20), (9, 10), (64, 20), (70, 15), (300, 50))
     },
     **{
         f"{cells} cells at {nano}": subset_selection(cells, nano * 10**8)
         for cells, nano in ((2, 5), (3, 2), (8, 5), (9, 10), (17, 10), (17, 20), (129, 10))
     },
+    "one index": SubsetSelection(9, 1, HALF),
+    "5 of 40,000": SubsetSelection(40_000, 5, HALF),
+    "more members than are compared": SubsetSelection(300, 299, HALF),
+    "300 indices": SubsetSelection(5000, 300, HALF),
     **{
         f"patterns of {s} at {nano}": hypercube_response(s, nano * 10**8)
         for s, nano in ((1, 5), (2, 20), (3, 10), (8, 20), (70, 30))

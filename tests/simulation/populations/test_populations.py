@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -129,7 +130,7 @@ def test_a_name_is_listed_once() -> None:
 
 
 class TestMaskedParity:
-    @pytest.mark.parametrize("d", [2, 8, 64, 128])
+    @pytest.mark.parametrize("d", [2, 3, 8, 12, 64, 100, 128])
     @pytest.mark.parametrize("seed", range(4))
     def test_the_target_labels_everybody(self, d: int, seed: int) -> None:
         """c_{r,a}(x, i, b) = (-1)^(<r,x>+a) if b = 0 and (-1)^(r_i) if b = 1."""
@@ -151,15 +152,48 @@ class TestMaskedParity:
         b = bit(people, people.schema["b"] == 1)
         assert_law(x + 16 * i + 64 * b, [Fraction(1, 128)] * 128)
 
+    @pytest.mark.parametrize("d", [3, 5])
+    def test_they_are_uniform_for_any_d(self, d: int) -> None:
+        """Cutting i from whole bits would give 4 places for d = 3."""
+        people = masked_parity(USERS, SEED, d)
+        x = bits(people) @ (1 << np.arange(d))
+        i = values(people, people.schema["i"])
+        b = bit(people, people.schema["b"] == 1)
+        count = d << (d + 1)
+        assert_law(x + (i << d) + ((d << d) * b), [Fraction(1, count)] * count)
+
+    @pytest.mark.parametrize("d", [12, 100, 1000])
+    def test_every_place_is_met_as_often(self, d: int) -> None:
+        people = masked_parity(USERS, SEED, d)
+        assert_law(values(people, people.schema["i"]), [Fraction(1, d)] * d)
+
+    @pytest.mark.parametrize(
+        ("d", "digest"),
+        [
+            (2, "6cfb90ee00dc20678b3efb5bb632883a95ae49c4f021aa9dd87f6b7b63d7bb30"),
+            (8, "5cded6d13cfbb59ccd0b173ac48b7bdda513f88d0748e66f8912aa7b626f4ec4"),
+            (64, "e369037c5be694d5de45641d8074ba2af69ffa91005e03735d9b3650d24877f5"),
+            (1024, "a1043d2d11e68a9eb8a0205a1ed8eee00736570ef2bf228e5be067952889a9d3"),
+        ],
+    )
+    def test_records_of_a_power_of_two_are_what_they_were(self, d: int, digest: str) -> None:
+        """Recorded where d had to be a power of two: transcripts of studies keep their digests."""
+        columns, hashed = masked_parity(3000, Seed.of(5), d).columns(0, 3000).values, sha256()
+        for name in sorted(columns):
+            hashed.update(name.encode() + np.asarray(columns[name]).tobytes())
+        assert hashed.hexdigest() == digest
+
     def test_the_concept_is_uniform(self) -> None:
         targets = [masked_parity(1, Seed.of(n), 2).target for n in range(2000)]
         assert all(isinstance(target, MaskedParity) for target in targets)
         concepts = [t.r[0] + 2 * t.r[1] + 4 * t.a for t in targets if isinstance(t, MaskedParity)]
         assert_law(np.array(concepts), [Fraction(1, 8)] * 8)
 
-    @pytest.mark.parametrize("d", [0, 1, 3, 2048])
-    def test_a_d_that_is_no_power_of_two_in_range_is_refused(self, d: int) -> None:
-        with pytest.raises(InvalidParameter):
+    @pytest.mark.parametrize("d", [0, 1, 1025, 2048])
+    def test_a_d_out_of_range_is_refused(self, d: int) -> None:
+        with pytest.raises(
+            InvalidParameter, match=r"^d: expected a whole number in 2\.\.1024, got"
+        ):
             masked_parity(10, SEED, d)
 
 

@@ -1,0 +1,81 @@
+"""Reports that are sets of items: a bitmap, or sorted indices where these are shorter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from askance_client.randomizers.floyd import PRESENT
+from askance_client.randomizers.loss import PrivacyLoss
+from askance_client.randomizers.randomizer import Randomizer
+
+
+class SetRandomizer(Randomizer):
+    """A randomizer whose report is a set of `size` of the items 0..items-1.
+
+    A report has the shorter of two forms, the bitmap if both are equally long. The form and its
+    length are functions of `items` and `size` alone. Each set has one report:
+
+    - a bitmap of ceil(items / 8) bytes: item v is bit 7 - v % 8 of byte v // 8 (the order of
+      numpy.unpackbits), trailing bits are 0, exactly `size` bits are 1;
+    - indices: the `size` items in ascending order, in the bytes that hold the number of items
+      each (1 up to 255 items, else 2), big-endian.
+
+    No report is all ones: a bitmap has a bit free, and no index is as great as the number of items.
+    """
+
+    __slots__ = ()
+
+    size: int
+    _loss: PrivacyLoss
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """Certified from above."""
+        return self._loss
+
+    @property
+    def items(self) -> int:
+        """Number of items, size..65535: the levels, unless a family says otherwise."""
+        return self.levels
+
+    @property
+    def index_bytes(self) -> int:
+        """Bytes per index; 0 where a report is a bitmap."""
+        needed = -(-self.items.bit_length() // 8)
+        return needed if needed * self.size < -(-self.items // 8) else 0
+
+    @property
+    def width(self) -> int:
+        """Bytes of the bitmap or of the indices."""
+        return self.index_bytes * self.size or -(-self.items // 8)
+
+    def encode(self, members: bytearray) -> bytes:
+        """Serialise a set, given as a digit per item: b"1" if it is in, else b"0"."""
+        each, item = self.index_bytes, -1
+        if not each:
+            return int(members.ljust(8 * self.width, b"0"), 2).to_bytes(self.width, "big")
+        found = [item := members.index(PRESENT, item + 1) for _ in range(self.size)]
+        return b"".join([item.to_bytes(each, "big") for item in found])
+
+    def indices(self, report: bytes) -> Sequence[int]:
+        """Return the numbers in a report of indices, in their order."""
+        each = self.index_bytes
+        parts = (report[start : start + each] for start in range(0, len(report), each))
+        return [int.from_bytes(part, "big") for part in parts]
+
+    def valid(self, report: bytes) -> bool:
+        """Return whether the report is the bitmap, or the ascending indices, of `size` items."""
+        if not isinstance(report, bytes) or len(report) != self.width:
+            return False
+        if self.index_bytes:
+            found = self.indices(report)
+            return found[-1] < self.items and all(v < w for v, w in pairwise(found))
+        bits, trailing = int.from_bytes(report, "big"), 8 * self.width - self.items
+        return not bits & ((1 << trailing) - 1) and bits.bit_count() == self.size
+
+    def contains(self, report: bytes, item: int) -> bool:
+        """Return whether an item is in the set of a valid report."""
+        if self.index_bytes:
+            return item in self.indices(report)
+        return bool(report[item // 8] >> (7 - item % 8) & 1)

@@ -1,0 +1,84 @@
+"""MASKED-PARITY for every d: the planned users suffice, and a quarter of them does not.
+
+Round 1 is drawn as tallies, exactly in law; whole studies run both rounds on devices in columns.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from askance_aggregator.learners import MaskedParity, masked_parity, masked_parity_schema
+from askance_aggregator.oracles import learn
+from askance_aggregator.oracles.masked_parity import MaskedParityOracle, lazy_masked_parity
+from askance_aggregator.planning import plan
+from askance_aggregator.studies.study import Study
+from askance_client.accounting import parse_epsilon
+from askance_simulation.experiments import run_trial
+from askance_simulation.populations.registry import build
+from askance_simulation.randomness.seeds import Seed
+from askance_simulation.reproduce.counting import exceeds
+from askance_simulation.reproduce.klnrs08.masked_parity import BETA, failures, plan_first
+
+SEED = Seed.of(15) / "any d"
+TRIALS = 400
+
+
+SLOW = {(100, "signed", "1"), (100, "printed", "1"), (100, "printed", "4")}
+ROUNDS = [
+    pytest.param(*case, marks=[pytest.mark.slow] if case in SLOW else [])
+    for case in product((3, 5, 8, 12, 100), ("signed", "printed"), ("1", "4"))
+]
+
+
+@pytest.mark.parametrize(("d", "variant", "epsilon"), ROUNDS)
+def test_round_one_fails_as_seldom_as_planned(d: int, variant: str, epsilon: str) -> None:
+    """400 masks: a rate of .045 would be found. At a quarter of the users over 5 % fail."""
+    learner = masked_parity(masked_parity_schema(d), variant)
+    planned = plan_first(learner, epsilon)
+    users, seed = planned.groups[0].users, SEED / f"{variant} {epsilon} {d}"
+    failed = failures(learner, planned, users, TRIALS, seed)
+    assert not exceeds(failed, TRIALS, float(BETA))
+    assert failures(learner, planned, users // 4, TRIALS, seed) > TRIALS // 20
+
+
+@pytest.mark.parametrize("epsilon", ["1", "4"])
+def test_plans_grow_with_d_and_not_with_the_next_power_of_two(epsilon: str) -> None:
+    """5 is not paid as 8: users over d^2 ln(d / beta) keep within a factor of the next d's."""
+    users = [
+        plan(masked_parity(masked_parity_schema(d)), parse_epsilon(epsilon), BETA).users_needed
+        for d in (4, 5, 7, 8, 12, 16)
+    ]
+    assert users == sorted(set(users))
+    assert users[1] < 0.6 * users[3]
+
+
+@pytest.mark.parametrize(
+    ("d", "trials"),
+    [
+        *[(3, 40), (5, 40), (12, 40)],
+        *(pytest.param(d, TRIALS, marks=pytest.mark.slow) for d in (3, 5, 8, 12)),
+        pytest.param(100, 100, marks=pytest.mark.slow),
+    ],
+)
+def test_whole_studies_fail_as_seldom_as_planned(d: int, trials: int) -> None:
+    """Both rounds, at eps = 4 and the planned number of users."""
+    learner = masked_parity(masked_parity_schema(d))
+    users = plan(learner, parse_epsilon("4"), BETA).users_needed
+    study = Study(learner, epsilon="4", beta=BETA)
+    failed = 0
+    for trial in range(trials):
+        people = build("masked-parity", users, SEED / "people" / d / trial, {"d": d})
+        done = run_trial(study, people, fleet="columns", seed=SEED / d / trial)
+        failed += not done.verdict.success
+    assert not exceeds(failed, trials, float(BETA))
+
+
+@pytest.mark.parametrize("oracle", [MaskedParityOracle, lazy_masked_parity])
+@pytest.mark.parametrize("r", [(0, 1, 1), (1, 0, 0, 1, 1), (1, 0, 1) * 4, (0, 1) * 499 + (1, 1, 0)])
+def test_exact_and_lazy_oracles_answer_for_any_d(r: tuple[int, ...], oracle: object) -> None:
+    for a in (0, 1):
+        concept = MaskedParity(r, a)
+        found = learn(masked_parity(masked_parity_schema(len(r))), oracle(concept))  # type: ignore[operator]  # a class or a function
+        assert found == concept

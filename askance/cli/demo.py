@@ -29,9 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="number of devices; default 10000",
     )
-    parser.add_argument(
-        "--d", type=count, default=8, help="bits of the mask, 2..1024; default 8"
-    )
+    parser.add_argument("--d", type=count, default=8, help="bits of the mask, 2..1024; default 8")
     parser.add_argument(
         "--epsilon", default="2.0", metavar="E", help="each user's budget in nats; default 2.0"
     )

@@ -15,7 +15,7 @@ from askance_aggregator.queries.columns import ColumnValue
 from askance_client.errors import InvalidAnswer
 from askance_client.queries import Bits
 from askance_simulation.populations import Population
-from askance_simulation.populations.population import narrowed
+from askance_simulation.populations.columns import narrowed
 
 MAX_HELD = 1 << 24  # values of columns in memory at once: 16 MB of bytes, 128 MB of whole words
 FREE_WORK = 1 << 34  # bytes of queries times rows: two seconds of a core

@@ -204,7 +204,7 @@ def test_the_extreme_sizes_draw(values: int) -> None:
     ("values", "bits"), [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (9, 4), (1_000, 10)]
 )
 def test_a_row_has_the_bits_of_the_next_power_of_two(values: int, bits: int) -> None:
-    """One bit more is unbiased as well, and takes a longer report."""
+    """With one bit more it is unbiased too, and a report is longer."""
     assert HadamardSign(values, M - M // 3).row_bits == bits
 
 

@@ -20,7 +20,6 @@ from askance_aggregator.oracles.reductions import (
 from askance_client.accounting import parse_epsilon
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
-from askance_simulation.reproduce.checks import close
 from askance_simulation.reproduce.counting import ALPHA, AskedOnce
 from askance_simulation.reproduce.klnrs08.transcripts import (
     BETAS,
@@ -37,8 +36,7 @@ from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
 NAME = "lemma-4.4"
 Reports = tuple[bytes, ...]
-_GRID = 1e-5  # relative, of a tolerance: queries are rounded to multiples of 2^-30
-_NOTHING = 1e-8  # of a distance, for the same reason
+_NOTHING = 1e-8  # of tau and of a distance: queries are rounded to multiples of 2^-30
 LARGE = 100  # calls of the algorithm whose law is compared by chance
 
 
@@ -124,7 +122,7 @@ def enumerated(epsilon: str, calls: int, beta: Fraction, oracle: str) -> Row:
     each = float(beta) / calls
     by_the_lemma = (
         len(questions) == calls * tries_of(float(epsilon), each)
-        and close(tau, each / 2 / expm1(2 * float(epsilon)), _GRID)
+        and abs(tau - each / 2 / expm1(2 * float(epsilon))) < _NOTHING
         and (oracle != "exact" or abs(distance - exact_distance(algorithm, beta)) < _NOTHING)
     )
     return {

@@ -137,8 +137,6 @@ class TestClaims:
 
 
 class TestCorollary46:
-    HALF = BentCase("half of it", 6, 2, 2, Fraction(1, 4))
-
     def test_the_bound_is_met_from_both_sides(self) -> None:
         world = ParityWorld(6)
         for case in corollary_4_6.cases(6):

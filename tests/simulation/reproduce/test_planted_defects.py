@@ -9,7 +9,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from askance_simulation.reproduce import REPRODUCTIONS
-from tests.simulation.reproduce.planted_defects import DEFECTS, NOT_COVERED, Defect, reproduced
+from tests.simulation.reproduce.planted.defect import Defect
+from tests.simulation.reproduce.planted_defects import DEFECTS, NOT_COVERED, reproduced
 
 CASES = [
     pytest.param(name, defect, id=f"{name}: {defect.summary}")

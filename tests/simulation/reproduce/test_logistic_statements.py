@@ -1,10 +1,8 @@
-"""The statements of *Privacy-preserving logistic regression*: they hold, and defects are seen."""
+"""Tests of *Privacy-preserving logistic regression*: the statements, and parts of them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,106 +11,23 @@ from matplotlib.figure import Figure
 from askance_aggregator.curator.logistic import (
     LOGISTIC,
     ObjectivePerturbation,
-    OutputPerturbation,
-    calibration,
-    mechanisms,
     minimise,
 )
-from askance_aggregator.sampling import FloatDraws
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.reproduce import Effort, Setting, find
 from askance_simulation.reproduce.cm08 import densities, losses, sensitivity, utility
 
 QUICK = Setting(Effort.QUICK, Seed.of(1))
-NAMES = ["logistic-sensitivity", "logistic-losses", "logistic-utility"]
-Plant = Callable[[pytest.MonkeyPatch], None]
 
 
-@pytest.mark.parametrize(
-    "name", [NAMES[0], *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES[1:])]
-)
-def test_it_holds(name: str) -> None:
-    found = find(name).reproduce(QUICK)
+def test_it_holds() -> None:
+    found = find("logistic-sensitivity").reproduce(QUICK)
     assert found.holds, [row for row in found.rows if row["holds"] is False]
     assert len({tuple(row) for row in found.rows}) == 1, "all rows have the same columns"
     json.dumps(found.to_json(), allow_nan=False)
     figure = Figure()
     found.draw(figure)
     assert figure.axes[0].lines
-
-
-def _noise(factor: float) -> Plant:
-    def plant(patch: pytest.MonkeyPatch) -> None:
-        honest = mechanisms._noise
-        patch.setattr(
-            mechanisms,
-            "_noise",
-            lambda words, dimension, scale: honest(words, dimension, scale * factor),
-        )
-
-    return plant
-
-
-def _laplace_length(patch: pytest.MonkeyPatch) -> None:
-    """Draw the printed length."""
-    patch.setattr(
-        mechanisms,
-        "_noise",
-        lambda words, dimension, scale: (
-            FloatDraws(words).expovariate(1 / scale) * FloatDraws(words).direction(dimension)
-        ),
-    )
-
-
-def _no_change_of_variables(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(calibration, "_factor", lambda *_: 0.0)
-
-
-def _half_sensitivity(patch: pytest.MonkeyPatch) -> None:
-    honest = OutputPerturbation.scale
-    patch.setattr(OutputPerturbation, "scale", lambda self, count: honest(self, count) / 2)
-
-
-def _minimum_moves_further(patch: pytest.MonkeyPatch) -> None:
-    """Minimise with half the regularisation."""
-    honest: Any = minimise
-    patch.setattr(
-        sensitivity,
-        "minimise",
-        lambda data, strength, *given: honest(data, strength / 2, *given),
-    )
-
-
-def _no_dimension(patch: pytest.MonkeyPatch) -> None:
-    """Bound the length as in one dimension."""
-    honest = utility.quantile
-    patch.setattr(utility, "quantile", lambda _, *given: honest(1, *given))
-
-
-DEFECTS: list[tuple[str, str, Plant]] = [
-    ("logistic-sensitivity", "half the noise", _noise(0.5)),
-    ("logistic-sensitivity", "twice the noise", _noise(2.0)),
-    ("logistic-sensitivity", "half the sensitivity", _half_sensitivity),
-    ("logistic-sensitivity", "half the regularisation", _minimum_moves_further),
-    ("logistic-losses", "half the noise", _noise(0.5)),
-    ("logistic-losses", "twice the noise", _noise(2.0)),
-    ("logistic-losses", "the printed length", _laplace_length),
-    ("logistic-losses", "no change of variables", _no_change_of_variables),
-    ("logistic-utility", "half the noise", _noise(0.5)),
-    ("logistic-utility", "twice the noise", _noise(2.0)),
-    ("logistic-utility", "the printed bound", _no_dimension),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "defect", "plant"), DEFECTS, ids=[f"{one}: {two}" for one, two, _ in DEFECTS]
-)
-def test_a_planted_defect_turns_the_verdict(
-    name: str, defect: str, plant: Plant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plant(monkeypatch)
-    assert not find(name).reproduce(QUICK).holds, defect
 
 
 class TestLaws:

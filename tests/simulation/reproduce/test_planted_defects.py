@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 
 from askance_simulation.reproduce import REPRODUCTIONS
-from tests.simulation.reproduce.planted_defects import DEFECTS, NOT_COVERED, Defect, holds
+from tests.simulation.reproduce.planted.defect import Defect
+from tests.simulation.reproduce.planted_defects import DEFECTS, NOT_COVERED, reproduced
 
 CASES = [
     pytest.param(name, defect, id=f"{name}: {defect.summary}")
@@ -18,8 +21,8 @@ CASES = [
 
 def test_each_reproduction_has_two_planted_defects() -> None:
     assert set(DEFECTS) | set(NOT_COVERED) == set(REPRODUCTIONS), (
-        "add two defects to DEFECTS for a new reproduction (tests/simulation/reproduce/"
-        "planted_defects.py)"
+        "add two defects for a new reproduction to its source's module in"
+        " tests/simulation/reproduce/planted"
     )
     assert all(len({defect.summary for defect in defects}) >= 2 for defects in DEFECTS.values())
 
@@ -36,10 +39,16 @@ def test_the_page_of_papers_has_a_row_for_each_planted_defect() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DEFECTS)
 def test_the_verdict_is_yes_without_a_defect(name: str) -> None:
-    assert holds(name)
+    found = reproduced(name)
+    assert found.holds, [row for row in found.rows if row["holds"] is False]
+    assert len({tuple(row) for row in found.rows}) == 1, "all rows have the same columns"
+    json.dumps(found.to_json(), allow_nan=False)
+    figure = Figure()
+    found.draw(figure)
+    assert figure.axes
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "defect"), CASES)
 def test_the_verdict_is_no_with_a_planted_defect(name: str, defect: Defect) -> None:
-    assert not holds(name, defect)
+    assert not reproduced(name, defect).holds

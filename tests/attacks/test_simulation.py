@@ -48,10 +48,19 @@ class TestFilesOfPeople:
         self, tmp_path: Path, low: str, high: str
     ) -> None:
         people = from_csv(tmp_path, f"x,y\n{low},1\n{high},2\n{high},3\n")
-        study = ask.Study(ask.learners.mean(people.schema["x"]), people.schema, epsilon=2)
+        learner = ask.learners.mean(people.schema["x"], missing="default")
+        study = ask.Study(learner, people.schema, epsilon=2)
         (truth,) = ask.simulate(study, people).trials[0].verdict.truth
         mean, spread = (float(low) + 2 * float(high)) / 3, float(high) - float(low)
         assert truth == pytest.approx(mean, rel=0, abs=2**-15 * spread)
+
+    def test_a_range_without_room_for_missing_numbers_is_refused_with_what_to_do(self) -> None:
+        """A level for missing numbers takes as much again as the range: 2^31 units for both."""
+        schema = ask.Schema("yen", 1, x=ask.Integer(0, (1 << 30) - 1), y=ask.Integer(0, 1 << 30))
+        ask.learners.mean(schema["x"])
+        with pytest.raises(ask.InvalidQuery, match=r"got 0 \.\. 1073741824; give closer bounds"):
+            ask.learners.mean(schema["y"])
+        ask.learners.mean(schema["y"], missing="default")
 
 
 class TestNumbers:

@@ -28,6 +28,7 @@ from askance_aggregator.learners.learner import Learner, NonAdaptive
 from askance_aggregator.queries import EncodedColumns, evaluate_columns
 from askance_client.queries import Category, Query, QueryKind, Schema
 
+_ROUNDING = 1e-12  # of floats; an interval of exact answers has no width
 UNSEEN_ROWS = 1 << 16  # a share of them is off by 0.002 at most, one standard error
 HELD_OUT = "share of labels that the hypothesis gets wrong, on rows of which nobody was asked"
 MOST_FREQUENT = "the most frequent class of those rows"
@@ -143,7 +144,8 @@ def covers(
         guess: values of the constant guess; empty: there is none.
         unasked: half the width of an interval before any user is asked (`Reach`).
     """
-    covered = all(low <= true <= high for low, true, high in zip(lows, truth, highs, strict=True))
+    held = zip(lows, truth, highs, strict=True)
+    covered = all(low - _ROUNDING <= true <= high + _ROUNDING for low, true, high in held)
     error = _farthest(estimates, truth)
     if not guess:
         return Verdict(covered, error, truth)

@@ -33,7 +33,8 @@ def among_present(expression: Expression, steps: int = 1) -> Query:
             bound.
 
     Raises:
-        InvalidQuery: neither a number nor a boolean, or it has one possible value only.
+        InvalidQuery: neither a number nor a boolean, it has one possible value only, or its range
+            and the additional step are 2^31 whole numbers or more.
     """
     number = typed_expression(expression)
     if number.kind not in (Kind.NUMBER, Kind.BOOLEAN):
@@ -41,6 +42,12 @@ def among_present(expression: Expression, steps: int = 1) -> Query:
     while number.high - number.low + _step(number, steps) * 2 >= MAX_SPREAD and number.frac:
         number = round_to(number, number.frac - 1)
     missing = number.low + (steps + 1) * _step(number, steps)
+    if missing - number.low >= MAX_SPREAD:
+        raise InvalidQuery(
+            f"expected a range that leaves room for a level for missing numbers, {MAX_SPREAD} grid"
+            f" units for both, got {number.low} .. {number.high}; give closer bounds, or count"
+            " users without the number with a public value (missing=default)"
+        )
     return Query(QueryKind.REAL, number, number.low, missing, missing)
 
 

@@ -263,7 +263,7 @@ def test_a_listing_makes_the_learner_that_it_names(
 ) -> None:
     code = LISTING.format(name="median")
     catalogue.syspath_prepend(str(listed(tmp_path, "one", "1", code)))
-    with pytest.raises(InvalidParameter, match=r"median: expected .*, got mean version 1"):
+    with pytest.raises(InvalidParameter, match=r"median: expected .*, got mean version 2"):
         find("median").build()
 
 
@@ -281,4 +281,4 @@ def test_a_built_in_learner_stays_built_in(catalogue: pytest.MonkeyPatch, tmp_pa
     folder = listed(tmp_path, "bad", "1", LISTING.format(name="mean"), learner="mean")
     catalogue.syspath_prepend(str(folder))
     assert find("mean").distribution == ""
-    assert find("mean").build().version == 1
+    assert find("mean").build().version == 2

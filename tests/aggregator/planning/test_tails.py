@@ -310,7 +310,8 @@ def test_the_sharp_bound_holds_wherever_users_elsewhere_are(values: int, epsilon
 
 def _points_to_plus(randomizer: SignedSubsetSelection, level: int) -> Fraction:
     """Compute P[the report contains value 0 with +], by its alphabet."""
-    reports = (report for report in family_of(randomizer).alphabet() if report[0] & 0x80)
+    alphabet = family_of(randomizer).alphabet()
+    reports = (report for report in alphabet if randomizer.contains(report, 0))
     return sum((randomizer.probability(level, report) for report in reports), Fraction())
 
 

@@ -33,7 +33,7 @@ BAD = [
     f"{MASKED} --epsilon 4 --seed -1",
     f"{MASKED} --epsilon 4 --fleet pigeons",
     f"{MASKED} --epsilon 4 --set d",
-    f"{MASKED} --epsilon 4 --set d=7",
+    f"{MASKED} --epsilon 4 --set d=1",
     f"{MASKED} --epsilon 4 --set d=eight",
     f"{MASKED} --epsilon 4 --set colour=red",
     f"{MASKED} --epsilon 4 --set variant=other",
@@ -60,7 +60,7 @@ BAD = [
     "verify --epsilon 0",
     "verify --epsilon x",
     "demo --devices 0",
-    "demo --d 7",
+    "demo --d 1",
     "device",
 ]
 

@@ -41,7 +41,7 @@ def study(nonce: int = 9, *, key: Any = KEY, **changes: Any) -> SignedStudy:
     terms = StudyTerms(
         nonce=nonce.to_bytes(16, "big"),
         learner="mean",
-        learner_version=1,
+        learner_version=2,
         parameters=(("column", "smoker"),),
         schema=PEOPLE.schema,
         budget_nano_nats=10**9,

@@ -49,9 +49,9 @@ REFUSED: dict[str, tuple[Callable[[], SignedStudy], str, str]] = {
     "one that has expired": (lambda: study(expires_unix_s=NOW_S), "expired", "not expired"),
     "an unknown learner": (lambda: study(learner="oracle"), "unknown-learner", "no learner"),
     "a learner of another version": (
-        lambda: study(learner_version=2),
+        lambda: study(learner_version=1),
         "unknown-learner",
-        "mean: expected version 1, found 2",
+        "mean: expected version 2, found 1",
     ),
     "a parameter that there is not": (
         lambda: study(parameters=(("colour", "red"),)),

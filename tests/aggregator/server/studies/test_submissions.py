@@ -160,7 +160,8 @@ class TestAUsersBudgetOverAllStudies:
             assert message.startswith("study: expected at most 1 nats a user")
             deployment.manager.submit(study(1, budget_nano_nats=NAT))
             assert (
-                refusal(deployment.manager, study(2, budget_nano_nats=1))[0] == "over-user-budget"
+                refusal(deployment.manager, study(2, budget_nano_nats=NAT // 100))[0]
+                == "over-user-budget"
             )
             await deployment.settle()
 

@@ -201,6 +201,42 @@ def test_a_heavy_program_is_refused() -> None:
         rebuild(nodes, wide)
 
 
+@pytest.mark.parametrize("past", [0, 1])
+def test_a_program_weighs_its_nodes_arguments_and_constants_up_to_65536(past: int) -> None:
+    """15 times 4098 for the dots, 2 fields, k + 2 for the buckets, 2 and 17 for the last two."""
+    wide = Schema("w", 1, v=Bits(4096), i=Integer(-3, 4))
+    edges = 65536 - (15 * 4098 + 2 + 2 + 2 + 17) + past
+    nodes = [
+        Node(Op.FIELD, name="v"),
+        *[Node(Op.DOT, (0,), constants=(k,) * 4096) for k in range(15)],
+        Node(Op.FIELD, name="i"),
+        Node(Op.BUCKETIZE, (16,), constants=tuple(range(edges))),
+        Node(Op.INDEX, (17,)),
+        Node(Op.VECTOR, (*range(1, 16), 18)),
+    ]
+    if past:
+        with pytest.raises(InvalidQuery, match=r"node 19: .* at most 65536 nodes, arguments"):
+            rebuild(nodes, wide)
+    else:
+        assert rebuild(nodes, wide).weight == 65536
+
+
+def test_a_node_s_integers_are_in_reach_and_no_truth_values() -> None:
+    for value in ((1 << 62) - 1, 1 - (1 << 62)):
+        assert rebuild([Node(Op.CONSTANT, constants=(value,))], S).low == value
+    for wrong in (1 << 62, -(1 << 62), True, 1.0):
+        node = Node(Op.CONSTANT, constants=(wrong,))  # type: ignore[arg-type]  # hostile
+        with pytest.raises(InvalidQuery, match=r"node 0: CONSTANT expects integer constants"):
+            rebuild([node], S)
+    assert rebuild([N, Node(Op.NEGATE, (0,))], S).op == Op.NEGATE
+    for wrong in (-1, 1, True, 0.0):
+        node = Node(Op.NEGATE, (wrong,))  # type: ignore[arg-type]  # hostile
+        with pytest.raises(InvalidQuery, match=r"node 1: NEGATE expects positions of earlier"):
+            rebuild([N, node], S)
+    with pytest.raises(InvalidQuery, match=r"node 1: BUCKETIZE expects at most 4096 constants"):
+        rebuild([N, Node(Op.BUCKETIZE, (0,), constants=tuple(range(4097)))], S)
+
+
 def test_a_program_of_shared_nodes_costs_what_its_size_is() -> None:
     """Nearly 4000 nodes whose tree has more than 2^60 leaves: linear to read, and to answer."""
     schema = Schema("lattice", 1, v=Bits(64))

@@ -6,6 +6,7 @@ import copy
 import pickle
 from fractions import Fraction
 from hashlib import sha256
+from itertools import product
 from typing import Any
 
 import pytest
@@ -37,12 +38,14 @@ from askance_client.queries import (
     Expression,
     Integer,
     Kind,
+    Op,
     Query,
     QueryKind,
     Real,
     Schema,
     constant,
 )
+from askance_client.queries.expressions import build
 
 S = Schema(
     "s",
@@ -250,3 +253,42 @@ def test_a_query_travels(query: Query) -> None:
 
 def test_the_kind_of_an_expression_is_not_its_query_s() -> None:
     assert real(S.b).expression.kind == Kind.BOOLEAN
+
+
+def test_a_query_s_bounds_are_accepted_at_their_limits_and_refused_one_past() -> None:
+    top = (1 << 62) - 1
+    wide = Schema("wide", 1, x=Integer(-top, top), b=Bit())
+    for low in (-top, top - (1 << 31) + 1):
+        assert Query(QueryKind.REAL, wide.x, low, low + (1 << 31) - 1, low).low == low
+    for low, high in ((-top - 1, -top), (top, top + 1)):
+        with pytest.raises(InvalidQuery, match=r"expects an integer below 2\^62 as"):
+            Query(QueryKind.REAL, wide.x, low, high, low)
+    assert Query(QueryKind.REAL, wide.x, 5, 6, 6).high == 6
+    for low, high in ((5, 5), (0, 1 << 31)):
+        with pytest.raises(InvalidQuery, match=r"0 < high - low < 2\^31 grid units"):
+            Query(QueryKind.REAL, wide.x, low, high, low)
+    for default in (4, 7):
+        with pytest.raises(InvalidQuery, match="its default within its bounds"):
+            Query(QueryKind.REAL, wide.x, 5, 6, default)
+    for high in (1, (1 << 16) - 1):
+        cells = Schema("cells", 1, x=Integer(0, high)).x
+        assert Query(QueryKind.CATEGORY, cells, 0, high, high).cells == high + 1
+    with pytest.raises(InvalidQuery, match=r"2..65536 cells, found 65537"):
+        Query(QueryKind.CATEGORY, Schema("cells", 1, x=Integer(0, 1 << 16)).x, 0, 1 << 16, 0)
+    with pytest.raises(InvalidQuery, match=r"2..65536 cells, found 1"):
+        Query(QueryKind.CATEGORY, Schema("cells", 1, c=Category(["one"])).c, 0, 0, 0)
+
+
+def test_each_component_of_a_vector_answers_the_default_for_its_own_fields_only() -> None:
+    schema = Schema("v", 1, x=Integer(-9, 9), y=Integer(-9, 9), z=Integer(-9, 9))
+    vector = build(Op.VECTOR, (schema.x, schema.y + schema.z, schema.z, schema.x * schema.x))
+    query = Query(QueryKind.VECTOR, vector, -7, 8, 3)
+    assert query.components == 4
+    for absent in product([False, True], repeat=3):
+        x, y, z = absent
+        record = {"x": -8, "y": 5, "z": 6}
+        kept = {
+            k: value for (k, value), gone in zip(record.items(), absent, strict=True) if not gone
+        }
+        expected = (3 if x else -7, 3 if y or z else 8, 3 if z else 6, 3 if x else 8)
+        assert query.evaluate_vector(schema.encode(kept)) == expected

@@ -303,6 +303,10 @@ REFUSED: dict[str, tuple[Callable[[], Expression], str]] = {
         lambda: op(Op.DOT, S.v, S.i, constants=[1] * 70),
         "DOT expects 1 arguments, found 2",
     ),
+    "dot of a number and bits": (
+        lambda: op(Op.DOT, S.i, S.v, constants=[1, 1]),
+        "DOT expects BOOLEAN or NUMBER as argument 2, found BITS",
+    ),
     "dot of too few": (lambda: op(Op.DOT, S.v, constants=[1] * 69), "70 constants, found 69"),
     "dot of too many": (lambda: op(Op.DOT, S.i, constants=[1, 1]), "1 constants, found 2"),
     "label below": (lambda: op(Op.EQUAL, S.c, constant(-1)), "(indices 0..3)"),

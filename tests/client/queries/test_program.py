@@ -221,6 +221,14 @@ def test_a_program_weighs_its_nodes_arguments_and_constants_up_to_65536(past: in
         assert rebuild(nodes, wide).weight == 65536
 
 
+def test_a_program_of_shared_nodes_counts_each_once() -> None:
+    doubled = [N, *[Node(Op.ADD, (position, position)) for position in range(4)]]
+    expression = rebuild(doubled, S)
+    for size in range(5, 0, -1):  # as trees: 31, 15, 7, 3 and 1 nodes
+        assert (expression.size, expression.weight) == (size, 3 * size - 2)
+        expression = expression.args[0] if expression.args else expression
+
+
 def test_a_node_s_integers_are_in_reach_and_no_truth_values() -> None:
     for value in ((1 << 62) - 1, 1 - (1 << 62)):
         assert rebuild([Node(Op.CONSTANT, constants=(value,))], S).low == value

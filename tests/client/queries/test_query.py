@@ -292,3 +292,20 @@ def test_each_component_of_a_vector_answers_the_default_for_its_own_fields_only(
         }
         expected = (3 if x else -7, 3 if y or z else 8, 3 if z else 6, 3 if x else 8)
         assert query.evaluate_vector(schema.encode(kept)) == expected
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1, 1), (0, 0), (0, 2), (1, 1), (1, 2), (-1, 0)])
+def test_a_predicate_s_bounds_are_0_and_1(low: int, high: int) -> None:
+    with pytest.raises(InvalidQuery, match=r"expects a BOOLEAN in 0\.\.1"):
+        Query(QueryKind.PREDICATE, S.b, low, high, low)
+    assert Query(QueryKind.PREDICATE, S.b, 0, 1, 0).cells == 2
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1, 2), (1, 2), (0, 1), (0, 3)])
+def test_the_bounds_of_cells_are_those_of_the_expression(low: int, high: int) -> None:
+    for kind in (QueryKind.CATEGORY, QueryKind.SIGNED):
+        with pytest.raises(InvalidQuery, match=r"expects the cells 0\.\.2 as its bounds"):
+            Query(kind, S.c, low, high, 1)
+        assert Query(kind, S.c, 0, 2, 1).cells == 3
+    with pytest.raises(InvalidQuery, match=r"2d \+ 1 cells, found 2"):
+        Query(QueryKind.SIGNED, S.b, 0, 1, 0)

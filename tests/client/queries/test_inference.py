@@ -274,6 +274,19 @@ def test_a_value_may_reach_2_62_less_one_and_no_further(limit: str) -> None:
         LIMITS[limit](1)
 
 
+def test_a_coefficient_is_moved_by_the_difference_of_the_grids_alone() -> None:
+    assert op(Op.DOT, between(0, 1, 20), constants=[END]).high == END
+    both = op(Op.DOT, between(0, 1, 20), between(0, 1, 18), constants=(1, (END - 1) // 4))
+    assert both.high == 1 + (END - 1) // 4 * 4
+
+
+def test_nodes_that_are_used_twice_count_once_where_a_tree_is_past_the_limit() -> None:
+    shared = op(Op.DOT, *[S.i + S.n] * 4000, constants=[1] * 4000)  # 12,001 nodes as a tree
+    assert (shared.size, shared.weight) == (4, 2 + 3 + 8001)
+    heavy = op(Op.DOT, *[shared] * 9, constants=[0] * 9)  # a weight of 72,073 as a tree
+    assert (heavy.size, heavy.weight) == (5, 2 + 3 + 8001 + 19)
+
+
 def test_a_product_s_grid_is_40_bits_at_most() -> None:
     assert (between(0, 9, 20) * between(0, 8, 20)).frac == 40
     assert op(Op.DOT, between(0, 9, 20), constants=[1], grid=20).frac == 40

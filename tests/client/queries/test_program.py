@@ -83,6 +83,10 @@ def test_a_program_is_an_expression_s_nodes_and_bytes() -> None:
     assert rebuild(program.nodes, S).same_as(EVERYTHING)
 
 
+def test_a_program_reads_as_its_expression() -> None:
+    assert repr(Program(S.i * 2)) == "Program(expression=(i * 2))"
+
+
 def test_the_canonical_bytes_are_frozen() -> None:
     header, node = b"askance/program/1", b"askance/node/1"
     assert Program(S.r + 0.5).canonical == b"".join(

@@ -309,3 +309,31 @@ def test_the_bounds_of_cells_are_those_of_the_expression(low: int, high: int) ->
         assert Query(kind, S.c, 0, 2, 1).cells == 3
     with pytest.raises(InvalidQuery, match=r"2d \+ 1 cells, found 2"):
         Query(QueryKind.SIGNED, S.b, 0, 1, 0)
+
+
+def test_a_query_reads_as_its_parts() -> None:
+    expected = "Query(kind=<QueryKind.REAL: 2>, expression=i, low=-3, high=4, default=0)"
+    assert repr(Query(QueryKind.REAL, S.i, -3, 4, 0)) == expected
+
+
+def test_each_kind_of_query_has_its_own_values_only() -> None:
+    vector = Query(QueryKind.VECTOR, build(Op.VECTOR, (S.i, S.n)), -3, 6, 0)
+    number = Query(QueryKind.REAL, S.i, -3, 4, 0)
+    signs = Query(QueryKind.SIGNED, S.c, 0, 2, 0)
+    cells = Query(QueryKind.CATEGORY, S.c, 0, 2, 0)
+    record = S.encode({})
+    with pytest.raises(InvalidQuery, match="a VECTOR query has several values"):
+        vector.evaluate(record)
+    for query in (vector, number):
+        with pytest.raises(InvalidQuery, match=f"a {query.kind.name} query has no cells"):
+            _ = query.cells
+    for query in (number, signs, cells):
+        with pytest.raises(InvalidQuery, match=f"expects a VECTOR query, found {query.kind.name}"):
+            query.evaluate_vector(record)
+        with pytest.raises(InvalidQuery, match=f"components expects a VECTOR .*{query.kind.name}"):
+            _ = query.components
+    for query in (vector, number, cells):
+        with pytest.raises(InvalidQuery, match=f"expects a SIGNED query, found {query.kind.name}"):
+            _ = query.signed_cells
+    assert (vector.components, signs.signed_cells, signs.cells, cells.cells) == (2, 1, 3, 3)
+    assert (cells.cell_names, signs.cell_names) == (("red", "green", "blue"), ("0", "1", "2"))

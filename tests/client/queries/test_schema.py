@@ -298,6 +298,14 @@ def test_what_is_missing_stands_as_the_value_nearest_to_0() -> None:
     }
 
 
+@pytest.mark.parametrize("digits", ["000", "111", "011", "100"])
+def test_bits_are_read_from_a_text_from_the_left(digits: str) -> None:
+    expected = (sum(1 << k for k in range(3) if digits[k] == "1"),)
+    assert Bits(3).encode(digits) == Bits(3).encode(list(map(int, digits))) == expected
+    for wrong in (digits[:2], digits + "0", digits[:2] + "2"):
+        assert Bits(3).encode(wrong) is None
+
+
 def test_a_schema_is_accepted_at_its_limits() -> None:
     for version in (0, (1 << 32) - 1):
         assert Schema("s", version, a=Bit()).version == version

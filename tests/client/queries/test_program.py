@@ -83,6 +83,10 @@ def test_a_program_is_an_expression_s_nodes_and_bytes() -> None:
     assert rebuild(program.nodes, S).same_as(EVERYTHING)
 
 
+def test_a_program_reads_as_its_expression() -> None:
+    assert repr(Program(S.i * 2)) == "Program(expression=(i * 2))"
+
+
 def test_the_canonical_bytes_are_frozen() -> None:
     header, node = b"askance/program/1", b"askance/node/1"
     assert Program(S.r + 0.5).canonical == b"".join(
@@ -199,6 +203,50 @@ def test_a_heavy_program_is_refused() -> None:
     nodes = [V] + [Node(Op.DOT, (0,), constants=(k,) * 4096) for k in range(16)]
     with pytest.raises(InvalidQuery, match="at most 65536 nodes, arguments and constants"):
         rebuild(nodes, wide)
+
+
+@pytest.mark.parametrize("past", [0, 1])
+def test_a_program_weighs_its_nodes_arguments_and_constants_up_to_65536(past: int) -> None:
+    """15 times 4098 for the dots, 2 fields, k + 2 for the buckets, 2 and 17 for the last two."""
+    wide = Schema("w", 1, v=Bits(4096), i=Integer(-3, 4))
+    edges = 65536 - (15 * 4098 + 2 + 2 + 2 + 17) + past
+    nodes = [
+        Node(Op.FIELD, name="v"),
+        *[Node(Op.DOT, (0,), constants=(k,) * 4096) for k in range(15)],
+        Node(Op.FIELD, name="i"),
+        Node(Op.BUCKETIZE, (16,), constants=tuple(range(edges))),
+        Node(Op.INDEX, (17,)),
+        Node(Op.VECTOR, (*range(1, 16), 18)),
+    ]
+    if past:
+        with pytest.raises(InvalidQuery, match=r"node 19: .* at most 65536 nodes, arguments"):
+            rebuild(nodes, wide)
+    else:
+        assert rebuild(nodes, wide).weight == 65536
+
+
+def test_a_program_of_shared_nodes_counts_each_once() -> None:
+    doubled = [N, *[Node(Op.ADD, (position, position)) for position in range(4)]]
+    expression = rebuild(doubled, S)
+    for size in range(5, 0, -1):  # as trees: 31, 15, 7, 3 and 1 nodes
+        assert (expression.size, expression.weight) == (size, 3 * size - 2)
+        expression = expression.args[0] if expression.args else expression
+
+
+def test_a_node_s_integers_are_in_reach_and_no_truth_values() -> None:
+    for value in ((1 << 62) - 1, 1 - (1 << 62)):
+        assert rebuild([Node(Op.CONSTANT, constants=(value,))], S).low == value
+    for wrong in (1 << 62, -(1 << 62), True, 1.0):
+        node = Node(Op.CONSTANT, constants=(wrong,))  # type: ignore[arg-type]  # hostile
+        with pytest.raises(InvalidQuery, match=r"node 0: CONSTANT expects integer constants"):
+            rebuild([node], S)
+    assert rebuild([N, Node(Op.NEGATE, (0,))], S).op == Op.NEGATE
+    for wrong in (-1, 1, True, 0.0):
+        node = Node(Op.NEGATE, (wrong,))  # type: ignore[arg-type]  # hostile
+        with pytest.raises(InvalidQuery, match=r"node 1: NEGATE expects positions of earlier"):
+            rebuild([N, node], S)
+    with pytest.raises(InvalidQuery, match=r"node 1: BUCKETIZE expects at most 4096 constants"):
+        rebuild([N, Node(Op.BUCKETIZE, (0,), constants=tuple(range(4097)))], S)
 
 
 def test_a_program_of_shared_nodes_costs_what_its_size_is() -> None:

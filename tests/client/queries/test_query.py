@@ -6,6 +6,7 @@ import copy
 import pickle
 from fractions import Fraction
 from hashlib import sha256
+from itertools import product
 from typing import Any
 
 import pytest
@@ -37,12 +38,14 @@ from askance_client.queries import (
     Expression,
     Integer,
     Kind,
+    Op,
     Query,
     QueryKind,
     Real,
     Schema,
     constant,
 )
+from askance_client.queries.expressions import build
 
 S = Schema(
     "s",
@@ -250,3 +253,87 @@ def test_a_query_travels(query: Query) -> None:
 
 def test_the_kind_of_an_expression_is_not_its_query_s() -> None:
     assert real(S.b).expression.kind == Kind.BOOLEAN
+
+
+def test_a_query_s_bounds_are_accepted_at_their_limits_and_refused_one_past() -> None:
+    top = (1 << 62) - 1
+    wide = Schema("wide", 1, x=Integer(-top, top), b=Bit())
+    for low in (-top, top - (1 << 31) + 1):
+        assert Query(QueryKind.REAL, wide.x, low, low + (1 << 31) - 1, low).low == low
+    for low, high in ((-top - 1, -top), (top, top + 1)):
+        with pytest.raises(InvalidQuery, match=r"expects an integer below 2\^62 as"):
+            Query(QueryKind.REAL, wide.x, low, high, low)
+    assert Query(QueryKind.REAL, wide.x, 5, 6, 6).high == 6
+    for low, high in ((5, 5), (0, 1 << 31)):
+        with pytest.raises(InvalidQuery, match=r"0 < high - low < 2\^31 grid units"):
+            Query(QueryKind.REAL, wide.x, low, high, low)
+    for default in (4, 7):
+        with pytest.raises(InvalidQuery, match="its default within its bounds"):
+            Query(QueryKind.REAL, wide.x, 5, 6, default)
+    for high in (1, (1 << 16) - 1):
+        cells = Schema("cells", 1, x=Integer(0, high)).x
+        assert Query(QueryKind.CATEGORY, cells, 0, high, high).cells == high + 1
+    with pytest.raises(InvalidQuery, match=r"2..65536 cells, found 65537"):
+        Query(QueryKind.CATEGORY, Schema("cells", 1, x=Integer(0, 1 << 16)).x, 0, 1 << 16, 0)
+    with pytest.raises(InvalidQuery, match=r"2..65536 cells, found 1"):
+        Query(QueryKind.CATEGORY, Schema("cells", 1, c=Category(["one"])).c, 0, 0, 0)
+
+
+def test_each_component_of_a_vector_answers_the_default_for_its_own_fields_only() -> None:
+    schema = Schema("v", 1, x=Integer(-9, 9), y=Integer(-9, 9), z=Integer(-9, 9))
+    vector = build(Op.VECTOR, (schema.x, schema.y + schema.z, schema.z, schema.x * schema.x))
+    query = Query(QueryKind.VECTOR, vector, -7, 8, 3)
+    assert query.components == 4
+    for absent in product([False, True], repeat=3):
+        x, y, z = absent
+        record = {"x": -8, "y": 5, "z": 6}
+        kept = {
+            k: value for (k, value), gone in zip(record.items(), absent, strict=True) if not gone
+        }
+        expected = (3 if x else -7, 3 if y or z else 8, 3 if z else 6, 3 if x else 8)
+        assert query.evaluate_vector(schema.encode(kept)) == expected
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1, 1), (0, 0), (0, 2), (1, 1), (1, 2), (-1, 0)])
+def test_a_predicate_s_bounds_are_0_and_1(low: int, high: int) -> None:
+    with pytest.raises(InvalidQuery, match=r"expects a BOOLEAN in 0\.\.1"):
+        Query(QueryKind.PREDICATE, S.b, low, high, low)
+    assert Query(QueryKind.PREDICATE, S.b, 0, 1, 0).cells == 2
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1, 2), (1, 2), (0, 1), (0, 3)])
+def test_the_bounds_of_cells_are_those_of_the_expression(low: int, high: int) -> None:
+    for kind in (QueryKind.CATEGORY, QueryKind.SIGNED):
+        with pytest.raises(InvalidQuery, match=r"expects the cells 0\.\.2 as its bounds"):
+            Query(kind, S.c, low, high, 1)
+        assert Query(kind, S.c, 0, 2, 1).cells == 3
+    with pytest.raises(InvalidQuery, match=r"2d \+ 1 cells, found 2"):
+        Query(QueryKind.SIGNED, S.b, 0, 1, 0)
+
+
+def test_a_query_reads_as_its_parts() -> None:
+    expected = "Query(kind=<QueryKind.REAL: 2>, expression=i, low=-3, high=4, default=0)"
+    assert repr(Query(QueryKind.REAL, S.i, -3, 4, 0)) == expected
+
+
+def test_each_kind_of_query_has_its_own_values_only() -> None:
+    vector = Query(QueryKind.VECTOR, build(Op.VECTOR, (S.i, S.n)), -3, 6, 0)
+    number = Query(QueryKind.REAL, S.i, -3, 4, 0)
+    signs = Query(QueryKind.SIGNED, S.c, 0, 2, 0)
+    cells = Query(QueryKind.CATEGORY, S.c, 0, 2, 0)
+    record = S.encode({})
+    with pytest.raises(InvalidQuery, match="a VECTOR query has several values"):
+        vector.evaluate(record)
+    for query in (vector, number):
+        with pytest.raises(InvalidQuery, match=f"a {query.kind.name} query has no cells"):
+            _ = query.cells
+    for query in (number, signs, cells):
+        with pytest.raises(InvalidQuery, match=f"expects a VECTOR query, found {query.kind.name}"):
+            query.evaluate_vector(record)
+        with pytest.raises(InvalidQuery, match=f"components expects a VECTOR .*{query.kind.name}"):
+            _ = query.components
+    for query in (vector, number, cells):
+        with pytest.raises(InvalidQuery, match=f"expects a SIGNED query, found {query.kind.name}"):
+            _ = query.signed_cells
+    assert (vector.components, signs.signed_cells, signs.cells, cells.cells) == (2, 1, 3, 3)
+    assert (cells.cell_names, signs.cell_names) == (("red", "green", "blue"), ("0", "1", "2"))

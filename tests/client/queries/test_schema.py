@@ -260,6 +260,72 @@ def test_unknown_fields_are_refused_without_repeating_values() -> None:
         encode_columns(ADULT, {"a": [1], "b": [1], "c": [1], "d": [1]})
 
 
+def test_three_unknown_fields_are_named_and_of_more_the_first_three() -> None:
+    with pytest.raises(InvalidRecord, match=r"found 3 unknown: a, b, c$"):
+        ADULT.encode({"a": 1, "b": 1, "c": 1})
+    with pytest.raises(InvalidRecord, match=r"found 4 unknown: a, b, c, \.\.\.$"):
+        ADULT.encode({"a": 1, "b": 1, "c": 1, "d": 1})
+
+
+@pytest.mark.parametrize(("fields", "more"), [(20, ""), (21, ", ...")])
+def test_an_unknown_field_is_told_twenty_known_ones(fields: int, more: str) -> None:
+    schema = Schema.of("s", 1, {f"f{k}": Bit() for k in range(fields)})
+    with pytest.raises(UnknownField) as refused:
+        _ = schema["g"]
+    assert str(refused.value).endswith("it has " + ", ".join(f"f{k}" for k in range(20)) + more)
+
+
+def test_what_is_missing_stands_as_the_value_nearest_to_0() -> None:
+    schema = Schema(
+        "m",
+        1,
+        b=Bit(),
+        v=Bits(33),
+        c=Category(["x", "y"]),
+        above=Integer(2, 9),
+        below=Real(-3, -1, 1),
+        around=Integer(-3, 9),
+    )
+    record = schema.encode({})
+    assert not any(record.present.values())
+    assert record.values == {
+        "b": 0,
+        "v": (0, 0),
+        "c": 0,
+        "above": 2,
+        "below": -2,
+        "around": 0,
+    }
+
+
+@pytest.mark.parametrize("digits", ["000", "111", "011", "100"])
+def test_bits_are_read_from_a_text_from_the_left(digits: str) -> None:
+    expected = (sum(1 << k for k in range(3) if digits[k] == "1"),)
+    assert Bits(3).encode(digits) == Bits(3).encode(list(map(int, digits))) == expected
+    for wrong in (digits[:2], digits + "0", digits[:2] + "2"):
+        assert Bits(3).encode(wrong) is None
+
+
+def test_a_schema_is_accepted_at_its_limits() -> None:
+    for version in (0, (1 << 32) - 1):
+        assert Schema("s", version, a=Bit()).version == version
+    assert Schema("n" * 128, 1, a=Bit()).name == "n" * 128
+    with pytest.raises(InvalidParameter, match=r"a printable name of 1\.\.128 characters"):
+        Schema("n" * 129, 1, a=Bit())
+    longest = "a" * 64
+    assert longest in Schema.of("s", 1, {longest: Bit()})
+    assert len(Schema.of("s", 1, {f"f{k}": Bit() for k in range(4096)}).fields) == 4096
+    end = (1 << 62) - 1
+    assert (Integer(-end, end).low, Integer(-end, end).high) == (-end, end)
+    for low, high in ((-end - 1, 0), (0, end + 1)):
+        with pytest.raises(InvalidParameter, match=r"below 2\^62 grid units"):
+            Integer(low, high)
+    assert [Real(0, 1, frac).type.high for frac in (0, 40)] == [1, 1 << 40]
+    assert [Bits(width).words for width in (1, 32, 33, 4096)] == [1, 1, 2, 128]
+    assert Category(range(65536)).type.high == 65535
+    assert Category(["a" * 1024]).labels == ("a" * 1024,)
+
+
 def test_an_integer_too_long_to_write_is_still_only_a_value() -> None:
     schema = Schema("s", 1, c=CATEGORY, i=Integer(0, 3), b=Bit())
     record = schema.encode({"c": 1 << 20000, "i": 1 << 20000, "b": 1 << 20000})

@@ -170,7 +170,9 @@ def _solve(terms: PresenceTerms, scores: Reals, ratio: float) -> _Optimum:
         options=_EXACTLY,
     )
     if found.status != 0:
-        raise InvalidParameter(f"no table is found on {levels} levels: {found.message}")
+        raise InvalidParameter(
+            f"no table is found on {levels} levels, give a larger epsilon: {found.message}"
+        )
     paid = np.maximum(-found.ineqlin.marginals[: len(moments)], 0.0)
     by_slope = terms.weights + np.einsum("c,cis->is", paid, terms.shares)
     rows, a, b = np.split(np.asarray(found.eqlin.marginals), 3)

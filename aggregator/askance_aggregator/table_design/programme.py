@@ -77,7 +77,9 @@ def solve(terms: Terms, values: Vector, ratio: float) -> Solution:
         options=_EXACTLY,
     )
     if found.status != 0:
-        raise InvalidParameter(f"no table is found on {levels} levels: {found.message}")
+        raise InvalidParameter(
+            f"no table is found on {levels} levels, give a larger epsilon: {found.message}"
+        )
     prices = np.maximum(-found.ineqlin.marginals[: len(rows)], 0.0) @ folds.even
     if terms.rise:
         prices /= prices.sum()

@@ -33,6 +33,11 @@ def columns() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def intervals() -> ModuleType:
+    return _load("intervals")
+
+
+@pytest.fixture(scope="session")
 def vectors() -> ModuleType:
     return _load("vectors")
 

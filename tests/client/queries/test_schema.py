@@ -317,7 +317,7 @@ def test_a_schema_is_accepted_at_its_limits() -> None:
     assert len(Schema.of("s", 1, {f"f{k}": Bit() for k in range(4096)}).fields) == 4096
     end = (1 << 62) - 1
     assert (Integer(-end, end).low, Integer(-end, end).high) == (-end, end)
-    for low, high in ((-end - 1, 0), (0, end + 1)):
+    for low, high in ((-end - 1, 0), (0, end + 1), (0, end + 2), (-2 * end, end)):
         with pytest.raises(InvalidParameter, match=r"below 2\^62 grid units"):
             Integer(low, high)
     assert [Real(0, 1, frac).type.high for frac in (0, 40)] == [1, 1 << 40]

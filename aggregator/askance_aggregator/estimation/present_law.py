@@ -184,7 +184,7 @@ class PresentLaw:
 
 @lru_cache(maxsize=64)
 def present_law(channel: Channel, decode: tuple[Fraction, ...], sample: bool) -> PresentLaw:
-    """Return the law of a table with its scores (`present.scores_of`)."""
+    """Return the law of a table with its scores (`statistics.known_scores`)."""
     rows = np.array([[entry / COIN_SPACE for entry in row] for row in channel.table])
     numbers, presences = np.array([float(score) for score in decode]).reshape(2, -1)
     return PresentLaw(rows, numbers, presences, sample)

@@ -26,7 +26,7 @@ from askance_aggregator.estimation import (
 )
 from askance_aggregator.families import TableFamily
 from askance_aggregator.learners import PopulationMean, Question, SampleMean
-from askance_aggregator.planning.tails import Failure, Tail
+from askance_aggregator.planning.tails import Failure, Tail, least_tau
 from askance_aggregator.planning.worst import Reals
 from askance_aggregator.table_design import (
     NUMBERS,
@@ -37,6 +37,7 @@ from askance_aggregator.table_design import (
     PresentSample,
     design_presence,
 )
+from askance_client.errors import InvalidParameter
 from askance_client.randomizers import Channel
 
 _MEANS = np.linspace(-1.0, 1.0, 33)
@@ -44,6 +45,7 @@ _MEANS = np.linspace(-1.0, 1.0, 33)
 they are lower by less than a thousandth, which `_MARGIN` covers."""
 
 _MARGIN = 1e-3
+_FINE_TAU = 1e-3  # of a tolerance
 
 
 def present_objective(question: Question) -> PresenceObjective:
@@ -102,7 +104,15 @@ class Present(Tail):
         return both
 
     def tolerance(self, users: int, beta: float) -> float:
-        """About the least tau for which `users` are enough, rounded upward to a thousandth."""
+        """Compute approximately the least tau for which `users` are enough, rounded upward.
+
+        Where they are enough for none, it is the range.
+
+        Raises:
+            InvalidParameter: no number of users keeps a tolerance of 0.
+        """
+        if users < 1:
+            raise InvalidParameter(f"a tolerance needs at least one user, found {users}")
         return _tolerance(self, users, beta)
 
     def _sides(self, tau: float) -> list[tuple[Reals, Reals]]:
@@ -162,13 +172,9 @@ def _variance(
 
 @lru_cache(maxsize=4096)
 def _tolerance(tail: Present, users: int, beta: float) -> float:
-    low, high = 0.0, 2 * tail.half
-    if tail.failure(high)(users) > beta:
-        return high
-    while high - low > high / 1000:
-        middle = (low + high) / 2
-        if tail.failure(middle)(users) > beta:
-            low = middle
-        else:
-            high = middle
-    return high
+    high = 2 * tail.half  # no mean is off by more
+
+    def enough(tau: float) -> bool:
+        return tail.failure(tau)(users) <= beta
+
+    return least_tau(enough, 0.0, high, _FINE_TAU) if enough(high) else high

@@ -146,13 +146,13 @@ def _tolerance(tail: Tail, users: int, beta: float) -> float:
     high = 1.0
     while not tail._surely_enough(users, high, beta):
         high *= 2
-    high = _least_tau(lambda tau: tail._surely_enough(users, tau, beta), 0.0, high, 1e-7)
+    high = least_tau(lambda tau: tail._surely_enough(users, tau, beta), 0.0, high, 1e-7)
     if tail.fails(users, high, beta):
         return high
-    return _least_tau(lambda tau: not tail.fails(users, tau, beta), high / 2, high, _FINE_TAU)
+    return least_tau(lambda tau: not tail.fails(users, tau, beta), high / 2, high, _FINE_TAU)
 
 
-def _least_tau(enough: Callable[[float], bool], low: float, high: float, part: float) -> float:
+def least_tau(enough: Callable[[float], bool], low: float, high: float, part: float) -> float:
     """Bisection to a part of what is found, upward; `high` is enough."""
     for _ in range(_BISECTIONS):
         if high - low <= part * high:

@@ -115,6 +115,22 @@ def gamma_noise(lengths: ArrayLike, shape: float, scale: float) -> NoiseCheck:
     return NoiseCheck(total / whole, gamma_agrees(total, whole))
 
 
+def lengths_agree(vectors: NDArray[np.float64], scale: float) -> bool:
+    """Return whether vectors may have the density exp(-||v|| / scale), by Kolmogorov and Smirnov.
+
+    Lengths are then Gamma(d, scale). All of their law is tested, where `gamma_noise` tests the mean
+    and has more power against a wrong scale.
+
+    Args:
+      vectors: shape (draws, d).
+      scale: above 0.
+    """
+    from scipy.stats import kstest
+
+    lengths = np.linalg.norm(vectors, axis=1)
+    return bool(kstest(lengths, "gamma", args=(vectors.shape[1], 0, scale)).pvalue >= ALPHA)
+
+
 def laplace_noise(draws: ArrayLike, scale: float) -> NoiseCheck:
     """Compare whole numbers with the discrete Laplace law, P[k] proportional to e^(-|k|/scale).
 

@@ -12,6 +12,7 @@ from askance_aggregator.estimation import estimate, influence, inverse_scores
 from askance_aggregator.families import TableFamily, best_for, subset_selection
 from askance_aggregator.learners import Answer, Question, SampleMean
 from askance_aggregator.planning.choices import Choice, choices
+from askance_aggregator.planning.precision import tail_of
 from askance_aggregator.planning.sizing import need
 from askance_aggregator.queries import among_present, has_missing_level, real
 from askance_client.errors import InvalidParameter
@@ -101,6 +102,18 @@ def test_a_plan_promises_its_tolerance_for_the_share_that_it_was_told() -> None:
     users = need(question, choice, BETA)
     assert off_by_50(choice, users) <= 0.05
     assert off_by_50(choice, users // 2) > 0.05
+
+
+def test_a_tolerance_is_the_least_that_the_users_are_enough_for() -> None:
+    question = Question(among_present(SCHEMA["income"]), 50)
+    choice = chosen(question, 2.7)
+    assert choice.decode is not None
+    tail = tail_of(question, choice.randomizer, choice.decode)
+    tau = tail.tolerance(2000, BETA)
+    assert tail.failure(tau)(2000) <= BETA < tail.failure(tau * 0.998)(2000)
+    assert tail.tolerance(1, BETA) == 1000, "one user is enough for no tolerance below the range"
+    with pytest.raises(InvalidParameter, match="at least one user, found 0"):
+        tail.tolerance(0, BETA)
 
 
 def test_fewer_users_with_a_number_need_more_users_by_the_inverse_square_at_most() -> None:

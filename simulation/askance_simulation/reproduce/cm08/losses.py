@@ -18,7 +18,7 @@ from askance_aggregator.curator.logistic import (
     ObjectivePerturbation,
 )
 from askance_simulation.randomness.words import SeededWords
-from askance_simulation.reproduce.agreement import lengths_agree
+from askance_simulation.reproduce.checks import lengths_agree
 from askance_simulation.reproduce.cm08.densities import TiltedLaw
 from askance_simulation.reproduce.dot_plot import dot_plot
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.curator.logistic import Examples, ObjectivePerturbation, minimise
 from askance_simulation.randomness.words import SeededWords
-from askance_simulation.reproduce.agreement import rate_agrees
+from askance_simulation.reproduce.checks import rate_agrees
 from askance_simulation.reproduce.cm08.printed import PrintedObjective
 from askance_simulation.reproduce.counting import exceeds, generator
 from askance_simulation.reproduce.dot_plot import dot_plot

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from askance_aggregator.curator.synopsis.sampling import exponential_draws
 from askance_aggregator.sampling import discrete_laplace
 from askance_simulation.randomness.words import SeededWords
-from askance_simulation.reproduce.agreement import counts_agree
+from askance_simulation.reproduce.checks import counts_agree
 from askance_simulation.reproduce.counting import generator
 from askance_simulation.reproduce.dot_plot import dot_plot
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting

@@ -21,7 +21,7 @@ _SPENT = 0.99  # of epsilon, at least: what is not spent was noise for nothing
 
 @dataclass(frozen=True, slots=True)
 class ReleaseErrors:
-    """ReleaseErrors of several releases at one number of records and one epsilon.
+    """Errors of several releases at one number of records and one epsilon.
 
     Args:
       each: one per release.

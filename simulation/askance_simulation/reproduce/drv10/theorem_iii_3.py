@@ -13,7 +13,7 @@ import numpy as np
 from askance_aggregator.composition import Advanced, Approximate, EventCounts, Optimal, Sum
 from askance_aggregator.curator.synopsis.sampling import exponential_draws
 from askance_simulation.randomness.words import SeededWords
-from askance_simulation.reproduce.agreement import rate_agrees
+from askance_simulation.reproduce.checks import rate_agrees
 from askance_simulation.reproduce.dot_plot import dot_plot
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 

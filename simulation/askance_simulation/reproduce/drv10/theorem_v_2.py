@@ -21,7 +21,7 @@ from askance_aggregator.curator.synopsis import (
 )
 from askance_aggregator.sampling import integers_below
 from askance_simulation.randomness.words import SeededWords
-from askance_simulation.reproduce.agreement import variance_agrees
+from askance_simulation.reproduce.checks import normal_noise
 from askance_simulation.reproduce.dot_plot import dot_plot
 from askance_simulation.reproduce.drv10.rates import (
     BETA,
@@ -149,7 +149,7 @@ def noise_agrees(
     """Return whether noise on all queries at once has the variance |Q| rho^2/(2 rho')."""
     every = np.arange(QUERIES)
     drawn = [(generator.noisy(every, words) - truth) * unit for _ in range(_NOISES)]
-    return variance_agrees(np.concatenate(drawn), variance)
+    return normal_noise(drawn, sqrt(variance)).possible
 
 
 def boosted_errors(n: int, epsilon: Fraction, setting: Setting) -> ReleaseErrors:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from math import isqrt
+from math import isqrt, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from askance_aggregator.curator.synopsis import (
 )
 from askance_aggregator.sampling import integers_below
 from askance_simulation.randomness.words import SeededWords
-from askance_simulation.reproduce.agreement import variance_agrees
+from askance_simulation.reproduce.checks import normal_noise
 from askance_simulation.reproduce.dot_plot import dot_plot
 from askance_simulation.reproduce.drv10.boosting import data
 from askance_simulation.reproduce.drv10.rates import DELTA, ReleaseErrors, measured_rows, slack_row
@@ -130,7 +130,7 @@ def noise_agrees(
     lengths = np.diag(products)
     moved = float((lengths[:, None] + lengths[None] - 2 * products).max())
     drawn = [answering.answers(every, words) - truth / n for _ in range(_NOISES)]
-    return variance_agrees(np.concatenate(drawn), moved / (2 * float(rho)) / n**2)
+    return normal_noise(drawn, sqrt(moved / (2 * float(rho))) / n).possible
 
 
 def boosted_errors(n: int, epsilon: Fraction, setting: Setting) -> ReleaseErrors:

@@ -10,7 +10,8 @@ import numpy as np
 
 from askance_simulation.plots.style import ACCENT, BAD, INK, QUIET, plain
 from askance_simulation.randomness.seeds import Seed
-from askance_simulation.reproduce.counting import ALPHA, generator
+from askance_simulation.reproduce.checks import rate_agrees
+from askance_simulation.reproduce.counting import generator
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
 NAME = "lemma-4.2"
@@ -53,8 +54,6 @@ def reproduce(setting: Setting) -> Reproduction:
 
 def tail(n: int, tau: float, trials: int, seed: Seed) -> Row:
     """Measure one number of variables."""
-    from scipy.stats import binomtest
-
     chance = exact_tail(n, tau)
     rng = generator(seed)
     sums = rng.gamma(n, size=trials) - rng.gamma(n, size=trials)
@@ -63,7 +62,7 @@ def tail(n: int, tau: float, trials: int, seed: Seed) -> Row:
     ordered = (
         half is not None and best is not None and chance <= best * (1 + 1e-9) <= half * (1 + 2e-9)
     )
-    possible = bool(binomtest(seen, trials, min(chance, 1.0)).pvalue >= ALPHA)
+    possible = rate_agrees(seen, trials, min(chance, 1.0))
     return {
         "tau'": tau,
         "n": n,

@@ -21,7 +21,8 @@ from askance_aggregator.curator.mechanisms import (
 from askance_simulation.plots.style import ACCENT, BAD, INK, QUIET, plain
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
-from askance_simulation.reproduce.counting import ALPHA, generator
+from askance_simulation.reproduce.checks import rate_agrees
+from askance_simulation.reproduce.counting import generator
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
 NAME = "theorem-3"
@@ -122,8 +123,6 @@ def log_ratio(mechanism: object, totals: Sequence[Sequence[int]]) -> float:
 
 def tails(alpha: Fraction, n: int, b: int, trials: int, seed: Seed) -> list[Row]:
     """Count the errors beyond the bound of each delta."""
-    from scipy.stats import binomtest
-
     values = (generator(seed).integers(0, STEPS + 1, n) * (b / STEPS)).astype(np.float64)
     found = released(alpha, values, b, seed)
     drawn = np.abs(found.mechanism.draws(SeededWords(seed / "draws"), trials))
@@ -133,7 +132,7 @@ def tails(alpha: Fraction, n: int, b: int, trials: int, seed: Seed) -> list[Row]
         bound = scale * log(1 / delta)
         beyond = int((drawn * unit > bound).sum())
         exact = grid_tail(bound, unit, scale)
-        possible = bool(binomtest(beyond, trials, exact).pvalue >= ALPHA)
+        possible = rate_agrees(beyond, trials, exact)
         between = (
             grid_tail(bound + unit, unit, scale) <= delta <= grid_tail(bound - unit, unit, scale)
         )
@@ -153,13 +152,11 @@ def grid_tail(bound: float, unit: float, scale: float) -> float:
 
 def as_printed(alpha: Fraction, n: int, b: int, trials: int, seed: Seed) -> Row:
     """Draw with the printed scale parameter alpha n / b, and hold it against the printed bound."""
-    from scipy.stats import binomtest
-
     delta = 0.1
     bound, scale = b / (float(alpha) * n) * log(1 / delta), float(alpha) * n / b
     beyond = int((np.abs(generator(seed).laplace(0, scale, trials)) > bound).sum())
     exact = exp(-bound / scale)
-    possible = bool(binomtest(beyond, trials, exact).pvalue >= ALPHA)
+    possible = rate_agrees(beyond, trials, exact)
     return _row("as printed", alpha, n, b, delta, bound, delta, exact, beyond / trials, trials) | {
         "holds": possible and beyond > trials / 2
     }

@@ -87,7 +87,8 @@ def present_answer(
 
     Utility: with probability 1 - alpha both intervals contain the truth, whatever the population
     (for `SampleMean`, whatever the users who answered). If the reports do not show that any user
-    has the number, the interval is the whole range and the value its middle.
+    has the number, the interval is the whole range and the value its middle. The value lies in the
+    range.
 
     Raises:
         InvalidParameter: the counts are no tally of n reports.
@@ -112,9 +113,12 @@ def present_answer(
     first, last = (
         min(max(float(start) + float(half) * (end + 1), least), most) for end in (low, high)
     )
-    value = start + half * (ratio + 1) if presence > 0 else sum(question.bounds) / 2
+    # A ratio is not unbiased, and far outside the range where few users seem to have the number.
+    value = min(max(float(start + half * (ratio + 1)), least), most)
+    if presence <= 0:
+        value = (least + most) / 2
     seen = Presence(float(presence), *share)
-    return Answer((float(value),), (first,), (last,), present=seen)
+    return Answer((value,), (first,), (last,), present=seen)
 
 
 def share_seen(

@@ -120,7 +120,7 @@ class Ranges:
         least, most = _part(here[0], there[1], 0.0), _part(here[1], there[0], 1.0)
         value = self._sum("values", inside)
         return Answer(
-            (_part(value, self._sum("values", outside), value),),
+            (min(max(_part(value, self._sum("values", outside), value), 0.0), 1.0),),
             (min(least, most),),
             (max(least, most),),
         )

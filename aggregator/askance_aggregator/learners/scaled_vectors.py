@@ -11,9 +11,11 @@ from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.queries import clip, round_to, vector
 from askance_client.errors import InvalidParameter
 from askance_client.queries import MAX_COMPONENTS, Expression, constant
+from askance_client.queries.limits import MAX_FRAC
 
 _FINE = 12  # bits of a factor: a number fills its range on [-1, 1] but for 2^-11 of it
 _GRID = 20  # bits of a component: rounding moves a number by 2^-22 of its range at most
+_WIDEST = 1 << 31  # of ranges: factors have grids of at most 2^-40, and fill it but for 2^-10
 _COARSE = 24  # bits of a number before it is scaled, so that products stay within 2^62
 
 
@@ -40,7 +42,7 @@ class Scaled:
         """The number on its own range, or on -bound .. bound.
 
         Raises:
-            InvalidParameter: the number has one possible value only.
+            InvalidParameter: the number has one possible value only, or a range above 2^31.
         """
         if bound is not None:
             number = clip(number, -bound, bound)
@@ -52,7 +54,12 @@ class Scaled:
             number = round_to(number, max(number.frac - (size - _COARSE), 0))
             low, high = (Fraction(end, 1 << number.frac) for end in (number.low, number.high))
         whole = -(-(high - low).numerator // (high - low).denominator)
-        bits = _FINE + whole.bit_length()
+        if whole > _WIDEST:
+            raise InvalidParameter(
+                f"mean-vector expects ranges of at most {_WIDEST}, got {float(low):g} .."
+                f" {float(high):g}: give closer bounds, or set bound"
+            )
+        bits = min(_FINE + whole.bit_length(), MAX_FRAC)
         factor = Fraction(int(2 * (1 << bits) / (high - low)), 1 << bits)
         return cls(number, low, high, factor, bits)
 
@@ -155,7 +162,7 @@ def _over_present(
     mean = value / share - 1 if share > 0 else 0.0
     missing = MissingShare(min(max(1 - share, 0.0), 1.0), 1 - most, 1 - least)
     return Decoded(
-        number.at(mean),
+        number.within(mean),
         number.within(low / most - 1 if most > 0 else -1.0),
         number.within(high / least - 1 if least > 0 else 1.0),
         missing,

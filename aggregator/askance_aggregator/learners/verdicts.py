@@ -28,7 +28,7 @@ from askance_aggregator.learners.learner import Learner, NonAdaptive
 from askance_aggregator.queries import EncodedColumns, evaluate_columns
 from askance_client.queries import Category, Query, QueryKind, Schema
 
-_ROUNDING = 1e-12  # of floats; an interval of exact answers has no width
+_ROUNDING = 1e-12  # of floats, and of their size; an interval of exact answers has no width
 UNSEEN_ROWS = 1 << 16  # a share of them is off by 0.002 at most, one standard error
 HELD_OUT = "share of labels that the hypothesis gets wrong, on rows of which nobody was asked"
 MOST_FREQUENT = "the most frequent class of those rows"
@@ -145,7 +145,7 @@ def covers(
         unasked: half the width of an interval before any user is asked (`Reach`).
     """
     held = zip(lows, truth, highs, strict=True)
-    covered = all(low - _ROUNDING <= true <= high + _ROUNDING for low, true, high in held)
+    covered = all(_inside(low, true, high) for low, true, high in held)
     error = _farthest(estimates, truth)
     if not guess:
         return Verdict(covered, error, truth)
@@ -154,6 +154,12 @@ def covers(
     excluded = not all(low <= value <= high for low, value, high in ends)
     reach = Reach(within, unasked, excluded)
     return Verdict(covered, error, truth, baseline=_farthest(guess, truth), reach=reach)
+
+
+def _inside(low: float, true: float, high: float) -> bool:
+    """Return whether an interval holds the truth, but for the rounding of floats."""
+    slack = _ROUNDING * max(1.0, abs(low), abs(high))
+    return low - slack <= true <= high + slack
 
 
 def _farthest(estimates: Sequence[float], truth: Sequence[float]) -> float:

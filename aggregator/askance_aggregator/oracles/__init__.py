@@ -22,7 +22,7 @@ from askance_aggregator.oracles.adversarial import (
 from askance_aggregator.oracles.checked import CheckedOracle
 from askance_aggregator.oracles.empirical import EmpiricalOracle, Sampler
 from askance_aggregator.oracles.exact import ExactOracle
-from askance_aggregator.oracles.expectations import expectations
+from askance_aggregator.oracles.expectations import NoExpectation, expectations
 from askance_aggregator.oracles.labels import relabelled, with_free_labels
 from askance_aggregator.oracles.masked_parity import (
     FairHalfOracle,
@@ -52,6 +52,7 @@ __all__ = [
     "LazyOracle",
     "LearnedUnderNoise",
     "MaskedParityOracle",
+    "NoExpectation",
     "Oracle",
     "ParityWorld",
     "RandomSignOracle",

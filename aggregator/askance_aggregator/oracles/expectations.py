@@ -16,6 +16,10 @@ from askance_client.queries import Query, QueryKind
 Weights = Sequence[int] | NDArray[np.int64]
 
 
+class NoExpectation(InvalidParameter):
+    """A mean over the rows that have a number is asked, and no row has it."""
+
+
 def expectations(
     question: Question, columns: EncodedColumns, weights: Weights | None = None
 ) -> tuple[Fraction, ...]:
@@ -30,7 +34,8 @@ def expectations(
         weights: integers >= 0, one a row, that do not sum to 0; None: every row counts once.
 
     Raises:
-        InvalidParameter: there is no row, or none that has the number, or the weights are none.
+        InvalidParameter: there is no row, or the weights are none; of a query with a missing level
+            `NoExpectation` where no row has the number.
     """
     query = question.query
     if query.kind is QueryKind.VECTOR:
@@ -42,10 +47,11 @@ def expectations(
         masses = np.zeros(len(levels), dtype=np.int64)
         np.add.at(masses, rows, _checked(weights, len(rows)))
     mass = {int(level): int(part) for level, part in zip(levels, masses, strict=True)}
-    if question.over_present:
-        mass.pop(query.default, None)
+    missing = mass.pop(query.default, 0) if question.over_present else 0
     total = sum(mass.values())
     if total == 0:
+        if missing:
+            raise NoExpectation("a mean expects a row that has the number, found none")
         raise InvalidParameter("an expectation needs a population, found no rows of any weight")
     if query.kind is QueryKind.CATEGORY:
         return tuple(Fraction(mass.get(cell, 0), total) for cell in range(question.values))

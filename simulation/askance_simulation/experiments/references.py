@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.learners import Answers, Batch, Learner
 from askance_aggregator.learners.verdicts import judge
-from askance_aggregator.oracles import ExactOracle, learn
+from askance_aggregator.oracles import ExactOracle, NoExpectation, learn
 from askance_aggregator.queries import EncodedColumns
 from askance_aggregator.queries.columns import ColumnValue
 from askance_client.errors import InvalidAnswer
@@ -76,6 +76,8 @@ def records_of(population: Population) -> EncodedColumns:
 def reference_of(learner: Learner[Any], population: Population, answers: int) -> float | None:
     """Compute the learner's error with exact answers; None where that costs more than the study.
 
+    None also where there are no exact answers: no user has the number, or no concept fits.
+
     The cost is counted, not timed, so that it is the same on every fleet and machine.
 
     Args:
@@ -87,7 +89,7 @@ def reference_of(learner: Learner[Any], population: Population, answers: int) ->
         return None
     try:
         hypothesis = learn(learner, PopulationOracle(population, answers))
-    except (TooMuchWork, InvalidAnswer):  # or no concept of the class has these answers
+    except (TooMuchWork, InvalidAnswer, NoExpectation):  # InvalidAnswer: no concept has these
         return None
     return judge(hypothesis, learner, population).error
 

@@ -15,7 +15,7 @@ from askance_aggregator.learners.rotation import Rotation, clipping_bias, clippi
 from askance_aggregator.learners.schemas import vectors_schema
 from askance_aggregator.oracles import ExactOracle, RandomSignOracle, learn
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Category, QueryKind, Schema
+from askance_client.queries import Category, QueryKind, Real, Schema
 from askance_simulation.experiments import named, run_trial
 from askance_simulation.populations import unit_vectors
 from askance_simulation.randomness.seeds import Seed
@@ -157,3 +157,12 @@ def test_devices_answer_within_what_is_said(norm: str, epsilon: str) -> None:
     assert trial.outcome.answers == 20_000
     assert trial.verdict.error is not None
     assert trial.verdict.error < (0.4 if norm == "linf" else 1.2)
+
+
+def test_numbers_of_wide_ranges_are_asked_and_too_wide_ones_refused_by_name() -> None:
+    for bits in (28, 30):
+        learner = mean_vector(Schema("wide", 1, x=Real(0, 1 << bits, frac_bits=0)))
+        (question,) = learner.batch.questions
+        assert question.query.kind is QueryKind.VECTOR
+    with pytest.raises(InvalidParameter, match="ranges of at most 2147483648, got 0"):
+        mean_vector(Schema("wide", 1, x=Real(0, 1 << 32, frac_bits=0)))

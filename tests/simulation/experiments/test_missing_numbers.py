@@ -170,3 +170,25 @@ def test_a_vector_s_tolerance_holds_in_every_unit() -> None:
             found = learner.conclude((Answer(values, values, values),))
             worst = max(worst, abs(found.estimates[0] - (17 + 73 * (mean + 1) / 2)))
     assert 0.1 < worst <= 0.5 * 1.001
+
+
+@pytest.mark.parametrize("users", [1, 400])
+def test_where_no_user_has_the_number_there_is_no_verdict_and_no_reference(users: int) -> None:
+    people = Population.from_columns(SCHEMA, {"income": np.full(users, np.nan)})
+    result = simulate(Study(mean(SCHEMA["income"]), SCHEMA, epsilon=2), people, fleet="columns")
+    told = result.to_json()
+    assert told["reference"] is None
+    assert told["baseline"] is None
+    assert result.trials[0].verdict.success is None
+    assert 0 <= result.hypothesis.estimate <= 150_000
+
+
+def test_a_ratio_lies_in_the_range_of_the_number() -> None:
+    values = np.where(np.random.default_rng(1).random(400) < 0.3, np.nan, 7.0)
+    people = Population.from_columns(SCHEMA, {"income": values})
+    for learner in (mean(SCHEMA["income"]), mean_vector(SCHEMA, ["income"])):
+        study = Study(learner, SCHEMA, epsilon=2)
+        for seed in range(4):
+            found = simulate(study, people, fleet="columns", seed=seed).hypothesis
+            estimates = getattr(found, "estimates", None) or (found.estimate,)
+            assert 0 <= estimates[0] <= 150_000

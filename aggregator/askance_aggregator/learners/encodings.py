@@ -48,10 +48,12 @@ from askance_client.queries import (
     Integer,
     Kind,
     Query,
+    QueryKind,
     Real,
     Schema,
     constant,
 )
+from askance_client.queries.kinds import Op
 
 SCALE_BITS = 10  # numbers lie on multiples of 2^-10: rounding is far below what noise leaves
 MAX_BINS = 1024
@@ -297,6 +299,13 @@ def joint(*parts: Cells) -> tuple[Query, tuple[int, ...]]:
     count = prod(shape)
     expression = where(place >= 0, place, count)  # always so: it makes room for one cell more
     return category(expression, default=count), shape
+
+
+def has_missing_cell(query: Query) -> bool:
+    """Return whether a question's last cell is that of `joint`, for users without a value."""
+    last = len(query.cell_names) - 1
+    joined = query.kind is QueryKind.CATEGORY and query.expression.op is Op.WHERE
+    return joined and query.default == last and query.expression.args[2].low == last
 
 
 def _evaluated(query: Query, columns: EncodedColumns, absent: int) -> NDArray[np.int64]:

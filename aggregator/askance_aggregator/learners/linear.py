@@ -31,7 +31,7 @@ from askance_aggregator.learners.second_moments import nearest_semidefinite, sec
 from askance_aggregator.learners.verdicts import UNSEEN_ROWS, Users, Verdict, judge
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Bit, Category, Integer, Label, Real, Schema
+from askance_client.queries import Bit, Category, Integer, Kind, Label, Real, Schema
 
 _RANK = 1e-9  # eigenvalues below this part of the greatest are directions without variation
 
@@ -243,9 +243,18 @@ def target_of(schema: Schema, target: str | None) -> str:
     two = isinstance(kind, Category) and len(kind.labels) == 2
     if not two and not isinstance(kind, Integer | Real | Bit):
         raise InvalidParameter(
-            f"target expects a number, a bit or a category of two labels, found {target}"
+            "target expects a number, a bit or a category of two labels,"
+            f" got {target}{_labels_text(kind)}"
         )
     return target
+
+
+def _labels_text(kind: Kind) -> str:
+    """Say how many labels a category has, and that a label is a category, also of numbers."""
+    if not isinstance(kind, Category):
+        return ""
+    told = f", a category of {len(kind.labels):,}"
+    return f"{told}; for a number set target and no label" if isinstance(kind, Label) else told
 
 
 def number_columns(schema: Schema, but: str, columns: Sequence[str] | None) -> Sequence[str]:

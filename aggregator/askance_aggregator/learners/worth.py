@@ -147,8 +147,11 @@ def _near_guess(worth: Worth) -> str:
 
 
 def _figure(number: float | None) -> str:
-    """Format a figure with three digits; what is left of rounding is 0."""
-    return "unknown" if number is None else f"{0.0 if abs(number) < _ROUNDING else number:.3g}"
+    """Format a figure with three digits, a large one whole; what is left of rounding is 0."""
+    if number is None:
+        return "unknown"
+    whole = 1e3 <= abs(number) < 1e12
+    return f"{number:,.0f}" if whole else f"{0.0 if abs(number) < _ROUNDING else number:.3g}"
 
 
 def _error(worth: Worth) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from askance_aggregator.encoding import query_from_bytes
+from askance_aggregator.learners.encodings import has_missing_cell
 from askance_aggregator.queries import has_missing_level
 from askance_aggregator.studies import Transcript
 from askance_aggregator.studies.transcript import Asked
@@ -22,7 +23,7 @@ def absences(transcript: Transcript, population: Population) -> tuple[str, ...]:
     for query in _asked(transcript, population):
         absent = _absent(query, population)
         if absent:
-            fields = ", ".join(sorted(query.fields_used))
+            fields = " or ".join(sorted(query.fields_used))
             notes.append(
                 f"{absent:,} of {population.size:,} users have no valid value of {fields}"
                 f" and {_counted(query)}"
@@ -59,8 +60,17 @@ def _absent(query: Query, population: Population) -> int:
 def _counted(query: Query) -> str:
     """Say how a user without a value counts."""
     if has_missing_level(query):
-        return "are not part of its mean"
+        return "are left out of its estimate"
+    if _asks_presence(query):
+        return "are left out of the means of what they lack"
+    if has_missing_cell(query):
+        return "are left out of its shares"
     return f"count as {_default(query)}"
+
+
+def _asks_presence(query: Query) -> bool:
+    """Return whether a vector asks for the presence of its numbers, absent by default."""
+    return query.kind is QueryKind.VECTOR and query.default == query.low
 
 
 def _default(query: Query) -> str:

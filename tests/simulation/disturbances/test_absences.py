@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from askance_aggregator.learners import frequency, mean
+from askance_aggregator.learners import frequency, mean, ranges
 from askance_aggregator.queries import category, predicate
 from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter
@@ -27,6 +27,12 @@ def test_who_has_no_valid_value_counts_as_the_default_and_that_is_said() -> None
     assert notes(Study(other, SCHEMA, epsilon=1)) == (f"{said} 'b'",)
     share = mean(predicate(SCHEMA.kind == "a"))
     assert notes(Study(share, SCHEMA, epsilon=1)) == (f"{said} 'no'",)
+
+
+def test_a_missing_value_that_is_in_no_cell_is_left_out() -> None:
+    people = Population.from_columns(SCHEMA, {"kind": KINDS, "age": [None, 1, 2, 3] * 50})
+    found = simulate(Study(ranges(SCHEMA, "age", steps=4), SCHEMA, epsilon=1), people).notes
+    assert found == ("50 of 200 users have no valid value of age and are left out of its shares",)
 
 
 def test_where_nobody_lacks_anything_nothing_is_said() -> None:

@@ -49,7 +49,7 @@ def test_the_truth_of_a_mean_is_that_of_the_users_who_have_the_number(objective:
     assert found.high - found.low < 20_000  # with blanks as mid-range the mean would be 40,500
     assert found.missing.low <= 0.3 <= found.missing.high
     assert found.missing.high - found.missing.low < 0.2
-    assert "are not part of its mean" in result.notes[0]
+    assert "are left out of its estimate" in result.notes[0]
 
 
 def test_a_public_default_stays_available_by_name() -> None:

@@ -1,4 +1,4 @@
-"""How often the stated intervals hold the truth, on populations that no design was made for.
+"""Coverage of the stated intervals on populations that no design was made for.
 
 Ten laws of a number and ten of a category; every trial draws its users anew, asks all of them and
 compares with their own mean or shares. The intervals of a trial hold together: a trial counts only

@@ -303,9 +303,10 @@ def joint(*parts: Cells) -> tuple[Query, tuple[int, ...]]:
 
 def has_missing_cell(query: Query) -> bool:
     """Return whether a question's last cell is that of `joint`, for users without a value."""
+    if query.kind is not QueryKind.CATEGORY or query.expression.op is not Op.WHERE:
+        return False
     last = len(query.cell_names) - 1
-    joined = query.kind is QueryKind.CATEGORY and query.expression.op is Op.WHERE
-    return joined and query.default == last and query.expression.args[2].low == last
+    return bool(query.default == last and query.expression.args[2].low == last)
 
 
 def _evaluated(query: Query, columns: EncodedColumns, absent: int) -> NDArray[np.int64]:

@@ -51,7 +51,9 @@ def expectations(
     total = sum(mass.values())
     if total == 0:
         if missing:
-            raise NoExpectation("a mean expects a row that has the number, found none")
+            raise NoExpectation(
+                f"a mean expects a row that has the number, got rows of weight {missing} without it"
+            )
         raise InvalidParameter("an expectation needs a population, found no rows of any weight")
     if query.kind is QueryKind.CATEGORY:
         return tuple(Fraction(mass.get(cell, 0), total) for cell in range(question.values))

@@ -31,7 +31,7 @@ from askance_aggregator.learners.second_moments import nearest_semidefinite, sec
 from askance_aggregator.learners.verdicts import UNSEEN_ROWS, Users, Verdict, judge
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Bit, Category, Integer, Kind, Label, Real, Schema
+from askance_client.queries import Bit, Category, Integer, Label, Real, Schema
 
 _RANK = 1e-9  # eigenvalues below this part of the greatest are directions without variation
 
@@ -249,7 +249,7 @@ def target_of(schema: Schema, target: str | None) -> str:
     return target
 
 
-def _labels_text(kind: Kind) -> str:
+def _labels_text(kind: object) -> str:
     """Say how many labels a category has, and that a label is a category, also of numbers."""
     if not isinstance(kind, Category):
         return ""

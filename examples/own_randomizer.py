@@ -34,8 +34,9 @@ def main() -> None:
     print("loss in nano-nats:", table.loss.nano_nats, "   coins a report:", table.coins)
     people = ask.Population.generated("numbers", 4_000)
     over = people.schema["number"] > 0.5
+    share = ask.learners.mean(over, missing="default")  # yes or no: no third level for "missing"
     for fleet in ("objects", "grpc"):
-        study = ask.Study(ask.learners.mean(over), people.schema, epsilon=1, design=with_a_pass)
+        study = ask.Study(share, people.schema, epsilon=1, design=with_a_pass)
         result = ask.simulate(study, people, fleet=fleet, seed=2)
         print(fleet, result.hypothesis, result.trials[0].verdict.truth, result.transcript.digest)
 

@@ -9,8 +9,10 @@ HTTP/2 by hand over plain sockets, bound to 127.0.0.2 and above, a fifth of the 
     unread    health checks whose answers are never read
     halfopen  connections that are made and then say nothing
 
-Honest devices check in and hold streams. Phases without and with hostile peers take turns, so that
-a busy machine disturbs both alike. Everything is on loopback and bounded in count and time.
+Honest devices check in and hold streams. Phases of three sorts take turns, so that a busy machine
+disturbs all alike: without hostile peers, with hostile calls spread over time, and with bursts, in
+which every hostile connection calls at the same moment. The 99th percentile is that of all calls of
+a sort's phases. Everything is on loopback and bounded in count and time.
 
     python benchmarks/hostile_peers.py [--connections 200] [--calls-per-s 400] [--seconds 10]
 """
@@ -56,7 +58,8 @@ DEVICES = 100  # honest ones; a fifth of them hold a stream
 EVERY_S = 0.5  # between two check-ins of one device
 KINDS = ("silent", "unknown", "flood", "unread", "halfopen")
 ADDRESSES = 50  # of hostile peers
-TIMES = 3  # phases of each sort
+SORTS = ("without", "spread", "bursts")  # of phases
+TIMES = 5  # phases of each sort
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _DATA, _HEADERS, _SETTINGS, _GOAWAY, _WINDOW = 0, 1, 4, 7, 8
@@ -107,8 +110,9 @@ class Hostile:
         self._port = port
         self._counts = counts
 
-    async def run(self, pause_s: float) -> None:
-        """Make calls, with a pause after each, until cancelled."""
+    async def run(self, start_s: float, pause_s: float) -> None:
+        """Make calls from a time on, with a pause after each, until cancelled."""
+        await asyncio.sleep(start_s)
         while True:
             try:
                 await self._connection(pause_s)
@@ -185,12 +189,16 @@ class Hostile:
                     return
 
 
-async def attack(port: int, connections: int, calls_per_s: float, seconds: float) -> dict[str, int]:
-    """Hold this many hostile connections for some seconds; return what they did, by kind."""
+async def attack(options: argparse.Namespace) -> dict[str, int]:
+    """Hold hostile connections for some seconds; return what they did, by kind."""
     counts: Counter[str] = Counter()
-    pause_s = connections / calls_per_s
+    connections, seconds = options.connections, options.seconds
+    pause_s = connections / options.calls_per_s
+    between_s = 0.0 if options.bursts else pause_s / connections
     peers = [
-        asyncio.ensure_future(Hostile(KINDS[n % len(KINDS)], n, port, counts).run(pause_s))
+        asyncio.ensure_future(
+            Hostile(KINDS[n % len(KINDS)], n, options.port, counts).run(n * between_s, pause_s)
+        )
         for n in range(connections)
     ]
     await asyncio.sleep(seconds)
@@ -236,12 +244,16 @@ async def behave(port: int, seconds: float) -> dict[str, Any]:
     await asyncio.gather(*(device(ordinal) for ordinal in range(DEVICES)))
     for channel in channels:
         await channel.close()
-    latencies.sort()
+    return {"latencies": latencies, "refused": dict(refused)}
+
+
+def percentiles(latencies: Sequence[float]) -> dict[str, float]:
+    """Return the number of calls, their median and their 99th percentile."""
+    ordered = sorted(latencies)
     return {
-        "calls": len(latencies),
-        "p50_ms": 1000 * latencies[len(latencies) // 2],
-        "p99_ms": 1000 * latencies[len(latencies) * 99 // 100],
-        "refused": dict(refused),
+        "calls": len(ordered),
+        "p50_ms": round(1000 * ordered[len(ordered) // 2], 2),
+        "p99_ms": round(1000 * ordered[len(ordered) * 99 // 100], 2),
     }
 
 
@@ -285,59 +297,59 @@ def next_line(process: subprocess.Popen[str]) -> dict[str, Any]:
     return found
 
 
-def resident_mb(process: int) -> float:
-    """Return the resident memory of a process, in MB."""
+def memory_mb(process: int, line: str) -> float:
+    """Return a process's memory in MB: VmRSS, resident now, or VmHWM, at its peak."""
     lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    (kilobytes,) = [line.split()[1] for line in lines if line.startswith("VmRSS:")]
-    return int(kilobytes) * 1024 / 1e6
+    (kilobytes,) = [words.split()[1] for words in lines if words.startswith(f"{line}:")]
+    return round(int(kilobytes) * 1024 / 1e6, 1)
+
+
+def phase(sort: str, subject: Sequence[object], options: argparse.Namespace) -> dict[str, Any]:
+    """Let honest devices check in beside hostile peers of this sort; return what both saw."""
+    attacking = None
+    if sort != "without":
+        pace = ("--calls-per-s", options.calls_per_s, "--seconds", options.seconds + 2)
+        bursts = ("--bursts",) if sort == "bursts" else ()
+        attacking = started("--role", "hostile", *subject, *pace, *bursts)
+        time.sleep(1.5)  # their connections are there
+    behaving = started("--role", "honest", *subject, "--seconds", options.seconds)
+    seen = next_line(behaving)
+    behaving.wait()
+    if attacking is not None:
+        seen["hostile"] = next_line(attacking)
+        attacking.wait()
+    return seen
 
 
 def measure(options: argparse.Namespace) -> None:
-    """Run phases without and with hostile peers in turn and print a line of JSON for each."""
+    """Run phases of each sort in turn and print a line of JSON for each, then one for all."""
     server = started("--role", "server")
-    phases: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
-    most = 0.0
+    latencies: dict[str, list[float]] = {sort: [] for sort in SORTS}
+    refused: Counter[str] = Counter()
     try:
         port = next_line(server)["port"]
         subject = ("--port", port, "--connections", options.connections)
         behaving = started("--role", "honest", *subject, "--seconds", 2)
         next_line(behaving)
         behaving.wait()  # a warm service
-        before = resident_mb(server.pid)
-        for hostile in (False, True) * TIMES:
-            pace = ("--calls-per-s", options.calls_per_s, "--seconds", options.seconds + 2)
-            attacking = started("--role", "hostile", *subject, *pace) if hostile else None
-            if attacking is not None:
-                time.sleep(1.0)  # their connections are there
-            behaving = started("--role", "honest", *subject, "--seconds", options.seconds)
-            while behaving.poll() is None:
-                most = max(most, resident_mb(server.pid))
-                time.sleep(0.1)
-            phase = {
-                "hostile": hostile,
-                **next_line(behaving),
-                "resident_mb": resident_mb(server.pid),
-            }
-            if attacking is not None:
-                phase["peers"] = next_line(attacking)
-                attacking.wait()
-            phases[hostile].append(phase)
-            print(json.dumps(phase), flush=True)
+        before = memory_mb(server.pid, "VmRSS")
+        for sort in SORTS * TIMES:
+            seen = phase(sort, subject, options)
+            latencies[sort] += seen["latencies"]
+            refused.update(seen["refused"])
+            figures = percentiles(seen.pop("latencies"))
+            resident_mb = memory_mb(server.pid, "VmRSS")
+            print(json.dumps({"peers": sort, **figures, **seen, "resident_mb": resident_mb}))
+        most = memory_mb(server.pid, "VmHWM")
     finally:
         server.communicate()
-    p99 = {key: sorted(phase["p99_ms"] for phase in phases[key])[TIMES // 2] for key in phases}
-    refused = sum((Counter(phase["refused"]) for phase in phases[True]), Counter[str]())
-    print(
-        json.dumps(
-            {
-                "p99_ms_without": p99[False],
-                "p99_ms_with": p99[True],
-                "ratio": p99[True] / p99[False],
-                "honest_refused": dict(refused),
-                "memory_growth_mb": most - before,
-            }
-        )
-    )
+    all_calls = {sort: percentiles(latencies[sort]) for sort in SORTS}
+    ratios = {
+        sort: round(all_calls[sort]["p99_ms"] / all_calls["without"]["p99_ms"], 2)
+        for sort in SORTS[1:]
+    }
+    growth = {"honest_refused": dict(refused), "memory_growth_mb": round(most - before, 1)}
+    print(json.dumps({**all_calls, "p99_ratio": ratios, **growth}))
 
 
 def main(argv: Sequence[str]) -> int:
@@ -348,8 +360,8 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--connections", type=int, default=200)
     parser.add_argument("--calls-per-s", type=float, default=400.0)
     parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--bursts", action="store_true", help="hostile calls at the same moments")
     options = parser.parse_args(argv)
-    port, seconds = options.port, options.seconds
     if options.role == "server":
         serve()
     elif options.role == "all":
@@ -357,9 +369,9 @@ def main(argv: Sequence[str]) -> int:
     else:
         work: Any
         if options.role == "hostile":
-            work = attack(port, options.connections, options.calls_per_s, seconds)
+            work = attack(options)
         else:
-            work = behave(port, seconds)
+            work = behave(options.port, options.seconds)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             print(json.dumps(runner.run(work)))
     return 0

@@ -51,6 +51,10 @@ def between(low: int, high: int, frac: int = 0) -> Expression:
     return Schema("bounds", 1, x=Real.of_mantissas(low, high, frac)).x
 
 
+def widest() -> Schema:
+    return Schema("widest", 1, v=Bits(4096))
+
+
 def facts(expression: Expression) -> tuple[Kind, int, int, int]:
     return expression.kind, expression.frac, expression.low, expression.high
 
@@ -96,16 +100,16 @@ def test_every_operation_but_a_field_has_its_numbers_here() -> None:
 
 
 @pytest.mark.parametrize("operation", COUNTS)
-def test_one_argument_or_constant_too_few_or_too_many_is_refused(operation: Op) -> None:
+def test_one_or_two_arguments_or_constants_too_few_or_too_many_are_refused(operation: Op) -> None:
     args, constants, _ = COUNTS[operation]
     low, high = ends(args)
-    for count in (low - 1, high + 1):
+    for count in (low - 2, low - 1, high + 1, high + 2):
         if count >= 0:
             message = f"{operation.name} expects {args} arguments, found {count}"
             with pytest.raises(InvalidQuery, match=escape(message)):
                 op(operation, *[S.b] * count, constants=[0] * ends(constants)[0])
     least, most = ends(constants)
-    for count in (least - 1, most + 1):
+    for count in (least - 2, least - 1, most + 1, most + 2):
         if count >= 0:
             message = f"{operation.name} expects {constants} constants, found {count}"
             with pytest.raises(InvalidQuery, match=escape(message)):
@@ -115,8 +119,8 @@ def test_one_argument_or_constant_too_few_or_too_many_is_refused(operation: Op) 
 @pytest.mark.parametrize("operation", COUNTS)
 def test_a_grid_is_stated_up_to_40_bits_or_not_at_all(operation: Op) -> None:
     args, constants, states_grid = COUNTS[operation]
-    limit = "0..40" if states_grid else "0"
-    for grid in (-1, 41 if states_grid else 1):
+    limit, most = ("0..40", 40) if states_grid else ("0", 0)
+    for grid in (-2, -1, most + 1, most + 2):
         message = f"{operation.name} expects a grid of {limit} bits, found {grid}"
         with pytest.raises(InvalidQuery, match=escape(message)):
             op(operation, *[S.b] * ends(args)[0], constants=[0] * ends(constants)[0], grid=grid)
@@ -130,9 +134,8 @@ def test_the_greatest_numbers_are_accepted() -> None:
     every = op(Op.HADAMARD, *[S.b] * 1024, constants=(*[0] * 32, *range(1024)))
     assert (every.width, every.high) == (1024, 1024)
     assert op(Op.HADAMARD, S.b, constants=(0, 0)).width == 1
-    widest = Schema("widest", 1, v=Bits(4096)).v
-    assert op(Op.PARITY, widest, constants=[(1 << 32) - 1] * 128).kind == Kind.BOOLEAN
-    assert op(Op.DOT, widest, constants=[-1] * 4096).low == -4096
+    assert op(Op.PARITY, widest().v, constants=[(1 << 32) - 1] * 128).kind == Kind.BOOLEAN
+    assert op(Op.DOT, widest().v, constants=[-1] * 4096).low == -4096
 
 
 TYPES: dict[str, tuple[Callable[[], Expression], tuple[Kind, int, int, int]]] = {
@@ -218,7 +221,7 @@ def test_fields_have_their_types() -> None:
     assert Real(-3, 9, 2).type == ValueType(Kind.NUMBER, 2, -12, 36)
 
 
-# One value that is in reach of int64 and the next, which is not.
+# One value that is in reach of int64 and the next two, which are not.
 LIMITS: dict[str, Callable[[int], Expression]] = {
     "constant": lambda past: op(Op.CONSTANT, constants=[END + past]),
     "constant below": lambda past: op(Op.CONSTANT, constants=[-END - past]),
@@ -242,7 +245,7 @@ LIMITS: dict[str, Callable[[int], Expression]] = {
     "clip, low": lambda past: op(Op.CLIP, S.r, constants=(1 - HALF - past, 0)),
     "clip, high": lambda past: op(Op.CLIP, S.r, constants=(0, HALF - 1 + past)),
     "round": lambda past: op(Op.ROUND, between(-END, END - 4 + past, 3), grid=0),
-    "round by a bit": lambda past: op(Op.ROUND, between(-END, END - 1 + past, 1), grid=0),
+    "round by a bit": lambda past: op(Op.ROUND, between(-END, min(END - 1 + past, END), 1), grid=0),
     "dot": lambda past: op(Op.DOT, between(0, END // 3 + past), constants=[3]),
     "dot of either sign": lambda past: op(
         Op.DOT, between(-HALF, 1), between(-1, HALF - 1 + past), constants=(1, 1)
@@ -270,8 +273,9 @@ LIMITS: dict[str, Callable[[int], Expression]] = {
 @pytest.mark.parametrize("limit", LIMITS)
 def test_a_value_may_reach_2_62_less_one_and_no_further(limit: str) -> None:
     assert LIMITS[limit](0).op in Op
-    with pytest.raises(InvalidQuery, match=r"could reach 2\^62"):
-        LIMITS[limit](1)
+    for past in (1, 2):
+        with pytest.raises(InvalidQuery, match=r"could reach 2\^62"):
+            LIMITS[limit](past)
 
 
 def test_a_coefficient_is_moved_by_the_difference_of_the_grids_alone() -> None:
@@ -297,24 +301,10 @@ def test_a_product_s_grid_is_40_bits_at_most() -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[], Expression], str]] = {
-    "component below": (lambda: op(Op.COMPONENT, S.v, constants=[-1]), "one of 0..69, found -1"),
-    "component past": (lambda: op(Op.COMPONENT, S.v, constants=[70]), "one of 0..69, found 70"),
-    "mask past a word": (
-        lambda: op(Op.PARITY, S.v, constants=(1 << 32, 0, 0)),
-        "mask of 70 bits, word 0",
-    ),
-    "mask past the width": (
-        lambda: op(Op.PARITY, S.v, constants=(0, 0, 1 << 6)),
-        "mask of 70 bits, word 2",
-    ),
-    "mask below 0": (lambda: op(Op.PARITY, S.v, constants=(0, -1, 0)), "70 bits, word 1"),
-    "mask too short": (lambda: op(Op.PARITY, S.v, constants=(0, 0)), "3 constants, found 2"),
-    "mask too long": (lambda: op(Op.PARITY, S.v, constants=[0] * 4), "3 constants, found 4"),
     "edges that are equal": (
         lambda: op(Op.BUCKETIZE, S.i, constants=(0, 1, 1)),
         "increasing edges, edge 2 is not",
     ),
-    "clip": (lambda: op(Op.CLIP, S.i, constants=(1, 0)), "CLIP expects low <= high"),
     "round to its own grid": (lambda: op(Op.ROUND, S.r, grid=1), "coarser than 2^-1, found 2^-1"),
     "dot of bits and more": (
         lambda: op(Op.DOT, S.v, S.i, constants=[1] * 70),
@@ -324,55 +314,104 @@ REFUSED: dict[str, tuple[Callable[[], Expression], str]] = {
         lambda: op(Op.DOT, S.i, S.v, constants=[1, 1]),
         "DOT expects BOOLEAN or NUMBER as argument 2, found BITS",
     ),
-    "dot of too few": (lambda: op(Op.DOT, S.v, constants=[1] * 69), "70 constants, found 69"),
-    "dot of too many": (lambda: op(Op.DOT, S.i, constants=[1, 1]), "1 constants, found 2"),
-    "label below": (lambda: op(Op.EQUAL, S.c, constant(-1)), "(indices 0..3)"),
-    "label past": (lambda: op(Op.EQUAL, S.c, constant(4)), "(indices 0..3)"),
-    "label on a grid": (
-        lambda: op(Op.EQUAL, S.c, op(Op.CONSTANT, constants=[1], grid=1)),
-        "(indices 0..3)",
-    ),
-    "vector's grid": (lambda: op(Op.VECTOR, S.i, S.r), "its components' 1 bits, found 0"),
-    "hadamard's grid": (
-        lambda: op(Op.HADAMARD, S.i, S.r, constants=(0, 0)),
-        "its arguments' 1 bits, found 0",
-    ),
-    "hadamard's signs": (
-        lambda: op(Op.HADAMARD, S.i, S.i, constants=(4, 0)),
-        "2 signs, word 0 holds others",
-    ),
-    "hadamard's second word": (
-        lambda: op(Op.HADAMARD, *[S.i] * 33, constants=(0, 2, 0)),
-        "33 signs, word 1 holds others",
-    ),
-    "hadamard's sign below 0": (
-        lambda: op(Op.HADAMARD, S.i, constants=(-1, 0)),
-        "1 signs, word 0 holds others",
-    ),
     "hadamard's row": (
-        lambda: op(Op.HADAMARD, *[S.i] * 3, constants=(0, 3, 4)),
+        lambda: op(Op.HADAMARD, *[S.i] * 3, constants=(0, 3, 4, 9, 0)),
         "rows of 0..3, found 4",
     ),
     "hadamard's row below 0": (
-        lambda: op(Op.HADAMARD, *[S.i] * 3, constants=(0, -1, 3)),
+        lambda: op(Op.HADAMARD, *[S.i] * 3, constants=(0, 0, -1, 3)),
         "rows of 0..3, found -1",
     ),
     "hadamard without rows": (
         lambda: op(Op.HADAMARD, *[S.i] * 33, constants=(0, 0)),
         "expects 1..1024 rows, found 0",
     ),
-    "hadamard with too many rows": (
-        lambda: op(Op.HADAMARD, S.i, constants=[0] * 1026),
-        "expects 1..1024 rows, found 1025",
-    ),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_one_past_an_operation_s_own_limit_is_refused(case: str) -> None:
+def test_an_operation_refuses_what_it_is_not_for(case: str) -> None:
     make, message = REFUSED[case]
     with pytest.raises(InvalidQuery, match=escape(message)):
         make()
+
+
+# A limit that holds for its next value only is no limit: the values after it, a few or far.
+FURTHER: dict[str, tuple[Callable[[int], Expression], str]] = {
+    "component below": (lambda k: op(Op.COMPONENT, S.v, constants=[-k]), "one of 0..69"),
+    "component past": (lambda k: op(Op.COMPONENT, S.v, constants=[69 + k]), "one of 0..69"),
+    "mask past a word": (
+        lambda k: op(Op.PARITY, S.v, constants=((1 << 32) - 1 + k, 0, 0)),
+        "mask of 70 bits, word 0",
+    ),
+    "mask past the width": (
+        lambda k: op(Op.PARITY, S.v, constants=(0, 0, (1 << 6) - 1 + k)),
+        "mask of 70 bits, word 2",
+    ),
+    "mask below 0": (lambda k: op(Op.PARITY, S.v, constants=(0, -k, 0)), "70 bits, word 1"),
+    "mask too short": (
+        lambda k: op(Op.PARITY, widest().v, constants=[0] * (128 - k)),
+        "expects 128 constants",
+    ),
+    "mask too long": (lambda k: op(Op.PARITY, S.v, constants=[0] * (3 + k)), "3 constants"),
+    "edges that fall": (
+        lambda k: op(Op.BUCKETIZE, S.i, constants=(-3, -2, -1 - k)),
+        "increasing edges, edge 2 is not",
+    ),
+    "clip": (lambda k: op(Op.CLIP, S.i, constants=(k, 0)), "CLIP expects low <= high"),
+    "round to a finer grid": (lambda k: op(Op.ROUND, S.r, grid=k), "coarser than 2^-1"),
+    "dot of too few": (
+        lambda k: op(Op.DOT, S.v, constants=[1] * (70 - k)),
+        "DOT expects 70 constants",
+    ),
+    "dot of too many": (lambda k: op(Op.DOT, S.i, constants=[1] * (1 + k)), "1 constants"),
+    "label below": (lambda k: op(Op.EQUAL, S.c, constant(-k)), "(indices 0..3)"),
+    "label past": (lambda k: op(Op.EQUAL, S.c, constant(3 + k)), "(indices 0..3)"),
+    "label on a grid": (
+        lambda k: op(Op.EQUAL, S.c, op(Op.CONSTANT, constants=[1], grid=k)),
+        "(indices 0..3)",
+    ),
+    "vector's grid": (
+        lambda k: op(Op.VECTOR, S.i, between(0, 9, 9), grid=9 - k),
+        "its components' 9 bits",
+    ),
+    "hadamard's grid": (
+        lambda k: op(Op.HADAMARD, S.i, between(0, 9, 9), constants=(0, 0), grid=9 - k),
+        "its arguments' 9 bits",
+    ),
+    "hadamard's signs": (
+        lambda k: op(Op.HADAMARD, S.i, S.i, constants=(3 + k, 0)),
+        "2 signs, word 0 holds others",
+    ),
+    "hadamard's second word": (
+        lambda k: op(Op.HADAMARD, *[S.i] * 33, constants=(0, 1 + k, 0)),
+        "33 signs, word 1 holds others",
+    ),
+    "hadamard's sign below 0": (
+        lambda k: op(Op.HADAMARD, S.i, constants=(-k, 0)),
+        "1 signs, word 0 holds others",
+    ),
+    "hadamard's row": (
+        lambda k: op(Op.HADAMARD, *[S.i] * 3, constants=(0, 0, 3 + k)),
+        "rows of 0..3",
+    ),
+    "hadamard's row below 0": (
+        lambda k: op(Op.HADAMARD, *[S.i] * 3, constants=(0, 0, -k)),
+        "rows of 0..3",
+    ),
+    "hadamard with too many rows": (
+        lambda k: op(Op.HADAMARD, S.i, constants=[0] * (1025 + k)),
+        "expects 1..1024 rows",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FURTHER)
+@pytest.mark.parametrize("past", [1, 2, 3, 8])
+def test_whatever_is_past_an_operation_s_own_limit_is_refused(case: str, past: int) -> None:
+    make, message = FURTHER[case]
+    with pytest.raises(InvalidQuery, match=escape(message)):
+        make(past)
 
 
 def test_an_operation_s_own_limits_are_accepted() -> None:

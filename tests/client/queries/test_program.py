@@ -122,10 +122,16 @@ def one(value: int = 1, frac: int = 0) -> Node:
         ([N] * 4097, r"1\.\.4096 nodes, found 4097"),
         ([N, Node(0, (0,))], "known operation at node 1, found number"),  # type: ignore[arg-type]  # hostile
         ([N, Node(28, (0,))], "known operation at node 1, found number"),  # type: ignore[arg-type]  # hostile
+        ([N] * 4098, r"1\.\.4096 nodes, found 4098"),
+        ([N, Node(29, (0,))], "known operation at node 1, found number"),  # type: ignore[arg-type]  # hostile
         ([N, Node(-1, (0,))], "known operation at node 1, found number"),  # type: ignore[arg-type]  # hostile
         ([Node(Op.NEGATE, (0,))], "node 0: NEGATE expects positions of earlier nodes"),
         ([N, Node(Op.NEGATE, (1,))], "positions of earlier nodes"),
         ([N, Node(Op.NEGATE, (-1,))], "positions of earlier nodes"),
+        ([N, Node(Op.NEGATE, (2,))], "positions of earlier nodes"),
+        ([N, Node(Op.NEGATE, (-2,))], "positions of earlier nodes"),
+        ([N, Node(Op.ADD, (0, -1))], "positions of earlier nodes"),
+        ([N, Node(Op.ADD, (0, 2))], "positions of earlier nodes"),
         ([N, Node(Op.NEGATE, (False,))], "positions of earlier nodes"),
         ([N, Node(Op.NEGATE, (1 << 70,))], "positions of earlier nodes"),
         ([N, Node(Op.NEGATE, ())], "NEGATE expects 1 arguments, found 0"),
@@ -143,6 +149,8 @@ def one(value: int = 1, frac: int = 0) -> Node:
         ([Node(Op.CONSTANT)], "1 constants, found 0"),
         ([Node(Op.CONSTANT, constants=(1, 2))], "1 constants, found 2"),
         ([one(1 << 62)], r"integer constants below 2\^62"),
+        ([one((1 << 62) + 1)], r"integer constants below 2\^62"),
+        ([one(-(1 << 62) - 1)], r"integer constants below 2\^62"),
         ([one(-(1 << 62))], r"integer constants below 2\^62"),
         ([one(1.5)], "integer constants"),  # type: ignore[arg-type]  # hostile
         ([one(1, 41)], r"grid of 0\.\.40 bits"),
@@ -158,6 +166,7 @@ def one(value: int = 1, frac: int = 0) -> Node:
         ([V, Node(Op.PARITY, (0,), constants=(-1, 0))], "mask of 40 bits"),
         ([V, Node(Op.DOT, (0,), constants=(1,) * 39)], "40 constants, found 39"),
         ([V, Node(Op.DOT, (0,), constants=(1,) * 4097)], "at most 4096 constants"),
+        ([V, Node(Op.DOT, (0,), constants=(1,) * 4098)], "at most 4096 constants"),
         ([V, N, Node(Op.DOT, (0, 1), constants=(1, 1))], "DOT expects 1 arguments"),
         ([N, V, Node(Op.DOT, (0, 1), constants=(1, 1))], "DOT expects BOOLEAN or NUMBER"),
         ([N, Node(Op.DOT, (0,), constants=(1 << 61,))], r"could reach 2\^62"),
@@ -205,7 +214,7 @@ def test_a_heavy_program_is_refused() -> None:
         rebuild(nodes, wide)
 
 
-@pytest.mark.parametrize("past", [0, 1])
+@pytest.mark.parametrize("past", [0, 1, 2])
 def test_a_program_weighs_its_nodes_arguments_and_constants_up_to_65536(past: int) -> None:
     """15 times 4098 for the dots, 2 fields, k + 2 for the buckets, 2 and 17 for the last two."""
     wide = Schema("w", 1, v=Bits(4096), i=Integer(-3, 4))

@@ -260,21 +260,23 @@ def test_a_query_s_bounds_are_accepted_at_their_limits_and_refused_one_past() ->
     wide = Schema("wide", 1, x=Integer(-top, top), b=Bit())
     for low in (-top, top - (1 << 31) + 1):
         assert Query(QueryKind.REAL, wide.x, low, low + (1 << 31) - 1, low).low == low
-    for low, high in ((-top - 1, -top), (top, top + 1)):
+    for low, high in ((-top - 1, -top), (top, top + 1), (-top - 2, -top), (top, top + 2)):
         with pytest.raises(InvalidQuery, match=r"expects an integer below 2\^62 as"):
             Query(QueryKind.REAL, wide.x, low, high, low)
     assert Query(QueryKind.REAL, wide.x, 5, 6, 6).high == 6
-    for low, high in ((5, 5), (0, 1 << 31)):
+    for low, high in ((5, 5), (5, 4), (0, 1 << 31), (0, (1 << 31) + 1)):
         with pytest.raises(InvalidQuery, match=r"0 < high - low < 2\^31 grid units"):
             Query(QueryKind.REAL, wide.x, low, high, low)
-    for default in (4, 7):
+    for default in (3, 4, 7, 8):
         with pytest.raises(InvalidQuery, match="its default within its bounds"):
             Query(QueryKind.REAL, wide.x, 5, 6, default)
     for high in (1, (1 << 16) - 1):
         cells = Schema("cells", 1, x=Integer(0, high)).x
         assert Query(QueryKind.CATEGORY, cells, 0, high, high).cells == high + 1
-    with pytest.raises(InvalidQuery, match=r"2..65536 cells, found 65537"):
-        Query(QueryKind.CATEGORY, Schema("cells", 1, x=Integer(0, 1 << 16)).x, 0, 1 << 16, 0)
+    for high in (1 << 16, (1 << 16) + 1):
+        cells = Schema("cells", 1, x=Integer(0, high)).x
+        with pytest.raises(InvalidQuery, match=rf"2..65536 cells, found {high + 1}"):
+            Query(QueryKind.CATEGORY, cells, 0, high, 0)
     with pytest.raises(InvalidQuery, match=r"2..65536 cells, found 1"):
         Query(QueryKind.CATEGORY, Schema("cells", 1, c=Category(["one"])).c, 0, 0, 0)
 
@@ -294,14 +296,16 @@ def test_each_component_of_a_vector_answers_the_default_for_its_own_fields_only(
         assert query.evaluate_vector(schema.encode(kept)) == expected
 
 
-@pytest.mark.parametrize(("low", "high"), [(-1, 1), (0, 0), (0, 2), (1, 1), (1, 2), (-1, 0)])
+@pytest.mark.parametrize(
+    ("low", "high"), [(-1, 1), (0, 0), (0, 2), (1, 1), (1, 2), (-1, 0), (0, 3), (-2, 1)]
+)
 def test_a_predicate_s_bounds_are_0_and_1(low: int, high: int) -> None:
     with pytest.raises(InvalidQuery, match=r"expects a BOOLEAN in 0\.\.1"):
         Query(QueryKind.PREDICATE, S.b, low, high, low)
     assert Query(QueryKind.PREDICATE, S.b, 0, 1, 0).cells == 2
 
 
-@pytest.mark.parametrize(("low", "high"), [(-1, 2), (1, 2), (0, 1), (0, 3)])
+@pytest.mark.parametrize(("low", "high"), [(-2, 2), (-1, 2), (1, 2), (0, 1), (0, 3), (0, 4)])
 def test_the_bounds_of_cells_are_those_of_the_expression(low: int, high: int) -> None:
     for kind in (QueryKind.CATEGORY, QueryKind.SIGNED):
         with pytest.raises(InvalidQuery, match=r"expects the cells 0\.\.2 as its bounds"):

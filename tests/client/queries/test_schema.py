@@ -107,7 +107,9 @@ def test_the_canonical_bytes_are_frozen() -> None:
     "make",
     [
         lambda: Bits(0),
+        lambda: Bits(-1),
         lambda: Bits(4097),
+        lambda: Bits(4098),
         lambda: Bits(True),
         lambda: Bits("8"),  # type: ignore[arg-type]  # the refusal is the point
         lambda: Category([]),
@@ -119,7 +121,9 @@ def test_the_canonical_bytes_are_frozen() -> None:
         lambda: Category([True]),
         lambda: Category(["\ud800"]),
         lambda: Category(["a" * 1025]),
+        lambda: Category(["a" * 1026]),
         lambda: Category(range(65537)),
+        lambda: Category(range(65538)),
         lambda: Integer(1, 1),
         lambda: Integer(2, 1),
         lambda: Integer(0, 1 << 62),
@@ -129,13 +133,19 @@ def test_the_canonical_bytes_are_frozen() -> None:
         lambda: Real(math.nan, 1),
         lambda: Real("a", 1),
         lambda: Real(0, 1, 41),
+        lambda: Real(0, 1, 42),
         lambda: Real(0, 1, -1),
+        lambda: Real(0, 1, -2),
+        lambda: Real.of_mantissas(0, 1, 41),
+        lambda: Real.of_mantissas(0, 1, -1),
         lambda: Real(0, 1 << 46, 16),
         lambda: Real.of_mantissas(0, 1, 10**9),
         lambda: Schema("s", 1),
         lambda: Schema("", 1, a=Bit()),
         lambda: Schema("a\nb", 1, a=Bit()),
         lambda: Schema("s", -1, a=Bit()),
+        lambda: Schema("s", -2, a=Bit()),
+        lambda: Schema("s", (1 << 32) + 1, a=Bit()),
         lambda: Schema("s", True, a=Bit()),
         lambda: Schema("s", 1 << 32, a=Bit()),
         lambda: Schema("s", 1, **{"a b": Bit()}),
@@ -144,6 +154,7 @@ def test_the_canonical_bytes_are_frozen() -> None:
         lambda: Schema("s", 1, a=3),  # type: ignore[arg-type]  # the refusal is the point
         lambda: Schema.of("s", 1, {3: Bit()}),  # type: ignore[dict-item]  # the refusal is the point
         lambda: Schema("s", 1, **{f"f{i}": Bit() for i in range(4097)}),
+        lambda: Schema("s", 1, **{f"f{i}": Bit() for i in range(4098)}),
     ],
 )
 def test_what_no_schema_may_have(make: object) -> None:
@@ -265,14 +276,20 @@ def test_three_unknown_fields_are_named_and_of_more_the_first_three() -> None:
         ADULT.encode({"a": 1, "b": 1, "c": 1})
     with pytest.raises(InvalidRecord, match=r"found 4 unknown: a, b, c, \.\.\.$"):
         ADULT.encode({"a": 1, "b": 1, "c": 1, "d": 1})
+    with pytest.raises(InvalidRecord, match=r"found 2 unknown: a, b$"):
+        ADULT.encode({"a": 1, "b": 1})
+    with pytest.raises(InvalidRecord, match=r"found 5 unknown: a, b, c, \.\.\.$"):
+        ADULT.encode({"a": 1, "b": 1, "c": 1, "d": 1, "e": 1})
 
 
-@pytest.mark.parametrize(("fields", "more"), [(20, ""), (21, ", ...")])
+@pytest.mark.parametrize(("fields", "more"), [(19, ""), (20, ""), (21, ", ..."), (22, ", ...")])
 def test_an_unknown_field_is_told_twenty_known_ones(fields: int, more: str) -> None:
     schema = Schema.of("s", 1, {f"f{k}": Bit() for k in range(fields)})
     with pytest.raises(UnknownField) as refused:
         _ = schema["g"]
-    assert str(refused.value).endswith("it has " + ", ".join(f"f{k}" for k in range(20)) + more)
+    assert str(refused.value).endswith(
+        "it has " + ", ".join(f"f{k}" for k in range(min(fields, 20))) + more
+    )
 
 
 def test_what_is_missing_stands_as_the_value_nearest_to_0() -> None:
@@ -310,8 +327,9 @@ def test_a_schema_is_accepted_at_its_limits() -> None:
     for version in (0, (1 << 32) - 1):
         assert Schema("s", version, a=Bit()).version == version
     assert Schema("n" * 128, 1, a=Bit()).name == "n" * 128
-    with pytest.raises(InvalidParameter, match=r"a printable name of 1\.\.128 characters"):
-        Schema("n" * 129, 1, a=Bit())
+    for length in (129, 130):
+        with pytest.raises(InvalidParameter, match=r"a printable name of 1\.\.128 characters"):
+            Schema("n" * length, 1, a=Bit())
     longest = "a" * 64
     assert longest in Schema.of("s", 1, {longest: Bit()})
     assert len(Schema.of("s", 1, {f"f{k}": Bit() for k in range(4096)}).fields) == 4096

@@ -24,7 +24,7 @@ from askance_client.queries import (
     constant,
     sigmoid_table,
 )
-from askance_client.queries.evaluate import compile_expression
+from askance_client.queries.evaluate import _hadamard_all, _hadamard_rows, compile_expression
 from askance_client.queries.expressions import build
 from askance_client.queries.limits import MAX_MAGNITUDE
 
@@ -284,6 +284,16 @@ def test_a_row_of_a_hadamard_vector_is_the_signed_sum(width: int, many: bool) ->
         for row in rows
     ]
     assert list(compiled.run(list(mantissas))) == expected
+
+
+def test_many_rows_of_a_hadamard_vector_are_transformed_at_once() -> None:
+    """A row by itself costs a sum of all terms, the fast transform log2(order) of them in all."""
+    for width, most in ((2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (9, 4), (40, 6)):
+        for rows in (1, most, most + 1, most + 2, 40):
+            words = -(-width // 32)
+            vector = op(Op.HADAMARD, *[S.i] * width, constants=[0] * (words + rows))
+            step, _ = compile_expression(vector).steps[-1]
+            assert step is (_hadamard_rows if rows <= most else _hadamard_all), (width, rows)
 
 
 def test_a_vector_s_component_reads_the_fields_that_it_depends_on() -> None:

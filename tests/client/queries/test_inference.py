@@ -424,6 +424,15 @@ def test_an_operation_s_own_limits_are_accepted() -> None:
     assert op(Op.HADAMARD, S.i, constants=[0] * 1025).width == 1024
 
 
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 5, 7, 8, 9, 16, 17])
+def test_a_hadamard_vector_s_rows_are_those_of_the_next_power_of_two(width: int) -> None:
+    order = next(power for power in (1, 2, 4, 8, 16, 32) if power >= width)
+    assert op(Op.HADAMARD, *[S.i] * width, constants=(0, *range(order))).width == order
+    for row in (order, order + 1, 2 * order):
+        with pytest.raises(InvalidQuery, match=rf"rows of 0\.\.{order - 1}, found {row}"):
+            op(Op.HADAMARD, *[S.i] * width, constants=(0, row))
+
+
 def test_an_expression_counts_its_depth_nodes_arguments_and_constants() -> None:
     counted = op(Op.DOT, S.i + S.n, S.i, S.m, constants=(1, 2, 3))
     assert (counted.depth, counted.size, counted.weight) == (3, 6, 14)

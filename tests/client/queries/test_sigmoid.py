@@ -6,8 +6,10 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from hashlib import sha256
 from itertools import pairwise
+from math import floor
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +23,7 @@ from askance_client.queries import (
     Schema,
     sigmoid_table,
 )
+from askance_client.queries.sigmoid import sigmoid_index
 
 GOLDEN = "670ebcf6c540ad7e1303f2170433b49d954f7c30fe189e5c795c2759b68f897f"
 
@@ -72,6 +75,16 @@ def test_the_answer_is_near_the_function_on_every_grid(frac: int, x: Fraction) -
     assert abs(value - exact(point)) <= Fraction(1, 1 << 10) + Fraction(1, 1 << 17)
     nearest_lower = Fraction(min(max(point, Fraction(-8)), Fraction(8)) * 256 // 1, 256)
     assert abs(value - exact(nearest_lower)) <= Fraction(1, 1 << 17)
+
+
+@pytest.mark.parametrize("frac", range(41))
+def test_an_index_is_that_of_the_next_lower_multiple_of_1_256_on_every_grid(frac: int) -> None:
+    corners = [k << frac for k in (-9, -8, -7, -1, 0, 1, 7, 8, 9)]
+    steps = [(k << frac) >> 8 for k in (-2047, -2, -1, 1, 2, 2047)]
+    for corner in corners + steps:
+        for value in (corner - 1, corner, corner + 1):
+            x = min(max(Fraction(value, 1 << frac), Fraction(-8)), Fraction(8))
+            assert sigmoid_index(value, frac) == floor(256 * x) + 2048
 
 
 def test_a_huge_argument_on_a_coarse_grid_does_not_overflow() -> None:

@@ -267,6 +267,18 @@ def test_labels_may_be_given_as_they_are_or_as_integers() -> None:
     assert (S.c != 7).same_as(~(S.c == "7"))
 
 
+@pytest.mark.parametrize(
+    ("count", "more"), [(1, ""), (19, ""), (20, ""), (21, ", ..."), (22, ", ...")]
+)
+def test_a_label_that_is_none_is_refused_with_the_first_twenty(count: int, more: str) -> None:
+    labels = [f"l{k}" for k in range(count)]
+    category = Schema("labels", 1, c=Category(labels)).c
+    with pytest.raises(InvalidQuery) as refused:
+        _ = category == "none"
+    shown = ", ".join(labels[:20]) + more
+    assert str(refused.value) == f"c expects one of its labels: {shown}; found 'none'"
+
+
 def test_a_choice_between_categories_keeps_labels_that_agree() -> None:
     assert where(S.b, S.c, S.d).labels == where(S.b, S.c, "red").labels == S.c.labels
     assert where(S.b, S.c, first([S.p])).labels is None

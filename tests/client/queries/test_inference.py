@@ -436,4 +436,5 @@ def test_a_hadamard_vector_s_rows_are_those_of_the_next_power_of_two(width: int)
 def test_an_expression_counts_its_depth_nodes_arguments_and_constants() -> None:
     counted = op(Op.DOT, S.i + S.n, S.i, S.m, constants=(1, 2, 3))
     assert (counted.depth, counted.size, counted.weight) == (3, 6, 14)
-    assert (S.i.depth, S.i.size, S.i.weight) == (1, 1, 1)
+    for leaf, weight in ((between(0, 1), 1), (constant(2), 2)):
+        assert (leaf.depth, leaf.size, leaf.weight) == (1, 1, weight)

@@ -443,11 +443,13 @@ def preload(modules: Sequence[str]) -> None:
 def reaching(mutant: Mutant, baseline: Baseline) -> list[str]:
     """List the tests that reach the mutant's line, the fast ones first; all of them at import.
 
-    A line without instructions of its own belongs to the nearest one before it that has some.
+    A line without instructions of its own belongs to the nearest ones around it that have some.
     """
     lines = baseline.reached.get(mutant.path, {})
-    line = max((line for line in lines if line <= mutant.line), default=None)
-    tests = set(lines[line]) if line is not None else set(baseline.seconds)
+    before = max((line for line in lines if line <= mutant.line), default=None)
+    after = min((line for line in lines if line >= mutant.line), default=None)
+    around = [line for line in (before, after) if line is not None]
+    tests = {test for line in around for test in lines[line]} or set(baseline.seconds)
     if not tests & set(baseline.seconds):
         tests = set(baseline.seconds)
     return sorted(tests & set(baseline.seconds), key=baseline.seconds.__getitem__)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from askance_aggregator.encoding import encode_randomizer, encode_study
-from askance_client.codec import decode_randomizer, decode_report, study_of
+from askance_client.codec import decode_query, decode_randomizer, decode_report, study_of
 from askance_client.codec.studies import decode_study
-from askance_client.errors import InvalidParameter, RemoteProtocolError
+from askance_client.errors import InvalidParameter, InvalidQuery, RemoteProtocolError
 from askance_client.messages import Conduct, StudyTerms
 from askance_client.queries import Bit, Schema
 from askance_client.randomizers import Channel
-from askance_protos.v1 import exchange_pb2, randomizer_pb2, study_pb2
+from askance_protos.v1 import exchange_pb2, query_pb2, randomizer_pb2, study_pb2
 
 HALF = 1 << 63
 
@@ -64,7 +64,43 @@ def test_a_table_of_64_levels_is_read_and_one_more_is_refused_before_it_is_laid_
             decode_randomizer(randomizer_pb2.Randomizer(table=table))
 
 
-@pytest.mark.parametrize("size", [0, 31, 33])
+@pytest.mark.parametrize("levels", [2, 3])
+@pytest.mark.parametrize("symbols", [2, 3])
+def test_a_table_has_an_entry_for_each_of_its_levels_and_symbols(levels: int, symbols: int) -> None:
+    rest = (1 << 64) - (symbols - 1) * (HALF >> 1)
+    row = (*[HALF >> 1] * (symbols - 1), rest)
+    message = encode_randomizer(Channel((row,) * levels))
+    assert decode_randomizer(message) == Channel((row,) * levels)
+    for count in range(levels * symbols + 9):
+        if count != levels * symbols:
+            entries = [HALF] * count
+            table = randomizer_pb2.Table(levels=levels, symbols=symbols, entries=entries)
+            with pytest.raises(RemoteProtocolError, match=f"{levels} x {symbols} entries, found"):
+                decode_randomizer(randomizer_pb2.Randomizer(table=table))
+
+
+@pytest.mark.parametrize("nodes", [4095, 4096, 4097, 4098])
+def test_a_query_of_too_many_nodes_is_refused_before_the_first_is_read(nodes: int) -> None:
+    query = query_pb2.Query(kind=1, nodes=[query_pb2.Node()] * nodes)
+    message = (
+        "expected a known operation at node 0"
+        if nodes <= 4096
+        else f"query: expected 1..4096 nodes, found {nodes}"
+    )
+    with pytest.raises(InvalidQuery, match=message):
+        decode_query(query, Schema("s", 1, a=Bit()))
+
+
+@pytest.mark.parametrize("expires", [0, -1, -2, -(1 << 63)])
+def test_a_study_has_an_expiry_after_1970(expires: int) -> None:
+    study = message()
+    assert decode_study(study.SerializeToString()).expires_unix_s == 1
+    study.expires_unix_s = expires
+    with pytest.raises(RemoteProtocolError, match="expected an expiry, found none"):
+        decode_study(study.SerializeToString())
+
+
+@pytest.mark.parametrize("size", [0, 30, 31, 33, 34])
 def test_a_digest_has_32_bytes(size: int) -> None:
     request = exchange_pb2.Request(study_digest=bytes(size)).SerializeToString()
     with pytest.raises(RemoteProtocolError, match=f"study digest of 32 bytes, found {size}"):

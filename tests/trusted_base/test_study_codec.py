@@ -55,7 +55,7 @@ def test_one_wave_has_one_writing() -> None:
         decode_study(message.SerializeToString())
 
 
-@pytest.mark.parametrize("size", [0, 15, 17])
+@pytest.mark.parametrize("size", [0, 14, 15, 17, 18])
 def test_a_nonce_has_16_bytes(size: int) -> None:
     message = study_pb2.Study.FromString(encode_study(terms(Conduct())))
     message.nonce = bytes(size)

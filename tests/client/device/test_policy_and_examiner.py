@@ -49,12 +49,12 @@ class TestPolicy:
         assert nothing.objection(frozenset()) is None
         assert nothing.objection(asked) is not None
 
-    @pytest.mark.parametrize("length", [0, 31, 33])
+    @pytest.mark.parametrize("length", [0, 30, 31, 33, 34])
     def test_a_pinned_key_has_32_bytes(self, length: int) -> None:
         with pytest.raises(InvalidParameter, match=f"32 bytes, found {length}"):
             Policy(frozenset({bytes(length)}), 1)
 
-    @pytest.mark.parametrize("budgets", [(-1, 0, 0), (0, -1, 0), (0, 0, -1)])
+    @pytest.mark.parametrize("budgets", [(-1, 0, 0), (0, -1, 0), (0, 0, -1), (-2, 0, 0)])
     def test_a_budget_is_not_negative(self, budgets: tuple[int, int, int]) -> None:
         with pytest.raises(InvalidParameter, match="0 nano-nats or more"):
             Policy(frozenset({KEY}), *budgets)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from askance_aggregator.families import k_ary_response, randomized_response
-from askance_aggregator.queries import category, predicate, real
+from askance_aggregator.families import hypercube_response, k_ary_response, randomized_response
+from askance_aggregator.queries import category, predicate, real, signed, vector
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import MAX_MESSAGE_BYTES, decode_report, digest_of
 from askance_client.device import Device
@@ -77,8 +77,7 @@ class TestStudies:
     @pytest.mark.parametrize(
         "other",
         [
-            Schema("person", 2, smoker=Bit()),
-            Schema("person", 1, smoker=Bit()),
+            *(Schema("person", version, smoker=Bit()) for version in range(1, 9)),  # any digest
             Schema("somebody", 1, smoker=Bit()),
         ],
     )
@@ -167,7 +166,7 @@ class TestRequests:
         payload = altered(setup.payload(study), change)
         assert setup.refusal(device, payload).reason is Reason.INVALID_RANDOMIZER
 
-    @pytest.mark.parametrize("levels", [2, 4])
+    @pytest.mark.parametrize("levels", [2, 4, 5])
     def test_a_randomizer_of_other_levels_than_the_query_has_cells(
         self, setup: DeviceSetup, device: Device, study: SignedStudy, levels: int
     ) -> None:
@@ -175,6 +174,53 @@ class TestRequests:
         refusal = setup.refusal(device, payload)
         assert refusal.reason is Reason.LEVELS_MISMATCH
         assert refusal.message == f"expected a randomizer of 3 levels, found {levels}"
+
+    @pytest.mark.parametrize("levels", [2, 3, 4, 5])
+    def test_only_a_number_may_have_other_levels(
+        self, setup: DeviceSetup, device: Device, study: SignedStudy, levels: int
+    ) -> None:
+        smoker, colour = setup.schema.smoker, setup.schema.colour
+        for query in (predicate(smoker == 1), category(colour), signed(colour)):
+            payload = setup.payload(study, query, k_ary_response(levels, HALF))
+            if levels == query.cells:
+                assert isinstance(setup.answer(device, payload).outcome, bytes)
+            else:
+                assert setup.refusal(device, payload).reason is Reason.LEVELS_MISMATCH
+
+    @pytest.mark.parametrize("components", [1, 2, 4, 5])
+    def test_a_randomizer_of_other_components_than_the_query_has(
+        self, setup: DeviceSetup, device: Device, study: SignedStudy, components: int
+    ) -> None:
+        asked = vector([setup.schema.height] * 3, 0, 4)
+        randomizer = hypercube_response(components, HALF)
+        refusal = setup.refusal(device, setup.payload(study, asked, randomizer))
+        assert refusal.reason is Reason.LEVELS_MISMATCH
+        assert refusal.message == f"expected 3 components, found {components}"
+
+    def test_a_randomizer_of_patterns_where_levels_are_asked_and_the_reverse(
+        self, setup: DeviceSetup, device: Device, study: SignedStudy
+    ) -> None:
+        height, colour = setup.schema.height, setup.schema.colour
+        for query in (predicate(setup.schema.smoker == 1), real(height), category(colour)):
+            refusal = setup.refusal(
+                device, setup.payload(study, query, hypercube_response(1, HALF))
+            )
+            assert refusal.reason is Reason.LEVELS_MISMATCH
+            assert refusal.message.startswith("expected a randomizer of levels, found")
+        asked = vector([height] * 3, 0, 4)
+        for levels in (2, 3, 8):
+            refusal = setup.refusal(
+                device, setup.payload(study, asked, k_ary_response(levels, HALF))
+            )
+            assert refusal.reason is Reason.LEVELS_MISMATCH
+            assert refusal.message.startswith("expected a randomizer of sign patterns, found")
+
+    @pytest.mark.parametrize("levels", [2, 3, 4, 5, 9])
+    def test_a_number_is_rounded_to_the_levels_of_any_randomizer(
+        self, setup: DeviceSetup, device: Device, study: SignedStudy, levels: int
+    ) -> None:
+        payload = setup.payload(study, real(setup.schema.height), k_ary_response(levels, HALF))
+        assert isinstance(setup.answer(device, payload).outcome, bytes)
 
     def test_a_field_that_its_owner_keeps_out(self, setup: DeviceSetup, study: SignedStudy) -> None:
         device = setup.device(studies=[study], fields=frozenset({"smoker"}))
@@ -186,7 +232,9 @@ class TestRequests:
 
 
 class TestTime:
-    @pytest.mark.parametrize(("late", "refused"), [(-1, False), (0, True), (1, True)])
+    @pytest.mark.parametrize(
+        ("late", "refused"), [(-2, False), (-1, False), (0, True), (1, True), (2, True)]
+    )
     def test_a_study_expires_at_its_second(
         self, setup: DeviceSetup, late: int, refused: bool
     ) -> None:

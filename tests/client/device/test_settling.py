@@ -291,10 +291,29 @@ class TestTrouble:
     ) -> None:
         study = setup.study()
         payload = setup.payload(study, category(setup.schema.colour, 2), k_ary_response(3, HALF))
-        for value in (-1, 3, 10**30, (1, 1), None, "green"):
+        for value in (-2, -1, 3, 4, 10**30, (), (1, 1), (1, 1, 1), None, "green"):
             device = setup.device(studies=[study])
             monkeypatch.setattr(Device, "_value", lambda self, request, value=value: value)
             assert setup.answer(device, payload).outcome == b"\x02"
+
+    @pytest.mark.parametrize("default", [0, 4])
+    def test_so_do_components_that_are_too_few_or_too_many_or_out_of_range(
+        self, setup: DeviceSetup, monkeypatch: pytest.MonkeyPatch, default: int
+    ) -> None:
+        study, height = setup.study(), setup.schema.height
+        asked = vector([height] * 3, 0, 4, default=default)
+        low, high = asked.low, asked.high
+        other = low if default else high
+        payload = setup.payload(study, asked, hypercube_response(3, HALF))
+        for value in (
+            *((other,) * count for count in (0, 1, 2, 4, 5)),
+            *((other, part, other) for part in (low - 2, low - 1, high + 1, high + 2)),
+            other,
+        ):
+            device = setup.device(studies=[study])
+            monkeypatch.setattr(Device, "_value", lambda self, request, value=value: value)
+            symbol = bytes([7 if default else 0])
+            assert setup.answer(device, payload).outcome == symbol, value
 
     @pytest.mark.parametrize("default", [0, 4])
     def test_so_it_does_for_numbers_and_vectors(self, setup: DeviceSetup, default: int) -> None:
@@ -455,6 +474,32 @@ def test_a_charge_is_refused_by_life_before_day_before_study(setup: DeviceSetup)
     study = setup.study(budget=HALF - 1)
     device = setup.device(studies=[study], life_nano_nats=HALF - 1, day_nano_nats=HALF - 1)
     assert setup.refusal(device, setup.payload(study)).reason is Reason.OVER_LIFE_BUDGET
+
+
+@pytest.mark.parametrize("step", [-60, -59, -2, -1, 0, 1, 2, 59, 60, 61, HOUR])
+def test_a_charge_has_the_time_of_the_clock_or_the_last_one_s(
+    step: int, setup: DeviceSetup
+) -> None:
+    setup.now_s -= setup.now_s % DAY - HOUR
+    study = setup.study()
+    device = setup.device(studies=[study])
+    first, second, _ = labels(setup, study)
+    setup.answer(device, first)
+    start = setup.now_s
+    setup.now_s += step
+    setup.answer(device, second)
+    times = [entry.at_s for entry in device.ledger.history()]
+    assert times == [start, max(start, start + step)]
+
+
+@pytest.mark.parametrize("step", [-61, -62, -63, -DAY, 1 - DAY, -1 - DAY])
+def test_a_clock_that_went_back_further_is_not_believed(step: int, setup: DeviceSetup) -> None:
+    study = setup.study()
+    device = setup.device(studies=[study])
+    first, second, _ = labels(setup, study)
+    setup.answer(device, first)
+    setup.now_s += step
+    assert setup.refusal(device, second).reason is Reason.CLOCK_MOVED_BACK
 
 
 def test_a_clock_that_is_corrected_by_seconds_stands_still(setup: DeviceSetup) -> None:

@@ -476,56 +476,6 @@ def test_a_charge_is_refused_by_life_before_day_before_study(setup: DeviceSetup)
     assert setup.refusal(device, setup.payload(study)).reason is Reason.OVER_LIFE_BUDGET
 
 
-@pytest.mark.parametrize("step", [-60, -59, -2, -1, 0, 1, 2, 59, 60, 61, HOUR])
-def test_a_charge_has_the_time_of_the_clock_or_the_last_one_s(
-    step: int, setup: DeviceSetup
-) -> None:
-    setup.now_s -= setup.now_s % DAY - HOUR
-    study = setup.study()
-    device = setup.device(studies=[study])
-    first, second, _ = labels(setup, study)
-    setup.answer(device, first)
-    start = setup.now_s
-    setup.now_s += step
-    setup.answer(device, second)
-    times = [entry.at_s for entry in device.ledger.history()]
-    assert times == [start, max(start, start + step)]
-
-
-@pytest.mark.parametrize("step", [-61, -62, -63, -DAY, 1 - DAY, -1 - DAY])
-def test_a_clock_that_went_back_further_is_not_believed(step: int, setup: DeviceSetup) -> None:
-    study = setup.study()
-    device = setup.device(studies=[study])
-    first, second, _ = labels(setup, study)
-    setup.answer(device, first)
-    setup.now_s += step
-    assert setup.refusal(device, second).reason is Reason.CLOCK_MOVED_BACK
-
-
-def test_a_clock_that_is_corrected_by_seconds_stands_still(setup: DeviceSetup) -> None:
-    study = setup.study()
-    device = setup.device(studies=[study])
-    first, second, third = labels(setup, study)
-    setup.answer(device, first)
-    charged_s = setup.now_s
-    setup.now_s -= 60
-    assert isinstance(setup.answer(device, second).outcome, bytes)
-    assert [entry.at_s for entry in device.ledger.history()] == [charged_s, charged_s]
-    setup.now_s -= 1
-    assert setup.refusal(device, third).reason is Reason.CLOCK_MOVED_BACK
-
-
-def test_a_clock_that_goes_back_over_midnight_does_not_stand_still(setup: DeviceSetup) -> None:
-    """The charge would be one of a day that is over by the clock."""
-    setup.now_s -= setup.now_s % DAY
-    study = setup.study()
-    device = setup.device(studies=[study])
-    first, second, _ = labels(setup, study)
-    setup.answer(device, first)
-    setup.now_s -= 1
-    assert setup.refusal(device, second).reason is Reason.CLOCK_MOVED_BACK
-
-
 def test_nothing_is_pending_unless_an_answer_is_to_be_evaluated(setup: DeviceSetup) -> None:
     study = setup.study()
     device = setup.device(studies=[study], life_nano_nats=HALF)

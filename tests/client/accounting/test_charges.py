@@ -29,6 +29,24 @@ def test_it_is_the_logarithm_rounded_up(numerator: int, denominator: int) -> Non
     assert charge(numerator, denominator) == decimal_charge(numerator, denominator)
 
 
+RATIOS = [
+    *[(2, 1), (3, 2), (3, 1), (7, 5), (19, 7), (1, 2), (5, 5), (1000, 1), (10**9 + 1, 10**9)],
+    *[(2**64, 2**64 - 1), (2**64 - 1, 1), (2**64, 3), (2**80 - 1, 2**79), (2**130, 7)],
+    *[(2**63 + 1, 2**63 - 1), (3 * 2**62, 2**62 + 1), (2**64 - 2**40, 2**40)],
+]
+
+
+@pytest.mark.parametrize(("numerator", "denominator"), RATIOS, ids=range(len(RATIOS)))
+def test_some_ratios_cost_their_logarithm_rounded_up(numerator: int, denominator: int) -> None:
+    """The same as above on stated ratios, in little time."""
+    nano = charge(numerator, denominator)
+    assert nano == decimal_charge(numerator, denominator)
+    for more in (0, 1, 2, NAT):
+        assert ratio_within(numerator, denominator, nano + more)
+    for less in (1, 2, 1000):
+        assert nano < less or not ratio_within(numerator, denominator, nano - less)
+
+
 @given(parts, parts)
 def test_it_fits_and_one_nano_nat_less_does_not(numerator: int, denominator: int) -> None:
     nano = charge(numerator, denominator)
@@ -69,6 +87,12 @@ def test_no_loss_is_free_and_zero_budget_admits_only_that() -> None:
     assert not ratio_within(2**64 + 1, 2**64, 0)
 
 
+def test_parts_of_0_or_1_and_budgets_at_their_ends_are_accepted() -> None:
+    assert charge(0, 1) == charge(1, 1) == 0
+    assert ratio_within(0, 1, 0)
+    assert ratio_within(2, 1, 10**15)
+
+
 def test_a_step_above_no_loss_costs_one() -> None:
     assert charge(2**64 + 1, 2**64) == 1
 
@@ -87,13 +111,15 @@ def test_an_infinite_loss_is_refused(numerator: int) -> None:
         ratio_within(numerator, 0, NAT)
 
 
-@pytest.mark.parametrize(("numerator", "denominator"), [(-1, 1), (1, -1)])
+@pytest.mark.parametrize(
+    ("numerator", "denominator"), [(-1, 1), (1, -1), (-2, 1), (1, -2), (-1, -1)]
+)
 def test_negative_parts_are_refused(numerator: int, denominator: int) -> None:
     with pytest.raises(InvalidParameter, match="negative"):
         charge(numerator, denominator)
 
 
-@pytest.mark.parametrize("nano", [-1, 10**15 + 1, True])
+@pytest.mark.parametrize("nano", [-2, -1, 10**15 + 1, 10**15 + 2, True])
 def test_what_is_no_budget_is_refused(nano: int) -> None:
     with pytest.raises(InvalidParameter, match="budget"):
         ratio_within(2, 1, nano)

@@ -10,7 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askance_client.accounting import MAX_NANO_NATS, format_nats, parse_epsilon
+from askance_client.accounting import (
+    MAX_NANO_NATS,
+    check_nano_nats,
+    format_nats,
+    parse_epsilon,
+)
 from askance_client.errors import InvalidParameter
 
 
@@ -37,7 +42,8 @@ def test_it_is_read_exactly_and_rounded_down(written: Any, nano: int) -> None:
     "written",
     [
         *["0", "-1", "-0.0", "1e-10", "1000000.0000001", "nan", "sNaN", "inf", "-inf", "half", ""],
-        *["1/3", "0.5 nats", "1" * 65, 0, -3, 10**6 + 1, True, 0.5, None],
+        *["1/3", "0.5 nats", "1" * 65, "1" * 66, "0." + "1" * 63, 0, -3],
+        *[10**6 + 1, 10**6 + 2, True, 0.5, None, "9e-10", "0.00000000099", "1000001", "1000002"],
         *[Decimal("NaN"), Fraction(-1, 2)],
     ],
 )
@@ -53,13 +59,39 @@ def test_an_exponent_is_not_expanded(written: str | Decimal) -> None:
         parse_epsilon(written)
 
 
+@pytest.mark.parametrize("nano", [0, 1, MAX_NANO_NATS - 1, MAX_NANO_NATS])
+def test_a_budget_is_given_back(nano: int) -> None:
+    assert check_nano_nats(nano) == nano
+    if nano:
+        assert parse_epsilon(format_nats(nano)) == nano
+
+
+@pytest.mark.parametrize("nano", [-2, -1, MAX_NANO_NATS + 1, MAX_NANO_NATS + 2, 10**40])
+def test_what_is_past_the_ends_is_no_budget(nano: int) -> None:
+    with pytest.raises(InvalidParameter, match=r"a budget lies in 0\.\.10\^15 nano-nats"):
+        check_nano_nats(nano)
+
+
+@pytest.mark.parametrize("text", ["1." + "0" * 62, "0" * 63 + "1"])
+def test_a_text_of_64_characters_is_read(text: str) -> None:
+    assert len(text) == 64
+    assert parse_epsilon(text) == 10**9
+
+
 @given(st.integers(1, MAX_NANO_NATS))
 def test_what_is_shown_reads_back(nano: int) -> None:
     assert parse_epsilon(format_nats(nano)) == nano
 
 
 @pytest.mark.parametrize(
-    ("nano", "shown"), [(0, "0"), (5 * 10**8, "0.5"), (2 * 10**9, "2"), (1, "0.000000001")]
+    ("nano", "shown"),
+    [
+        (0, "0"),
+        (5 * 10**8, "0.5"),
+        (2 * 10**9, "2"),
+        (1, "0.000000001"),
+        (10**9 + 10, "1.00000001"),
+    ],
 )
 def test_it_is_shown_in_nats(nano: int, shown: str) -> None:
     assert format_nats(nano) == shown

@@ -8,8 +8,8 @@ that `mutate.toml` lists with their reasons.
 
 A mutant of a function is tested in a forked child of the collected tests, by those that reach its
 line, up to the first failure. What passes there, or changes a module or a class, is imported anew
-in a child and tested by all tests of its area. A test that runs past its limit of processor time
-counts as failed. With `--quick` tests above half a second are left out, and a mutant of a function
+in a child and tested by all tests of its area. A test that runs past its limit of processor time,
+or that waits for half a minute without any, counts as failed. With `--quick` tests above half a second are left out, and a mutant of a function
 that passes in its forked child is not imported anew: the score is then a lower bound.
 A survivor that `mutants.md` does not list with a reason makes the program exit 1.
 
@@ -61,6 +61,7 @@ PROVIDER = OperatorProvider()
 _LEAST_LIMIT_S = 5  # seconds of processor time, beside three times what the tests take
 _QUICK_S = 0.5  # of processor time, with coverage: the most that a test takes with `--quick`
 _TEST_LIMIT_S = 1  # of one test, beside three times what it takes
+_IDLE_S = 30  # without any processor time: the child waits for what does not come
 _MEMORY_BYTES = 6 << 30
 _LRU = type(lru_cache(lambda: None))
 _ARGUMENTS = ["-q", "-x", "-n", "0", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--no-header"]
@@ -484,15 +485,23 @@ def forked(run: Callable[[], int], limit: int) -> bool:
             code = run()
         finally:
             os._exit(code)
-    ends = time.monotonic() + 20 * limit  # a child that waits takes no processor time
-    while time.monotonic() < ends:
+    taken, ends = -1, 0.0  # a child that waits for ever takes no processor time
+    while (ticks := ticks_of(child)) > taken or time.monotonic() < ends:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
             return os.waitstatus_to_exitcode(status) == 0
+        if ticks > taken:
+            taken, ends = ticks, time.monotonic() + _IDLE_S
         time.sleep(0.005)
     os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return False
+
+
+def ticks_of(process: int) -> int:
+    """The processor time of a child and of those children of it that ended, in clock ticks."""
+    text = Path(f"/proc/{process}/stat").read_text("utf-8")
+    return sum(map(int, text.rpartition(")")[2].split()[11:15]))
 
 
 def silence() -> None:

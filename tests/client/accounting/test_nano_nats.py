@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -49,6 +50,26 @@ def test_it_is_read_exactly_and_rounded_down(written: Any, nano: int) -> None:
 )
 def test_anything_else_is_refused(written: Any) -> None:
     with pytest.raises(InvalidParameter, match="epsilon"):
+        parse_epsilon(written)
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        *(
+            (written, "epsilon must be positive, got")
+            for written in ("0", "-0", 0, "-1e-9", -1, -2)
+        ),
+        *((written, "at least 10^-9 nats, got") for written in ("1e-10", "9.99e-10", "1e-64")),
+        *((written, "at most 10^6 nats, got") for written in (10**6 + 1, 10**6 + 2, "1000000.1")),
+        *((written, "must be finite, got") for written in ("nan", "inf", "-inf", Decimal("sNaN"))),
+        *((written, "a decimal number of nats, got") for written in ("", "half", "1/3")),
+        *((written, "at most 64 characters") for written in ("1" * 65, "1" * 66)),
+        *((written, "text, int, Decimal or Fraction") for written in (True, 0.5, None, b"1")),
+    ],
+)
+def test_a_refusal_names_what_was_expected(written: Any, message: str) -> None:
+    with pytest.raises(InvalidParameter, match=re.escape(message)):
         parse_epsilon(written)
 
 

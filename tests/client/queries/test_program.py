@@ -266,11 +266,11 @@ def test_a_program_of_shared_nodes_costs_what_its_size_is() -> None:
         layer = [layer[k] & layer[(k + 1) % 64] for k in range(64)]
     nodes = flatten(first(layer))
     assert len(nodes) == 1 + 64 * 59 + 1
-    began = time.perf_counter()
+    began = time.process_time()  # a busy machine is no failure
     query = category(rebuild(nodes, schema))
     assert query.evaluate(schema.encode({"v": "1" * 64})) == 0
     assert query.evaluate(schema.encode({"v": "0" + "1" * 63})) == 1
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
 
 
 VALID = flatten(EVERYTHING)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from askance_aggregator.learners.encodings import SCALE_BITS, Number, numbers
 from askance_aggregator.learners.rows import Rows, encoded, some_fields
 from askance_aggregator.learners.verdicts import UNSEEN_ROWS, Users, Verdict
+from askance_aggregator.names import unknown_column
 from askance_aggregator.queries import round_to
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -38,10 +39,7 @@ def number_schema(learner: str, schema: Schema, columns: Sequence[str] | None) -
     names = fits if columns is None else list(columns)
     for name in names:
         if name not in fits:
-            known = ", ".join(fits[:20]) or "none"
-            raise InvalidParameter(
-                f"{learner}: expected numbers among {known}, got {value_text(name)}"
-            )
+            raise InvalidParameter(f"{learner}: columns: {unknown_column(name, fits)}")
     if not 1 <= len(names) <= MAX_NUMBERS:
         raise InvalidParameter(
             f"{learner}: expected 1 to {MAX_NUMBERS} columns of numbers, found {len(names)}"

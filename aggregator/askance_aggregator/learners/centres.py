@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.learners.assessments import UNSEEN_ROWS, Assessment, Users
 from askance_aggregator.learners.encodings import SCALE_BITS, Number, numbers
 from askance_aggregator.learners.rows import Rows, encoded, some_fields
-from askance_aggregator.learners.verdicts import UNSEEN_ROWS, Users, Verdict
 from askance_aggregator.names import unknown_column
 from askance_aggregator.queries import round_to
 from askance_client.errors import InvalidParameter
@@ -137,7 +137,7 @@ def _reversed(place: int, base: int) -> float:
     return value
 
 
-def within_clusters(hypothesis: Any, users: Users) -> Verdict:
+def within_clusters(hypothesis: Any, users: Users) -> Assessment:
     """Compute the mean squared distance of rows to their centres, over that to the mean row.
 
     Args:
@@ -145,11 +145,11 @@ def within_clusters(hypothesis: Any, users: Users) -> Verdict:
         users: users that it is about.
     """
     if users.unseen is None:
-        return Verdict(None, None)
+        return Assessment(None, None)
     rows = users.unseen(UNSEEN_ROWS)
     points = hypothesis.points(rows)
     within = np.square(points - np.array(hypothesis.centres)[hypothesis.predict(rows)]).mean()
     variance = np.square(points - points.mean(axis=0)).mean()
     if variance <= 0:
-        return Verdict(None, None)
-    return Verdict(None, float(within / variance), baseline=1.0, margin=2 / sqrt(len(points)))
+        return Assessment(None, None)
+    return Assessment(None, float(within / variance), baseline=1.0, margin=2 / sqrt(len(points)))

@@ -71,7 +71,7 @@ def test_whole_studies_fail_as_seldom_as_planned(d: int, trials: int) -> None:
     for trial in range(trials):
         people = build("masked-parity", users, SEED / "people" / d / trial, {"d": d})
         done = run_trial(study, people, fleet="columns", seed=SEED / d / trial)
-        failed += not done.verdict.success
+        failed += not done.assessment.success
     assert not rate_exceeded(failed, trials, float(BETA))
 
 

@@ -196,7 +196,7 @@ def whole(d: int, epsilon: str, trials: int, seed: Seed) -> Row:
     for trial in range(trials):
         people = build("masked-parity", users, seed / "people" / trial, {"d": d})
         done = run_trial(study, people, fleet="columns", seed=seed / trial)
-        failed += not done.verdict.success
+        failed += not done.assessment.success
     return {
         "what": "whole, signed",
         "epsilon": float(epsilon),

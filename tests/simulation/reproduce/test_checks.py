@@ -54,7 +54,7 @@ class TestRate:
 
     @pytest.mark.parametrize(("count", "possible"), [(10, False), (50, True), (90, False)])
     def test_events_of_different_chances(self, count: int, possible: bool) -> None:
-        """Of 100 sure events in 1,000 chances no count below 100 is possible."""
+        """Test sums of unequal chances; 100 sure events make a count below 100 impossible."""
         assert events_agree(count, [0.01] * 500 + [0.09] * 500) == possible
         assert events_agree(100 + count, [1] * 100 + [0.05] * 1000) == possible
         assert not events_agree(99, [1] * 100 + [0.05] * 1000)

@@ -160,7 +160,7 @@ def demo(devices: int) -> dict[str, Any]:
     population = masked_parity(devices, Seed.of(0), 8)
     study = Study(learners.masked_parity(population.schema), epsilon="2.0")
     phases, trial = timed_run(study, population, "grpc")
-    return {"devices": devices, "success": bool(trial.verdict.success)} | phases.to_json()
+    return {"devices": devices, "success": bool(trial.assessment.success)} | phases.to_json()
 
 
 def fdatasync_ms(writes: int = 200) -> dict[str, float]:

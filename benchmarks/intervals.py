@@ -156,7 +156,7 @@ def _held(
 
     seed = int.from_bytes(f"{entry.name} {epsilon} {name}".encode(), "big")
     done = simulate(study, law, fleet="columns", trials=trials, seed=seed, workers=1)
-    return sum(trial.verdict.success is True for trial in done.trials)
+    return sum(trial.assessment.success is True for trial in done.trials)
 
 
 def rows(trials: int, cells: Sequence[int]) -> Iterator[Row]:

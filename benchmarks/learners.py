@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from askance_aggregator.learners import Answers, Batch, learners
-from askance_aggregator.learners.verdicts import judge
+from askance_aggregator.learners.assessments import assess
 from askance_aggregator.oracles import Oracle, learn
 from askance_simulation.experiments.worlds import ORACLES, World, world
 
@@ -78,7 +78,7 @@ def measured(name: str, oracles: Sequence[str]) -> dict[str, Any]:
 
 
 def _error(of: World, hypothesis: Any) -> float | None:
-    return judge(hypothesis, of.learner, of.people).error
+    return assess(hypothesis, of.learner, of.people).error
 
 
 def table(rows: Sequence[dict[str, Any]], oracles: Sequence[str]) -> str:

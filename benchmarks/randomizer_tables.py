@@ -13,6 +13,7 @@ from randomizer_claims import Claim
 from randomizer_devices import DeviceRow
 from randomizer_limits import CellLimit, MeanLimit
 from randomizer_means import MeanRow
+from randomizer_sets import SetRow
 from rich.console import Console
 from rich.table import Table
 from simulators import Row as SpeedRow
@@ -32,6 +33,7 @@ class Measured(Protocol):
     users: list[parity.Row]
     speed: list[SpeedRow]
     devices: list[DeviceRow]
+    sets: list[SetRow]
     skipped: list[Skipped]
 
     @property
@@ -59,6 +61,8 @@ def show(found: Measured) -> None:
         console.print(_of_speed(found.speed))
     if found.devices:
         console.print(_of_devices(found.devices))
+    if found.sets:
+        console.print(_of_sets(found.sets))
     console.print(_of_claims(found.claims))
     for one in found.skipped:
         console.print(f"{one.peer} was left out: {one.reason}", highlight=False)
@@ -197,6 +201,25 @@ def _of_devices(rows: Sequence[DeviceRow]) -> Table:
             f"{row.first_ms:.2f}",
             f"{row.new_ms:.2f}",
             f"{row.again_ms:.2f}",
+        )
+    return table
+
+
+def _of_sets(rows: Sequence[SetRow]) -> Table:
+    table = _table(
+        "Reports of sets, as bitmaps -> as they travel: bytes, microseconds of the processor",
+        ["set"],
+    )
+    for name in ("bytes", "a device's draw", "a report counted", "a user drawn in columns"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        one, other = row.bitmap, row.travels
+        table.add_row(
+            row.name,
+            f"{one.report_bytes:,} -> {other.report_bytes:,}",
+            f"{one.device_us:.3g} -> {other.device_us:.3g}",
+            f"{one.counted_us:.2g} -> {other.counted_us:.2g}",
+            f"{one.columns_us:.2g} -> {other.columns_us:.2g}",
         )
     return table
 

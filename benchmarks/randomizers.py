@@ -8,7 +8,8 @@ epsilon .25 to 4: exact, of the integers that devices are sent, beside theory an
 measured from every user's own report, beside peers; `limits` (`randomizer_limits.py`): plans beside
 what is possible, at epsilon .01 to 16; `users` of MASKED-PARITY
 (`masked_parity_users.py`); `speed` of the simulation (`simulators.py`); `devices`: milliseconds an
-answer and bytes a request. `peers_environments.py` says how ENVS is made; who is absent is left
+answer and bytes a request; `sets` (`randomizer_sets.py`): their reports as bitmaps and as they
+travel. `peers_environments.py` says how ENVS is made; who is absent is left
 out, with the reason. At the end stands what is claimed, and whether it holds.
 
 Exit code 1: something that is claimed does not hold.
@@ -42,12 +43,13 @@ from randomizer_limits import (
     mean_limits,
 )
 from randomizer_means import MeanRow, mean_rows, of_adult, skewed
+from randomizer_sets import SetRow, set_rows
 from simulators import PEERS as SIMULATORS
 from simulators import USERS as SIMULATED
 from simulators import Row as SpeedRow
 from simulators import ours
 
-SECTIONS = ("means", "frequencies", "signed", "limits", "users", "speed", "devices")
+SECTIONS = ("means", "frequencies", "signed", "limits", "users", "speed", "devices", "sets")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,7 @@ class Measurements:
     users: list[parity.Row] = field(default_factory=list)
     speed: list[SpeedRow] = field(default_factory=list)
     devices: list[DeviceRow] = field(default_factory=list)
+    sets: list[SetRow] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
 
     @property
@@ -195,6 +198,7 @@ def measured(
         "users": users,
         "speed": speed,
         "devices": devices,
+        "sets": lambda: found.sets.extend(set_rows()),
     }
     for section in sections:
         print(f"{section} ...", file=sys.stderr, flush=True)
@@ -208,8 +212,9 @@ def measured(
 
 def story(found: Measurements) -> dict[str, Any]:
     """Return the document that `--json` prints."""
-    names = ("means", "frequencies", "signed", "mean_limits", "cell_limits", "peers", "devices")
-    told = {name: [asdict(row) for row in getattr(found, name)] for name in (*names, "skipped")}
+    names = ("means", "frequencies", "signed", "mean_limits", "cell_limits", "peers")
+    others = ("devices", "sets", "skipped")
+    told = {name: [asdict(row) for row in getattr(found, name)] for name in (*names, *others)}
     speed = [asdict(row) | {"per_s": row.per_s} for row in found.speed]
     held = [asdict(claim) | {"holds": claim.holds} for claim in found.claims]
     return told | {"speed": speed, "users": parity.story(found.users), "claims": held}

@@ -38,7 +38,7 @@ def main() -> None:
     for fleet in ("objects", "grpc"):
         study = ask.Study(share, people.schema, epsilon=1, design=with_a_pass)
         result = ask.simulate(study, people, fleet=fleet, seed=2)
-        print(fleet, result.hypothesis, result.trials[0].verdict.truth, result.transcript.digest)
+        print(fleet, result.hypothesis, result.trials[0].assessment.truth, result.transcript.digest)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
-"""Errors for names that a registry does not have."""
+"""Errors for names that a registry or a schema does not have."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from askance_client.errors import InvalidParameter
-from askance_client.printable import unknown_text
+from askance_client.printable import nearest_text, unknown_text, value_text
+
+_COLUMNS_SHOWN = 20  # of a wide table; the nearest name is sought among all
 
 
 def unknown_name(field: str, name: object, known: Iterable[str]) -> InvalidParameter:
@@ -17,3 +19,17 @@ def unknown_name(field: str, name: object, known: Iterable[str]) -> InvalidParam
       known: the names that can be given, in the order to be listed.
     """
     return InvalidParameter(f"{field}: {unknown_text(name, known)}")
+
+
+def unknown_column(column: object, known: Iterable[str]) -> str:
+    """Format the error for a column that is not among the known ones, with the nearest of them.
+
+    Args:
+      column: the caller's own text.
+      known: names of the fields that can be given, in the order to be listed.
+    """
+    names = list(known)
+    shown = ", ".join(names[:_COLUMNS_SHOWN]) or "none here"
+    more = ", ..." if len(names) > _COLUMNS_SHOWN else ""
+    nearest = nearest_text(column, names)
+    return f"expected one of the fields {shown}{more}, got {value_text(column)}{nearest}"

@@ -65,13 +65,13 @@ def _story(trial: Trial) -> dict[str, Any]:
     outcome, target = trial.outcome, trial.population.target
     spending = outcome.spending
     return {
-        "success": bool(trial.verdict.success),
+        "success": bool(trial.assessment.success),
         "transport": "grpc",
         "devices": trial.population.size,
         "rounds": outcome.rounds,
         "hypothesis": outcome.hypothesis.to_json(),
         "target": target.to_json() if hasattr(target, "to_json") else None,
-        "error": trial.verdict.error,
+        "error": trial.assessment.error,
         "reports": outcome.answers,
         "refusals": outcome.refusals,
         "epsilon": {
@@ -102,9 +102,9 @@ def _tell(story: dict[str, Any], d: int) -> None:
     table.add_row("found", found["r"], str(found["a"]))
     table.add_row("hidden", hidden["r"], str(hidden["a"]))
     console.print(table)
-    verdict = "[green]right[/green]" if story["success"] else "[red]wrong[/red]"
+    ending = "[green]right[/green]" if story["success"] else "[red]wrong[/red]"
     console.print(
-        f"The learner is {verdict} after {story['rounds']} rounds: the first reads r, the second"
+        f"The learner is {ending} after {story['rounds']} rounds: the first reads r, the second"
         " asks a question that depends on r."
     )
     console.print(

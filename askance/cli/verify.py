@@ -106,19 +106,19 @@ def _nats(number: float | None) -> str:
 
 def _tell(rows: list[dict[str, Any]], violations: int) -> None:
     console = screen()
-    heads = ["randomizer", "epsilon", "exact loss", "charge in nano-nats", "verdict"]
-    losses = table(heads, left=("randomizer", "verdict"))
+    heads = ["randomizer", "epsilon", "exact loss", "charge in nano-nats", "claim"]
+    losses = table(heads, left=("randomizer", "claim"))
     for row in rows:
         if "refused" in row:
             losses.add_row(row["randomizer"], f"{row['epsilon']:g}", "-", "-", "refused")
             continue
-        verdict = "holds, tight" if row["tight"] else "holds"
+        claim = "holds, tight" if row["tight"] else "holds"
         losses.add_row(
             row["randomizer"],
             f"{row['epsilon']:g}",
             f"{row['privacy_loss']:.12g}",
             f"{row['nano_nats']:,}",
-            verdict if row["holds"] else "[red]VIOLATED[/red]",
+            claim if row["holds"] else "[red]VIOLATED[/red]",
         )
     console.print(losses)
     console.print(f"{len(rows)} checked, {violations} violations")

@@ -11,13 +11,13 @@ import numpy as np
 
 import askance as ask
 from askance.learners import (
+    Assessment,
     ParameterEntry,
     SmallSettings,
     Users,
-    Verdict,
+    assess,
     catalogued,
     hypothesis_of,
-    judge,
 )
 
 
@@ -60,8 +60,8 @@ def median(schema: ask.Schema, column: str, tau: str = "1/10") -> ask.Learning[M
     return Median(column, low)
 
 
-@judge.register
-def _(hypothesis: Median, learner: ask.Learner[Any], users: Users) -> Verdict:
+@assess.register
+def _(hypothesis: Median, learner: ask.Learner[Any], users: Users) -> Assessment:
     """Judge by the distance of the value's rank from one half; right if within tau."""
     values = np.concatenate(
         [users.columns(*part).values[hypothesis.column] for part in parts(users)]
@@ -69,7 +69,7 @@ def _(hypothesis: Median, learner: ask.Learner[Any], users: Users) -> Verdict:
     kind = users.schema.fields[hypothesis.column].type
     guess = (kind.low + kind.high) // 2
     error, baseline = (rank_missed(values, value) for value in (hypothesis.value, guess))
-    return Verdict(error < float(Fraction(learner.parameters["tau"])), error, baseline=baseline)
+    return Assessment(error < float(Fraction(learner.parameters["tau"])), error, baseline=baseline)
 
 
 def rank_missed(values: np.ndarray[Any, Any], value: int) -> float:

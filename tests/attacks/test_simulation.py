@@ -50,7 +50,7 @@ class TestFilesOfPeople:
         people = from_csv(tmp_path, f"x,y\n{low},1\n{high},2\n{high},3\n")
         learner = ask.learners.mean(people.schema["x"], missing="default")
         study = ask.Study(learner, people.schema, epsilon=2)
-        (truth,) = ask.simulate(study, people).trials[0].verdict.truth
+        (truth,) = ask.simulate(study, people).trials[0].assessment.truth
         mean, spread = (float(low) + 2 * float(high)) / 3, float(high) - float(low)
         assert truth == pytest.approx(mean, rel=0, abs=2**-15 * spread)
 
@@ -69,7 +69,7 @@ class TestNumbers:
         schema = ask.Schema("clock", 1, ns=ask.Integer(first, first + 100))
         people = ask.Population.from_columns(schema, {"ns": [first + 50] * 200})
         result = ask.simulate(ask.Study(ask.learners.mean(schema["ns"]), schema, epsilon=2), people)
-        assert result.trials[0].verdict.truth == (float(first + 50),)
+        assert result.trials[0].assessment.truth == (float(first + 50),)
         assert result.successes == 1
 
     @pytest.mark.parametrize("beta", ["1e-99999999", "1e99999999", "nan", "1/0", "x"])

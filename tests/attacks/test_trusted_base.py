@@ -193,7 +193,7 @@ def test_no_request_keeps_a_device_busy(name: str) -> None:
     assert time.process_time() - start < LONG_S
 
 
-def test_a_single_device_remembers_few_verdicts() -> None:
+def test_a_single_device_remembers_few_examinations() -> None:
     """A request of 64 kB makes some 4 MB of expressions: 4,096 of them were 16 GB."""
     setup = AttackedDevice()
     examiner = setup.device._examiner

@@ -36,7 +36,7 @@ class Statement:
 
     name: str
     commands: tuple[str, ...]
-    verdict: str
+    finding: str
 
     @property
     def run(self) -> bool:
@@ -51,8 +51,8 @@ def statements(page: str) -> dict[str, list[Statement]]:
         rows = [row for row in _ROW.findall(part) if row[0] not in ("statement", "---")]
         if rows:
             found[source] = [
-                Statement(name, tuple(re.findall(r"`([^`]+)`", commands)), verdict)
-                for name, _, commands, verdict in rows
+                Statement(name, tuple(re.findall(r"`([^`]+)`", commands)), finding)
+                for name, _, commands, finding in rows
             ]
     return found
 
@@ -88,13 +88,13 @@ def test_every_command_exists_and_every_reproduction_is_on_the_page(
     assert set(REPRODUCTIONS) - named == set(), "reproductions that are not on the page"
 
 
-def test_every_statement_has_a_verdict_or_a_reason(page: dict[str, list[Statement]]) -> None:
+def test_every_statement_has_a_finding_or_a_reason(page: dict[str, list[Statement]]) -> None:
     for rows in page.values():
         for row in rows:
             if row.run:
-                assert re.match(r"holds(, corrected)?(; .+)?$", row.verdict), row
+                assert re.match(r"holds(, corrected)?(; .+)?$", row.finding), row
             else:
-                assert re.match(r"not run: \w+", row.verdict), row
+                assert re.match(r"not run: \w+", row.finding), row
 
 
 def test_no_statement_is_listed_twice(page: dict[str, list[Statement]]) -> None:

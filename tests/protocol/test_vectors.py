@@ -376,9 +376,9 @@ def test_a_bad_vector_is_refused_with_its_reason(kind: str, case: dict[str, Any]
     if kind == "signed_study":
         study = decode_signed(data)
         assert not verify_study(study)
-        verdict = Examiner().study(study)
-        assert isinstance(verdict, Refusal)
-        assert verdict.reason is Reason[case["error"]]
+        examined = Examiner().study(study)
+        assert isinstance(examined, Refusal)
+        assert examined.reason is Reason[case["error"]]
         return
     error = getattr(askance_client.errors, case["error"], None)
     error = error or getattr(askance_client.service, case["error"])

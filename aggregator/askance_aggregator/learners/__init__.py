@@ -28,6 +28,7 @@ from askance_aggregator.learners.aims import (
     SampleMean,
     prior_in,
 )
+from askance_aggregator.learners.assessments import Assessment, Users, assess
 from askance_aggregator.learners.centres import clusters_schema
 from askance_aggregator.learners.conjunctions import (
     Conjunction,
@@ -116,7 +117,6 @@ from askance_aggregator.learners.schemas import (
     words_schema,
 )
 from askance_aggregator.learners.trees import DecisionTree
-from askance_aggregator.learners.verdicts import Users, Verdict, judge
 from askance_aggregator.numbers import Rational, rational
 
 __all__ = [
@@ -125,6 +125,7 @@ __all__ = [
     "Allocation",
     "Answer",
     "Answers",
+    "Assessment",
     "Batch",
     "Cells",
     "Classifier",
@@ -171,8 +172,8 @@ __all__ = [
     "SampleMean",
     "SmallSettings",
     "Users",
-    "Verdict",
     "adaptive",
+    "assess",
     "bits_of_text",
     "canonical_text",
     "catalogued",
@@ -192,7 +193,6 @@ __all__ = [
     "hypothesis_from_json",
     "hypothesis_json",
     "hypothesis_of",
-    "judge",
     "k_means",
     "labelled_bits_schema",
     "learners",

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.learners.assessments import UNSEEN_ROWS, Assessment, Users
 from askance_aggregator.learners.encodings import SCALE_BITS, Number, numbers
 from askance_aggregator.learners.rows import Rows, encoded, some_fields
-from askance_aggregator.learners.verdicts import UNSEEN_ROWS, Users, Verdict
+from askance_aggregator.names import unknown_column
 from askance_aggregator.queries import round_to
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -38,10 +39,7 @@ def number_schema(learner: str, schema: Schema, columns: Sequence[str] | None) -
     names = fits if columns is None else list(columns)
     for name in names:
         if name not in fits:
-            known = ", ".join(fits[:20]) or "none"
-            raise InvalidParameter(
-                f"{learner}: expected numbers among {known}, got {value_text(name)}"
-            )
+            raise InvalidParameter(f"{learner}: columns: {unknown_column(name, fits)}")
     if not 1 <= len(names) <= MAX_NUMBERS:
         raise InvalidParameter(
             f"{learner}: expected 1 to {MAX_NUMBERS} columns of numbers, found {len(names)}"
@@ -139,7 +137,7 @@ def _reversed(place: int, base: int) -> float:
     return value
 
 
-def within_clusters(hypothesis: Any, users: Users) -> Verdict:
+def within_clusters(hypothesis: Any, users: Users) -> Assessment:
     """Compute the mean squared distance of rows to their centres, over that to the mean row.
 
     Args:
@@ -147,11 +145,11 @@ def within_clusters(hypothesis: Any, users: Users) -> Verdict:
         users: users that it is about.
     """
     if users.unseen is None:
-        return Verdict(None, None)
+        return Assessment(None, None)
     rows = users.unseen(UNSEEN_ROWS)
     points = hypothesis.points(rows)
     within = np.square(points - np.array(hypothesis.centres)[hypothesis.predict(rows)]).mean()
     variance = np.square(points - points.mean(axis=0)).mean()
     if variance <= 0:
-        return Verdict(None, None)
-    return Verdict(None, float(within / variance), baseline=1.0, margin=2 / sqrt(len(points)))
+        return Assessment(None, None)
+    return Assessment(None, float(within / variance), baseline=1.0, margin=2 / sqrt(len(points)))

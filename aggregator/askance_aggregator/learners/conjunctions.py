@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from askance_aggregator.learners.assessments import THE_TARGET, Assessment, Users, assess
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
 from askance_aggregator.learners.parameters import ParameterEntry, Text, whole
 from askance_aggregator.learners.registry import SmallSettings, catalogued
-from askance_aggregator.learners.verdicts import THE_TARGET, Users, Verdict, judge
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import predicate
 from askance_client.errors import InvalidParameter
@@ -126,17 +126,17 @@ def _width(schema: Schema) -> int:
     )
 
 
-@judge.register
-def _(hypothesis: Conjunction, learner: Learner[Any], users: Users) -> Verdict:
+@assess.register
+def _(hypothesis: Conjunction, learner: Learner[Any], users: Users) -> Assessment:
     """Return the share of uniform rows on which two conjunctions differ, exactly."""
     target = users.target
     if not isinstance(target, Conjunction):
-        return Verdict(None, None)
+        return Assessment(None, None)
     one, other = set(hypothesis.variables), set(target.variables)
     both = 0.5 ** len(one | other)
     error = 0.5 ** len(one) + 0.5 ** len(other) - 2 * both
     true = 0.5 ** len(other)
-    return Verdict(hypothesis == target, error, baseline=min(true, 1 - true))
+    return Assessment(hypothesis == target, error, baseline=min(true, 1 - true))
 
 
 @catalogued(

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Adaptive, Learner, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
@@ -17,7 +18,6 @@ from askance_aggregator.learners.literals import D, allowed_error, bits_or_defau
 from askance_aggregator.learners.parameters import ACCURACY, ParameterEntry, Text, whole
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, bits_of
-from askance_aggregator.learners.verdicts import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.numbers import Rational
 from askance_aggregator.queries import category, dot, where
 from askance_client.errors import InvalidAnswer, InvalidParameter

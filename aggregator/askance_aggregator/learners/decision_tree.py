@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.learners.encodings import Cells, cells
 from askance_aggregator.learners.learner import Adaptive, Learner, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
@@ -29,7 +30,6 @@ from askance_aggregator.learners.rows import features_of, label_of
 from askance_aggregator.learners.schemas import traits_schema
 from askance_aggregator.learners.splits import Split, SplitRule, Table, best_split
 from askance_aggregator.learners.trees import MAX_DEPTH, DecisionTree, TreeNode, parts_of
-from askance_aggregator.learners.verdicts import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import (
     category,

@@ -6,21 +6,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from askance_aggregator.learners.assessments import (
+    ALL_COVER,
+    Assessment,
+    Users,
+    assess,
+    covers,
+    only_query,
+    shares_of,
+)
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
 from askance_aggregator.learners.parameters import ParameterEntry, Text, field_named, whole
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.shares import nearest_distribution
-from askance_aggregator.learners.verdicts import (
-    ALL_COVER,
-    Users,
-    Verdict,
-    covers,
-    judge,
-    only_query,
-    shares_of,
-)
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import as_query
 from askance_client.errors import InvalidParameter, InvalidQuery
@@ -113,11 +113,11 @@ def frequency(
     return Batch([question]), conclude
 
 
-@judge.register
-def _(hypothesis: FrequencyEstimate, learner: Learner[Any], users: Users) -> Verdict:
+@assess.register
+def _(hypothesis: FrequencyEstimate, learner: Learner[Any], users: Users) -> Assessment:
     query = only_query(learner, QueryKind.CATEGORY)
     if query is None:
-        return Verdict(None, None)
+        return Assessment(None, None)
     answer = hypothesis.answer
     even = 1 / len(answer.values)
     guess = (even,) * len(answer.values)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.learners.assessments import Assessment, Users, assess
 from askance_aggregator.learners.centres import (
     WITHIN,
     balanced,
@@ -43,7 +44,6 @@ from askance_aggregator.learners.parameters import (
 from askance_aggregator.learners.reach import reach_of
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, schema_in, schema_to_json
-from askance_aggregator.learners.verdicts import Users, Verdict, judge
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import (
     absolute,
@@ -323,8 +323,8 @@ def _variances(
     return np.asarray(np.maximum(kept, LEAST_VARIANCE))
 
 
-@judge.register
-def _(hypothesis: GaussianMixture, learner: Learner[Any], users: Users) -> Verdict:
+@assess.register
+def _(hypothesis: GaussianMixture, learner: Learner[Any], users: Users) -> Assessment:
     return within_clusters(hypothesis, users)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from askance_aggregator.learners.assessments import Assessment, Users, assess, chunks
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Adaptive, Learner, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
@@ -18,13 +19,12 @@ from askance_aggregator.learners.parameters import ParameterEntry, Text, field_n
 from askance_aggregator.learners.prefixes import MAX_PREFIXES, Domain, Value
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.schemas import words_schema
-from askance_aggregator.learners.verdicts import Users, Verdict, chunks, judge
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Bits, Category, Integer, Schema
 
-_SHOWN = 3  # values of each kind in the text of a verdict; all are in its details
+_SHOWN = 3  # values of each kind in the text of an assessment; all are in its details
 MAX_CELLS = 65534  # and one for all others: as many as a randomizer can distinguish
 
 
@@ -218,8 +218,8 @@ def _lengths(width: int, bits: int, most: int) -> tuple[int, ...]:
     return (start, *range(start + bits, width, bits), *([width] if start < width else []))
 
 
-@judge.register
-def _(hypothesis: HeavyHitters, learner: Learner[Any], users: Users) -> Verdict:
+@assess.register
+def _(hypothesis: HeavyHitters, learner: Learner[Any], users: Users) -> Assessment:
     """Judge the values found by all users' shares; right if they are the frequent ones, no others.
 
     The error is the greatest distance of a share on the wrong side of the threshold. Within tau of
@@ -235,7 +235,7 @@ def _(hypothesis: HeavyHitters, learner: Learner[Any], users: Users) -> Verdict:
     near = [value for value, share in shares.items() if abs(share - threshold) <= tau]
     off = [abs(shares.get(value, Fraction(0)) - threshold) for value in (*missed, *wrong)]
     lists = {"true": true, "found": found, "missed": missed, "wrong": wrong, "borderline": near}
-    return Verdict(
+    return Assessment(
         success=not missed and not wrong,
         error=float(max(off, default=Fraction(0))),
         baseline=float(max([Fraction(0), *(shares[value] - threshold for value in true)])),
@@ -255,7 +255,7 @@ def _with_shares(
 def _found_text(
     lists: Mapping[str, list[Value]], shares: Mapping[Value, Fraction], threshold: Fraction
 ) -> str:
-    """Format the counts of a verdict, with the values that are missed or wrong."""
+    """Format the counts of an assessment, with the values that are missed or wrong."""
     true, missed, wrong = (lists[name] for name in ("true", "missed", "wrong"))
     told = [f"found {len(true) - len(missed)} of {len(true)} with a share of {threshold} or more"]
     for name, values in (("missed", missed), ("wrongly found", wrong)):

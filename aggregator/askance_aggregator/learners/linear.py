@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.learners.assessments import UNSEEN_ROWS, Assessment, Users, assess
 from askance_aggregator.learners.encodings import Number, numbers_of
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
@@ -28,7 +29,6 @@ from askance_aggregator.learners.rows import (
 )
 from askance_aggregator.learners.schemas import plane_schema
 from askance_aggregator.learners.second_moments import nearest_semidefinite, second_moments
-from askance_aggregator.learners.verdicts import UNSEEN_ROWS, Users, Verdict, judge
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Bit, Category, Integer, Label, Real, Schema
@@ -285,22 +285,22 @@ def _centre(number: Number) -> float:
     return float(number.low if number.is_truth else (number.low + number.high) / 2)
 
 
-@judge.register
-def _(hypothesis: LinearModel, learner: Learner[Any], users: Users) -> Verdict:
+@assess.register
+def _(hypothesis: LinearModel, learner: Learner[Any], users: Users) -> Assessment:
     """Return the mean squared error, as a part of the outcome's variance: 1 - R^2."""
     if users.unseen is None:
-        return Verdict(None, None)
+        return Assessment(None, None)
     rows = users.unseen(UNSEEN_ROWS)
     present = rows.present[hypothesis.target]
     if not present.any():
-        return Verdict(None, None)
+        return Assessment(None, None)
     truth = hypothesis.scaled.in_units(hypothesis.scaled.of(rows))[present]
     missed = np.square(hypothesis.predict(rows)[present] - truth).mean()
     variance = truth.var()
     if variance <= 0:
-        return Verdict(None, None)
+        return Assessment(None, None)
     margin = 2 / sqrt(int(present.sum()))
-    return Verdict(None, float(missed / variance), baseline=1.0, margin=margin)
+    return Assessment(None, float(missed / variance), baseline=1.0, margin=margin)
 
 
 TARGET = ParameterEntry("target", "what to predict (default: the label, or the last number)")

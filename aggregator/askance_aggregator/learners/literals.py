@@ -10,13 +10,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
 from askance_aggregator.learners.parameters import ACCURACY, ParameterEntry, Text, whole
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, bits_of
-from askance_aggregator.learners.verdicts import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import merge_disjoint
 from askance_client.errors import InvalidParameter

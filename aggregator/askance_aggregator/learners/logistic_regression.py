@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.learners.encodings import cells
 from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Batch, Learning
@@ -35,7 +36,6 @@ from askance_aggregator.learners.residuals import (
 )
 from askance_aggregator.learners.rows import features_of, label_of
 from askance_aggregator.learners.schemas import traits_schema
-from askance_aggregator.learners.verdicts import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import sigmoid, where
 from askance_client.errors import InvalidParameter

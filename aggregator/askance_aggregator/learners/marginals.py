@@ -11,6 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.learners.assessments import (
+    ALL_COVER,
+    Assessment,
+    Users,
+    assess,
+    covers,
+    shares_of,
+)
 from askance_aggregator.learners.encodings import columns_of, joint
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, NonAdaptive, non_adaptive
@@ -27,14 +35,6 @@ from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import some_fields
 from askance_aggregator.learners.schemas import traits_schema
 from askance_aggregator.learners.shares import nearest_distribution
-from askance_aggregator.learners.verdicts import (
-    ALL_COVER,
-    Users,
-    Verdict,
-    covers,
-    judge,
-    shares_of,
-)
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -216,10 +216,10 @@ def marginals(
     return batch, conclude
 
 
-@judge.register
-def _(hypothesis: Marginals, learner: Learner[Any], users: Users) -> Verdict:
+@assess.register
+def _(hypothesis: Marginals, learner: Learner[Any], users: Users) -> Assessment:
     if not isinstance(learner, NonAdaptive):
-        return Verdict(None, None)
+        return Assessment(None, None)
     truth: list[float] = []
     for question in learner.batch.questions:
         truth += shares_of(question.query, users)

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from askance_aggregator.learners.assessments import THE_TARGET, Assessment, Users, assess
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Allocation, Answer, Batch, Learning, Question
 from askance_aggregator.learners.parameters import ParameterEntry, Text, whole
 from askance_aggregator.learners.registry import SmallSettings, catalogued
-from askance_aggregator.learners.verdicts import THE_TARGET, Users, Verdict, judge
 from askance_aggregator.queries import parity, predicate, signed, where
 from askance_client.errors import InvalidParameter
 from askance_client.printable import unknown_text, value_text
@@ -200,18 +200,18 @@ def _width(schema: Schema) -> int:
     )
 
 
-@judge.register
-def _(hypothesis: MaskedParity, learner: Learner[Any], users: Users) -> Verdict:
+@assess.register
+def _(hypothesis: MaskedParity, learner: Learner[Any], users: Users) -> Assessment:
     """Return the share of the uniform domain that is labelled wrongly, exactly."""
     target = users.target
     if not isinstance(target, MaskedParity):
-        return Verdict(None, None)
+        return Assessment(None, None)
     wrong = sum(one != other for one, other in zip(hypothesis.r, target.r, strict=True))
     shown = wrong / len(target.r)  # the half with b = 1
     hidden = 0.5 if wrong else float(hypothesis.a != target.a)  # two different parities: half
     negative = (sum(target.r) / len(target.r) + (0.5 if any(target.r) else target.a)) / 2
     error = (shown + hidden) / 2
-    return Verdict(hypothesis == target, error, baseline=min(negative, 1 - negative))
+    return Assessment(hypothesis == target, error, baseline=min(negative, 1 - negative))
 
 
 @catalogued(

@@ -11,6 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.aims import Aim, PopulationMean, SampleMean, prior_in
+from askance_aggregator.learners.assessments import (
+    ALL_COVER,
+    Assessment,
+    Users,
+    assess,
+    covers,
+    only_query,
+    values_of,
+)
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
@@ -23,15 +32,6 @@ from askance_aggregator.learners.parameters import (
     field_named,
 )
 from askance_aggregator.learners.registry import SmallSettings, catalogued
-from askance_aggregator.learners.verdicts import (
-    ALL_COVER,
-    Users,
-    Verdict,
-    covers,
-    judge,
-    only_query,
-    values_of,
-)
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import among_present, as_query, has_missing_level
 from askance_client.errors import InvalidParameter, InvalidQuery
@@ -182,28 +182,28 @@ def _aim(query: Query, objective: str, prior: str | None) -> Aim:
     return prior_in(prior, Fraction(query.low, scale), Fraction(high, scale))
 
 
-@judge.register
-def _(hypothesis: MeanEstimate, learner: Learner[Any], users: Users) -> Verdict:
+@assess.register
+def _(hypothesis: MeanEstimate, learner: Learner[Any], users: Users) -> Assessment:
     query = only_query(learner, QueryKind.PREDICATE, QueryKind.REAL)
     if query is None:
-        return Verdict(None, None)
+        return Assessment(None, None)
     return judge_mean(hypothesis, query, values_of(query, users))
 
 
 def judge_mean(
     hypothesis: MeanEstimate, query: Query, values: Iterable[NDArray[np.int64]]
-) -> Verdict:
+) -> Assessment:
     """Judge an estimate by the answers of all users that it is about, on the query's grid.
 
     It is right if its interval contains the mean and that of the missing share, if there is one,
-    contains that. Without any user who has a value there is no mean, and no verdict on it.
+    contains that. Without any user who has a value there is no mean, and none of it is assessed.
     """
     total = users = counted = 0
     for chunk in values:
         kept = chunk[chunk != query.default] if has_missing_level(query) else chunk
         total, users, counted = total + sum(kept.tolist()), users + len(chunk), counted + len(kept)
     if not counted:
-        return Verdict(None, None)
+        return Assessment(None, None)
     scale = 1 if query.kind is QueryKind.PREDICATE else 1 << query.frac
     truth = (float(Fraction(total, scale * counted)),)
     ends = (hypothesis.low,), (hypothesis.high,)

@@ -10,6 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from askance_aggregator.learners.assessments import (
+    ALL_COVER,
+    Assessment,
+    Users,
+    assess,
+    chunks,
+    covers,
+)
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
@@ -28,7 +36,6 @@ from askance_aggregator.learners.rotation import Rotation, clipping_bias, clippi
 from askance_aggregator.learners.rows import some_fields
 from askance_aggregator.learners.scaled_vectors import Scaled, ScaledVector
 from askance_aggregator.learners.schemas import vectors_schema
-from askance_aggregator.learners.verdicts import ALL_COVER, Users, Verdict, chunks, covers, judge
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import as_query, evaluate_columns, real, vector
 from askance_client.errors import InvalidParameter
@@ -275,8 +282,8 @@ def _number_fields(schema: Schema, columns: Sequence[str] | None) -> tuple[str, 
     return tuple(named.fields)
 
 
-@judge.register
-def _(hypothesis: MeanVector, learner: Learner[Any], users: Users) -> Verdict:
+@assess.register
+def _(hypothesis: MeanVector, learner: Learner[Any], users: Users) -> Assessment:
     """Judge an l2 mean by the length of its error, right if that is within the radius, too.
 
     Else by the greatest; the intervals of the missing shares must hold too.
@@ -292,7 +299,7 @@ def _(hypothesis: MeanVector, learner: Learner[Any], users: Users) -> Verdict:
             having[place] += int(present.sum())
     counted = np.full(len(numbers), users.size) if shares is None else having
     if not counted.all():
-        return Verdict(None, None)
+        return Assessment(None, None)
     truth = tuple((total / counted).tolist())
     guess, unasked = _middles(hypothesis, learner, users)
     covered = covers(hypothesis.estimates, hypothesis.lows, hypothesis.highs, truth, guess, unasked)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.learners.encodings import Cells, cells, columns_of, joint
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
@@ -33,7 +34,6 @@ from askance_aggregator.learners.rows import (
 )
 from askance_aggregator.learners.schemas import traits_schema
 from askance_aggregator.learners.shares import nearest_distribution
-from askance_aggregator.learners.verdicts import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from askance_aggregator.learners.learner import Learner
+from askance_aggregator.names import unknown_column
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Label, Schema
@@ -64,10 +65,7 @@ def field_named(learner: str, schema: Schema, types: tuple[type, ...], asked: st
     fits = [name for name, kind in schema.fields.items() if isinstance(kind, types)]
     if asked is not None:
         if asked not in fits:
-            known = ", ".join(fits) or "none here"
-            raise InvalidParameter(
-                f"{learner}: column expects one of {known}, got {value_text(asked)}"
-            )
+            raise InvalidParameter(f"{learner}: column: {unknown_column(asked, fits)}")
         return asked
     labels = [name for name in fits if isinstance(schema.fields[name], Label)]
     for candidates in (labels, fits):

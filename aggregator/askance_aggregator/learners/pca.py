@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.learners.assessments import Assessment, Users, assess, chunks
 from askance_aggregator.learners.encodings import Number, numbers_of
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
@@ -31,7 +32,6 @@ from askance_aggregator.learners.rows import (
 )
 from askance_aggregator.learners.schemas import plane_schema
 from askance_aggregator.learners.second_moments import nearest_semidefinite, second_moments
-from askance_aggregator.learners.verdicts import Users, Verdict, chunks, judge
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Category, Schema
@@ -202,8 +202,8 @@ def _upright(vector: NDArray[np.float64]) -> NDArray[np.float64]:
     return vector if vector[np.abs(vector).argmax()] >= 0 else -vector
 
 
-@judge.register
-def _(hypothesis: PrincipalComponents, learner: Learner[Any], users: Users) -> Verdict:
+@assess.register
+def _(hypothesis: PrincipalComponents, learner: Learner[Any], users: Users) -> Assessment:
     """Return the variance that as many best directions hold beyond these, as a part of all."""
     count = len(hypothesis.columns)
     sums, products = np.zeros(count), np.zeros((count, count))
@@ -217,10 +217,10 @@ def _(hypothesis: PrincipalComponents, learner: Learner[Any], users: Users) -> V
     total = float(np.trace(covariance))
     held = float(np.trace(axes @ covariance @ axes.T))
     if total <= 0:
-        return Verdict(None, 0.0, baseline=0.0)
+        return Assessment(None, 0.0, baseline=0.0)
     at_random = total * len(axes) / count
     error, baseline = (max(float(best) - part, 0.0) / total for part in (held, at_random))
-    return Verdict(None, error, baseline=baseline)
+    return Assessment(None, error, baseline=baseline)
 
 
 @catalogued(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.learners.assessments import Assessment, Reach, Users, assess, chunks
 from askance_aggregator.learners.encodings import MAX_BINS, Cells, cells
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Adaptive, Learner, adaptive
@@ -25,7 +26,6 @@ from askance_aggregator.learners.parameters import (
 )
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import field_of
-from askance_aggregator.learners.verdicts import Reach, Users, Verdict, chunks, judge
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import among_present, predicate
 from askance_client.errors import InvalidParameter
@@ -255,8 +255,8 @@ def _ends(schema: Schema, parts: Cells, cell: int) -> tuple[float, float]:
     return float(edges[cell]), float(edges[cell + 1] - (1 if last else 0))
 
 
-@judge.register
-def _(hypothesis: Quantiles, learner: Learner[Any], users: Users) -> Verdict:
+@assess.register
+def _(hypothesis: Quantiles, learner: Learner[Any], users: Users) -> Assessment:
     """Judge each level by its distance to the ranks of its cell's ends; right if within tau.
 
     Ranks are among the users who have the number, or, where those without it count, among all. The
@@ -264,20 +264,20 @@ def _(hypothesis: Quantiles, learner: Learner[Any], users: Users) -> Verdict:
     """
     kind = users.schema.fields[hypothesis.column]
     if not isinstance(kind, Integer | Real):
-        return Verdict(None, None)
+        return Assessment(None, None)
     tau = float(Fraction(learner.parameters["tau"]))
     guess = _evenly_spread(hypothesis, users.schema, int(learner.parameters["steps"]))
     having = sum(int(columns.present[hypothesis.column].sum()) for columns in chunks(users))
     share = hypothesis.missing
     counted = users.size if share is None else having
     if not counted:
-        return Verdict(None, None)
+        return Assessment(None, None)
     both = (*hypothesis.quantiles, *guess)
     missed = _ranks_missed(both, hypothesis.column, kind, users, counted)
     error, baseline = (float(part.max()) for part in np.split(missed, 2))
     inside = share is None or share.low <= 1 - having / users.size <= share.high
     reach = Reach(within=tau, unasked=0.5, excludes_guess=baseline >= tau)
-    return Verdict(error < tau and inside, error, baseline=baseline, reach=reach)
+    return Assessment(error < tau and inside, error, baseline=baseline, reach=reach)
 
 
 def _evenly_spread(hypothesis: Quantiles, schema: Schema, steps: int) -> tuple[Quantile, ...]:

@@ -9,6 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from askance_aggregator.learners.assessments import (
+    ALL_COVER,
+    Assessment,
+    Users,
+    assess,
+    counts_of,
+    covers,
+    shares_of,
+)
 from askance_aggregator.learners.encodings import binned, cells, joint
 from askance_aggregator.learners.hierarchies import Hierarchy
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
@@ -19,15 +28,6 @@ from askance_aggregator.learners.parameters import TAU, ParameterEntry, Text, fi
 from askance_aggregator.learners.quantiles import Quantile
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import field_of
-from askance_aggregator.learners.verdicts import (
-    ALL_COVER,
-    Users,
-    Verdict,
-    counts_of,
-    covers,
-    judge,
-    shares_of,
-)
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -255,23 +255,23 @@ def ranges(
     return batch, conclude
 
 
-@judge.register
-def _(hypothesis: Ranges, learner: Learner[Any], users: Users) -> Verdict:
+@assess.register
+def _(hypothesis: Ranges, learner: Learner[Any], users: Users) -> Assessment:
     """Judge shares from the first cell up to another's end, and the missing share.
 
     Shares are of the users who have a number, as in the hypothesis. It is right if the intervals of
     all levels hold: those of all ranges and of the missing share follow from them.
     """
     if not isinstance(learner, NonAdaptive):
-        return Verdict(None, None)
+        return Assessment(None, None)
     queries = [question.query for question in learner.batch.questions]
     *cells, absent = counts_of(queries[-1], users).tolist()
     present = users.size - absent
     if not present:
-        return Verdict(None, None)
+        return Assessment(None, None)
     first, last = hypothesis.ends[0], hypothesis.ends[-1]
     told = [hypothesis.share(first, end) for end in hypothesis.ends[1:]]
-    verdict = covers(
+    assessment = covers(
         tuple(answer.value for answer in told),
         tuple(answer.low for answer in told),
         tuple(answer.high for answer in told),
@@ -285,7 +285,7 @@ def _(hypothesis: Ranges, learner: Learner[Any], users: Users) -> Verdict:
     )
     missing = hypothesis.missing_share
     inside = missing.low <= absent / users.size <= missing.high
-    return replace(verdict, success=held and inside)
+    return replace(assessment, success=held and inside)
 
 
 @catalogued(

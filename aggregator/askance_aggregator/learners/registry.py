@@ -56,7 +56,7 @@ class LearnerEntry:
         name: the learner's name.
         version: of the learners that `make` returns, 1 or more.
         summary: the hypothesis, in a line.
-        error: the meaning of the error of its verdicts (`verdicts.judge`), in a line.
+        error: the meaning of the error of its assessments (`assessments.assess`), in a line.
         guess: the constant guess whose error is their baseline, in a few words; empty: none.
         success: the meaning of a success, in a few words; empty: its runs are not called right
             or wrong.

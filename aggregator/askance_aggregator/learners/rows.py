@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.hypotheses import Document
+from askance_aggregator.names import unknown_column
 from askance_aggregator.queries import EncodedColumns, encode_columns
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.printable import value_text
@@ -25,11 +26,10 @@ def field_of(schema: Schema, field: str) -> Field:
     """The field of that name.
 
     Raises:
-        InvalidParameter: the schema has none.
+        InvalidParameter: the schema has none; the nearest name is suggested.
     """
     if field not in schema.fields:
-        known = ", ".join(list(schema.fields)[:20])
-        raise InvalidParameter(f"expected one of the fields {known}, got {value_text(field)}")
+        raise InvalidParameter(unknown_column(field, schema.fields))
     return schema.fields[field]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from askance_aggregator.learners.verdicts import Verdict
+from askance_aggregator.learners.assessments import Assessment
 
 _NARROW = 4  # an interval this many times narrower than before any user was asked tells something
 _ROUNDING = 1e-12  # of sums of floats
@@ -27,42 +27,42 @@ class Placement(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """Verdicts of some trials, summarized.
+    """Assessments of some trials, summarized.
 
     Args:
-        verdicts: one per trial, at least one.
+        assessments: one per trial, at least one.
         reference: the same learner's error with exact answers, the mean over trials; None: it was
             not computed.
         answered: whether any user answered.
     """
 
-    verdicts: tuple[Verdict, ...]
+    assessments: tuple[Assessment, ...]
     reference: float | None = None
     answered: bool = True
 
     @property
     def error(self) -> float | None:
         """Mean error over trials; None: a trial has none."""
-        return mean_of([verdict.error for verdict in self.verdicts])
+        return mean_of([assessment.error for assessment in self.assessments])
 
     @property
     def baseline(self) -> float | None:
         """Mean error of the constant guess over trials; None: a trial has none."""
-        return mean_of([verdict.baseline for verdict in self.verdicts])
+        return mean_of([assessment.baseline for assessment in self.assessments])
 
     @property
     def successes(self) -> int | None:
         """Number of trials that are right; None: a trial is neither right nor wrong."""
-        found = [verdict.success for verdict in self.verdicts]
+        found = [assessment.success for assessment in self.assessments]
         return None if None in found else sum(map(bool, found))
 
     @property
     def placement(self) -> Placement:
         """Place of the error between a constant guess and exact answers."""
-        error, baseline, first = self.error, self.baseline, self.verdicts[0]
+        error, baseline, first = self.error, self.baseline, self.assessments[0]
         if not self.answered:
             return Placement.UNANSWERED
-        if first.reach is None and self.successes == len(self.verdicts):
+        if first.reach is None and self.successes == len(self.assessments):
             return Placement.RIGHT
         if error is None or baseline is None:
             return Placement.UNKNOWN
@@ -89,14 +89,16 @@ class Worth:
 
     @property
     def _exact_are_no_better(self) -> bool:
-        baseline, margin = self.baseline, self.verdicts[0].margin
+        baseline, margin = self.baseline, self.assessments[0].margin
         known = self.reference is not None and baseline is not None
         return known and (self.reference or 0.0) >= (baseline or 0.0) - margin
 
     @property
     def _excludes_guess(self) -> bool:
         """True if some interval excludes the guess in at least half of the trials."""
-        told = [verdict.reach.excludes_guess for verdict in self.verdicts if verdict.reach]
+        told = [
+            assessment.reach.excludes_guess for assessment in self.assessments if assessment.reach
+        ]
         return 2 * sum(told) >= len(told)
 
 
@@ -117,7 +119,7 @@ def _unanswered(worth: Worth) -> str:
 
 
 def _right(worth: Worth) -> str:
-    (first, *_) = worth.verdicts
+    (first, *_) = worth.assessments
     told = f"right: {first.summary}" if first.summary else "right"
     return (
         f"{told}; guessing: error {_figure(worth.baseline)}" if worth.baseline is not None else told
@@ -155,13 +157,13 @@ def _figure(number: float | None) -> str:
 
 
 def _error(worth: Worth) -> str:
-    (first, *_) = worth.verdicts
+    (first, *_) = worth.assessments
     told = [f"error {_figure(worth.error)}"]
     if first.reach is not None:
         told.append(f"each within {_figure(first.reach.within)}")
-        missed = len(worth.verdicts) - (worth.successes or 0)
+        missed = len(worth.assessments) - (worth.successes or 0)
         if worth.successes is not None and missed:
-            told.append(f"outside them in {missed:,} of {len(worth.verdicts):,} trials")
+            told.append(f"outside them in {missed:,} of {len(worth.assessments):,} trials")
     return f"{', '.join(told)}; {first.summary}" if first.summary else ", ".join(told)
 
 

@@ -15,6 +15,7 @@ from askance_client.errors import InvalidParameter, PlanRefused
 from askance_client.printable import value_text
 
 MAX_ROUNDS = 10_000
+_TOLERANCES = ("tau", "accuracy")  # parameters of learners
 
 
 def plan(
@@ -75,7 +76,10 @@ def plan(
     )
     needed = sum(planned.users for planned in rounds)
     feasible = n_users is None or needed <= n_users
-    reason = None if feasible else _reason(needed, n_users, rounds, least_answers)
+    reason = None
+    if not feasible:
+        counts = f"the plan needs {needed:,} users, the population has {n_users:,}"
+        reason = f"{counts}{_least(rounds, least_answers)}: {_advice(learner)}"
     return StudyPlan(
         feasible,
         needed,
@@ -90,15 +94,23 @@ def plan(
     )
 
 
-def _reason(
-    needed: int, n_users: int | None, rounds: Sequence[RoundPlan], least_answers: int
-) -> str:
-    """Say why a plan is not feasible, and that `least_answers` makes a group larger if it does."""
-    reason = f"the plan needs {needed:,} users, the population has {n_users:,}"
+def _least(rounds: Sequence[RoundPlan], least_answers: int) -> str:
+    """Say that `least_answers` makes a group larger, if it does."""
     sizes = {group.users for planned in rounds for group in planned.groups}
     if least_answers > 1 and least_answers in sizes:
-        reason += f"; least_answers asks for {least_answers:,} in every group of a round"
-    return reason
+        return f"; least_answers asks for {least_answers:,} in every group of a round"
+    return ""
+
+
+def _advice(learner: Learner[Any]) -> str:
+    """Say which changes make a plan smaller; a tolerance only if the learner has one to change."""
+    changes = ["a larger epsilon", "fewer or smaller fields"]
+    changes += [
+        f"{name} above {learner.parameters[name]}"
+        for name in _TOLERANCES
+        if name in learner.parameters
+    ]
+    return f"it needs fewer with {', '.join(changes[:-1])}, or {changes[-1]}"
 
 
 def fields_needed(learner: Learner[Any]) -> frozenset[str]:

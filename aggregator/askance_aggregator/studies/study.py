@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from askance_aggregator.encoding import sign_study
 from askance_aggregator.families import best_for
 from askance_aggregator.learners import Learner
+from askance_aggregator.names import unknown_column
 from askance_aggregator.numbers import rational
 from askance_aggregator.planning import Design, StudyPlan, fields_needed, plan
 from askance_client.accounting import parse_epsilon
@@ -191,9 +192,7 @@ def _field_names(fields: Collection[str], schema: Schema) -> tuple[str, ...]:
         raise InvalidParameter(f"fields: expected a list of names, got the text {fields!r}")
     for name in fields:
         if name not in schema.fields:
-            raise InvalidParameter(
-                f"fields: expected names among {', '.join(schema.fields)}, got {name!r}"
-            )
+            raise InvalidParameter(f"fields: {unknown_column(name, schema.fields)}")
     return tuple(sorted(set(fields)))
 
 

@@ -56,7 +56,7 @@ class ExaminedRequest:
 
 
 class Examiner:
-    """Examines bytes and remembers the verdicts on the latest `capacity` of them.
+    """Examines bytes and remembers the examinations on the latest `capacity` of them.
 
     Shared between threads it may examine something twice, never wrongly. One device remembers few,
     what stands for many devices may remember more; of large ones fewer are remembered.
@@ -74,36 +74,36 @@ class Examiner:
             for part in (signed.study, signed.public_key, signed.signature)
         )
         key = digest_of(joined)
-        verdict = self._studies.get(key)
-        if verdict is None:
-            verdict = _examine_study(signed)
-            self._studies.remember(key, verdict, len(joined))
-        return verdict
+        examined = self._studies.get(key)
+        if examined is None:
+            examined = _examine_study(signed)
+            self._studies.remember(key, examined, len(joined))
+        return examined
 
     def named_study(self, payload: bytes, digest: bytes) -> bytes | Refusal:
         """Return the digest of the study that `payload` is a request of, or why it is none.
 
         `digest` is the digest of `payload`.
         """
-        verdict = self._named.get(digest)
-        if verdict is None:
+        examined = self._named.get(digest)
+        if examined is None:
             try:
-                verdict = study_of(payload)
+                examined = study_of(payload)
             except AskanceError as error:
-                verdict = Refusal(Reason.MALFORMED, str(error))
-            self._named.remember(digest, verdict, _MAX_NAMED_BYTES)
-        return verdict
+                examined = Refusal(Reason.MALFORMED, str(error))
+            self._named.remember(digest, examined, _MAX_NAMED_BYTES)
+        return examined
 
     def request(
         self, payload: bytes, digest: bytes, study: ExaminedStudy
     ) -> ExaminedRequest | Refusal:
         """The request in `payload` (whose digest is `digest`) under `study`, or why it is none."""
         key = (digest, study.digest)
-        verdict = self._requests.get(key)
-        if verdict is None:
-            verdict = _examine_request(payload, digest, study)
-            self._requests.remember(key, verdict, len(payload))
-        return verdict
+        examined = self._requests.get(key)
+        if examined is None:
+            examined = _examine_request(payload, digest, study)
+            self._requests.remember(key, examined, len(payload))
+        return examined
 
 
 K = TypeVar("K")
@@ -111,7 +111,7 @@ V = TypeVar("V")
 
 
 class _Latest(Generic[K, V]):
-    """Latest verdicts, bounded in number and in bytes.
+    """Latest examinations, bounded in number and in bytes.
 
     Together they came in at most `_MAX_BYTES` bytes: a message of a hostile aggregator takes up
     to `KEPT_PER_BYTE` times its size when it is decoded.

@@ -119,7 +119,7 @@ class Settling:
         return study.digest, self._decide(payload, asked, study)
 
     def _stored_or(self, digest: bytes, refusal: Refusal) -> Settlement:
-        """Return the report of a request that was answered before, whatever its verdict now."""
+        """Return the report of a request that was answered before, also if it is refused now."""
         stored = self._ledger.stored(digest)
         return refusal if stored is None else stored
 

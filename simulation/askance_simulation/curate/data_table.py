@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_client.errors import InvalidParameter, InvalidRecord
+from askance_client.printable import nearest_text
 from askance_client.queries import Category, Schema
 from askance_client.queries.exact import exact_ratio
 from askance_client.queries.kinds import Kind
@@ -215,6 +216,7 @@ class DataTable:
             raise InvalidParameter(
                 f"column {name!r}: expected bounds or labels stated for it (by --schema, or --set"
                 f" bounds={name}:LOW:HIGH or labels={name}:A|B), found them for {known}"
+                + nearest_text(name, self.columns)
             )
         return self.columns[name]
 

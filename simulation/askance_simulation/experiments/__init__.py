@@ -1,6 +1,6 @@
 """Experiments: a study run on populations by a seed, once or many times, and judged."""
 
-from askance_aggregator.learners.verdicts import Verdict, judge
+from askance_aggregator.learners.assessments import Assessment, assess
 from askance_simulation.experiments.catalogue import Named, named
 from askance_simulation.experiments.designs import DESIGNS, design
 from askance_simulation.experiments.sweeps import Sweep, sweep
@@ -15,14 +15,14 @@ from askance_simulation.experiments.verification import Check, verify
 
 __all__ = [
     "DESIGNS",
+    "Assessment",
     "Check",
     "Named",
     "Simulation",
     "Sweep",
     "Trial",
-    "Verdict",
+    "assess",
     "design",
-    "judge",
     "local_oracle",
     "named",
     "run_trial",

@@ -82,6 +82,14 @@ def _default(query: Query) -> str:
         case QueryKind.PREDICATE:
             return "'yes'" if query.default else "'no'"
         case QueryKind.REAL | QueryKind.VECTOR:
-            return f"{query.default / (1 << query.frac):g}"
+            return _number(query)
         case QueryKind.SIGNED:
             return "the question's public default"
+
+
+def _number(query: Query) -> str:
+    """Return a number's default beside the range of answers, which may be scaled fields'."""
+    unit = 1 << query.frac
+    default, low, high = (value / unit for value in (query.default, query.low, query.high))
+    middle = ", the middle" if 2 * query.default == query.low + query.high else ""
+    return f"{default:g}{middle} (its answers range from {low:g} to {high:g})"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners import Answers, Batch, Learner
-from askance_aggregator.learners.verdicts import judge
+from askance_aggregator.learners.assessments import assess
 from askance_aggregator.oracles import ExactOracle, NoExpectation, learn
 from askance_aggregator.queries import EncodedColumns
 from askance_aggregator.queries.columns import ColumnValue
@@ -91,7 +91,7 @@ def reference_of(learner: Learner[Any], population: Population, answers: int) ->
         hypothesis = learn(learner, PopulationOracle(population, answers))
     except (TooMuchWork, InvalidAnswer, NoExpectation):  # InvalidAnswer: no concept has these
         return None
-    return judge(hypothesis, learner, population).error
+    return assess(hypothesis, learner, population).error
 
 
 def _words(population: Population) -> int:

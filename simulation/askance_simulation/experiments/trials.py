@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance_aggregator.composition import ZeroConcentrated
 from askance_aggregator.learners import MeanEstimate, hypothesis_json
+from askance_aggregator.learners.assessments import Assessment, assess
 from askance_aggregator.learners.mean import SAMPLE
-from askance_aggregator.learners.verdicts import Verdict, judge
 from askance_aggregator.learners.worth import Worth, mean_of
 from askance_aggregator.planning import RoundPlan
 from askance_aggregator.studies import (
@@ -50,7 +50,6 @@ from askance_simulation.experiments.disturbances import (
     went_wrong,
 )
 from askance_simulation.experiments.frames import to_arrow, to_pandas
-from askance_simulation.experiments.judging import judge_sample
 from askance_simulation.experiments.records import (
     RoundTaken,
     estimates,
@@ -59,6 +58,7 @@ from askance_simulation.experiments.records import (
     write_rows,
 )
 from askance_simulation.experiments.references import reference_of
+from askance_simulation.experiments.sample_assessments import assess_sample
 from askance_simulation.fleets import FLEETS, Devices, FleetMaker, Progress, fleet_by, kept_ready
 from askance_simulation.plots import Picture, picture
 from askance_simulation.populations import Population
@@ -74,7 +74,7 @@ class Trial:
     """Run of a study and its outcome."""
 
     outcome: Outcome[Any]
-    verdict: Verdict
+    assessment: Assessment
     population: Population
     transcript: Transcript
     seconds: float
@@ -164,8 +164,8 @@ class Simulation:
     @property
     def successes(self) -> int | None:
         """Number of trials that found the target; None if there is no target."""
-        verdicts = [trial.verdict.success for trial in self.trials]
-        return None if None in verdicts else sum(bool(verdict) for verdict in verdicts)
+        assessments = [trial.assessment.success for trial in self.trials]
+        return None if None in assessments else sum(bool(assessment) for assessment in assessments)
 
     @property
     def worth(self) -> Worth:
@@ -180,7 +180,7 @@ class Simulation:
             if id(people) not in found:
                 found[id(people)] = reference_of(learner, people, trial.outcome.answers)
         return Worth(
-            tuple(trial.verdict for trial in self.trials),
+            tuple(trial.assessment for trial in self.trials),
             mean_of([found[id(trial.population)] for trial in self.trials]),
             answered=any(trial.outcome.answers for trial in self.trials),
         )
@@ -223,7 +223,7 @@ class Simulation:
     def to_json(self) -> dict[str, Any]:
         """Return the result as the command line prints it; counts and details are trial 0's."""
         first = self.trials[0].outcome
-        errors = [t.verdict.error for t in self.trials if t.verdict.error is not None]
+        errors = [t.assessment.error for t in self.trials if t.assessment.error is not None]
         users, worth = self.trials[0].population.size, self.worth
         return {
             "learner": self.study.learner.name,
@@ -243,11 +243,11 @@ class Simulation:
             "baseline": worth.baseline,
             "reference": worth.reference,
             "verdict": self._verdict(worth),
-            "details": dict(self.trials[0].verdict.details),
+            "details": dict(self.trials[0].assessment.details),
             "queries": first.queries,
             "hypothesis": hypothesis_json(first.hypothesis),
             "bounds": bounds_json(self.trials[0].outcome),
-            "truth": list(self.trials[0].verdict.truth) or None,
+            "truth": list(self.trials[0].assessment.truth) or None,
             "confidence": float(self.study.confidence),
             "answers": first.answers,
             "refusals": first.refusals,
@@ -370,7 +370,7 @@ def run_trial(
             check_replay(session, outcome)
     return Trial(
         outcome=outcome,
-        verdict=_judged(outcome, study, population, session.transcript),
+        assessment=_assessed(outcome, study, population, session.transcript),
         population=population,
         transcript=session.transcript,
         seconds=time.perf_counter() - began,
@@ -434,10 +434,10 @@ def _session(
         )
 
 
-def _judged(
+def _assessed(
     outcome: Outcome[Any], study: Study, population: Population, transcript: Transcript
-) -> Verdict:
-    """Return the verdict; a run without any answer is no success, however wide its intervals.
+) -> Assessment:
+    """Return the assessment; a run without any answer is no success, however wide its intervals.
 
     A statement about a sample is compared with the users who were asked; if some of them did not
     answer, the tallies do not show which users are meant.
@@ -446,12 +446,12 @@ def _judged(
     if isinstance(found, MeanEstimate) and found.of == SAMPLE and isinstance(header, Header):
         asked = Permutation(header.cohort_seed, header.population)
         cohort = Cohort(asked, 0, outcome.users_used)
-        verdict = judge_sample(found, study.learner, population, cohort)
+        assessment = assess_sample(found, study.learner, population, cohort)
         if 0 < outcome.answers < outcome.users_used:
-            return replace(verdict, success=None)
+            return replace(assessment, success=None)
     else:
-        verdict = judge(found, study.learner, population)
-    return verdict if outcome.answers else replace(verdict, success=False)
+        assessment = assess(found, study.learner, population)
+    return assessment if outcome.answers else replace(assessment, success=False)
 
 
 def peak_memory_mb() -> float:

@@ -2,7 +2,7 @@
 
 The loss that a device charges is taken from a randomizer's own closed form; here it is taken again
 from what the randomizer says of every report (Pr[report | level], exactly), where the reports can
-be listed, and compared as fractions. No float takes part in a verdict.
+be listed, and compared as fractions. No float takes part in the comparison.
 """
 
 from __future__ import annotations

@@ -33,11 +33,11 @@ def picture(simulation: Simulation, kind: str) -> Picture:
 
 
 def _result(simulation: Simulation) -> Picture:
-    verdicts = [trial.verdict for trial in simulation.trials]
+    assessments = [trial.assessment for trial in simulation.trials]
     return result(
         simulation.estimates,
-        verdicts[0].truth,
-        [(verdict.error, verdict.success) for verdict in verdicts],
+        assessments[0].truth,
+        [(assessment.error, assessment.success) for assessment in assessments],
         float(simulation.study.confidence),
         _title(simulation),
     )

@@ -14,7 +14,7 @@ from askance_simulation.plots.picture import Picture, new_figure
 def result(
     cells: Mapping[str, Mapping[str, float]] | None,
     truth: Sequence[float],
-    verdicts: Sequence[tuple[float | None, bool | None]],
+    assessments: Sequence[tuple[float | None, bool | None]],
     confidence: float,
     title: str,
 ) -> Picture:
@@ -23,7 +23,7 @@ def result(
     Args:
       cells: trial 0's estimates with their intervals, by name; None: it has none.
       truth: of each.
-      verdicts: every trial's error, and whether it found the target.
+      assessments: every trial's error, and whether it found the target.
       confidence: of the intervals.
       title: above the picture.
 
@@ -33,17 +33,17 @@ def result(
     if cells and truth:
         return estimates_beside_truth(cells, truth, confidence, title)
     figure = new_figure(height=3.6)
-    _errors(figure.add_subplot(), verdicts, title)
+    _errors(figure.add_subplot(), assessments, title)
     return Picture(figure)
 
 
-def _errors(axes: Any, verdicts: Sequence[tuple[float | None, bool | None]], title: str) -> None:
-    errors = [error for error, _ in verdicts if error is not None]
-    if len(errors) < len(verdicts):
+def _errors(axes: Any, assessments: Sequence[tuple[float | None, bool | None]], title: str) -> None:
+    errors = [error for error, _ in assessments if error is not None]
+    if len(errors) < len(assessments):
         raise InvalidParameter("plot: expected a hypothesis with a truth to hold it to, got none")
-    wrong = [place for place, (_, right) in enumerate(verdicts) if right is False]
-    others = [place for place in range(len(verdicts)) if place not in set(wrong)]
-    judged = any(right is not None for _, right in verdicts)
+    wrong = [place for place, (_, right) in enumerate(assessments) if right is False]
+    others = [place for place in range(len(assessments)) if place not in set(wrong)]
+    judged = any(right is not None for _, right in assessments)
     for places, colour, marker, label in (
         (others, style.ACCENT, "o", "the target" if judged else "a trial"),
         (wrong, style.BAD, "X", "not the target"),
@@ -56,5 +56,7 @@ def _errors(axes: Any, verdicts: Sequence[tuple[float | None, bool | None]], tit
         style.legend_beside(axes)
     top = max(0.1, 1.1 * max(errors))
     axes.set_ylim(bottom=-top / 40, top=top)  # space for the points on zero
-    axes.set_xlim(-0.5, len(verdicts) - 0.5)  # space around whole numbers, also around a single one
+    axes.set_xlim(
+        -0.5, len(assessments) - 0.5
+    )  # space around whole numbers, also around a single one
     axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)

@@ -10,6 +10,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.names import unknown_column
 from askance_aggregator.queries import EncodedColumns
 from askance_aggregator.queries.columns import ColumnValue, encode_column
 from askance_aggregator.studies import Permutation
@@ -172,9 +173,7 @@ def _infer(
     """Infer the fields, and for each column that is left out the reason."""
     name, header = people.path.stem, people.names
     if label is not None and label not in header:
-        raise InvalidRecord(
-            f"expected a label column among {', '.join(header[:20])}, found {label!r}"
-        )
+        raise InvalidRecord(f"label: {unknown_column(label, header)}")
     fields: dict[str, Field] = {}
     left_out: dict[str, str] = {}
     identifiers: dict[str, Field | None] = {}

@@ -8,7 +8,7 @@ Rules of the package:
 - Everything random comes from the setting's seed: the same command gives the same rows.
 - `holds` is decided by the numbers in the rows, with a stated slack for chance; nothing is assumed.
 - A noise is held to its claim from both sides (`checks`), each check with a false-alarm rate of
-  1e-6; two planted defects per reproduction have to turn its verdict to "no"
+  1e-6; two planted defects per reproduction have to make it fail
   (tests/simulation/reproduce/planted_defects.py).
 """
 

@@ -18,7 +18,7 @@ from math import exp, sqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from askance_simulation.reproduce.counting import ALPHA
+ALPHA = 1e-6  # the chance that a correct mechanism is rejected
 
 _WHOLE = 1e-6  # distance from a whole number that float arithmetic may leave
 
@@ -48,10 +48,50 @@ def rate_agrees(count: int, trials: int, rate: float, alpha: float = ALPHA) -> b
       rate: claimed probability, 0 .. 1.
       alpha: false-alarm rate.
     """
+    return rate_between(count, trials, rate, rate, alpha)
+
+
+def rate_between(count: int, trials: int, least: float, most: float, alpha: float = ALPHA) -> bool:
+    """Return whether `count` of `trials` independent events is possible at some rate of a range.
+
+    Args:
+      count: events that were seen.
+      trials: independent trials.
+      least: lower end of the claimed range of the probability, 0 .. 1.
+      most: upper end.
+      alpha: false-alarm rate, half of it on either side.
+    """
     from scipy.stats import binom
 
-    above, below = binom.sf(count - 1, trials, rate), binom.cdf(count, trials, rate)
+    above, below = binom.sf(count - 1, trials, most), binom.cdf(count, trials, least)
     return bool(min(above, below) >= alpha / 2)
+
+
+def rate_exceeded(count: int, trials: int, rate: float) -> bool:
+    """Return whether `count` of `trials` events are more than chance explains at this rate.
+
+    The upper tail alone is tested, at `ALPHA`: for rates that a theorem only bounds.
+    """
+    from scipy.stats import binom
+
+    return bool(binom.sf(count - 1, trials, rate) < ALPHA)
+
+
+def events_agree(count: int, chances: ArrayLike, alpha: float = ALPHA) -> bool:
+    """Return whether `count` of independent events of known chances is possible.
+
+    The law is that of a sum of Bernoulli variables (Poisson's binomial), convolved; both tails are
+    tested, at alpha/2 each.
+
+    Args:
+      count: events that were seen.
+      chances: probability of each, shape (trials,).
+      alpha: false-alarm rate.
+    """
+    law = np.ones(1)
+    for chance in np.asarray(chances, dtype=np.float64):
+        law = np.convolve(law, (1 - chance, chance))
+    return bool(min(law[count:].sum(), law[: count + 1].sum()) >= alpha / 2)
 
 
 def gamma_agrees(total: float, shape: float, alpha: float = ALPHA) -> bool:

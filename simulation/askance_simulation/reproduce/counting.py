@@ -1,4 +1,4 @@
-"""Failures counted over many trials, and answers drawn from tallies instead of devices."""
+"""Answers of many trials: drawn from tallies instead of devices, or asked once each."""
 
 from __future__ import annotations
 
@@ -16,15 +16,6 @@ from askance_client.queries import Query, QueryKind
 from askance_client.randomizers import Randomizer
 from askance_simulation.counts import sample_levels, sample_tally
 from askance_simulation.randomness.seeds import Seed
-
-ALPHA = 1e-6  # the chance that a rate which is met exactly is taken for exceeded
-
-
-def exceeds(failed: int, trials: int, rate: float) -> bool:
-    """Return whether `failed` failures are more than chance explains at this rate."""
-    from scipy.stats import binomtest
-
-    return bool(binomtest(failed, trials, rate, alternative="greater").pvalue < ALPHA)
 
 
 def generator(seed: Seed) -> np.random.Generator:

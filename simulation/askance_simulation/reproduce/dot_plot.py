@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from askance_simulation.plots.style import ACCENT, BAD, INK, QUIET, plain, wide
+from askance_simulation.plots.style import ACCENT, BAD, INK, QUIET, legend_beside, plain, wide
 from askance_simulation.reproduce.reproduction import Row
 
 _STYLES = ((INK, "|"), (ACCENT, "o"), (BAD, "x"), (QUIET, "s"))
@@ -39,8 +39,14 @@ def dot_plot(
         size = 12 if marker == "|" else 5
         axes.plot(numbers, places, marker, color=color, markersize=size, label=name)
     axes.set_yticks(range(len(shown)), [label(row) for row in shown], fontsize=7)
-    axes.invert_yaxis()
+    axes.set_ylim(len(shown) - 0.5, -0.5)
     if values and wide(values):
         axes.set_xscale("log")
-    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    legend_beside(axes)
     figure.tight_layout()
+
+
+def paired(rows: Sequence[Row], column: str) -> list[Row]:
+    """Join every second row to the one before it: its number becomes the column "other"."""
+    pairs = zip(rows[::2], rows[1::2], strict=True)
+    return [{**one, "other": other[column]} for one, other in pairs]

@@ -69,8 +69,8 @@ def test_people_of_its_own_are_learned_in_the_local_model(
     made = named(learner, epsilon=4, users=100_000, settings=settings)
     result = simulate(made.study, made.people, fleet="columns", seed=4)
     (trial,) = result.trials
-    assert trial.verdict.error is not None
-    assert trial.verdict.error < most
+    assert trial.assessment.error is not None
+    assert trial.assessment.error < most
     assert result.epsilon_spent.max <= 4
 
 
@@ -89,5 +89,5 @@ def test_a_perceptron_that_stops_early_has_its_accuracy_in_the_local_model(seed:
     (trial,) = simulate(made.study, made.people, fleet="columns", seed=seed).trials
     assert all(taken.tau <= accuracy / 4 for taken in trial.rounds)
     assert len(trial.rounds) < 8
-    assert trial.verdict.error is not None
-    assert trial.verdict.error < accuracy
+    assert trial.assessment.error is not None
+    assert trial.assessment.error < accuracy

@@ -189,7 +189,7 @@ def test_a_mixture_has_weights_of_sum_one_and_positive_variances() -> None:
     [
         ({"k": "0"}, "k expects a whole number in 1"),
         ({"k": "65"}, "k expects a whole number in 1"),
-        ({"columns": "colour"}, "expected numbers among rooms, got 'colour'"),
+        ({"columns": "colour"}, "expected one of the fields rooms, got 'colour'"),
         ({"rounds": "0"}, "rounds expects"),
         ({"tau": "x"}, "tau expects a finite number"),
     ],

@@ -153,10 +153,10 @@ def test_devices_answer_within_what_is_said(norm: str, epsilon: str) -> None:
     made = named("mean-vector", epsilon=epsilon, users=20_000, settings=settings)
     people = made.people(Seed.of(3))
     trial = run_trial(made.study(people), people, fleet="columns", seed=Seed.of(4))
-    assert trial.verdict.success
+    assert trial.assessment.success
     assert trial.outcome.answers == 20_000
-    assert trial.verdict.error is not None
-    assert trial.verdict.error < (0.4 if norm == "linf" else 1.2)
+    assert trial.assessment.error is not None
+    assert trial.assessment.error < (0.4 if norm == "linf" else 1.2)
 
 
 def test_numbers_of_wide_ranges_are_asked_and_too_wide_ones_refused_by_name() -> None:

@@ -80,7 +80,7 @@ def test_a_frequency_is_of_the_field_named_or_of_the_label() -> None:
     named = next(entry.build(PEOPLE, {"column": "education"}).run()).questions[0]
     assert default.query.cell_names == ("low", "high")
     assert named.query.cell_names == ("a", "b", "c")
-    with pytest.raises(InvalidParameter, match="column expects one of education, income"):
+    with pytest.raises(InvalidParameter, match="column: expected one of the fields education, inc"):
         entry.build(PEOPLE, {"column": "age"})
     two = Schema("two", 1, one=Category("ab"), two=Category("ab"))
     with pytest.raises(InvalidParameter, match="set column to one of one, two"):

@@ -30,6 +30,7 @@ from askance_aggregator.learners import (
     masked_parity_schema,
     mean,
 )
+from askance_aggregator.learners import find as find_learner
 from askance_aggregator.planning import (
     candidates,
     least_users,
@@ -163,9 +164,26 @@ def test_too_small_a_population_is_refused_with_the_reason() -> None:
     assert plan(learner, NAT, 0.01, n_users=enough).feasible
     refused = plan(learner, NAT, 0.01, n_users=enough - 1)
     assert not refused.feasible
-    assert refused.reason == (f"the plan needs {enough:,} users, the population has {enough - 1:,}")
+    assert refused.reason == (
+        f"the plan needs {enough:,} users, the population has {enough - 1:,}: it needs fewer with"
+        " a larger epsilon, or fewer or smaller fields"
+    )
     assert not plan(frequency(SCHEMA["c"]), NAT, 0.05, n_users=0).feasible
     assert not plan(asks(Batch([YES, OPEN])), NAT, 0.05, n_users=10).feasible
+
+
+def test_a_refusal_names_the_tolerance_that_could_be_wider() -> None:
+    """Planned at what the refusal names, each with the users that were too few."""
+    study = {"column": "c", "tau": "1/20"}
+    entry = find_learner("frequency")
+    refused = plan(entry.build(SCHEMA, study), NAT, 0.05, n_users=1000)
+    assert refused.reason is not None
+    assert refused.reason.endswith(
+        ": it needs fewer with a larger epsilon, fewer or smaller fields, or tau above 1/20"
+    )
+    wider = entry.build(SCHEMA, study | {"tau": "1/5"})
+    assert plan(wider, NAT, 0.05).users_needed < refused.users_needed
+    assert plan(entry.build(SCHEMA, study), 2 * NAT, 0.05).users_needed < refused.users_needed
 
 
 def test_a_round_may_take_what_later_rounds_do_not_need() -> None:

@@ -213,7 +213,9 @@ class TestRefusedPlans:
         log, fleet = MemoryLog(), world.recorded(ObjectFleet(world.devices()))
         session = world.session(fleet, log)
         assert not session.plan().feasible
-        with pytest.raises(PlanRefused, match="needs 76 users, the population has 75"):
+        with pytest.raises(
+            PlanRefused, match="needs 76 users, the population has 75: it needs fewer with a larger"
+        ):
             session.run()
         assert fleet.asked == fleet.recalled == []
         assert list(log.lines()) == []

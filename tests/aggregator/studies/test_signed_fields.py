@@ -117,7 +117,9 @@ def test_fields_may_be_given_and_cover_what_the_learner_needs() -> None:
     assert given.fields == ("age", "hiv", "smokes")
     with pytest.raises(InvalidParameter, match=r"^fields: expected all .* got none named hiv$"):
         signed(Study(learner, epsilon=1, fields=["age"]))
-    with pytest.raises(InvalidParameter, match="expected names among age, hiv, smokes, got 'HIV'"):
+    with pytest.raises(
+        InvalidParameter, match="fields: expected one of the fields age, hiv, smokes, got 'HIV'"
+    ):
         Study(learner, epsilon=1, fields=["HIV"])
 
 

@@ -148,11 +148,11 @@ def measured(data: bytes) -> tuple[int, int]:
     gc.collect()
     tracemalloc.start()
     try:
-        verdict = examiner.request(data, digest_of(data), of)
+        examined = examiner.request(data, digest_of(data), of)
         kept, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert verdict is not None
+    assert examined is not None
     return kept, peak
 
 

@@ -68,7 +68,7 @@ class TestExaminer:
         assert examiner.study(replace(study)) is first
         assert first.digest == digest_of(study.study)
 
-    def test_a_verdict_is_on_all_three_parts(self, setup: DeviceSetup) -> None:
+    def test_an_examination_is_of_all_three_parts(self, setup: DeviceSetup) -> None:
         """A forgery beside a good study, wherever bytes are moved from one part to another."""
         examiner, good = Examiner(), setup.study()
         assert isinstance(examiner.study(good), ExaminedStudy)
@@ -95,7 +95,7 @@ class TestExaminer:
             assert isinstance(anothers, Refusal)
             assert anothers.reason is Reason.UNKNOWN_STUDY
 
-    def test_only_the_latest_verdicts_are_kept(self, setup: DeviceSetup) -> None:
+    def test_only_the_latest_examinations_are_kept(self, setup: DeviceSetup) -> None:
         examiner = Examiner(capacity=2)
         studies = [setup.study(number) for number in range(3)]
         first = [examiner.study(study) for study in studies]
@@ -118,11 +118,11 @@ class TestExaminer:
     def test_the_bytes_that_are_kept_are_at_most_their_limit(self) -> None:
         kept, half = _Latest[int, str](capacity=9), _MAX_BYTES // 2
         for key, size in ((1, half), (2, 1), (2, half)):
-            kept.remember(key, "verdict", size)
-        assert [kept.get(key) for key in (1, 2)] == ["verdict"] * 2
-        kept.remember(3, "verdict", 1)
-        assert [kept.get(key) for key in (1, 2, 3)] == [None, "verdict", "verdict"]
-        kept.remember(4, "verdict", half - 1)
+            kept.remember(key, "examined", size)
+        assert [kept.get(key) for key in (1, 2)] == ["examined"] * 2
+        kept.remember(3, "examined", 1)
+        assert [kept.get(key) for key in (1, 2, 3)] == [None, "examined", "examined"]
+        kept.remember(4, "examined", half - 1)
         assert len(kept) == 3
-        kept.remember(3, "verdict", 2)
-        assert [kept.get(key) for key in (2, 3, 4)] == [None, "verdict", "verdict"]
+        kept.remember(3, "examined", 2)
+        assert [kept.get(key) for key in (2, 3, 4)] == [None, "examined", "examined"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from askance_aggregator.learners import frequency, mean, ranges
+from askance_aggregator.learners import frequency, linear_regression, mean, ranges
 from askance_aggregator.queries import category, predicate
 from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter
@@ -33,6 +33,17 @@ def test_a_missing_value_that_is_in_no_cell_is_left_out() -> None:
     people = Population.from_columns(SCHEMA, {"kind": KINDS, "age": [None, 1, 2, 3] * 50})
     found = simulate(Study(ranges(SCHEMA, "age", steps=4), SCHEMA, epsilon=1), people).notes
     assert found == ("50 of 200 users have no valid value of age and are left out of its shares",)
+
+
+def test_a_default_stands_beside_the_range_of_its_answers() -> None:
+    """Second moments are of numbers scaled to [-1, 1]: a bare 0 would be read as an age of 0."""
+    schema = Schema("two", 1, age=Integer(0, 9), pay=Integer(0, 9))
+    people = Population.from_columns(
+        schema, {"age": [None, 1, 2, 3] * 50, "pay": [1, 2, 3, 4] * 50}
+    )
+    found = simulate(Study(linear_regression(schema, "pay"), schema, epsilon=1), people).notes
+    counted = "50 of 200 users have no valid value of age and count as"
+    assert f"{counted} 0, the middle (its answers range from -1 to 1)" in found
 
 
 def test_where_nobody_lacks_anything_nothing_is_said() -> None:

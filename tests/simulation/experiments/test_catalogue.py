@@ -9,7 +9,7 @@ import pytest
 
 import askance as ask
 from askance_aggregator.learners import Conjunction, MaskedParity, learners
-from askance_client.errors import AskanceError, InvalidParameter
+from askance_client.errors import AskanceError, InvalidParameter, InvalidRecord
 from askance_client.queries import Bits
 from askance_simulation.experiments import named
 from askance_simulation.populations import POPULATIONS
@@ -151,7 +151,33 @@ class TestPlans:
     def test_too_few_users_are_a_plan_that_says_why(self) -> None:
         found = ask.plan("masked-parity", epsilon=1, users=10)
         assert not found.feasible
-        assert found.reason == f"the plan needs {found.users_needed:,} users, the population has 10"
+        counts = f"the plan needs {found.users_needed:,} users, the population has 10"
+        assert found.reason is not None
+        assert found.reason.startswith(f"{counts}: it needs fewer with a larger epsilon, ")
+
+
+@pytest.mark.parametrize(
+    ("learner", "setting"),
+    [
+        ("mean", "column"),
+        ("quantiles", "column"),
+        ("heavy-hitters", "column"),
+        ("linear-regression", "target"),
+        ("k-means", "columns"),
+        ("marginals", "columns"),
+        ("mean-vector", "columns"),
+    ],
+)
+def test_a_misspelt_column_is_answered_with_the_nearest(
+    learner: str, setting: str, data: Path
+) -> None:
+    with pytest.raises(InvalidParameter, match=r"got 'agee' \(did you mean age\?\)"):
+        study_of(learner, epsilon=1, users=10, data=data, settings={setting: "agee"})
+
+
+def test_a_misspelt_label_is_answered_with_the_nearest(data: Path) -> None:
+    with pytest.raises(InvalidRecord, match=r"label: .*, got 'incom' \(did you mean income\?\)"):
+        study_of("naive-bayes", epsilon=1, users=10, data=data, label="incom")
 
 
 def test_a_randomizer_is_chosen_by_its_name() -> None:

@@ -14,8 +14,8 @@ from askance_aggregator.learners import (
     quantiles,
     ranges,
 )
+from askance_aggregator.learners.assessments import assess
 from askance_aggregator.learners.missing import MissingShare
-from askance_aggregator.learners.verdicts import judge
 from askance_aggregator.queries import real
 from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter
@@ -41,9 +41,9 @@ def test_the_truth_of_a_mean_is_that_of_the_users_who_have_the_number(objective:
     people, present = incomes()
     study = Study(mean(SCHEMA["income"], objective=objective), SCHEMA, epsilon=2, confidence=0.95)
     result = simulate(study, people, fleet="columns", seed=1)
-    verdict = result.trials[0].verdict
-    assert verdict.truth == (present,)
-    assert verdict.success
+    assessment = result.trials[0].assessment
+    assert assessment.truth == (present,)
+    assert assessment.success
     found = result.hypothesis
     assert found.low <= present <= found.high
     assert found.high - found.low < 20_000  # with blanks as mid-range the mean would be 40,500
@@ -56,7 +56,7 @@ def test_a_public_default_stays_available_by_name() -> None:
     people, present = incomes()
     learner = mean(SCHEMA["income"], missing="default")
     result = simulate(Study(learner, SCHEMA, epsilon=2), people, fleet="columns")
-    (truth,) = result.trials[0].verdict.truth
+    (truth,) = result.trials[0].assessment.truth
     blank = 1 - int(people.columns(0, USERS).present["income"].sum()) / USERS
     assert truth == pytest.approx((1 - blank) * present + blank * 75_000)
     assert result.hypothesis.missing is None
@@ -69,7 +69,7 @@ def test_an_interval_that_misses_the_missing_share_is_no_success() -> None:
     for low, high, success in ((0.2, 0.4, True), (0.0, 0.1, False)):
         share = MissingShare((low + high) / 2, low, high)
         found = MeanEstimate(present, present - 1, present + 1, missing=share)
-        assert judge(found, learner, people).success is success
+        assert assess(found, learner, people).success is success
 
 
 def test_what_missing_can_be_is_said() -> None:
@@ -94,7 +94,7 @@ def test_quantiles_are_those_of_the_users_who_have_the_number() -> None:
     result = simulate(Study(learner, AGES, epsilon=4), ordered(0.4), fleet="columns")
     (found,) = result.hypothesis.quantiles
     assert 25 <= found.value <= 38
-    assert result.trials[0].verdict.success
+    assert result.trials[0].assessment.success
     assert result.hypothesis.missing.low <= 0.4 <= result.hypothesis.missing.high
 
 
@@ -108,9 +108,9 @@ def test_quantiles_by_default_count_missing_users_as_above_all() -> None:
 def test_ranges_are_shares_of_the_users_who_have_the_number() -> None:
     learner = ranges(AGES, "age", steps=16)
     result = simulate(Study(learner, AGES, epsilon=3), ordered(0.4), fleet="columns")
-    found, verdict = result.hypothesis, result.trials[0].verdict
-    assert verdict.success
-    assert verdict.truth[7] == pytest.approx(0.5, abs=0.02)
+    found, assessment = result.hypothesis, result.trials[0].assessment
+    assert assessment.success
+    assert assessment.truth[7] == pytest.approx(0.5, abs=0.02)
     assert found.share(0, 32).low <= 0.5 <= found.share(0, 32).high
     assert found.share(0, 32).high - found.share(0, 32).low < 0.3
     assert 24 <= found.quantile("1/2").value <= 40
@@ -140,10 +140,10 @@ def test_a_vector_s_means_are_decoded_each_in_its_own_unit(missing: str, width: 
     people, means = mixed()
     learner = mean_vector(MIXED, missing=missing)
     result = simulate(Study(learner, MIXED, epsilon=2), people, fleet="columns", seed=1)
-    found, verdict = result.hypothesis, result.trials[0].verdict
-    assert verdict.success
+    found, assessment = result.hypothesis, result.trials[0].assessment
+    assert assessment.success
     if missing == "exclude":
-        assert verdict.truth == pytest.approx(tuple(means.values()), abs=1e-4)
+        assert assessment.truth == pytest.approx(tuple(means.values()), abs=1e-4)
         assert found.missing[0].low <= 0.3 <= found.missing[0].high
         assert found.missing[1].low == 0
     sizes = zip(found.lows, found.highs, (73, 99_999, 1, 1), strict=True)
@@ -179,7 +179,7 @@ def test_where_no_user_has_the_number_there_is_no_verdict_and_no_reference(users
     told = result.to_json()
     assert told["reference"] is None
     assert told["baseline"] is None
-    assert result.trials[0].verdict.success is None
+    assert result.trials[0].assessment.success is None
     assert 0 <= result.hypothesis.estimate <= 150_000
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from askance_aggregator.learners import Answer, find, learners
-from askance_aggregator.learners.verdicts import judge
+from askance_aggregator.learners.assessments import assess
 from askance_aggregator.oracles import learn
 from askance_simulation.experiments.references import PopulationOracle
 from askance_simulation.experiments.worlds import World, world
@@ -100,12 +100,12 @@ def test_every_learner_of_the_catalogue_has_a_row() -> None:
 @pytest.mark.parametrize("name", SPOILED)
 def test_exact_answers_are_a_success_or_none_is_claimed(name: str) -> None:
     of, found = exact(name)
-    verdict = judge(found, of.learner, of.people)
-    assert verdict.success is (None if SPOILED[name] is None else True)
+    assessment = assess(found, of.learner, of.people)
+    assert assessment.success is (None if SPOILED[name] is None else True)
     assert find(name).guess, "a learner says what its constant guess is"
-    if verdict.success is not None:
+    if assessment.success is not None:
         assert find(name).success, "a learner that is right says what right means"
-    assert verdict.baseline is not None
+    assert assessment.baseline is not None
 
 
 @pytest.mark.parametrize("name", [name for name in SPOILED if SPOILED[name] is not None])
@@ -115,4 +115,4 @@ def test_what_is_spoiled_by_little_is_not_called_a_success(name: str) -> None:
     assert spoil is not None
     spoiled = spoil(found)
     assert spoiled != found
-    assert judge(spoiled, of.learner, of.people).success is False
+    assert assess(spoiled, of.learner, of.people).success is False

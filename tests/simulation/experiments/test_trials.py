@@ -22,7 +22,7 @@ from askance_aggregator.learners import (
     mean,
     non_adaptive,
 )
-from askance_aggregator.learners.verdicts import Verdict
+from askance_aggregator.learners.assessments import Assessment
 from askance_aggregator.queries import predicate
 from askance_aggregator.studies import MemoryLog
 from askance_aggregator.studies.study import Study
@@ -117,10 +117,10 @@ class TestResults:
         assert ours == theirs
 
     def test_successes_are_counted_over_all_trials(self, three: Simulation) -> None:
-        verdicts = [trial.verdict for trial in three.trials]
-        right = sum(bool(verdict.success) for verdict in verdicts)
+        assessments = [trial.assessment for trial in three.trials]
+        right = sum(bool(assessment.success) for assessment in assessments)
         assert three.successes == three.to_json()["successes"] == right
-        errors = [verdict.error for verdict in verdicts if verdict.error is not None]
+        errors = [assessment.error for assessment in assessments if assessment.error is not None]
         assert three.to_json()["error"] == {"mean": sum(errors) / 3, "max": max(errors)}
 
     def test_where_nothing_can_be_judged_nothing_is_counted(self) -> None:
@@ -128,7 +128,7 @@ class TestResults:
         people = Population("unlabelled", world.schema, world.size, world.columns)
         made = named("masked-parity", epsilon="8", users=120, settings={"d": "2"})
         result = simulate(made.study(people), people)
-        assert result.trials[0].verdict == Verdict(None, None)
+        assert result.trials[0].assessment == Assessment(None, None)
         assert result.successes is None
         assert result.to_json()["error"] == {"mean": None, "max": None}
 

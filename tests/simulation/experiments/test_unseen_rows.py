@@ -29,8 +29,8 @@ from askance_aggregator.learners import (
     principal_components,
     quantiles,
 )
+from askance_aggregator.learners.assessments import Assessment, assess
 from askance_aggregator.learners.encodings import numbers_of
-from askance_aggregator.learners.verdicts import Verdict, judge
 from askance_aggregator.oracles import ExactOracle, learn
 from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
@@ -120,7 +120,7 @@ class TestPopulations:
         people = plane(20_000, SEED, 4)
         model = learn(linear_regression(people.schema), exact(people))
         assert np.abs(model.coef_).sum() == pytest.approx(0.75, abs=0.05)
-        assert judge(model, linear_regression(people.schema), people).error == pytest.approx(
+        assert assess(model, linear_regression(people.schema), people).error == pytest.approx(
             1 / 48 / variance_of_y(people), rel=0.1
         )
 
@@ -176,7 +176,7 @@ def without_outcomes(people: Population) -> Population:
     return Population("p", people.schema, people.size, people.columns, unseen=lambda _: silent)
 
 
-class TestVerdicts:
+class TestAssessments:
     def test_without_an_outcome_in_any_row_there_is_no_error(self) -> None:
         """A mean of no rows is no number, and JSON has none for it."""
         for people, learner in (
@@ -184,18 +184,18 @@ class TestVerdicts:
             (plane(50, SEED, 2), linear_regression(plane(1, SEED, 2).schema)),
         ):
             model: Any = learn(learner, exact(people))
-            assert judge(model, learner, without_outcomes(people)) == Verdict(None, None)
+            assert assess(model, learner, without_outcomes(people)) == Assessment(None, None)
 
     def test_a_classifier_s_error_is_its_share_of_wrong_labels(self) -> None:
         people = literal_world(10, SEED, 3, 1)
         target = people.target
         assert isinstance(target, LiteralConjunction)
         learner = literal_conjunctions(people.schema)
-        verdict = judge(target, learner, people)
-        assert (verdict.success, verdict.error) == (True, 0.0)
-        assert verdict.baseline == pytest.approx(0.5, abs=0.01)
+        assessment = assess(target, learner, people)
+        assert (assessment.success, assessment.error) == (True, 0.0)
+        assert assessment.baseline == pytest.approx(0.5, abs=0.01)
         never = LiteralConjunction(3, (0,), (0,))
-        found = judge(never, learner, people)
+        found = assess(never, learner, people)
         assert found.success is False
         assert found.error == pytest.approx(0.5, abs=0.01)  # 5 standard errors of 65,536 rows
 
@@ -205,74 +205,76 @@ class TestVerdicts:
         assert isinstance(target, DecisionList)
         longer = DecisionList(3, (Rule(1, 1, target.default),), target.default)
         assert longer != target
-        verdict = judge(longer, literal_conjunctions(people.schema), people)
-        assert (verdict.success, verdict.error) == (True, 0.0)
+        assessment = assess(longer, literal_conjunctions(people.schema), people)
+        assert (assessment.success, assessment.error) == (True, 0.0)
 
     def test_without_unseen_rows_a_classifier_is_compared_with_the_target(self) -> None:
         people = literal_world(10, SEED, 3, 1)
         alone = Population("p", people.schema, 10, people.columns, people.target)
         learner = literal_conjunctions(people.schema)
-        assert judge(people.target, learner, alone) == Verdict(True, 0.0)
-        assert judge(LiteralConjunction(3, ()), learner, alone) == Verdict(False, 1.0)
+        assert assess(people.target, learner, alone) == Assessment(True, 0.0)
+        assert assess(LiteralConjunction(3, ()), learner, alone) == Assessment(False, 1.0)
 
     def test_labels_of_texts_are_told_apart(self) -> None:
         people = traits(5_000, SEED)
         learner = naive_bayes(people.schema)
         model: NaiveBayes = learn(learner, exact(people))
-        verdict = judge(model, learner, people)
+        assessment = assess(model, learner, people)
         assert people.unseen is not None
         rows = people.unseen(1 << 16)
         truth = model.classes_[np.asarray(rows.values["y"])]
-        assert verdict.success is None
-        assert verdict.error == float((model.predict(rows) != truth).mean())
-        assert verdict.baseline == pytest.approx(min((truth == one).mean() for one in set(truth)))
-        assert 0.03 < (verdict.error or 0) < 0.15
+        assert assessment.success is None
+        assert assessment.error == float((model.predict(rows) != truth).mean())
+        assert assessment.baseline == pytest.approx(
+            min((truth == one).mean() for one in set(truth))
+        )
+        assert 0.03 < (assessment.error or 0) < 0.15
 
     def test_a_regression_that_says_the_mean_has_error_one(self) -> None:
         people = plane(1_000, SEED, 1)
         learner = linear_regression(people.schema)
         model: LinearModel = learn(learner, exact(people))
         flat = LinearModel(model.features, model.outcome, (0.0, 0.0))
-        assert judge(flat, learner, people).error == pytest.approx(1, abs=1e-3)
-        assert 0 < (judge(model, learner, people).error or 0) < 0.9
+        assert assess(flat, learner, people).error == pytest.approx(1, abs=1e-3)
+        assert 0 < (assess(model, learner, people).error or 0) < 0.9
         nobody = Population("p", people.schema, 10, people.columns)
-        assert judge(model, learner, nobody) == Verdict(None, None)
+        assert assess(model, learner, nobody) == Assessment(None, None)
 
     def test_the_best_components_have_no_error(self) -> None:
         people = plane(2_000, SEED, 2)
         learner = principal_components(people.schema, None, 2)
         best: PrincipalComponents = learn(learner, exact(people))
-        assert judge(best, learner, people).error == pytest.approx(0, abs=1e-9)
+        assert assess(best, learner, people).error == pytest.approx(0, abs=1e-9)
         last = learn(principal_components(people.schema, None, 3), exact(people))
         worst = PrincipalComponents(
             best.schema, best.mean, last.components[1:], last.variances[1:], best.total
         )
         lost = (last.variances[0] - last.variances[2]) / best.total
-        assert judge(worst, learner, people).error == pytest.approx(lost, abs=1e-6)
+        assert assess(worst, learner, people).error == pytest.approx(lost, abs=1e-6)
 
     def test_marginals_are_held_to_every_cell(self) -> None:
         people = traits(2_000, SEED)
         learner = marginals(people.schema, ["colour", "member"])
         found: Marginals = learn(learner, exact(people))
-        assert judge(found, learner, people).success is True
-        assert judge(found, learner, people).error == pytest.approx(0, abs=1e-12)
+        assert assess(found, learner, people).success is True
+        assert assess(found, learner, people).error == pytest.approx(0, abs=1e-12)
         (table,) = found.tables
         moved = Answer((table.answer.values[0] + 0.1, *table.answer.values[1:]), *[(0.0,) * 7] * 2)
         wrong = Marginals((type(table)(table.columns, table.labels, moved),))
-        verdict = judge(wrong, learner, people)
-        assert (verdict.success, len(verdict.truth)) == (False, 7)
-        assert verdict.error == pytest.approx(0.1)
+        assessment = assess(wrong, learner, people)
+        assert (assessment.success, len(assessment.truth)) == (False, 7)
+        assert assessment.error == pytest.approx(0.1)
 
     def test_a_quantile_s_error_is_one_of_rank(self) -> None:
         people = numbers(20_000, SEED)
         learner = quantiles(people.schema, "number", ["1/2"], 16, "1/20")
         found: Quantiles = learn(learner, exact(people))
-        verdict = judge(found, learner, people)
-        assert (verdict.success, verdict.error) == (True, 0.0)
+        assessment = assess(found, learner, people)
+        assert (assessment.success, assessment.error) == (True, 0.0)
         low = Quantiles("number", (Quantile(Fraction(1, 2), 0.0, 0.25),))
-        verdict = judge(low, learner, people)
-        assert verdict.success is False
-        assert verdict.error == pytest.approx(0.5 - 27 / 384, abs=0.02)  # P[mean of 3 < 1/4]
+        assessment = assess(low, learner, people)
+        assert assessment.success is False
+        assert assessment.error == pytest.approx(0.5 - 27 / 384, abs=0.02)  # P[mean of 3 < 1/4]
 
 
 def test_every_population_says_what_it_is() -> None:

@@ -22,7 +22,7 @@ from askance_aggregator.learners import (
     learners,
     mean,
 )
-from askance_aggregator.learners.verdicts import Reach, Verdict
+from askance_aggregator.learners.assessments import Assessment, Reach
 from askance_aggregator.learners.worth import Placement, Worth
 from askance_aggregator.oracles import learn
 from askance_aggregator.queries import predicate
@@ -52,7 +52,7 @@ class Row:
         few: users of the other run.
         epsilon: of the other run.
         more: settings of the other run.
-        ends: error that ends the other run before there is a result; None: it has a verdict.
+        ends: error that ends the other run before there is a result; None: it is assessed.
     """
 
     settings: dict[str, str] = field(default_factory=dict)
@@ -146,7 +146,7 @@ def test_a_result_that_cannot_be_good_says_so(name: str) -> None:
     result = run(name, row.few, row.epsilon, row.settings | row.more)
     shown = result.to_json()
     assert shown["verdict"].startswith(f"no better than guessing ({shown['baseline']:.3g})")
-    assert shown["error"]["mean"] >= shown["baseline"] - result.trials[0].verdict.margin
+    assert shown["error"]["mean"] >= shown["baseline"] - result.trials[0].assessment.margin
     if row.more:
         assert "exact answers are no better" in shown["verdict"]
         assert "what would help" not in shown["verdict"]
@@ -186,7 +186,7 @@ class TestFigures:
     def test_figures_of_several_trials_are_means(self) -> None:
         made = named("frequency", epsilon=4, users=500, settings={})
         result = simulate(made.study, made.people, fleet="columns", trials=3)
-        alone = [trial.verdict.baseline for trial in result.trials]
+        alone = [trial.assessment.baseline for trial in result.trials]
         assert len({*alone}) == 3
         assert result.to_json()["baseline"] == pytest.approx(sum(map(float, map(str, alone))) / 3)
 
@@ -304,43 +304,55 @@ class TestStanding:
     """Words for figures that no small run shows."""
 
     @pytest.mark.parametrize(
-        ("verdict", "reference", "placement"),
+        ("assessment", "reference", "placement"),
         [
-            (Verdict(None, 0.23, baseline=0.237, margin=0.01), 0.15, Placement.NO_BETTER),
-            (Verdict(None, 0.23, baseline=0.237, margin=0.001), 0.15, Placement.FAR),
-            (Verdict(None, 0.23, baseline=0.237, margin=0.001), None, Placement.BETTER),
-            (Verdict(None, 0.16, baseline=0.237, margin=0.01), 0.15, Placement.BETTER),
-            (Verdict(True, 0.0, baseline=0.5), 0.0, Placement.RIGHT),
-            (Verdict(False, 0.1, baseline=0.5), 0.0, Placement.BETTER),
-            (Verdict(None, 0.1), 0.0, Placement.UNKNOWN),
-            (Verdict(None, None), None, Placement.UNKNOWN),
-            (Verdict(False, 0.3, baseline=0, reach=Reach(0.1, 0.5, False)), 0, Placement.NO_BETTER),
-            # A narrow interval that holds the guess, a wide one, and one that excludes it.
-            (Verdict(True, 0.1, baseline=0, reach=Reach(0.1, 0.5, False)), 0, Placement.NEAR_GUESS),
+            (Assessment(None, 0.23, baseline=0.237, margin=0.01), 0.15, Placement.NO_BETTER),
+            (Assessment(None, 0.23, baseline=0.237, margin=0.001), 0.15, Placement.FAR),
+            (Assessment(None, 0.23, baseline=0.237, margin=0.001), None, Placement.BETTER),
+            (Assessment(None, 0.16, baseline=0.237, margin=0.01), 0.15, Placement.BETTER),
+            (Assessment(True, 0.0, baseline=0.5), 0.0, Placement.RIGHT),
+            (Assessment(False, 0.1, baseline=0.5), 0.0, Placement.BETTER),
+            (Assessment(None, 0.1), 0.0, Placement.UNKNOWN),
+            (Assessment(None, None), None, Placement.UNKNOWN),
             (
-                Verdict(True, 0.1, baseline=0.3, reach=Reach(0.4, 0.5, False)),
+                Assessment(False, 0.3, baseline=0, reach=Reach(0.1, 0.5, False)),
                 0,
                 Placement.NO_BETTER,
             ),
-            (Verdict(True, 0.1, baseline=0.3, reach=Reach(0.2, 0.5, True)), 0, Placement.BETTER),
-            (Verdict(True, 0.4, baseline=0.3, reach=Reach(0.4, 0.5, True)), 0, Placement.NO_BETTER),
+            # A narrow interval that holds the guess, a wide one, and one that excludes it.
+            (
+                Assessment(True, 0.1, baseline=0, reach=Reach(0.1, 0.5, False)),
+                0,
+                Placement.NEAR_GUESS,
+            ),
+            (
+                Assessment(True, 0.1, baseline=0.3, reach=Reach(0.4, 0.5, False)),
+                0,
+                Placement.NO_BETTER,
+            ),
+            (Assessment(True, 0.1, baseline=0.3, reach=Reach(0.2, 0.5, True)), 0, Placement.BETTER),
+            (
+                Assessment(True, 0.4, baseline=0.3, reach=Reach(0.4, 0.5, True)),
+                0,
+                Placement.NO_BETTER,
+            ),
         ],
     )
     def test_an_error_is_placed_between_guess_and_exact_answers(
-        self, verdict: Verdict, reference: float | None, placement: Placement
+        self, assessment: Assessment, reference: float | None, placement: Placement
     ) -> None:
-        worth = Worth((verdict,), reference)
+        worth = Worth((assessment,), reference)
         assert worth.placement is placement
         assert "nan" not in str(worth)
         assert "None" not in str(worth)
 
     def test_it_is_said_plainly(self) -> None:
-        worth = Worth((Verdict(None, 0.241, baseline=0.237, margin=0.01),), 0.159)
+        worth = Worth((Assessment(None, 0.241, baseline=0.237, margin=0.01),), 0.159)
         assert str(worth) == (
             "no better than guessing (0.237): error 0.241; with exact answers 0.159"
         )
         assert worth.helped_by_users
-        none = Worth((Verdict(None, 0.241, baseline=0.237, margin=0.01),), 0.236)
+        none = Worth((Assessment(None, 0.241, baseline=0.237, margin=0.01),), 0.236)
         assert "exact answers are no better (0.236): other columns or another" in str(none)
         assert not none.helped_by_users
 

@@ -84,7 +84,7 @@ def assert_same(one: Trial, other: Trial) -> None:
     assert one.outcome.transcript == other.outcome.transcript
     assert one.transcript.recorded == other.transcript.recorded
     assert one.outcome == other.outcome
-    assert one.verdict == other.verdict
+    assert one.assessment == other.assessment
 
 
 @pytest.mark.parametrize("fleet", sorted(HERE - {"objects"}))

@@ -338,7 +338,10 @@ class TestDefects:
             Population.from_csv(written(tmp_path, PEOPLE), schema)
 
     def test_a_label_that_the_file_has_not(self, tmp_path: Path) -> None:
-        with pytest.raises(InvalidRecord, match="among age, work, pay, income, found 'salary'"):
+        with pytest.raises(
+            InvalidRecord,
+            match="label: expected one of the fields age, work, pay, income, got 'salary'",
+        ):
             Population.from_csv(written(tmp_path, PEOPLE), label="salary")
 
     @pytest.mark.parametrize("users", [0, -5])

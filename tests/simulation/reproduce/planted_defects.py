@@ -1,6 +1,6 @@
-"""Defects that are planted in the reproductions' mechanisms, and the verdicts that they turn.
+"""Defects that are planted in the reproductions' mechanisms, and whether these still hold.
 
-Run as a program, it prints the table of docs/papers.md: reproduction, defect, verdict.
+Run as a program, it prints the table of docs/papers.md: reproduction, defect, holds.
 
     python -m tests.simulation.reproduce.planted_defects [NAME ...]
 
@@ -40,12 +40,12 @@ def reproduced(name: str, defect: Defect | None = None) -> Reproduction:
 
 def main(names: Sequence[str]) -> None:
     """Print the table, all rows or those of some reproductions."""
-    print("| reproduction | defect planted | verdict |\n|---|---|---|")
+    print("| reproduction | defect planted | holds |\n|---|---|---|")
     for name in names or REPRODUCTIONS:
         for defect in (None, *DEFECTS[name]):
             summary = "none" if defect is None else defect.summary
-            verdict = "yes" if reproduced(name, defect).holds else "no"
-            print(f"| `{name}` | {summary} | {verdict} |", flush=True)
+            holds = "yes" if reproduced(name, defect).holds else "no"
+            print(f"| `{name}` | {summary} | {holds} |", flush=True)
 
 
 if __name__ == "__main__":

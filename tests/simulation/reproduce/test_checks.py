@@ -13,10 +13,13 @@ from askance_simulation.randomness.words import SeededWords
 from askance_simulation.reproduce.checks import (
     bit_noise,
     counts_agree,
+    events_agree,
     gamma_noise,
     laplace_noise,
     normal_noise,
     rate_agrees,
+    rate_between,
+    rate_exceeded,
 )
 
 N = 400  # draws of each test: a factor of 1.6 either way is seen by all of them
@@ -38,6 +41,27 @@ class TestRate:
 
         refused = [k for k in range(101) if not rate_agrees(k, 100, 0.3, 0.01)]
         assert 0.002 < sum(binom.pmf(refused, 100, 0.3)) <= 0.01
+
+    @pytest.mark.parametrize(
+        ("count", "possible"), [(15, False), (50, True), (100, True), (160, False)]
+    )
+    def test_a_range_of_rates_has_two_sides(self, count: int, possible: bool) -> None:
+        assert rate_between(count, 1000, 0.05, 0.1) == possible
+
+    @pytest.mark.parametrize(("count", "exceeded"), [(0, False), (50, False), (100, True)])
+    def test_a_bound_of_a_rate_has_one(self, count: int, exceeded: bool) -> None:
+        assert rate_exceeded(count, 1000, 0.05) == exceeded
+
+    @pytest.mark.parametrize(("count", "possible"), [(10, False), (50, True), (90, False)])
+    def test_events_of_different_chances(self, count: int, possible: bool) -> None:
+        """Test sums of unequal chances; 100 sure events make a count below 100 impossible."""
+        assert events_agree(count, [0.01] * 500 + [0.09] * 500) == possible
+        assert events_agree(100 + count, [1] * 100 + [0.05] * 1000) == possible
+        assert not events_agree(99, [1] * 100 + [0.05] * 1000)
+
+    def test_events_of_equal_chances_are_a_rate(self) -> None:
+        found = [events_agree(count, [0.3] * 100, 0.01) for count in range(101)]
+        assert found == [rate_agrees(count, 100, 0.3, 0.01) for count in range(101)]
 
 
 @pytest.mark.parametrize(

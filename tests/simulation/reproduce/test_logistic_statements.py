@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from matplotlib.figure import Figure
 
 from askance_aggregator.curator.logistic import (
     LOGISTIC,
+    LogisticCalibration,
+    MarginLoss,
     ObjectivePerturbation,
     minimise,
 )
@@ -55,6 +58,15 @@ class TestLaws:
             strength = float(losses.REGULARISATION) + mechanism.calibrated(4).added
             halved = densities.TiltedLaw(loss, strength, mechanism.scale(4) / 2, laplace=False)
             assert halved.worst_loss(2, 3) > float(losses.EPSILONS[1])
+
+
+@pytest.mark.parametrize("epsilon", losses.EPSILONS)
+@pytest.mark.parametrize(("loss", "kind"), losses.CASES[:2])
+def test_rows_hold_at_every_epsilon_of_a_full_run(
+    loss: MarginLoss, kind: LogisticCalibration, epsilon: Fraction
+) -> None:
+    """Full run at epsilon 2, d = 1: neither the print's loss nor the share of epsilon was met."""
+    assert all(row["holds"] for row in losses.measured(loss, kind, epsilon, QUICK))
 
 
 def test_theorem_4s_examples_grow_with_the_dimension() -> None:

@@ -18,7 +18,7 @@ from askance_client.accounting import parse_epsilon
 from askance_simulation.experiments import run_trial
 from askance_simulation.populations.registry import build
 from askance_simulation.randomness.seeds import Seed
-from askance_simulation.reproduce.counting import exceeds
+from askance_simulation.reproduce.checks import rate_exceeded
 from askance_simulation.reproduce.klnrs08.masked_parity import BETA, failures, plan_first
 
 SEED = Seed.of(15) / "any d"
@@ -39,7 +39,7 @@ def test_round_one_fails_as_seldom_as_planned(d: int, variant: str, epsilon: str
     planned = plan_first(learner, epsilon)
     users, seed = planned.groups[0].users, SEED / f"{variant} {epsilon} {d}"
     failed = failures(learner, planned, users, TRIALS, seed)
-    assert not exceeds(failed, TRIALS, float(BETA))
+    assert not rate_exceeded(failed, TRIALS, float(BETA))
     assert failures(learner, planned, users // 4, TRIALS, seed) > TRIALS // 20
 
 
@@ -71,8 +71,8 @@ def test_whole_studies_fail_as_seldom_as_planned(d: int, trials: int) -> None:
     for trial in range(trials):
         people = build("masked-parity", users, SEED / "people" / d / trial, {"d": d})
         done = run_trial(study, people, fleet="columns", seed=SEED / d / trial)
-        failed += not done.verdict.success
-    assert not exceeds(failed, trials, float(BETA))
+        failed += not done.assessment.success
+    assert not rate_exceeded(failed, trials, float(BETA))
 
 
 @pytest.mark.parametrize("oracle", [MaskedParityOracle, lazy_masked_parity])

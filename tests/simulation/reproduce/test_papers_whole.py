@@ -142,6 +142,20 @@ class TestCorollary46:
         for case in corollary_4_6.cases(6):
             assert corollary_4_6.queried(case, world, 64, SEED)["holds"], case.what
 
+    def test_samples_with_the_concluded_mask_in_them_hold(self) -> None:
+        """Full run at seed 0: 4,096 draws of 32,768 concepts had it once, and the row said no."""
+        world, case = ParityWorld(6), BentCase("1 % coarser", 6, 2, 4, Fraction(101, 400))
+        rows = [corollary_4_6.queried(case, world, 24, SEED / trial) for trial in range(8)]
+        assert any(row["error"] < 0.5 for row in rows), "no sample has it"
+        assert all(row["holds"] for row in rows)
+
+    def test_a_sample_s_error_is_held_to_the_bound_from_both_sides(self) -> None:
+        case = BentCase("half of it", 15, 5, 16, Fraction(1, 32))
+        assert case.wrong_holds(2048, 4096, sampled=True)
+        assert not case.wrong_holds(1800, 4096, sampled=True)
+        assert not case.wrong_holds(2300, 4096, sampled=True)
+        assert not case.wrong_holds(2**13, 2**15, sampled=False)
+
     def test_users_of_devices_that_grow_as_slowly_as_the_curator_s_do_not_hold(self) -> None:
         rows = [
             {"what": what, "users": users}

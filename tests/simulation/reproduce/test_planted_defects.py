@@ -38,7 +38,7 @@ def test_the_page_of_papers_has_a_row_for_each_planted_defect() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DEFECTS)
-def test_the_verdict_is_yes_without_a_defect(name: str) -> None:
+def test_it_holds_without_a_defect(name: str) -> None:
     found = reproduced(name)
     assert found.holds, [row for row in found.rows if row["holds"] is False]
     assert len({tuple(row) for row in found.rows}) == 1, "all rows have the same columns"
@@ -50,5 +50,5 @@ def test_the_verdict_is_yes_without_a_defect(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "defect"), CASES)
-def test_the_verdict_is_no_with_a_planted_defect(name: str, defect: Defect) -> None:
+def test_it_does_not_hold_with_a_planted_defect(name: str, defect: Defect) -> None:
     assert not reproduced(name, defect).holds

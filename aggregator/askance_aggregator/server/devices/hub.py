@@ -350,11 +350,11 @@ class Hub:
             opened = self._requests.get(report.request_digest)
             if opened is None or opened.closing:
                 continue
-            verdict = opened.check(ordinal, report, data)
-            if isinstance(verdict, AckStatus):
-                statuses[place] = verdict
+            checked = opened.check(ordinal, report, data)
+            if isinstance(checked, AckStatus):
+                statuses[place] = checked
             else:
-                durable.append((place, opened, verdict))
+                durable.append((place, opened, checked))
         if durable:
             for (place, _, _), status in zip(durable, await self._commit(durable), strict=True):
                 statuses[place] = status

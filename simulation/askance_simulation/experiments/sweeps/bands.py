@@ -82,7 +82,7 @@ def summarise(at: Mapping[str, Any], rows: Sequence[Row], confidence: float) -> 
     """Return the summary of one cell's rows."""
     ended = [row for row in rows if row["refused"] is None]
     errors = [row["error"] for row in ended if row["error"] is not None]
-    verdicts = [row["success"] for row in ended if row["success"] is not None]
+    assessments = [row["success"] for row in ended if row["success"] is not None]
     first = rows[0]
     return CellSummary(
         at=at,
@@ -90,7 +90,7 @@ def summarise(at: Mapping[str, Any], rows: Sequence[Row], confidence: float) -> 
         refused=len(rows) - len(ended),
         reason=next((row["refused"] for row in rows if row["refused"] is not None), None),
         error=mean_band(errors, confidence) if errors else None,
-        success=rate_band(sum(verdicts), len(verdicts), confidence) if verdicts else None,
+        success=rate_band(sum(assessments), len(assessments), confidence) if assessments else None,
         users_needed=first["users_needed"],
         hoeffding_users=first["hoeffding_users"],
         lower_bound=first["lower_bound"],

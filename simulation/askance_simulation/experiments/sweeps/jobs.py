@@ -85,12 +85,12 @@ def run_job(job: Job) -> Row:
     except (PlanRefused, PlanExceeded) as refused:
         return row | {"refused": str(refused), "seconds": time.perf_counter() - began}
     (trial,) = done.trials
-    outcome, verdict = trial.outcome, trial.verdict
-    finite = verdict.error is not None and math.isfinite(verdict.error)
+    outcome, assessment = trial.outcome, trial.assessment
+    finite = assessment.error is not None and math.isfinite(assessment.error)
     return row | {
-        "success": verdict.success,
-        "error": verdict.error if finite else None,
-        "baseline": verdict.baseline,
+        "success": assessment.success,
+        "error": assessment.error if finite else None,
+        "baseline": assessment.baseline,
         "users_used": outcome.users_used,
         "queries": outcome.queries,
         "rounds": outcome.rounds,

@@ -14,6 +14,8 @@ Floats = NDArray[np.float64]
 
 _ANGLES = (-1.55, -1.2, -0.6, 0.0, 0.6, 1.2, 1.55, 2.5, np.pi)
 _INSIDE = 1 - 1e-12
+_SIZES = np.concatenate((np.geomspace(1e-5, 5e-4, 20), np.linspace(1 / 40, 1, 40) ** 2))
+"""Distances from a minimiser, in parts of the reach: steep losses bend close to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class TiltedLaw:
         for data in (one, other):
             centre = minimise(data, self.strength, None, self.loss)
             reach = 12 * self.scale / (data.count * self.strength)
-            sizes = reach * np.linspace(1 / 40, 1, 40) ** 2
+            sizes = reach * _SIZES
             parts += [centre + sizes[:, None, None] * _directions(data.dimension)]
             parts += [(centre + 1e-6 * _directions(data.dimension)[:1])[None]]
         return np.concatenate([part.reshape(-1, one.dimension) for part in parts])

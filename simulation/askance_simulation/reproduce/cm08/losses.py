@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from askance_aggregator.curator.logistic import (
 from askance_simulation.randomness.words import SeededWords
 from askance_simulation.reproduce.checks import lengths_agree
 from askance_simulation.reproduce.cm08.densities import TiltedLaw
-from askance_simulation.reproduce.dot_plot import dot_plot
+from askance_simulation.reproduce.dot_plot import dot_plot, paired
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
 NAME = "logistic-losses"
@@ -32,12 +33,14 @@ CASES: tuple[tuple[MarginLoss, LogisticCalibration], ...] = (
     (ModifiedHuber(), LogisticCalibration.RANK_ONE),
 )
 EPSILONS = (Fraction(1, 5), Fraction(1), Fraction(2))
-REGULARISATION = Fraction(1, 100)
-ATTAINED = 0.45
-"""Share of epsilon that the pairs and outputs of the grid find; half the noise passes epsilon."""
+REGULARISATION = Fraction(1, 1000)
+"""lambda, so small that the change of variables alone costs more than every epsilon in print."""
+ATTAINED = 0.6
+"""Share of epsilon that the grid finds at least in two dimensions, where two rows tilt fully."""
 _COMMON = 3
 _DRAWN = (40, 4)  # rows and columns where noise is drawn
 _ROUNDED = 1e-6
+_GRID = 0.02  # relatively: what the grid's outputs miss of a supremum
 
 
 def reproduce(setting: Setting) -> Reproduction:
@@ -66,18 +69,25 @@ def reproduce(setting: Setting) -> Reproduction:
         holds=all(row["holds"] for row in rows),
         notes=(
             "'loss found' is the greatest log-ratio of densities over a grid of neighbours and"
-            f" outputs. A corrected row holds if it is at most eps and at least {ATTAINED:g} eps,"
-            " and if the tilts of real releases have Gamma(d) lengths of the claimed scale"
-            " (two-sided, at 1e-6).",
-            "A printed row holds if more than eps is found.",
+            " outputs. A corrected row holds if it is at most eps and at least 'at least', and if"
+            " the tilts of real releases have Gamma(d) lengths of the claimed scale (two-sided, at"
+            " 1e-6). 'at least' is what theory attains with one row more: max(eps'/2, ln(1 + c/(n"
+            " (lambda + Delta))) - eps'/4), far out or where the loss bends most; for d = 2, where"
+            f" both rows can tilt fully, {ATTAINED:g} eps if that is more.",
+            f"A printed row holds if more than eps is found; lambda = {float(REGULARISATION):g}.",
         ),
-        draw=lambda figure: dot_plot(
-            figure,
-            rows,
-            lambda row: f"{row['loss']}, d = {row['d']}, {row['version']}",
-            {"epsilon": "epsilon", "loss found": "log-ratio found"},
-            "nats",
-        ),
+        draw=lambda figure: _draw(figure, rows),
+    )
+
+
+def _draw(figure: Any, rows: Sequence[Row]) -> None:
+    """Draw both versions of a case on one line."""
+    dot_plot(
+        figure,
+        paired(rows, "loss found"),
+        lambda row: f"{row['loss']}, {row['version'].split(', ')[1]}, d = {row['d']}",
+        {"epsilon": "epsilon", "loss found": "corrected", "other": "as printed"},
+        "greatest log-ratio of densities found, nats",
     )
 
 
@@ -89,16 +99,33 @@ def measured(
     count, kappa = _COMMON + 1, float(loss.slope_bound)
     strength = float(REGULARISATION) + mechanism.calibrated(count).added
     stated = float(epsilon)
-    fits = noise_agrees(mechanism, setting)
+    fits, least = noise_agrees(mechanism, setting), attained(mechanism)
     for dimension in (1, 2):
         corrected = TiltedLaw(loss, strength, mechanism.scale(count), laplace=False)
         found = corrected.worst_loss(dimension, _COMMON)
-        holds = ATTAINED * stated <= found <= stated * (1 + _ROUNDED) and fits
-        version = f"corrected, {calibration}"
-        yield _row(loss, dimension, version, stated, found, mechanism.scale(count), fits, holds)
+        lower = max(least, ATTAINED * stated) if dimension > 1 else least
+        holds = lower <= found <= stated * (1 + _ROUNDED) and fits
+        row = _row(loss, dimension, f"corrected, {calibration}", stated, found, corrected.scale)
+        yield row | {"at least": lower, "noise": fits, "holds": holds}
         printed = TiltedLaw(loss, float(REGULARISATION), 2 * kappa / stated, laplace=True)
         lost = printed.worst_loss(dimension, _COMMON)
-        yield _row(loss, dimension, "printed", stated, lost, printed.scale, None, lost > stated)
+        yield _row(loss, dimension, "printed", stated, lost, printed.scale) | {
+            "holds": lost > stated
+        }
+
+
+def attained(mechanism: ObjectivePerturbation) -> float:
+    """Compute a loss that one dimension attains, in nats, by its claims alone.
+
+    One row more (against a row of zeros) tilts by kappa far out, half of what two rows may: eps'/2.
+    Where the loss bends most its slope is kappa/2, for all losses here, and the change of variables
+    costs its whole factor, less eps'/4 at most for the tilt.
+    """
+    chosen = mechanism.calibrated(_COMMON + 1)
+    strength = float(mechanism.regularisation) + chosen.added
+    bend = float(mechanism.loss.curvature_bound) / ((_COMMON + 1) * strength)
+    share = chosen.noise_epsilon
+    return max(share / 2, float(np.log1p(bend)) - share / 4) * (1 - _GRID)
 
 
 def noise_agrees(mechanism: ObjectivePerturbation, setting: Setting) -> bool:
@@ -127,16 +154,14 @@ def _row(
     epsilon: float,
     found: float,
     scale: float,
-    noise: bool | None,
-    holds: bool,
-) -> Row:
+) -> dict[str, Any]:
     return {
         "loss": loss.name,
         "version": version,
         "d": dimension,
         "epsilon": epsilon,
         "loss found": found,
+        "at least": None,
         "scale": scale,
-        "noise": noise,
-        "holds": holds,
+        "noise": None,
     }

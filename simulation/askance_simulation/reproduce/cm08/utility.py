@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from askance_aggregator.curator.logistic import Examples, ObjectivePerturbation, minimise
 from askance_simulation.randomness.words import SeededWords
-from askance_simulation.reproduce.checks import rate_agrees
+from askance_simulation.reproduce.checks import rate_agrees, rate_exceeded
 from askance_simulation.reproduce.cm08.printed import PrintedObjective
-from askance_simulation.reproduce.counting import exceeds, generator
-from askance_simulation.reproduce.dot_plot import dot_plot
+from askance_simulation.reproduce.counting import generator
+from askance_simulation.reproduce.dot_plot import dot_plot, paired
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
 NAME = "logistic-utility"
@@ -69,13 +69,10 @@ def reproduce(setting: Setting) -> Reproduction:
         ),
         draw=lambda figure: dot_plot(
             figure,
-            rows,
-            lambda row: (
-                f"{row['statement']}, {row['data']}, d = {row['d']}, {row['noise']} noise,"
-                f" {row['bound']} bound"
-            ),
-            {"beta": "beta", "share above": "trials above the bound"},
-            "share of trials",
+            paired(rows, "share above"),
+            lambda row: f"{row['statement']}, {row['data']}, d = {row['d']}, {row['noise']} noise",
+            {"beta": "beta", "share above": "bound with d", "other": "bound as printed"},
+            "share of trials above the bound",
         ),
     )
 
@@ -107,9 +104,9 @@ def _lemma_holds(
     if noise == bound == "corrected" and data == "zeros":
         return rate_agrees(above, draws, BETA)
     if noise == bound:
-        return not exceeds(above, draws, BETA)
+        return not rate_exceeded(above, draws, BETA)
     if (noise, bound, data) == ("corrected", "printed", "zeros") and dimension == DIMENSIONS[-1]:
-        return exceeds(above, draws, BETA)
+        return rate_exceeded(above, draws, BETA)
     return None
 
 
@@ -212,9 +209,9 @@ def theorem_4(goal: Goal, setting: Setting) -> Iterator[Row]:
 
 def _goal_holds(bound: str, goal: Goal, above: int, trials: int, ratio: float) -> bool | None:
     if bound == "corrected":
-        return not exceeds(above, trials, BETA) and NEAR[0] <= ratio <= NEAR[1]
+        return not rate_exceeded(above, trials, BETA) and NEAR[0] <= ratio <= NEAR[1]
     if goal.dimension == _GREATEST:
-        return exceeds(above, trials, BETA)
+        return rate_exceeded(above, trials, BETA)
     return None
 
 

@@ -14,7 +14,8 @@ from askance_aggregator.curator.synopsis import Universe, queries_for, random_qu
 from askance_aggregator.curator.synopsis.sampling import exponential_draws
 from askance_aggregator.curator.synopsis.small_databases import every_database
 from askance_simulation.randomness.words import SeededWords
-from askance_simulation.reproduce.counting import exceeds, generator
+from askance_simulation.reproduce.checks import rate_exceeded
+from askance_simulation.reproduce.counting import generator
 from askance_simulation.reproduce.dot_plot import dot_plot
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
@@ -146,7 +147,7 @@ def measured(case: FittedQueries, setting: Setting) -> Iterator[Row]:
 
 def _holds(case: FittedQueries, name: str, failed: int, trials: int) -> bool | None:
     if name == "fewer":
-        return exceeds(failed, trials, BETA) if case.worst else None
+        return rate_exceeded(failed, trials, BETA) if case.worst else None
     if name == "proved" and case.worst and failed < LEAST * BETA * trials:
         return False
-    return not exceeds(failed, trials, BETA)
+    return not rate_exceeded(failed, trials, BETA)

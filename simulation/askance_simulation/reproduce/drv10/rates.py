@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import log
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from askance_aggregator.composition import Event, EventCounts, ZeroConcentrated
-from askance_aggregator.curator.synopsis import QuerySet, tight_plan
-from askance_simulation.reproduce.counting import exceeds
-from askance_simulation.reproduce.reproduction import Row
+from askance_aggregator.curator.synopsis import BoostingPlan, QuerySet, tight_plan
+from askance_simulation.reproduce.checks import normal_noise, rate_exceeded
+from askance_simulation.reproduce.dot_plot import dot_plot
+from askance_simulation.reproduce.reproduction import Row, Setting
 
 DELTA = Fraction(1, 10**6)
 BETA = 0.1  # of failures that a bound allows
+_NEAR = 0.35  # of an exponent, twice that of boosted errors
+_NOISES = 40  # batches of answers of which the noise is measured
 _SPENT = 0.99  # of epsilon, at least: what is not spent was noise for nothing
 
 
@@ -50,7 +55,7 @@ class ReleaseErrors:
         cost = ZeroConcentrated().epsilon(EventCounts.of(self.events), DELTA)
         share = cost / float(self.epsilon)
         above = 0 if self.bound is None else sum(each > self.bound for each in self.each)
-        within = not exceeds(above, len(self.each), BETA)
+        within = not rate_exceeded(above, len(self.each), BETA)
         return {
             "statement": self.statement,
             "case": self.case,
@@ -66,6 +71,64 @@ class ReleaseErrors:
             "claimed": None,
             "holds": within and _SPENT <= share <= 1 and self.noise,
         }
+
+
+Measure = Callable[[int, Fraction, Setting], ReleaseErrors]
+"""Measurement of several releases of n records at one epsilon."""
+
+
+def release_rows(
+    base: Measure,
+    boosted: Measure,
+    sizes: Sequence[int],
+    epsilons: Sequence[Fraction],
+    setting: Setting,
+) -> list[Row]:
+    """Measure a base generator and its boosting, with the exponents of both.
+
+    All sizes are measured with the first epsilon, and all epsilons with the last size.
+    """
+    found: tuple[list[ReleaseErrors], list[ReleaseErrors]] = ([], [])
+    for n, epsilon in _settings(sizes, epsilons):
+        for errors, measure in zip(found, (base, boosted), strict=True):
+            errors.append(measure(n, epsilon, setting))
+            setting.progress(f"{errors[-1].statement}, n = {n}, epsilon = {float(epsilon):g}")
+    return [
+        *measured_rows(found[0], sizes, epsilons, _NEAR),
+        *measured_rows(found[1], sizes, epsilons, 2 * _NEAR),
+    ]
+
+
+def _settings(sizes: Sequence[int], epsilons: Sequence[Fraction]) -> Iterator[tuple[int, Fraction]]:
+    yield from ((n, epsilons[0]) for n in sizes)
+    yield from ((sizes[-1], epsilon) for epsilon in epsilons[1:])
+
+
+def noise_agrees(draw_noise: Callable[[], NDArray[np.float64]], deviation: float) -> bool:
+    """Return whether the noise of answers has the claimed deviation, from both sides.
+
+    Args:
+      draw_noise: one batch of answers less the truth.
+      deviation: claimed, of each answer.
+    """
+    return normal_noise([draw_noise() for _ in range(_NOISES)], deviation).possible
+
+
+def bound_of(plan: BoostingPlan) -> float | None:
+    """Return the bound of a plan's errors; None where it is 1 or more and says nothing."""
+    bound = float(plan.schedule.bound)
+    return bound if bound < 1 else None
+
+
+def draw_errors(figure: Any, rows: Sequence[Row]) -> None:
+    """Draw the mean errors beside their bounds."""
+    dot_plot(
+        figure,
+        [row for row in rows if row["error"] is not None],
+        lambda row: f"{row['statement']}, n = {row['n']:,}, ε = {row['epsilon']:g}",
+        {"bound": "bound (none above 1)", "error": "mean error"},
+        "error of an answer between 0 and 1",
+    )
 
 
 def exponent_row(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
 from math import log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.composition import Event
 from askance_aggregator.curator.synopsis import (
     Histogram,
     LowSensitivityQueries,
@@ -21,37 +21,29 @@ from askance_aggregator.curator.synopsis import (
 )
 from askance_aggregator.sampling import integers_below
 from askance_simulation.randomness.words import SeededWords
-from askance_simulation.reproduce.checks import normal_noise
-from askance_simulation.reproduce.dot_plot import dot_plot
 from askance_simulation.reproduce.drv10.rates import (
     BETA,
     DELTA,
     ReleaseErrors,
-    measured_rows,
+    bound_of,
+    draw_errors,
+    noise_agrees,
+    release_rows,
     slack_row,
 )
-from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
+from askance_simulation.reproduce.reproduction import Reproduction, Setting
 
 NAME = "theorem-v.2"
 QUERIES, SHARE = 60, 0.37
 SIZES = (1000, 4000, 16_000)
 EPSILONS = (Fraction(1, 2), Fraction(2), Fraction(8))
 ADVANTAGE = 1 / 3
-_NOISES = 40  # batches of answers of which the noise is measured
-_NEAR = 0.35  # of an exponent
 
 
 def reproduce(setting: Setting) -> Reproduction:
     """Measure errors on most queries, and on all of them once boosted, by n and by epsilon."""
-    base, boosted = [], []
-    for n, epsilon in settings():
-        base.append(searched(n, epsilon, setting))
-        setting.progress(f"V.2, n = {n}, epsilon = {float(epsilon):g}")
-        boosted.append(boosted_errors(n, epsilon, setting))
-        setting.progress(f"V.4, n = {n}, epsilon = {float(epsilon):g}")
-    rows: list[Row] = [
-        *measured_rows(base, SIZES, EPSILONS, _NEAR),
-        *measured_rows(boosted, SIZES, EPSILONS, 2 * _NEAR),
+    rows = [
+        *release_rows(searched, boosted_errors, SIZES, EPSILONS, setting),
         slack_row("V.4", "mu by ln|Q|", lambda _: 200, 1.5),
     ]
     return Reproduction(
@@ -80,20 +72,8 @@ def reproduce(setting: Setting) -> Reproduction:
             " no more is spent, and the noise has the claimed variance (two-sided, at 1e-6);"
             " exponents of -1 are held to +-.35, boosted to +-.7.",
         ),
-        draw=lambda figure: dot_plot(
-            figure,
-            [row for row in rows if row["error"] is not None],
-            lambda row: f"{row['statement']}, n = {row['n']}, epsilon {row['epsilon']:g}",
-            {"bound": "bound", "error": "mean error"},
-            "error",
-        ),
+        draw=lambda figure: draw_errors(figure, rows),
     )
-
-
-def settings() -> Iterator[tuple[int, Fraction]]:
-    """Generate all sizes with the least epsilon, and all epsilons with the greatest size."""
-    yield from ((n, EPSILONS[0]) for n in SIZES)
-    yield from ((SIZES[-1], epsilon) for epsilon in EPSILONS[1:])
 
 
 def queries_of(n: int) -> tuple[LowSensitivityQueries, Histogram]:
@@ -126,30 +106,23 @@ def searched(n: int, epsilon: Fraction, setting: Setting) -> ReleaseErrors:
         errors.append(float(np.quantile(np.abs(answers - truth * unit), 0.5 + ADVANTAGE)))
     deviation = sqrt(count / (2 * rho)) / n
     bound = 2 * deviation * sqrt(2 * log(2 * count / (BETA / 2)))
-    noise = noise_agrees(generator, truth, float(QUERIES / (2 * rho)) / n**2, unit, words)
+    noise = _noise_agrees(generator, queries, truth, rho, words)
     return ReleaseErrors(
-        "V.2",
-        "5/6 of the queries",
-        n,
-        epsilon,
-        tuple(errors),
-        bound,
-        generator.events,
-        noise,
+        "V.2", "5/6 of the queries", n, epsilon, tuple(errors), bound, generator.events, noise
     )
 
 
-def noise_agrees(
+def _noise_agrees(
     generator: NoisySearchGenerator,
+    queries: LowSensitivityQueries,
     truth: NDArray[np.int64],
-    variance: float,
-    unit: float,
+    rho: Fraction,
     words: SeededWords,
 ) -> bool:
-    """Return whether noise on all queries at once has the variance |Q| rho^2/(2 rho')."""
-    every = np.arange(QUERIES)
-    drawn = [(generator.noisy(every, words) - truth) * unit for _ in range(_NOISES)]
-    return normal_noise(drawn, sqrt(variance)).possible
+    """Return whether noise on all queries at once has the variance |Q| /(2 rho n^2)."""
+    every, unit = np.arange(QUERIES), float(queries.query_set.unit)
+    deviation = sqrt(QUERIES / (2 * rho)) / queries.n
+    return noise_agrees(lambda: (generator.noisy(every, words) - truth) * unit, deviation)
 
 
 def boosted_errors(n: int, epsilon: Fraction, setting: Setting) -> ReleaseErrors:
@@ -158,20 +131,13 @@ def boosted_errors(n: int, epsilon: Fraction, setting: Setting) -> ReleaseErrors
     truth, unit = queries.truth(histogram), float(queries.query_set.unit)
     plan = tight_plan(queries.query_set, epsilon, DELTA, queries_for(n + 1, BETA / 2, ADVANTAGE))
     words = SeededWords(setting.seed / NAME / f"V.4 {n} {epsilon}")
-    errors, events = [], None
+    errors: list[float] = []
+    events: tuple[Event, ...] = ()
     for _ in range(6 if setting.quick else 20):
         found, events = boosted_search(histogram, queries, n, plan, words, NoisySearchGenerator)
         errors.append(float(np.abs(found.answers - truth * unit).max()))
-    bound = float(plan.schedule.bound)
     generator = NoisySearchGenerator(queries, truth, n, plan.answer_rho)
-    variance = float(QUERIES / (2 * plan.answer_rho)) / n**2
+    noise = _noise_agrees(generator, queries, truth, plan.answer_rho, words)
     return ReleaseErrors(
-        "V.4",
-        "all queries",
-        n,
-        epsilon,
-        tuple(errors),
-        bound if bound < 1 else None,
-        events or (),
-        noise_agrees(generator, truth, variance, unit, words),
+        "V.4", "all queries", n, epsilon, tuple(errors), bound_of(plan), events, noise
     )

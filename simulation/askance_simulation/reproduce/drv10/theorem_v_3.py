@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
 from math import isqrt, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.composition import Event
 from askance_aggregator.curator.synopsis import (
     CountingGenerator,
     GaussianAnswers,
@@ -23,32 +21,29 @@ from askance_aggregator.curator.synopsis import (
 )
 from askance_aggregator.sampling import integers_below
 from askance_simulation.randomness.words import SeededWords
-from askance_simulation.reproduce.checks import normal_noise
-from askance_simulation.reproduce.dot_plot import dot_plot
 from askance_simulation.reproduce.drv10.boosting import data
-from askance_simulation.reproduce.drv10.rates import DELTA, ReleaseErrors, measured_rows, slack_row
-from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
+from askance_simulation.reproduce.drv10.rates import (
+    DELTA,
+    ReleaseErrors,
+    bound_of,
+    draw_errors,
+    noise_agrees,
+    release_rows,
+    slack_row,
+)
+from askance_simulation.reproduce.reproduction import Reproduction, Setting
 
 NAME = "theorem-v.3"
 FAMILY = MarginalFamily(Universe.of_bits(6), 2)  # 60 queries on 64 cells
 SAMPLES = 60
 SIZES = (500, 1500, 4500)
 EPSILONS = (Fraction(1, 2), Fraction(1), Fraction(2))
-_NOISES = 40  # batches of answers of which the noise is measured
-_NEAR = 0.35  # of an exponent
 
 
 def reproduce(setting: Setting) -> Reproduction:
     """Measure errors on most queries, and on all of them once boosted, by n and by epsilon."""
-    base, boosted = [], []
-    for n, epsilon in settings():
-        base.append(fitted(n, epsilon, setting))
-        setting.progress(f"V.3, n = {n}, epsilon = {float(epsilon):g}")
-        boosted.append(boosted_errors(n, epsilon, setting))
-        setting.progress(f"V.5, n = {n}, epsilon = {float(epsilon):g}")
-    rows: list[Row] = [
-        *measured_rows(base, SIZES, EPSILONS, _NEAR),
-        *measured_rows(boosted, SIZES, EPSILONS, 2 * _NEAR),
+    rows = [
+        *release_rows(fitted, boosted_errors, SIZES, EPSILONS, setting),
         slack_row("V.5", "mu by ln|Q|, k = 4500/ln|Q|", lambda spread: int(4500 / spread), 1.0),
         slack_row("V.5", "mu by ln|Q|, k fixed", lambda _: 200, 1.5),
     ]
@@ -79,48 +74,30 @@ def reproduce(setting: Setting) -> Reproduction:
             " more is spent, and the noise has the claimed variance (two-sided, at 1e-6); measured"
             " exponents of -1 are held to +-.35, boosted to +-.7, those of mu to +-.05.",
         ),
-        draw=lambda figure: dot_plot(
-            figure,
-            [row for row in rows if row["error"] is not None],
-            lambda row: f"{row['statement']}, n = {row['n']}, epsilon {row['epsilon']:g}",
-            {"bound": "bound", "error": "mean error"},
-            "error",
-        ),
+        draw=lambda figure: draw_errors(figure, rows),
     )
-
-
-def settings() -> Iterator[tuple[int, Fraction]]:
-    """Generate all sizes with the least epsilon, and all epsilons with the greatest size."""
-    yield from ((n, EPSILONS[0]) for n in SIZES)
-    yield from ((SIZES[-1], epsilon) for epsilon in EPSILONS[1:])
 
 
 def fitted(n: int, epsilon: Fraction, setting: Setting) -> ReleaseErrors:
-    """Run the base generator on sampled queries."""
+    """Run the base generator on sampled queries, of data drawn anew."""
     seed = setting.seed / NAME / f"V.3 {n} {epsilon}"
     words, rho = SeededWords(seed / "words"), concentrated_within(epsilon, DELTA)
-    variance = SAMPLES / (2 * rho)
-    bound = (isqrt(int(4 * variance)) + 1) / n
+    bound = (isqrt(int(4 * SAMPLES / (2 * rho))) + 1) / n
     errors: list[float] = []
-    events: tuple[Event, ...] = ()
-    noise = False
     for trial in range(6 if setting.quick else 60):
         truth = FAMILY.counts(data(FAMILY.universe, n, seed / trial))
-        answering = GaussianAnswers(FAMILY, truth, n, rho)
-        generator = CountingGenerator(FAMILY, answering)
+        generator = CountingGenerator(FAMILY, GaussianAnswers(FAMILY, truth, n, rho))
         chosen = np.unique(integers_below(words, FAMILY.size, SAMPLES))
         _, answers = generator.generate(chosen, words)
         errors.append(float(np.quantile(np.abs(answers - truth / n), 5 / 6)))
-        noise, events = noise_agrees(answering, truth, n, rho, words), generator.events
+    noise = _noise_agrees(truth, n, rho, words)
     return ReleaseErrors(
-        "V.3", "5/6 of the queries", n, epsilon, tuple(errors), bound, events, noise
+        "V.3", "5/6 of the queries", n, epsilon, tuple(errors), bound, generator.events, noise
     )
 
 
-def noise_agrees(
-    answering: GaussianAnswers, truth: NDArray[np.int64], n: int, rho: Fraction, words: SeededWords
-) -> bool:
-    """Return whether noise on all queries has the variance D^2/(2 rho' n^2).
+def _noise_agrees(truth: NDArray[np.int64], n: int, rho: Fraction, words: SeededWords) -> bool:
+    """Return whether noise on all queries has the variance D^2/(2 rho n^2).
 
     D^2 is the greatest squared distance of two records' values, over all pairs of records.
     """
@@ -129,8 +106,9 @@ def noise_agrees(
     products = values @ values.T
     lengths = np.diag(products)
     moved = float((lengths[:, None] + lengths[None] - 2 * products).max())
-    drawn = [answering.answers(every, words) - truth / n for _ in range(_NOISES)]
-    return normal_noise(drawn, sqrt(moved / (2 * float(rho))) / n).possible
+    answering = GaussianAnswers(FAMILY, truth, n, rho)
+    deviation = sqrt(moved / (2 * float(rho))) / n
+    return noise_agrees(lambda: answering.answers(every, words) - truth / n, deviation)
 
 
 def boosted_errors(n: int, epsilon: Fraction, setting: Setting) -> ReleaseErrors:
@@ -139,16 +117,12 @@ def boosted_errors(n: int, epsilon: Fraction, setting: Setting) -> ReleaseErrors
     words = SeededWords(seed / "words")
     plan = tight_plan(QuerySet.counting(FAMILY, n), epsilon, DELTA, SAMPLES)
     errors: list[float] = []
-    events: tuple[Event, ...] = ()
-    noise = False
     for trial in range(2 if setting.quick else 12):
         histogram: Histogram = data(FAMILY.universe, n, seed / trial)
         truth = FAMILY.counts(histogram)
         found = boosted_counting(histogram, FAMILY, plan, words)
         errors.append(float(np.abs(found.answers - truth / n).max()))
-        answering = GaussianAnswers(FAMILY, truth, n, plan.answer_rho)
-        noise = noise_agrees(answering, truth, n, plan.answer_rho, words)
-        events = found.events
-    bound = float(plan.schedule.bound)
-    least = bound if bound < 1 else None
-    return ReleaseErrors("V.5", "all queries", n, epsilon, tuple(errors), least, events, noise)
+    noise = _noise_agrees(truth, n, plan.answer_rho, words)
+    return ReleaseErrors(
+        "V.5", "all queries", n, epsilon, tuple(errors), bound_of(plan), found.events, noise
+    )

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from itertools import pairwise
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -39,16 +38,24 @@ from askance_aggregator.planning import RoundPlan, plan_batch
 from askance_aggregator.queries import parity, real, where
 from askance_client.accounting import parse_epsilon
 from askance_client.queries import Query, Schema
-from askance_simulation.plots.style import ACCENT, BAD, INK, plain
+from askance_simulation.plots.style import (
+    ACCENT,
+    BAD,
+    INK,
+    across,
+    legend_beside,
+    logarithmic,
+    plain,
+)
 from askance_simulation.randomness.seeds import Seed
-from askance_simulation.reproduce.counting import exceeds, generator, round_answers
+from askance_simulation.reproduce.checks import rate_between, rate_exceeded
+from askance_simulation.reproduce.counting import generator, round_answers
 from askance_simulation.reproduce.klnrs08 import parity as curators
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
 NAME = "corollary-4.6"
 EPSILON, BETA = "1", Fraction(1, 20)
 _COARSER = Fraction(101, 100)  # of a tolerance: just above a correlation, which then stays hidden
-_SIGMAS = 5.0
 _GROWTH = (6.0, 14.0)  # of users from d to d + 3: 2^3 times what a logarithm adds
 
 
@@ -74,6 +81,29 @@ class BentCase:
     def bound(self) -> float:
         """Share of the parities that so many queries can tell from nothing, at most."""
         return float(min(self.queries / self.tau**2 / 2**self.d, 1))
+
+    @property
+    def hidden(self) -> bool:
+        """Return whether the tolerance is above a correlation, which then no answer shows."""
+        return self.tau > Fraction(1, 2**self.k)
+
+    @property
+    def least_wrong(self) -> float:
+        """Share of the parities that no learner finds, by the lower bound."""
+        return max(1 - self.bound - 2 ** (-self.d / 2), 0.0)
+
+    def wrong_holds(self, wrong: int, concepts: int, sampled: bool) -> bool:
+        """Return whether the lower bound is met, and to 2^(-d/2) attained.
+
+        Args:
+            wrong: concepts of which another one is concluded.
+            concepts: how many were tried.
+            sampled: whether they are independent draws of all concepts, and not all of them.
+        """
+        least, most = self.least_wrong, min(self.least_wrong + 2 ** (-self.d / 2), 1.0)
+        if sampled:
+            return rate_between(wrong, concepts, least, most)
+        return least <= wrong / concepts <= most
 
 
 def cases(d: int) -> list[BentCase]:
@@ -124,7 +154,8 @@ def reproduce(setting: Setting) -> Reproduction:
             " answer is checked to be within tau of the truth. 'told' counts the parities for which"
             " some answer differs, over all 2^d of them by the queries' transforms; it is q/(tau^2"
             " 2^d) itself. 'error' is the mean over concepts (all, or a random sample), between the"
-            " lower bound and 2^(-d/2)/2 more.",
+            " lower bound and 2^(-d/2)/2 more; where nothing is told, one mask is concluded for all"
+            " concepts, and wrong for all others.",
             f"devices: the same learner on local devices at epsilon = {EPSILON}, tolerances"
             f" 2^(-d/3)/2, beta = {float(BETA):g}, planned; and on as many users as the curator"
             " takes. curator: A* at the same epsilon, its loss enumerated.",
@@ -213,9 +244,9 @@ class Watched:
 
 def queried(case: BentCase, world: ParityWorld, limit: int, seed: Seed) -> Row:
     """Run the learner against the lazy oracle of many concepts."""
-    masks = np.arange(world.size)
-    if world.size > limit:
-        masks = generator(seed).choice(world.size, limit, replace=False)
+    masks, sampled = np.arange(world.size), world.size > limit
+    if sampled:
+        masks = generator(seed).integers(0, world.size, limit)
     learner, fair = bent_learner(world.schema, case), world.fair()
     wrong, off = 0, Fraction(0)
     for mask in masks.tolist():
@@ -223,31 +254,21 @@ def queried(case: BentCase, world: ParityWorld, limit: int, seed: Seed) -> Row:
         watched = Watched(LazyOracle(truth, fair), truth)
         wrong += learn(learner, watched) != mask
         off = max(off, watched.off)
-    error, least = wrong / len(masks) / 2, 0.5 * (1 - case.bound - 2 ** (-case.d / 2))
     told = told_share(case, world)
-    chance = 0.0 if len(masks) == world.size else _SIGMAS * 0.25 / sqrt(len(masks))
-    close = least - chance <= error <= max(least, 0) + 2 ** (-case.d / 2) / 2 + chance
+    if case.hidden:  # all concepts look alike, so that one mask is concluded for all of them
+        met = told == 0 and wrong == np.count_nonzero(masks != learn(learner, fair))
+    else:
+        met = told == case.bound and case.wrong_holds(wrong, len(masks), sampled)
     return _row("SQ", case.what, case.d) | {
         "queries": case.queries + 2 * case.k,
         "tau": float(case.tau),
         "told": told,
         "at most": case.bound,
         "concepts": len(masks),
-        "error": error,
-        "at least": max(least, 0.0),
-        "holds": off < 1 and _told_holds(case, told) and _error_holds(case, error, close),
+        "error": wrong / len(masks) / 2,
+        "at least": case.least_wrong / 2,
+        "holds": off < 1 and met,
     }
-
-
-def _told_holds(case: BentCase, told: float) -> bool:
-    """Return whether as many parities are told apart as the bound allows; none if it is coarser."""
-    hidden = case.tau > Fraction(1, 2**case.k)
-    return told == 0 if hidden else told == case.bound
-
-
-def _error_holds(case: BentCase, error: float, close: bool) -> bool:
-    hidden = case.tau > Fraction(1, 2**case.k)
-    return 0.5 - 2.0**-case.d <= error <= 0.5 if hidden else close
 
 
 def told_share(case: BentCase, world: ParityWorld) -> float:
@@ -277,8 +298,8 @@ def local(world: ParityWorld, d: int, trials: int, seed: Seed) -> Row:
         "users": users,
         "failed": failed / trials,
         "failed, curator's users": fewer / trials,
-        "holds": not exceeds(failed, trials, float(BETA))
-        and exceeds(fewer, trials, float(BETA)) == (few < users),
+        "holds": not rate_exceeded(failed, trials, float(BETA))
+        and rate_exceeded(fewer, trials, float(BETA)) == (few < users),
     }
 
 
@@ -388,22 +409,35 @@ def _row(model: str, what: str, d: int) -> dict[str, Any]:
     }
 
 
+_LINES = (
+    ("1 % coarser", "D-", "tolerance 1 % coarser"),
+    ("polynomial", "^-", "polynomially many"),
+    ("half of it", "s-", "half of the printed"),
+    ("as printed", "o-", "as many as printed"),
+)
+"""A row's case, and its line and name in the picture, from the top down."""
+
+
 def _draw(figure: Any, rows: Sequence[Row]) -> None:
-    figure.set_size_inches(10, 4)
+    figure.set_size_inches(12, 4)
     left, right = figure.subplots(1, 2)
     plain(left, "PARITY under the lazy oracle", "bits d", "mean error")
-    for what, style in (("as printed", "o-"), ("half of it", "s-"), ("polynomial", "^-")):
+    for what, style, label in _LINES:
         shown = [row for row in rows if row["what"] == what]
         ds = [row["d"] for row in shown]
-        left.plot(ds, [row["error"] for row in shown], style, color=INK, label=what)
+        left.plot(ds, [row["error"] for row in shown], style, color=INK, label=label)
         left.plot(ds, [row["at least"] for row in shown], "--", color=BAD)
+    left.plot([], [], "--", color=BAD, label="lower bound of each")
     left.set_ylim(-0.02, 0.55)
-    left.legend(frameon=False)
+    legend_beside(left)
     plain(right, f"Users at ε = {EPSILON}", "bits d", "users")
     for what, color in (("devices", BAD), ("curator", ACCENT)):
         shown = [row for row in rows if row["what"] == what]
         ds = [row["d"] for row in shown]
         right.plot(ds, [row["users"] for row in shown], "o-", color=color, label=what)
     right.set_yscale("log")
-    right.legend(frameon=False)
+    logarithmic(right)
+    legend_beside(right)
+    for axes in (left, right):
+        across(axes.xaxis, sorted({row["d"] for row in rows}))
     figure.tight_layout()

@@ -21,8 +21,9 @@ from askance_simulation.reproduce.checks import (
     bit_noise,
     normal_noise,
     rate_agrees,
+    rate_exceeded,
 )
-from askance_simulation.reproduce.counting import exceeds, generator, round_answers
+from askance_simulation.reproduce.counting import generator, round_answers
 from askance_simulation.reproduce.klnrs08.lemma_4_2 import best_t
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
@@ -97,7 +98,7 @@ def laplace(epsilon: str, queries: int, trials: int, seed: Seed) -> Row:
     failed = int((np.abs(signs + drawn) >= TAU).any(axis=1).sum())
     noise = normal_noise(signs + drawn, sqrt((1 + 2 * scale**2) / users))
     return _row("Laplace", epsilon, queries, users, None, failed, trials, noise) | {
-        "holds": noise.possible and not exceeds(failed, trials, BETA)
+        "holds": noise.possible and not rate_exceeded(failed, trials, BETA)
     }
 
 

@@ -20,7 +20,8 @@ from askance_aggregator.oracles.reductions import (
 from askance_client.accounting import parse_epsilon
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
-from askance_simulation.reproduce.counting import ALPHA, AskedOnce
+from askance_simulation.reproduce.checks import ALPHA
+from askance_simulation.reproduce.counting import AskedOnce
 from askance_simulation.reproduce.klnrs08.transcripts import (
     BETAS,
     BIT,

@@ -27,7 +27,8 @@ from askance_simulation.experiments import run_trial
 from askance_simulation.plots.style import ACCENT, BAD, plain
 from askance_simulation.populations.registry import build
 from askance_simulation.randomness.seeds import Seed
-from askance_simulation.reproduce.counting import exceeds, generator, round_answers
+from askance_simulation.reproduce.checks import rate_exceeded
+from askance_simulation.reproduce.counting import generator, round_answers
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
 NAME = "masked-parity"
@@ -115,7 +116,7 @@ def first_round(variant: str, d: int, epsilon: str, trials: int, seed: Seed) -> 
         "least / scale": least * float(epsilon) ** 2 / (d**order * log(d)),
         "failed as planned": kept[enough] / trials,
         "trials": trials,
-        "holds": not exceeds(kept[enough], trials, float(BETA))
+        "holds": not rate_exceeded(kept[enough], trials, float(BETA))
         and least <= planned.users
         and 1 / _NEAR <= least / known <= _NEAR,
     }
@@ -195,7 +196,7 @@ def whole(d: int, epsilon: str, trials: int, seed: Seed) -> Row:
     for trial in range(trials):
         people = build("masked-parity", users, seed / "people" / trial, {"d": d})
         done = run_trial(study, people, fleet="columns", seed=seed / trial)
-        failed += not done.verdict.success
+        failed += not done.assessment.success
     return {
         "what": "whole, signed",
         "epsilon": float(epsilon),
@@ -206,7 +207,7 @@ def whole(d: int, epsilon: str, trials: int, seed: Seed) -> Row:
         "least / scale": None,
         "failed as planned": failed / trials,
         "trials": trials,
-        "holds": not exceeds(failed, trials, float(BETA)),
+        "holds": not rate_exceeded(failed, trials, float(BETA)),
     }
 
 

@@ -31,8 +31,7 @@ from askance_aggregator.curator.parity import (
 from askance_aggregator.sampling import Words
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
-from askance_simulation.reproduce.checks import counts_agree
-from askance_simulation.reproduce.counting import exceeds
+from askance_simulation.reproduce.checks import counts_agree, rate_exceeded
 from askance_simulation.reproduce.klnrs08.parity_claims import claim_rows
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
@@ -233,7 +232,7 @@ def failure_row(d: int, ones: int, trials: int, seed: Seed) -> Row:
         "measured": failed / trials,
         "trials": trials,
         "private": True,
-        "holds": not exceeds(failed, trials, float(BETA)),
+        "holds": not rate_exceeded(failed, trials, float(BETA)),
     }
 
 

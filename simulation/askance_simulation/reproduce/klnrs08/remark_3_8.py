@@ -25,11 +25,18 @@ from askance_aggregator.curator.parity import (
     law,
 )
 from askance_aggregator.sampling import Words
-from askance_simulation.plots.style import ACCENT, BAD, INK, plain
+from askance_simulation.plots.style import (
+    ACCENT,
+    BAD,
+    INK,
+    across,
+    legend_beside,
+    logarithmic,
+    plain,
+)
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
-from askance_simulation.reproduce.checks import counts_agree
-from askance_simulation.reproduce.counting import exceeds
+from askance_simulation.reproduce.checks import counts_agree, rate_exceeded
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
 NAME = "remark-3.8"
@@ -216,10 +223,10 @@ def failures(divisor: int, trials: int, seed: Seed) -> list[Row]:
     return [
         _row("failure, first answer", mechanism.runs, training, 0)
         | shown
-        | {"measured": first / trials, "holds": exceeds(first, trials, beta) == starved},
+        | {"measured": first / trials, "holds": rate_exceeded(first, trials, beta) == starved},
         _row("failure, chosen", mechanism.runs, training, full.test)
         | shown
-        | {"measured": chosen / trials, "holds": not exceeds(chosen, trials, beta)},
+        | {"measured": chosen / trials, "holds": not rate_exceeded(chosen, trials, beta)},
     ]
 
 
@@ -270,13 +277,15 @@ def _row(what: str, runs: int, training: int | None, test: int | None) -> dict[s
 
 def _draw(figure: Any, rows: Sequence[Row]) -> None:
     axes = figure.subplots()
-    plain(axes, f"Examples of PARITY, d = {D}, ε = 1, α = 0.1", "−log₁₀ β", "examples")
+    plain(axes, f"Examples of PARITY, d = {D}, ε = 1, α = 0.1", r"$-\log_{10}\,\beta$", "examples")
     shown = [row for row in rows if row["n, A*"] is not None]
     powers = [int(row["what"].rsplit("-", 1)[1]) for row in shown]
     axes.plot(powers, [row["n, A*"] for row in shown], "s-", color=BAD, label="A*")
-    axes.plot(powers, [row["n"] for row in shown], "o-", color=ACCENT, label="with a test set")
+    axes.plot(powers, [row["n"] for row in shown], "o-", color=ACCENT, label="chosen by a test set")
     sums = [row["training"] + row["test, sums"] for row in shown]
-    axes.plot(powers, sums, "^--", color=INK, label="with sums")
+    axes.plot(powers, sums, "^--", color=INK, label="test by sum queries")
     axes.set_xscale("log")
+    across(axes.xaxis, powers)
     axes.set_yscale("log")
-    axes.legend(frameon=False)
+    logarithmic(axes)
+    legend_beside(axes)

@@ -29,8 +29,7 @@ from askance_aggregator.curator.mechanisms import (
 )
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
-from askance_simulation.reproduce.checks import close, rate_agrees
-from askance_simulation.reproduce.counting import exceeds
+from askance_simulation.reproduce.checks import close, rate_agrees, rate_exceeded
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
 NAME = "theorem-3.7"
@@ -246,7 +245,7 @@ def row(curve: Curve) -> Row:
         and loss <= instance.epsilon * (1 + _FLOATS)
         and close(loss, claimed, 1e-6)
         and curve.choices_agree
-        and exceeds(curve.failed[0], curve.trials, float(BETA)),
+        and rate_exceeded(curve.failed[0], curve.trials, float(BETA)),
     }
 
 

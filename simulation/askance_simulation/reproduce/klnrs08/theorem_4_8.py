@@ -33,7 +33,8 @@ from askance_client.queries import Schema
 from askance_simulation.plots.style import ACCENT, BAD, INK, plain
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
-from askance_simulation.reproduce.counting import AskedOnce, exceeds, generator
+from askance_simulation.reproduce.checks import rate_exceeded
+from askance_simulation.reproduce.counting import AskedOnce, generator
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
 NAME = "theorem-4.8"
@@ -192,7 +193,7 @@ def _row(
         "trials": trials,
         "found": right / trials,
         "may fail": allowed,
-        "holds": failed == 0 if allowed == 0 else not exceeds(failed, trials, allowed),
+        "holds": failed == 0 if allowed == 0 else not rate_exceeded(failed, trials, allowed),
     }
 
 

@@ -17,8 +17,14 @@ from askance_client.accounting import parse_epsilon
 from askance_simulation.plots.style import ACCENT, INK, QUIET, plain
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
-from askance_simulation.reproduce.checks import NoiseCheck, bit_noise, close, laplace_noise
-from askance_simulation.reproduce.counting import exceeds, generator, round_answers
+from askance_simulation.reproduce.checks import (
+    NoiseCheck,
+    bit_noise,
+    close,
+    laplace_noise,
+    rate_exceeded,
+)
+from askance_simulation.reproduce.counting import generator, round_answers
 from askance_simulation.reproduce.notes.theorem_7 import proved_rows
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
@@ -160,7 +166,7 @@ def _row(model: str, epsilon: str, users: int, off: int, trials: int, noise: Noi
         "off": off / trials,
         "trials": trials,
         "noise": noise.ratio,
-        "holds": noise.possible and not exceeds(off, trials, float(BETA)),
+        "holds": noise.possible and not rate_exceeded(off, trials, float(BETA)),
     }
 
 

@@ -21,8 +21,8 @@ from askance_client.accounting import parse_epsilon
 from askance_client.randomizers import Randomizer
 from askance_simulation.plots.style import ACCENT, BAD, INK, QUIET, plain
 from askance_simulation.randomness.seeds import Seed
-from askance_simulation.reproduce.checks import bit_noise
-from askance_simulation.reproduce.counting import exceeds, generator, round_answers
+from askance_simulation.reproduce.checks import bit_noise, rate_exceeded
+from askance_simulation.reproduce.counting import generator, round_answers
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
 NAME = "theorem-5"
@@ -105,9 +105,9 @@ def measured(d: int, trials: int, seed: Seed) -> Row:
         "holds": noise.possible
         and planned.users <= planned.hoeffding_users
         and exact <= float(BETA)
-        and not exceeds(invalid, trials, exact)
-        and not exceeds(invalid, trials, float(BETA))
-        and not exceeds(failed, trials, float(BETA)),
+        and not rate_exceeded(invalid, trials, exact)
+        and not rate_exceeded(invalid, trials, float(BETA))
+        and not rate_exceeded(failed, trials, float(BETA)),
     }
 
 

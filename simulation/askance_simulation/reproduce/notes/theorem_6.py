@@ -15,8 +15,8 @@ from askance_aggregator.queries import EncodedColumns, encode_columns, predicate
 from askance_client.queries import Integer, Schema
 from askance_simulation.plots.style import ACCENT, BAD, INK, plain
 from askance_simulation.randomness.seeds import Seed
-from askance_simulation.reproduce.checks import NoiseCheck, normal_noise, rate_agrees
-from askance_simulation.reproduce.counting import exceeds, generator
+from askance_simulation.reproduce.checks import NoiseCheck, normal_noise, rate_agrees, rate_exceeded
+from askance_simulation.reproduce.counting import generator
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
 NAME = "theorem-6"
@@ -142,7 +142,9 @@ def _row(
         "holds": noise.possible
         and rate_agrees(failed, trials, chance)
         and (
-            size == right and chance <= DELTA if scaled else exceeds(failed, trials, float(DELTA))
+            size == right and chance <= DELTA
+            if scaled
+            else rate_exceeded(failed, trials, float(DELTA))
         ),
     }
 

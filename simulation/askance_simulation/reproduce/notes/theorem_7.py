@@ -16,8 +16,8 @@ from askance_client.queries import Integer, Schema
 from askance_simulation.plots.style import ACCENT, BAD, INK, QUIET, plain
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
-from askance_simulation.reproduce.checks import NoiseCheck, close, laplace_noise
-from askance_simulation.reproduce.counting import exceeds, generator
+from askance_simulation.reproduce.checks import NoiseCheck, close, laplace_noise, rate_exceeded
+from askance_simulation.reproduce.counting import generator
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
 NAME = "theorem-7"
@@ -155,10 +155,10 @@ def _row(
     bound = printed_bound(alpha, queries)
     held = {
         "parallel": trials is not None
-        and not exceeds(int(measured), trials, float(DELTA))
+        and not rate_exceeded(int(measured), trials, float(DELTA))
         and size is not None
         and size <= 3 * bound,
-        "as printed": trials is not None and exceeds(int(measured), trials, 0.5),
+        "as printed": trials is not None and rate_exceeded(int(measured), trials, 0.5),
     }
     return {
         "what": what,

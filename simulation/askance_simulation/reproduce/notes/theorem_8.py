@@ -27,8 +27,14 @@ from askance_aggregator.oracles import (
 from askance_aggregator.queries import EncodedColumns, encode_columns
 from askance_simulation.plots.style import ACCENT, BAD, INK, QUIET, plain
 from askance_simulation.randomness.seeds import Seed
-from askance_simulation.reproduce.checks import NoiseCheck, normal_noise, rate_agrees
-from askance_simulation.reproduce.counting import ALPHA, exceeds, generator
+from askance_simulation.reproduce.checks import (
+    ALPHA,
+    NoiseCheck,
+    normal_noise,
+    rate_agrees,
+    rate_exceeded,
+)
+from askance_simulation.reproduce.counting import generator
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
 NAME = "theorem-8"
@@ -246,10 +252,10 @@ def _row(
     noise: NoiseCheck | None,
 ) -> dict[str, Any]:
     if what == "not corrected" and eta >= Fraction(1, 5):
-        holds = exceeds(failed, trials, 0.5)  # it has to be the correction that helps
+        holds = rate_exceeded(failed, trials, 0.5)  # it has to be the correction that helps
     else:
         claim = what != "not corrected" or eta == 0
-        holds = not claim or not exceeds(failed, trials, float(DELTA))
+        holds = not claim or not rate_exceeded(failed, trials, float(DELTA))
     if noise is not None:
         holds = holds and noise.possible
     return {

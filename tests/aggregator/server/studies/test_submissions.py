@@ -61,7 +61,7 @@ REFUSED: dict[str, tuple[Callable[[], SignedStudy], str, str]] = {
     "a column that does not suit": (
         lambda: study(parameters=(("column", "colour"),)),
         "unknown-learner",
-        "column expects one of",
+        "expected one of the fields",
     ),
     "one for more users than there are": (
         lambda: study(parameters=(("column", "smoker"), ("tau", "0.01"))),

@@ -1,7 +1,7 @@
-"""Verdicts on a hypothesis: against the law of the users, or against the users themselves.
+"""Assessments of a hypothesis: against the law of the users, or against the users themselves.
 
-A learner's module registers the rule for its hypothesis with `judge.register`. The rule states
-three figures by one measure: the error, the error of a constant guess (`Verdict.baseline`), and
+A learner's module registers the rule for its hypothesis with `assess.register`. The rule states
+three figures by one measure: the error, the error of a constant guess (`Assessment.baseline`), and
 whether it is a success. The learner's catalogue entry says in words what each means (`error`,
 `guess`, `success`). The same learner with exact answers needs no rule: a simulation runs it on
 `askance_aggregator.oracles.ExactOracle` and judges it by the same rule. `worth` puts the figures
@@ -53,8 +53,8 @@ class Reach:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """Verdict on a hypothesis: right or wrong, its error, and the truth if it is a number.
+class Assessment:
+    """Assessment of a hypothesis: right or wrong, its error, and the truth if it is a number.
 
     It is right if it is the target; for estimates, if all intervals cover the truth. The
     learner's entry says in words what its error, its constant guess and its success are.
@@ -107,7 +107,7 @@ class Users(Protocol):
 
 
 @singledispatch
-def judge(hypothesis: object, learner: Learner[Any], users: Users) -> Verdict:
+def assess(hypothesis: object, learner: Learner[Any], users: Users) -> Assessment:
     """Judge a hypothesis; one without a rule of its own is compared with the target.
 
     A classifier's error is the share of rows that it gets wrong, its constant guess the most
@@ -121,9 +121,9 @@ def judge(hypothesis: object, learner: Learner[Any], users: Users) -> Verdict:
     if isinstance(hypothesis, Classifier) and users.unseen is not None:
         return _on_rows(hypothesis, users, users.unseen(UNSEEN_ROWS))
     if users.target is None:
-        return Verdict(None, None)
+        return Assessment(None, None)
     right = hypothesis == users.target
-    return Verdict(right, float(not right))
+    return Assessment(right, float(not right))
 
 
 def covers(
@@ -133,7 +133,7 @@ def covers(
     truth: tuple[float, ...],
     guess: tuple[float, ...] = (),
     unasked: float = 0.5,
-) -> Verdict:
+) -> Assessment:
     """Judge estimates by their intervals; the error is the greatest distance from the truth.
 
     Args:
@@ -148,12 +148,12 @@ def covers(
     covered = all(_inside(low, true, high) for low, true, high in held)
     error = _farthest(estimates, truth)
     if not guess:
-        return Verdict(covered, error, truth)
+        return Assessment(covered, error, truth)
     within = max(high - low for low, high in zip(lows, highs, strict=True)) / 2
     ends = zip(lows, guess, highs, strict=True)
     excluded = not all(low <= value <= high for low, value, high in ends)
     reach = Reach(within, unasked, excluded)
-    return Verdict(covered, error, truth, baseline=_farthest(guess, truth), reach=reach)
+    return Assessment(covered, error, truth, baseline=_farthest(guess, truth), reach=reach)
 
 
 def _inside(low: float, true: float, high: float) -> bool:
@@ -199,12 +199,12 @@ def shares_of(query: Query, users: Users) -> tuple[float, ...]:
     return tuple((counts_of(query, users) / users.size).tolist())
 
 
-def _on_rows(hypothesis: Classifier, users: Users, rows: EncodedColumns) -> Verdict:
+def _on_rows(hypothesis: Classifier, users: Users, rows: EncodedColumns) -> Assessment:
     """Judge by the rows that have a label; where none has one, nothing is known."""
     kind = users.schema.fields[hypothesis.label]
     labels, present = np.asarray(rows.values[hypothesis.label]), rows.present[hypothesis.label]
     if not present.any():
-        return Verdict(None, None)
+        return Assessment(None, None)
     classes: Sequence[Any] = hypothesis.classes_.tolist()
     predicted = hypothesis.predict(rows)
     wrong = np.ones(len(rows), dtype=np.bool_)
@@ -215,7 +215,7 @@ def _on_rows(hypothesis: Classifier, users: Users, rows: EncodedColumns) -> Verd
     _, counts = np.unique(labels[present], return_counts=True)
     counted = int(counts.sum())
     baseline = 1 - int(counts.max()) / counted
-    return Verdict(
+    return Assessment(
         None if users.target is None else error == 0,
         error,
         baseline=baseline,

@@ -35,8 +35,8 @@ from askance_aggregator.learners import (
     non_adaptive,
     ranges,
 )
+from askance_aggregator.learners.assessments import Assessment, assess
 from askance_aggregator.learners.heavy_hitters import census
-from askance_aggregator.learners.verdicts import Verdict, judge
 from askance_aggregator.queries import category, predicate, real
 from askance_client.queries import Bit, Bits, Category, Integer, Schema
 from askance_simulation.populations import Population
@@ -53,7 +53,7 @@ PEOPLE = Population.from_columns(
         "smokes": [1, 0, 0, 1, 1],
     },
 )
-NOTHING = Verdict(None, None)
+NOTHING = Assessment(None, None)
 
 
 def labelled(world: Population, target: object) -> Population:
@@ -79,13 +79,13 @@ class TestMaskedParity:
             world = labelled(self.WORLD, target)
             for found in self.CONCEPTS:
                 share = Fraction(int((labels[found] != labels[target]).sum()), len(points))
-                verdict = judge(found, self.LEARNER, world)
+                assessment = assess(found, self.LEARNER, world)
                 constant = min(float((labels[target] == label).mean()) for label in (1, -1))
-                assert verdict == Verdict(found == target, float(share), baseline=constant)
+                assert assessment == Assessment(found == target, float(share), baseline=constant)
 
     def test_people_that_no_concept_labels_say_nothing(self) -> None:
         world = labelled(self.WORLD, None)
-        assert judge(self.CONCEPTS[0], self.LEARNER, world) == NOTHING
+        assert assess(self.CONCEPTS[0], self.LEARNER, world) == NOTHING
 
 
 class TestConjunction:
@@ -104,12 +104,14 @@ class TestConjunction:
                 all(row[j] for j in target.variables) != all(row[j] for j in found.variables)
                 for row in rows
             )
-            verdict = judge(found, self.LEARNER, labelled(self.WORLD, target))
+            assessment = assess(found, self.LEARNER, labelled(self.WORLD, target))
             true = sum(all(row[j] for j in target.variables) for row in rows) / 8
-            assert verdict == Verdict(found == target, differ / 8, baseline=min(true, 1 - true))
+            assert assessment == Assessment(
+                found == target, differ / 8, baseline=min(true, 1 - true)
+            )
 
     def test_people_that_no_conjunction_labels_say_nothing(self) -> None:
-        assert judge(self.CONCEPTS[0], self.LEARNER, labelled(self.WORLD, None)) == NOTHING
+        assert assess(self.CONCEPTS[0], self.LEARNER, labelled(self.WORLD, None)) == NOTHING
 
 
 def shares(*found: tuple[float, float, float]) -> FrequencyEstimate:
@@ -127,21 +129,21 @@ class TestFrequency:
     def test_the_truth_is_what_the_people_would_say(self) -> None:
         counts = [3, 0, 1]
         counts[self.QUERY.default] += 1
-        verdict = judge(shares(*[(0, 0, 1)] * 3), self.LEARNER, PEOPLE)
-        assert verdict.truth == tuple(count / 5 for count in counts)
+        assessment = assess(shares(*[(0, 0, 1)] * 3), self.LEARNER, PEOPLE)
+        assert assessment.truth == tuple(count / 5 for count in counts)
 
     def test_it_succeeds_when_every_interval_covers_and_errs_by_the_farthest_cell(self) -> None:
-        truth = judge(shares(*[(0, 0, 1)] * 3), self.LEARNER, PEOPLE).truth
+        truth = assess(shares(*[(0, 0, 1)] * 3), self.LEARNER, PEOPLE).truth
         exact = [(share, share, share) for share in truth]
-        verdict = judge(shares(*exact), self.LEARNER, PEOPLE)
-        assert (verdict.success, verdict.error, verdict.truth) == (True, 0.0, truth)
-        assert verdict.baseline == pytest.approx(max(abs(share - 1 / 3) for share in truth))
+        assessment = assess(shares(*exact), self.LEARNER, PEOPLE)
+        assert (assessment.success, assessment.error, assessment.truth) == (True, 0.0, truth)
+        assert assessment.baseline == pytest.approx(max(abs(share - 1 / 3) for share in truth))
         for cell, share in enumerate(truth):
             off = [*exact]
             off[cell] = (share + 0.25, share + 0.125, 1.0)
-            verdict = judge(shares(*off), self.LEARNER, PEOPLE)
-            assert (verdict.success, verdict.truth) == (False, truth)
-            assert verdict.error == pytest.approx(0.25)
+            assessment = assess(shares(*off), self.LEARNER, PEOPLE)
+            assert (assessment.success, assessment.truth) == (False, truth)
+            assert assessment.error == pytest.approx(0.25)
 
 
 class TestHeavyHitters:
@@ -166,19 +168,19 @@ class TestHeavyHitters:
     ) -> None:
         learner = heavy_hitters(SCHEMA, "colour", threshold, tau="1/10")
         items = tuple(HeavyHitter(value, 0.5, 0.4, 0.6) for value in found)
-        verdict = judge(HeavyHitters("colour", Fraction(threshold), items), learner, PEOPLE)
-        assert (verdict.success, verdict.error) == (success, float(error))
-        assert verdict.baseline == max(0.0, float(Fraction(3, 5) - Fraction(threshold)))
+        assessment = assess(HeavyHitters("colour", Fraction(threshold), items), learner, PEOPLE)
+        assert (assessment.success, assessment.error) == (success, float(error))
+        assert assessment.baseline == max(0.0, float(Fraction(3, 5) - Fraction(threshold)))
 
     def test_values_are_listed_as_true_found_missed_wrong_and_borderline(self) -> None:
         learner = heavy_hitters(SCHEMA, "colour", "11/20", tau="1/10")
         items = (HeavyHitter("blue", 0.6, 0.5, 0.7),)
-        verdict = judge(HeavyHitters("colour", Fraction(11, 20), items), learner, PEOPLE)
+        assessment = assess(HeavyHitters("colour", Fraction(11, 20), items), learner, PEOPLE)
         red, blue = {"value": "red", "share": 0.6}, {"value": "blue", "share": 0.2}
-        assert verdict.details == {
+        assert assessment.details == {
             "true": [red], "found": [blue], "missed": [red], "wrong": [blue], "borderline": [red]
         }  # fmt: skip
-        assert verdict.summary == (
+        assert assessment.summary == (
             "found 0 of 1 with a share of 11/20 or more; missed red (0.6);"
             " wrongly found blue (0.2); 1 of these borderline: within tau of the threshold"
         )
@@ -207,10 +209,10 @@ class TestRanges:
         lows = tuple(max(value - 0.3, 0) for value in values)
         highs = tuple(value + 0.3 for value in values)
         answer = Answer(values, lows, highs)
-        verdict = judge(Ranges("n", (0, 5, 10), True, 2, (answer,)), self.LEARNER, PEOPLE)
-        assert verdict.truth == pytest.approx((0.75, 1.0))
-        assert verdict.error == pytest.approx(error)
-        assert verdict.success is success
+        assessment = assess(Ranges("n", (0, 5, 10), True, 2, (answer,)), self.LEARNER, PEOPLE)
+        assert assessment.truth == pytest.approx((0.75, 1.0))
+        assert assessment.error == pytest.approx(error)
+        assert assessment.success is success
 
     def test_all_of_them_together_are_all(self) -> None:
         """Ten tenths summed as floats are less than 1, where every interval of all ends."""
@@ -218,10 +220,10 @@ class TestRanges:
         people = Population.from_columns(schema, {"n": np.arange(10)})
         values = (*[0.1] * 10, 0.0)
         answer = Answer(values, values, values)
-        verdict = judge(
+        assessment = assess(
             Ranges("n", tuple(range(11)), True, 16, (answer,)), ranges(schema, "n", 10, 16), people
         )
-        assert verdict.truth[-1] == 1
+        assert assessment.truth[-1] == 1
 
 
 class TestMean:
@@ -237,24 +239,24 @@ class TestMean:
         ],
     )
     def test_the_truth_is_in_real_units(self, learner: Learner[Any], truth: Fraction) -> None:
-        verdict = judge(MeanEstimate(0.5, 0.25, 2.0), learner, PEOPLE)
-        (found,) = verdict.truth
+        assessment = assess(MeanEstimate(0.5, 0.25, 2.0), learner, PEOPLE)
+        (found,) = assessment.truth
         assert found == pytest.approx(float(truth), abs=2**-12)
-        assert verdict.success
-        assert verdict.error == abs(0.5 - found)
+        assert assessment.success
+        assert assessment.error == abs(0.5 - found)
 
     @pytest.mark.parametrize(("low", "high"), [(0.0, 0.59), (0.61, 1.0)])
     def test_it_fails_when_the_interval_misses(self, low: float, high: float) -> None:
         learner = mean(predicate(SCHEMA["smokes"] == 1))
-        assert judge(MeanEstimate(0.6, low, high), learner, PEOPLE).success is False
+        assert assess(MeanEstimate(0.6, low, high), learner, PEOPLE).success is False
 
     def test_more_people_than_a_chunk_are_all_counted(self) -> None:
         many = Population.from_columns(
             Schema("s", 1, smokes=Bit()), {"smokes": np.arange(70_000) % 7 == 0}
         )
         learner = mean(predicate(many.schema["smokes"] == 1))
-        verdict = judge(MeanEstimate(0.0, 0.0, 1.0), learner, many)
-        assert verdict.truth == (10_000 / 70_000,)
+        assessment = assess(MeanEstimate(0.0, 0.0, 1.0), learner, many)
+        assert assessment.truth == (10_000 / 70_000,)
 
 
 @adaptive("twice")
@@ -278,14 +280,14 @@ class TestOthers:
     def test_an_estimate_of_what_no_single_question_asked_is_not_judged(
         self, learner: Learner[Any]
     ) -> None:
-        assert judge(MeanEstimate(0.5, 0.0, 1.0), learner, PEOPLE) == NOTHING
+        assert assess(MeanEstimate(0.5, 0.0, 1.0), learner, PEOPLE) == NOTHING
 
     def test_shares_of_what_no_single_question_asked_are_not_judged(self) -> None:
-        verdict = judge(shares(*[(0, 0, 1)] * 3), mean(SCHEMA["smokes"]), PEOPLE)
-        assert verdict == NOTHING
+        assessment = assess(shares(*[(0, 0, 1)] * 3), mean(SCHEMA["smokes"]), PEOPLE)
+        assert assessment == NOTHING
 
     def test_any_other_hypothesis_is_compared_with_the_target(self) -> None:
         learner = twice(SCHEMA)
-        assert judge("a", learner, PEOPLE) == NOTHING
-        assert judge("a", learner, labelled(PEOPLE, "a")) == Verdict(True, 0.0)
-        assert judge("b", learner, labelled(PEOPLE, "a")) == Verdict(False, 1.0)
+        assert assess("a", learner, PEOPLE) == NOTHING
+        assert assess("a", learner, labelled(PEOPLE, "a")) == Assessment(True, 0.0)
+        assert assess("b", learner, labelled(PEOPLE, "a")) == Assessment(False, 1.0)

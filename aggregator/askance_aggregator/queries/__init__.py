@@ -42,7 +42,13 @@ from askance_aggregator.queries.functions import (
     sigmoid,
     where,
 )
-from askance_aggregator.queries.presence import among_present, has_missing_level, presence
+from askance_aggregator.queries.presence import (
+    among_present,
+    has_all,
+    has_missing_level,
+    of_complete,
+    presence,
+)
 
 __all__ = [
     "EncodedColumns",
@@ -61,6 +67,7 @@ __all__ = [
     "evaluate_vectors",
     "first",
     "hadamard",
+    "has_all",
     "has_missing_level",
     "holds",
     "index_of",
@@ -68,6 +75,7 @@ __all__ = [
     "maximum",
     "merge_disjoint",
     "minimum",
+    "of_complete",
     "parity",
     "predicate",
     "presence",

@@ -43,6 +43,12 @@ class MissingShare:
         missing = min(max(1 - share, 0.0), 1.0)
         return cls(missing, max(1 - high, 0.0), min(1 - low, 1.0))
 
+    @classmethod
+    def of_cell(cls, answer: Answer, cell: int) -> MissingShare:
+        """The share in the cell of users without a value, from the answer for all cells."""
+        share = min(max(answer.values[cell], 0.0), 1.0)
+        return cls(share, answer.lows[cell], answer.highs[cell])
+
     def to_json(self) -> dict[str, Any]:
         """Return {"share": ..., "low": ..., "high": ...}."""
         return {"share": self.share, "low": self.low, "high": self.high}
@@ -162,3 +168,16 @@ def share_from(document: Document) -> MissingShare | None:
 def share_json(missing: MissingShare | None) -> dict[str, Any] | None:
     """A missing share as JSON, or null."""
     return None if missing is None else missing.to_json()
+
+
+def of_complete_cases(hypothesis: object) -> bool:
+    """Return whether a hypothesis is of the users who have all of its fields."""
+    return isinstance(getattr(hypothesis, "missing", None), MissingShare)
+
+
+def leaves_out_missing(hypothesis: object) -> bool:
+    """Return whether users without a value are no part of a hypothesis's statistics.
+
+    Such a hypothesis states how many they are, as `missing`.
+    """
+    return getattr(hypothesis, "missing", None) is not None

@@ -175,8 +175,8 @@ def principal_components(
     within tau < 1 times the promised share of complete cases, and their share is that or more, a
     ratio of answers is off by less than t = 2 tau / (1 - tau) and each covariance
     E[z_i z_j] - E[z_i] E[z_j] by less than 3 t + t^2 (missing="default": t = tau), so k components
-    hold at least the variance of the k best directions less 2 k D (3 t + t^2). Users: of the order D^2 log D / (epsilon tau)^2, about 120,000 for four
-    numbers at tau = 1/20, epsilon = 2.
+    hold at least the variance of the k best directions less 2 k D (3 t + t^2). Users: of the order
+    D^2 log D / (epsilon tau)^2, about 120,000 for four numbers at tau = 1/20, epsilon = 2.
 
     Args:
         schema: of the records.

@@ -44,6 +44,7 @@ from askance_aggregator.queries.functions import (
 )
 from askance_aggregator.queries.presence import (
     among_present,
+    fits_missing_level,
     has_all,
     has_missing_level,
     of_complete,
@@ -66,6 +67,7 @@ __all__ = [
     "evaluate_columns",
     "evaluate_vectors",
     "first",
+    "fits_missing_level",
     "hadamard",
     "has_all",
     "has_missing_level",

@@ -24,7 +24,17 @@ from askance_client.queries.limits import MAX_SPREAD
 from askance_client.queries.query import typed_expression
 
 
-def among_present(expression: Expression, steps: int = 1) -> Query:
+class PresentQuery(Query):
+    """A number asked of the users who have it; its default, the greatest value, says "missing".
+
+    The bytes that a device receives are those of any query with this range and default: only
+    whoever asks knows that the default is no number.
+    """
+
+    __slots__ = ()
+
+
+def among_present(expression: Expression, steps: int = 1) -> PresentQuery:
     """Ask a number of the users who have it, and of all others that it is missing.
 
     The query's range is the number's, low .. high, and one step more, whose end is the answer of a
@@ -54,11 +64,19 @@ def among_present(expression: Expression, steps: int = 1) -> Query:
             f" units for both, got {number.low} .. {number.high}; give closer bounds, or count"
             " users without the number with a public value (missing=default)"
         )
-    return Query(QueryKind.REAL, number, number.low, missing, missing)
+    return PresentQuery(QueryKind.REAL, number, number.low, missing, missing)
 
 
 def has_missing_level(query: Query) -> bool:
-    """Return whether the query's last value says that the number is missing."""
+    """Return whether the query was built to say by its last value that the number is missing.
+
+    Another query with the same range and default has the public default that its author gave it.
+    """
+    return isinstance(query, PresentQuery)
+
+
+def fits_missing_level(query: Query) -> bool:
+    """Return whether the default of a number is its greatest value, which it cannot have itself."""
     number = query.kind is QueryKind.REAL and query.default == query.high
     return number and query.expression.high < query.high
 

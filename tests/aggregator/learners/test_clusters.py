@@ -146,6 +146,7 @@ def test_who_has_no_number_is_in_no_cluster() -> None:
     columns: dict[str, Any] = {"rooms": [5, 5, None, 5], "rent": [500.0, 500.0, 500.0, None]}
     found = learn(k_means(SCHEMA, k=1), ExactOracle(SCHEMA, columns))
     assert found.shares == (1.0,)  # of the users who have both numbers
+    assert found.missing is not None
     assert found.missing.share == 0.5
     assert found.cluster_centers_ == pytest.approx(np.array([[5, 500]]), abs=0.5)
 

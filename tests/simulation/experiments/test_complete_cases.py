@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -247,8 +248,8 @@ def test_a_promised_share_sizes_the_plan() -> None:
     """With half of the users promised, every answer is asked for twice as exactly."""
     plain = linear_regression(SCHEMA, "spent", ["income"], tau="1/10")
     half = linear_regression(SCHEMA, "spent", ["income"], tau="1/10", present="1/2")
-    taus = [{question.tau for question in made.batch.questions} for made in (plain, half)]
-    assert [float(max(tau)) for tau in taus] == [0.1, 0.05]
+    taus = [{question.working_tau for question in made.batch.questions} for made in (plain, half)]
+    assert taus == [{Fraction(1, 10)}, {Fraction(1, 20)}]
     with pytest.raises(InvalidParameter, match="present expects a share"):
         principal_components(SCHEMA, ["income"], components=1, present=0)
     with pytest.raises(InvalidParameter, match="expects exclude or default, got 'zero'"):

@@ -60,9 +60,10 @@ def among_present(expression: Expression, steps: int = 1) -> PresentQuery:
     missing = number.low + (steps + 1) * _step(number, steps)
     if missing - number.low >= MAX_SPREAD:
         raise InvalidQuery(
-            f"expected a range that leaves room for a level for missing numbers, {MAX_SPREAD} grid"
-            f" units for both, got {number.low} .. {number.high}; give closer bounds, or count"
-            " users without the number with a public value (missing=default)"
+            "a number that may be missing expects bounds less than"
+            f" {MAX_SPREAD * steps // (steps + 1)} apart, got {number.low} .. {number.high}: give"
+            " closer bounds in the schema, or count users without the number with a public value"
+            " (missing=default)"
         )
     return PresentQuery(QueryKind.REAL, number, number.low, missing, missing)
 

@@ -98,7 +98,7 @@ class PresentLaw:
         return rates, self._landing(unit, users, tilt)
 
     def _gaps(self, unit: Reals, users: Cases, shift: Reals) -> Reals:
-        """How far the shifts are above the greatest mean of the users' scores, 0 if below."""
+        """Distance of the shifts from the greatest mean of the users' scores, 0 if below it."""
         means = (self.rows @ unit)[..., None]
         inside, outside = self._envelope(means[:-1], users.means), means[-1]
         least, most = users.least[:, None], users.most[:, None]

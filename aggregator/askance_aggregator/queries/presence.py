@@ -27,8 +27,8 @@ from askance_client.queries.query import typed_expression
 class PresentQuery(Query):
     """A number asked of the users who have it; its default, the greatest value, says "missing".
 
-    The bytes that a device receives are those of any query with this range and default: only
-    whoever asks knows that the default is no number.
+    The bytes that a device receives are those of any query with this range and default: the caller
+    alone knows that the default is no number.
     """
 
     __slots__ = ()

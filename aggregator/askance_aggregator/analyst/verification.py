@@ -16,8 +16,8 @@ from typing import Any
 
 from askance_aggregator.analyst.export import StudyExport
 from askance_aggregator.encoding import query_from_bytes
-from askance_aggregator.estimation import check_decode
-from askance_aggregator.learners import Question, hypothesis_json
+from askance_aggregator.estimation import check_decode, recorded_question
+from askance_aggregator.learners import hypothesis_json
 from askance_aggregator.queries import block_of
 from askance_aggregator.store import StudyState
 from askance_aggregator.studies import Accounts, Outcome, Round, Session, Tally, Transcript
@@ -322,7 +322,8 @@ def _check_asked(asked: Asked, terms: StudyTerms, digest: bytes, free: range) ->
                 f" nano-nats, found {group.nano_nats}"
             )
         if group.decode is not None:
-            check_decode(Question(request.query), request.randomizer, group.decode)
+            question = recorded_question(request.query, request.randomizer, group.decode)
+            check_decode(question, request.randomizer, group.decode)
         if not free.start <= group.start <= group.stop <= free.stop:
             raise VerificationFailed(
                 f"{place}: expected group {number} among users not asked before, found others"

@@ -26,6 +26,7 @@ from askance_aggregator.estimation.statistics import (
     inverse_scores,
     known_scores,
     levels_of,
+    recorded_question,
     scores,
     share_scores,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "present_law",
     "prior_points",
     "prior_weights",
+    "recorded_question",
     "relative_landing",
     "scale_of",
     "score_bias",

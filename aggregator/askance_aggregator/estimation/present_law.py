@@ -26,6 +26,7 @@ _GENTLEST, _STEEPEST = 1e-4, 60.0  # tilts, the span being 1; gentler ones cance
 _TILTS = 24  # that are looked at together
 _PASSES = 3  # each between the neighbours of the one that was best before
 _BESIDE = 1e-6
+_FLOATS = 1e-15  # of a difference of two means, the span being 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +74,8 @@ class PresentLaw:
             shifts: shape (cases,).
 
         Returns:
-            I and A, shape (cases,): the chance is at most exp(-n I) min(1, A / sqrt(n)).
+            I and A, shape (cases,): the chance is at most exp(-n I) min(1, A / sqrt(n)). A is
+            infinite where I is Hoeffding's.
         """
         span = scores.max(axis=0) - scores.min(axis=0)
         unit = (scores - scores.min(axis=0)) / span
@@ -91,7 +93,20 @@ class PresentLaw:
             tilt = np.where(better, tilts[cases, place], tilt)
             low = tilts[cases, np.maximum(place - 1, 0)]
             high = tilts[cases, np.minimum(place + 1, _TILTS - 1)]
-        return -best, self._landing(unit, users, tilt)
+        # Of budgets so small that no tilt says anything in floats, Hoeffding's bound does.
+        rates = np.where(best < 0, -best, 2 * self._gaps(unit, users, shift) ** 2)
+        return rates, self._landing(unit, users, tilt)
+
+    def _gaps(self, unit: Reals, users: Cases, shift: Reals) -> Reals:
+        """Distance of the shifts from the greatest mean of the users' scores, 0 if below it."""
+        means = (self.rows @ unit)[..., None]
+        inside, outside = self._envelope(means[:-1], users.means), means[-1]
+        least, most = users.least[:, None], users.most[:, None]
+        worst = np.maximum(
+            least * inside + (1 - least) * outside, most * inside + (1 - most) * outside
+        )
+        gaps: Reals = np.maximum(shift - worst[:, 0] - _FLOATS, 0.0)
+        return gaps
 
     def _log_moments(self, unit: Reals, users: Cases, tilts: Reals) -> Reals:
         """The worst mean of the users' ln E[e^(t W)], shape (cases, tilts)."""

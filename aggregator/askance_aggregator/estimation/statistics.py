@@ -15,8 +15,9 @@ from functools import lru_cache
 from askance_aggregator.estimation.present import check_present
 from askance_aggregator.families import TableFamily, family_of
 from askance_aggregator.learners import Question
+from askance_aggregator.queries import fits_missing_level
 from askance_client.errors import InvalidParameter
-from askance_client.queries import QueryKind
+from askance_client.queries import Query, QueryKind
 from askance_client.randomizers import (
     Randomizer,
 )
@@ -126,6 +127,17 @@ def inverse_scores(channel: TableFamily) -> Decode:
     )
     presences = tuple(sum(symbol, Fraction()) for symbol in zip(*shares[:-1], strict=True))
     return numbers + presences
+
+
+def recorded_question(query: Query, randomizer: Randomizer, decode: Decode | None) -> Question:
+    """The question of a request on record, as far as its answer's range and scores depend on it.
+
+    A mean over those who have the number is the only question with two decode values a symbol.
+    """
+    table = family_of(randomizer).table
+    if table is None or decode is None or len(decode) != 2 * table.randomizer.symbols:
+        return Question(query, over_present=False)
+    return Question(query, over_present=fits_missing_level(query))
 
 
 def known_scores(

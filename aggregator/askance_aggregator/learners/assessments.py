@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.learners.hypotheses import Classifier
 from askance_aggregator.learners.learner import Learner, NonAdaptive
+from askance_aggregator.learners.missing import complete_rows, of_complete_cases
 from askance_aggregator.queries import EncodedColumns, evaluate_columns
 from askance_client.queries import Category, Query, QueryKind, Schema
 
@@ -111,7 +112,9 @@ def assess(hypothesis: object, learner: Learner[Any], users: Users) -> Assessmen
     """Judge a hypothesis; one without a rule of its own is compared with the target.
 
     A classifier's error is the share of rows that it gets wrong, its constant guess the most
-    frequent class of these rows. Where the users have a target, it is right if it gets none wrong.
+    frequent class of these rows. They are rows with a label; of a classifier that was learned from
+    complete cases, those that have all of its fields too. Where the users have a target, it is
+    right if it gets none wrong.
 
     Args:
         hypothesis: conclusion of a run.
@@ -200,9 +203,10 @@ def shares_of(query: Query, users: Users) -> tuple[float, ...]:
 
 
 def _on_rows(hypothesis: Classifier, users: Users, rows: EncodedColumns) -> Assessment:
-    """Judge by the rows that have a label; where none has one, nothing is known."""
+    """Judge by the rows that it is about; where there is none, nothing is known."""
     kind = users.schema.fields[hypothesis.label]
     labels, present = np.asarray(rows.values[hypothesis.label]), rows.present[hypothesis.label]
+    present = present & _counted(hypothesis, rows)
     if not present.any():
         return Assessment(None, None)
     classes: Sequence[Any] = hypothesis.classes_.tolist()
@@ -221,3 +225,11 @@ def _on_rows(hypothesis: Classifier, users: Users, rows: EncodedColumns) -> Asse
         baseline=baseline,
         margin=2 * sqrt(baseline * (1 - baseline) / counted),
     )
+
+
+def _counted(hypothesis: Classifier, rows: EncodedColumns) -> NDArray[np.bool_]:
+    """Mask of the rows that a classifier is about."""
+    schema = getattr(hypothesis, "schema", None)
+    if of_complete_cases(hypothesis) and isinstance(schema, Schema):
+        return complete_rows(rows, schema)
+    return np.ones(len(rows), np.bool_)

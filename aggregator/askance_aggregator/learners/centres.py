@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.learners.assessments import UNSEEN_ROWS, Assessment, Users
 from askance_aggregator.learners.encodings import SCALE_BITS, Number, numbers
+from askance_aggregator.learners.missing import complete_rows
 from askance_aggregator.learners.rows import Rows, encoded, some_fields
 from askance_aggregator.names import unknown_column
 from askance_aggregator.queries import round_to
@@ -140,13 +141,18 @@ def _reversed(place: int, base: int) -> float:
 def within_clusters(hypothesis: Any, users: Users) -> Assessment:
     """Compute the mean squared distance of rows to their centres, over that to the mean row.
 
+    Over rows that have all numbers.
+
     Args:
-        hypothesis: with `points`, `predict` and `centres`.
+        hypothesis: with `schema`, `points`, `predict` and `centres`.
         users: users that it is about.
     """
     if users.unseen is None:
         return Assessment(None, None)
     rows = users.unseen(UNSEEN_ROWS)
+    rows = rows.take(np.flatnonzero(complete_rows(rows, hypothesis.schema)))
+    if not len(rows):
+        return Assessment(None, None)
     points = hypothesis.points(rows)
     within = np.square(points - np.array(hypothesis.centres)[hypothesis.predict(rows)]).mean()
     variance = np.square(points - points.mean(axis=0)).mean()

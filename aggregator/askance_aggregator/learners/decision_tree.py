@@ -15,6 +15,7 @@ from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NON
 from askance_aggregator.learners.encodings import Cells, cells
 from askance_aggregator.learners.learner import Adaptive, Learner, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
+from askance_aggregator.learners.missing import CompleteCases, MissingShare
 from askance_aggregator.learners.parameters import (
     COLUMNS,
     LABEL,
@@ -26,7 +27,7 @@ from askance_aggregator.learners.parameters import (
 )
 from askance_aggregator.learners.reach import half_width
 from askance_aggregator.learners.registry import SmallSettings, catalogued
-from askance_aggregator.learners.rows import features_of, label_of
+from askance_aggregator.learners.rows import features_of, label_of, some_fields
 from askance_aggregator.learners.schemas import traits_schema
 from askance_aggregator.learners.splits import Split, SplitRule, Table, best_split
 from askance_aggregator.learners.trees import MAX_DEPTH, DecisionTree, TreeNode, parts_of
@@ -60,6 +61,7 @@ class _Task:
     depth: int
     rule: SplitRule
     tau: Fraction | None
+    complete: CompleteCases
 
 
 def decision_tree(
@@ -79,6 +81,10 @@ def decision_tree(
     one, or too small, is left as it is. The last round asks for leaf and class, and two leaves are
     joined unless one of them has, beyond the error, another class than both have together.
 
+    Every count is of complete cases, users who have the label and all columns, as a share of all
+    users: splits of different fields are compared on the same users. Name fewer columns where a
+    field is missing often. How many lack a field is estimated by the last round.
+
     Utility: at most depth + 1 rounds; a round asks as many questions as there are fields (the last
     one: one), with leaves x cells x classes + 1 values. Users are as for this many questions, each
     with a group of its own. With `tau`, every answer is off by less than that: then the class
@@ -93,7 +99,7 @@ def decision_tree(
         columns: what from; None: all other fields.
         depth: of the tree at most, 1 .. 12.
         bins: into how many bins of the schema's bounds a number falls.
-        min_share: at least this share of users on either side of a split, in (0, 1/2].
+        min_share: at least this share of all users on either side of a split, in (0, 1/2].
         tau: how exactly each count is wanted; None: as the users allow.
 
     Raises:
@@ -107,7 +113,7 @@ def decision_tree(
     return replace(grown, rehearsal=partial(_rehearsed, task))
 
 
-@adaptive("decision-tree", version=1)
+@adaptive("decision-tree", version=2)
 def _decision_tree(
     schema: Schema,
     label: str | None,
@@ -150,6 +156,7 @@ def _task(
         depth=depth,
         rule=SplitRule(float(least), promised=asked is not None),
         tau=asked,
+        complete=CompleteCases(some_fields(schema, [*features.fields, target])),
     )
 
 
@@ -184,6 +191,7 @@ def _grow(task: _Task) -> Learning[DecisionTree]:
         task.target.field,
         task.target.labels,
         tuple(sorted(nodes, key=lambda node: node.place)),
+        MissingShare.of_cell(answer, -1),
     )
 
 
@@ -192,7 +200,8 @@ def _counts(
 ) -> Query:
     """Build the question for leaf, cell (if a part is given) and class.
 
-    The last cell holds all other records: those in another leaf, and those with a missing field.
+    The last cell holds all other records: those in another leaf, and those that lack the label or
+    any field, whether it is asked about here or not.
     """
     at = first([_path(task, splits, place) for place in leaves])
     place = index_of(at)
@@ -201,7 +210,7 @@ def _counts(
         place, count = place * len(part) + part.index, count * len(part)
     place = place * len(task.target) + task.target.index
     none = count * len(task.target)
-    return category(minimum(place, none), default=none)
+    return task.complete.of(category(minimum(place, none), default=none))
 
 
 def _path(task: _Task, splits: Mapping[int, Split], place: int) -> Expression:
@@ -285,7 +294,7 @@ def _rehearsed(task: _Task, batch: Batch) -> Answers:
 
 @catalogued(
     "decision-tree",
-    version=1,
+    version=2,
     summary="a category from all other fields by a tree (ID3), a level a round",
     error=HELD_OUT,
     guess=MOST_FREQUENT,

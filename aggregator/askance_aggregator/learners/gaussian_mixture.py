@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from math import log
@@ -31,8 +31,15 @@ from askance_aggregator.learners.centres import (
 from askance_aggregator.learners.encodings import SCALE_BITS, Number
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, adaptive
-from askance_aggregator.learners.learning import Answers, Batch, Learning, Question
+from askance_aggregator.learners.learning import Answer, Batch, Learning, Question
 from askance_aggregator.learners.logistic_regression import check_rounds
+from askance_aggregator.learners.missing import (
+    CompleteCases,
+    MissingShare,
+    missing_in,
+    share_from,
+    share_json,
+)
 from askance_aggregator.learners.parameters import (
     COLUMNS,
     TAU,
@@ -74,6 +81,7 @@ class GaussianMixture:
         weights: of the components, positive, of sum 1.
         means: points of the box.
         variances: one a component, the same in every direction.
+        missing: estimated share of users who lack one of the numbers; the mixture is of the others.
 
     Raises:
         InvalidParameter: the parts do not fit together.
@@ -83,6 +91,7 @@ class GaussianMixture:
     weights: tuple[float, ...]
     means: tuple[tuple[float, ...], ...]
     variances: tuple[float, ...]
+    missing: MissingShare | None = None
 
     def __post_init__(self) -> None:
         width, k = len(scaled(self.schema)), len(self.weights)
@@ -133,7 +142,7 @@ class GaussianMixture:
         return np.asarray(self.predict_proba(rows).argmax(axis=1))
 
     def to_json(self) -> dict[str, Any]:
-        """Return "summary", "weights", "means" (in fields' units), "scaled", "variances", "schema".
+        """Return "summary", "weights", "means" (in fields' units), "scaled", "variances", ...
 
         Variances are those of the scaled numbers.
         """
@@ -143,6 +152,7 @@ class GaussianMixture:
             "means": in_units(self.schema, self.means),
             "scaled": [list(mean) for mean in self.means],
             "variances": list(self.variances),
+            "missing": share_json(self.missing),
             "schema": schema_to_json(self.schema),
         }
 
@@ -159,6 +169,7 @@ class GaussianMixture:
             document.numbers("weights"),
             document.table("scaled"),
             document.numbers("variances"),
+            share_from(document),
         )
 
     def __str__(self) -> str:
@@ -169,7 +180,7 @@ class GaussianMixture:
         )
 
 
-@adaptive("gaussian-mixture", version=1)
+@adaptive("gaussian-mixture", version=2)
 def gaussian_mixture(
     schema: Schema,
     k: int = 2,
@@ -183,8 +194,11 @@ def gaussian_mixture(
     quadratic form, of more the same with ln(e^a + e^b) by straight lines, off by less than 0.01 a
     further component (so a responsibility is off by less than (k - 2)/400, beside the table's).
 
+    Users who lack one of the numbers count for no component: the mixture is of the others.
+
     Utility: at most `rounds` rounds of k (d + 2) questions: for each component the means of its
-    responsibility r, of r x for each number x, and of r |x|^2. Users are as for this many
+    responsibility r, of r x for each number x, and of r |x|^2; the first also asks for the share of
+    users who have all numbers. Users are as for this many
     questions, each with a group of its own. A mean whose component may be empty, within the error,
     goes half of the way to that of the greatest. It stops early where there is no such component
     and no mean has moved beyond its error. With `tau` every answer is off by less than that (of r
@@ -223,13 +237,16 @@ def _maximise(
         tuple(tuple(row) for row in means.tolist()),
         (max(1 / (3 * k ** (2 / len(parts))), LEAST_VARIANCE),) * k,
     )
-    for _ in range(rounds):
-        answers = yield Batch(_questions(parts, bells, tau))
+    complete = CompleteCases(schema)
+    (share, *answers) = yield Batch([complete.share(tau), *_questions(parts, bells, tau, complete)])
+    for number in range(rounds):
+        if number:
+            answers = list((yield Batch(_questions(parts, bells, tau, complete))))
         moved = _moved(bells, answers, tau)
         if moved is None:
             break
         bells = moved
-    return bells
+    return replace(bells, missing=missing_in(share))
 
 
 def responsibilities(parts: Sequence[Number], bells: GaussianMixture) -> tuple[Expression, ...]:
@@ -261,19 +278,19 @@ def _log_of_sum(one: Expression, other: Expression) -> Expression:
 
 
 def _questions(
-    parts: Sequence[Number], bells: GaussianMixture, tau: Fraction | None
+    parts: Sequence[Number], bells: GaussianMixture, tau: Fraction | None, complete: CompleteCases
 ) -> Iterator[Question]:
     length = squared_length(parts)
     wide = None if tau is None else tau * len(parts)
     for own in responsibilities(parts, bells):
-        yield Question(real(own, 0, 1, default=0), tau)
+        yield Question(complete.of(real(own, 0, 1, default=0)), tau)
         for part in parts:
-            yield Question(real(own * part.expression, -1, 1, default=0), tau)
-        yield Question(real(own * length, 0, len(parts), default=0), wide)
+            yield Question(complete.of(real(own * part.expression, -1, 1, default=0)), tau)
+        yield Question(complete.of(real(own * length, 0, len(parts), default=0)), wide)
 
 
 def _moved(
-    bells: GaussianMixture, answers: Answers, tau: Fraction | None
+    bells: GaussianMixture, answers: Sequence[Answer], tau: Fraction | None
 ) -> GaussianMixture | None:
     """Compute the mixture with these moments; None if no mean has moved beyond its error."""
     k, d = len(bells.weights), len(bells.means[0])
@@ -330,7 +347,7 @@ def _(hypothesis: GaussianMixture, learner: Learner[Any], users: Users) -> Asses
 
 @catalogued(
     "gaussian-mixture",
-    version=1,
+    version=2,
     summary="a sum of round bells by expectation-maximisation",
     error=WITHIN,
     guess="the mean row as the only centre",

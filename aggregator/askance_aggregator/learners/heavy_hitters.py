@@ -15,6 +15,7 @@ from askance_aggregator.learners.assessments import Assessment, Users, assess, c
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Adaptive, Learner, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
+from askance_aggregator.learners.missing import MissingShare, share_from, share_json
 from askance_aggregator.learners.parameters import ParameterEntry, Text, field_named, whole
 from askance_aggregator.learners.prefixes import MAX_PREFIXES, Domain, Value
 from askance_aggregator.learners.registry import SmallSettings, catalogued
@@ -23,6 +24,7 @@ from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Bits, Category, Integer, Schema
+from askance_client.records import NOTHING
 
 _SHOWN = 3  # values of each kind in the text of an assessment; all are in its details
 MAX_CELLS = 65534  # and one for all others: as many as a randomizer can distinguish
@@ -68,19 +70,29 @@ class HeavyHitter:
 @hypothesis_of("heavy-hitters")
 @dataclass(frozen=True, slots=True)
 class HeavyHitters:
-    """The values that were found frequent, the most frequent first."""
+    """The values that were found frequent, the most frequent first.
+
+    Args:
+        column: the field.
+        threshold: the share of all users from which on a value counts as frequent.
+        found: the values.
+        without: share of users who have none, where a category has a label for that and it was
+            found frequent; it is no value. None: not known, and below the threshold.
+    """
 
     column: str
     threshold: Fraction
     found: tuple[HeavyHitter, ...]
+    without: MissingShare | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return {"summary": ..., "column": "word", "threshold": "1/10", "found": [...]}."""
+        """Return {"summary", "column", "threshold": "1/10", "found": [...], "missing"}."""
         return {
             "summary": str(self),
             "column": self.column,
             "threshold": str(self.threshold),
             "found": [item.to_json() for item in self.found],
+            "missing": share_json(self.without),
         }
 
     @classmethod
@@ -93,11 +105,12 @@ class HeavyHitters:
         document = Document("heavy-hitters", data)
         threshold = rational(document.text("threshold"), "threshold")
         found = tuple(HeavyHitter.read(part) for part in document.parts("found"))
-        return cls(document.text("column"), threshold, found)
+        return cls(document.text("column"), threshold, found, share_from(document))
 
     def __str__(self) -> str:
         told = ", ".join(f"{item.value}: {item.estimate:.3g}" for item in self.found)
-        return f"{self.column} at {self.threshold} or more: {told or 'none'}"
+        missing = "" if self.without is None else f"; {self.without}"
+        return f"{self.column} at {self.threshold} or more: {told or 'none'}{missing}"
 
 
 def heavy_hitters(
@@ -175,7 +188,10 @@ def _search(
         for bits, cell in zip(prefixes, kept, strict=True)
     ]
     found.sort(key=lambda item: -item.estimate)
-    return HeavyHitters(domain.column, threshold, tuple(found))
+    values = tuple(item for item in found if item.value != NOTHING)
+    nothing = [item for item in found if item.value == NOTHING]
+    missing = [MissingShare(max(item.estimate, 0.0), item.low, item.high) for item in nothing]
+    return HeavyHitters(domain.column, threshold, values, missing[0] if missing else None)
 
 
 def _frequent(answer: Answer, cells: Iterable[int], threshold: Fraction, most: int) -> list[int]:
@@ -271,7 +287,10 @@ def _found_text(
 
 
 def census(column: str, users: Users) -> dict[Value, Fraction]:
-    """Compute the share of every value that occurs, under `heavy_hitters`'s names."""
+    """Compute the share of every value that occurs, under `heavy_hitters`'s names.
+
+    The label of users who have none is no value.
+    """
     domain = Domain(users.schema, column)
     counts: Counter[Value] = Counter()
     for columns in chunks(users):
@@ -280,6 +299,7 @@ def census(column: str, users: Users) -> dict[Value, Fraction]:
         distinct, times = np.unique(grid, axis=1, return_counts=True)
         named = [domain.named(tuple(row)) for row in distinct.T.tolist()]
         counts.update(dict(zip(named, times.tolist(), strict=True)))
+    del counts[NOTHING]
     return {value: Fraction(count, users.size) for value, count in counts.items()}
 
 

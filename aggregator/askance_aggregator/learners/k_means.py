@@ -31,6 +31,7 @@ from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Answer, Batch, Learning, Question
 from askance_aggregator.learners.logistic_regression import check_rounds
+from askance_aggregator.learners.missing import MissingShare, share_from, share_json
 from askance_aggregator.learners.parameters import (
     COLUMNS,
     TAU,
@@ -64,7 +65,8 @@ class Clusters:
     Args:
         schema: of the numbers.
         centres: of the box, a point each.
-        shares: raw estimates of the shares of users, one a centre.
+        shares: raw estimates of the shares of users who have all numbers, one a centre.
+        missing: estimated share of users who lack one of the numbers; they are in no cluster.
 
     Raises:
         InvalidParameter: there is no centre, or the parts have different sizes.
@@ -73,6 +75,7 @@ class Clusters:
     schema: Schema
     centres: tuple[tuple[float, ...], ...]
     shares: tuple[float, ...]
+    missing: MissingShare | None = None
 
     def __post_init__(self) -> None:
         width = len(scaled(self.schema))
@@ -103,12 +106,13 @@ class Clusters:
         return np.asarray(self.distances(rows).argmin(axis=1))
 
     def to_json(self) -> dict[str, Any]:
-        """Return {"summary", "centres" (in the fields' units), "shares", "scaled", "schema"}."""
+        """Return {"summary", "centres" (in fields' units), "shares", "scaled", ..., "schema"}."""
         return {
             "summary": str(self),
             "centres": in_units(self.schema, self.centres),
             "shares": list(self.shares),
             "scaled": [list(centre) for centre in self.centres],
+            "missing": share_json(self.missing),
             "schema": schema_to_json(self.schema),
         }
 
@@ -120,7 +124,12 @@ class Clusters:
             InvalidParameter: the data is not of that form.
         """
         document = Document("clusters", data)
-        return cls(schema_in(document), document.table("scaled"), document.numbers("shares"))
+        return cls(
+            schema_in(document),
+            document.table("scaled"),
+            document.numbers("shares"),
+            share_from(document),
+        )
 
     def __str__(self) -> str:
         points = in_units(self.schema, self.centres)
@@ -137,6 +146,9 @@ def k_means(
     tau: Rational | None = None,
 ) -> Learning[Clusters]:
     """Run Lloyd's algorithm from points that are spread over the schema's bounds.
+
+    Users who lack one of the numbers are in no cluster: centres and shares are over the others, and
+    how many lack one is estimated by the last round.
 
     Utility: at most `rounds` rounds of 1 + k d questions: which cluster (k + 1 cells), and for each
     cluster and number the mean of the number where the user is in the cluster, else 0. Users are as
@@ -168,15 +180,17 @@ def k_means(
 def _lloyd(schema: Schema, k: int, rounds: int, tau: Fraction | None) -> Learning[Clusters]:
     parts = scaled(schema)
     centres = spread_points(k, len(parts))
-    shares: tuple[float, ...] = (0.0,) * k
     for _ in range(rounds):
         count, *sums = yield Batch(_questions(parts, centres, tau))
-        shares = count.values[:k]
         moved = _moved(centres, count, sums, tau)
         if moved is None:
             break
         centres = moved
-    return Clusters(schema, tuple(tuple(row) for row in centres.tolist()), shares)
+    having = 1 - count.values[k]
+    shares = np.array(count.values[:k]) / having if having > 0 else np.zeros(k)
+    missing = MissingShare.of_cell(count, k)
+    points = tuple(tuple(row) for row in centres.tolist())
+    return Clusters(schema, points, tuple(shares.tolist()), missing)
 
 
 def nearest(parts: Sequence[Number], centres: Points) -> Expression:

@@ -19,7 +19,7 @@ from typing import TypeAlias, TypeVar
 
 from askance_aggregator.learners.aims import Aim, PopulationMean
 from askance_aggregator.numbers import Rational, rational
-from askance_aggregator.queries import has_missing_level
+from askance_aggregator.queries import fits_missing_level, has_missing_level
 from askance_client.errors import InvalidParameter, InvalidQuery, LocalProtocolError
 from askance_client.printable import value_text
 from askance_client.queries import Query, QueryKind
@@ -51,10 +51,13 @@ class Question:
         present: a promise, from public knowledge, that at least this share of users has the number
             of a query with a missing level (`queries.among_present`). It is used for planning only;
             intervals do not rely on it. None: all users.
+        over_present: whether the answer is the mean over the users who have the number, as the
+            query's last value says "missing". None: if `queries.among_present` made the query.
 
     Raises:
         InvalidParameter: tau is not positive, or cell_mass or present is not in (0, 1].
-        InvalidQuery: another aim than the population's, for what is no number.
+        InvalidQuery: another aim than the population's, for what is no number; or the query has no
+            value that could say "missing".
     """
 
     query: Query
@@ -62,6 +65,7 @@ class Question:
     cell_mass: Fraction | None
     aim: Aim
     present: Fraction
+    over_present: bool
 
     def __init__(
         self,
@@ -70,6 +74,7 @@ class Question:
         cell_mass: Rational | None = None,
         aim: Aim | None = None,
         present: Rational | None = None,
+        over_present: bool | None = None,
     ) -> None:
         if not isinstance(query, Query):
             raise InvalidQuery(f"Question expects a Query, found {type(query).__name__}")
@@ -82,6 +87,13 @@ class Question:
                 f"the mean of the population is what a {query.kind.name} question is for;"
                 f" got the aim {value_text(aim)}, which a number can have"
             )
+        over = has_missing_level(query) if over_present is None else over_present
+        if over and not fits_missing_level(query):
+            raise InvalidQuery(
+                'a mean over those who have a number expects a query whose default says "missing"'
+                " (among_present), got one whose default is a number"
+            )
+        object.__setattr__(self, "over_present", over)
         object.__setattr__(self, "query", query)
         object.__setattr__(self, "tau", tolerance)
         object.__setattr__(self, "cell_mass", mass)
@@ -89,11 +101,6 @@ class Question:
         object.__setattr__(
             self, "present", Fraction(1) if present is None else _share("present", present)
         )
-
-    @property
-    def over_present(self) -> bool:
-        """True if its answer is the mean over those users who have the number."""
-        return has_missing_level(self.query)
 
     @property
     def values(self) -> int:

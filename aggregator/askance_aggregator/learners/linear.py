@@ -16,7 +16,23 @@ from askance_aggregator.learners.encodings import Number, numbers_of
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch
-from askance_aggregator.learners.parameters import COLUMNS, TAU, ParameterEntry, Text, columns_in
+from askance_aggregator.learners.missing import (
+    CompleteCases,
+    MissingShare,
+    complete_rows,
+    is_excluded,
+    share_from,
+    share_json,
+)
+from askance_aggregator.learners.parameters import (
+    COLUMNS,
+    MISSING,
+    PRESENT,
+    TAU,
+    ParameterEntry,
+    Text,
+    columns_in,
+)
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import (
     Rows,
@@ -46,6 +62,8 @@ class LinearModel:
         outcome: the schema of what it predicts: one field with one number.
         weights: the intercept, then one a scaled feature, for the scaled outcome.
         penalty: that was put on squared weights.
+        missing: estimated share of users who lack a feature or the outcome; the model is of the
+            others, the complete cases. None: users who lack one count with its public default.
 
     Raises:
         InvalidParameter: the parts do not fit together.
@@ -55,6 +73,7 @@ class LinearModel:
     outcome: Schema
     weights: tuple[float, ...]
     penalty: float = 0.0
+    missing: MissingShare | None = None
     columns: tuple[Number, ...] = field(init=False, compare=False, repr=False)
     scaled: Number = field(init=False, compare=False, repr=False)
 
@@ -94,7 +113,8 @@ class LinearModel:
     def predict(self, rows: Rows) -> NDArray[np.float64]:
         """The outcome of each row in its own units, shape (n,); not clipped.
 
-        A feature that a row does not have counts as the middle of its bounds.
+        A feature that a row does not have counts as the middle of its bounds (a category as its
+        first label), though the model is of rows that have all.
         """
         grid = encoded(self.features, rows)
         columns = [np.ones(len(grid)), *(number.of(grid) for number in self.columns)]
@@ -110,6 +130,7 @@ class LinearModel:
             "coefficients": coefficients,
             "weights": list(self.weights),
             "penalty": self.penalty,
+            "missing": share_json(self.missing),
             "features": schema_to_json(self.features),
             "outcome": schema_to_json(self.outcome),
             "encodings": [str(number) for number in (*self.columns, self.scaled)],
@@ -124,7 +145,13 @@ class LinearModel:
         """
         document = Document("linear model", data)
         features, outcome = schema_in(document, "features"), schema_in(document, "outcome")
-        return cls(features, outcome, document.numbers("weights"), document.number("penalty"))
+        return cls(
+            features,
+            outcome,
+            document.numbers("weights"),
+            document.number("penalty"),
+            share_from(document),
+        )
 
     def __str__(self) -> str:
         names = self.feature_names_in_.tolist()
@@ -135,12 +162,14 @@ class LinearModel:
         return f"{self.scaled.name} = {self.intercept_:.4g}{terms}"
 
 
-@non_adaptive("linear-regression", version=1)
+@non_adaptive("linear-regression", version=2)
 def linear_regression(
     schema: Schema,
     target: str | None = None,
     columns: Sequence[str] | None = None,
     tau: Rational | None = None,
+    missing: str | None = None,
+    present: Rational | None = None,
 ) -> tuple[Batch, Callable[[Answers], LinearModel]]:
     """Least squares: `ridge_regression` without a penalty.
 
@@ -154,31 +183,38 @@ def linear_regression(
         target: the field to predict; None: see `target_of`.
         columns: what from; None: all other numbers and bits.
         tau: how exactly each moment is wanted; None: as exactly as the population allows.
+        missing: as for the ridge.
+        present: as for the ridge.
 
     Raises:
         InvalidParameter: no such field, or a number out of range.
 
     Source: notes, section 1.2 (SuLQ, second moments).
     """
-    return _regression(schema, target, columns, Fraction(0), tau)
+    complete = _complete("linear-regression", schema, target, columns, missing, present)
+    return _regression(schema, target, columns, Fraction(0), tau, complete)
 
 
-@non_adaptive("ridge-regression", version=1)
+@non_adaptive("ridge-regression", version=2)
 def ridge_regression(
     schema: Schema,
     target: str | None = None,
     columns: Sequence[str] | None = None,
     penalty: Rational | None = None,
     tau: Rational | None = None,
+    missing: str | None = None,
+    present: Rational | None = None,
 ) -> tuple[Batch, Callable[[Answers], LinearModel]]:
     """Least squares with a penalty on the squared weights (not on the intercept's).
 
     Utility: with v = (1, features, target) of m entries, scaled by the schema, at most
-    m (m + 1) / 2 - 1 questions, in one round: means and products. Let J(w) be the expected squared
-    error plus penalty |w|^2, w0 free, all scaled. If every answer is within tau, then
-    J(found) < J(any w) + m tau (2 + |found|^2 + |any w|^2), norms with the intercept: the matrix
-    of moments is off by less than m tau in Frobenius norm, and is projected onto the semidefinite
-    ones, which takes it no farther from the truth. Users: of the order m^2 log m / (epsilon tau)^2,
+    m (m + 1) / 2 questions, in one round: the share of complete cases, means and products. Let J(w)
+    be the expected squared error over complete cases plus penalty |w|^2, w0 free, all scaled. If
+    their share is the promised one or more, and every answer is within its tolerance, tau times
+    that, then J(found) < J(any w) + (m + penalty) tau (2 + |found|^2 + |any w|^2), norms with the
+    intercept: the matrix of moments, times the share, is off by less than m tau times the promised
+    share in Frobenius norm, and it is clipped and projected onto the semidefinite ones, which takes
+    it no farther from the truth. Users: of the order m^2 log m / (epsilon tau)^2,
     about 120,000 for three features at tau = 1/20, epsilon = 2.
 
     Args:
@@ -188,6 +224,11 @@ def ridge_regression(
         penalty: lambda >= 0, on scaled features; None: about as far as the matrix of moments is
             off by the intervals of its answers, for a direction that varies less says nothing.
         tau: how exactly each moment is wanted; None: as exactly as the population allows.
+        missing: "exclude", the model is of the users who have all features and the outcome (None
+            means that), or "default", a number that is missing counts as the middle of its bounds
+            and a category as its first label.
+        present: a promise that at least this share of users has them all; it sizes the plan. None:
+            all users.
 
     Raises:
         InvalidParameter: no such field, or a number out of range.
@@ -195,7 +236,24 @@ def ridge_regression(
     Source: notes, section 1.2 (SuLQ, second moments); the scales come from the schema.
     """
     fixed = None if penalty is None else rational(penalty, "penalty")
-    return _regression(schema, target, columns, fixed, tau)
+    complete = _complete("ridge-regression", schema, target, columns, missing, present)
+    return _regression(schema, target, columns, fixed, tau, complete)
+
+
+def _complete(
+    learner: str,
+    schema: Schema,
+    target: str | None,
+    columns: Sequence[str] | None,
+    missing: str | None,
+    present: Rational | None,
+) -> CompleteCases | None:
+    """The users that a model is of; None: all, with public defaults."""
+    if not is_excluded(learner, missing):
+        return None
+    predicted = target_of(schema, target)
+    features = features_of(schema, predicted, number_columns(schema, predicted, columns))
+    return CompleteCases.promised(some_fields(schema, [*features.fields, predicted]), present)
 
 
 def _regression(
@@ -204,6 +262,7 @@ def _regression(
     columns: Sequence[str] | None,
     penalty: Fraction | None,
     tau: Rational | None,
+    complete: CompleteCases | None,
 ) -> tuple[Batch, Callable[[Answers], LinearModel]]:
     if penalty is not None and penalty < 0:
         raise InvalidParameter("penalty expects a number >= 0, found a negative one")
@@ -211,12 +270,13 @@ def _regression(
     features = features_of(schema, predicted, number_columns(schema, predicted, columns))
     outcome = some_fields(schema, [predicted])
     asked = [*numbers_of(features), *numbers_of(outcome)]
-    moments = second_moments(asked, None if tau is None else rational(tau, "tau"))
+    moments = second_moments(asked, None if tau is None else rational(tau, "tau"), complete)
 
     def conclude(answers: Answers) -> LinearModel:
         matrix = nearest_semidefinite(moments.matrix(answers))
         used = moments.uncertainty(answers) if penalty is None else float(penalty)
-        return LinearModel(features, outcome, _normal_equations(matrix, used), used)
+        weights = _normal_equations(matrix, used)
+        return LinearModel(features, outcome, weights, used, moments.missing(answers))
 
     return moments.batch, conclude
 
@@ -287,11 +347,16 @@ def _centre(number: Number) -> float:
 
 @assess.register
 def _(hypothesis: LinearModel, learner: Learner[Any], users: Users) -> Assessment:
-    """Return the mean squared error, as a part of the outcome's variance: 1 - R^2."""
+    """Return the mean squared error, as a part of the outcome's variance: 1 - R^2.
+
+    Over the rows that the model is of: those that are complete, or all that have an outcome.
+    """
     if users.unseen is None:
         return Assessment(None, None)
     rows = users.unseen(UNSEEN_ROWS)
     present = rows.present[hypothesis.target]
+    if hypothesis.missing is not None:
+        present = present & complete_rows(rows, hypothesis.features)
     if not present.any():
         return Assessment(None, None)
     truth = hypothesis.scaled.in_units(hypothesis.scaled.of(rows))[present]
@@ -311,11 +376,11 @@ SQUARED = (
 
 @catalogued(
     "linear-regression",
-    version=1,
+    version=2,
     summary="a number as a weighted sum of others, by least squares on second moments",
     error=SQUARED,
     guess="the mean outcome of those rows",
-    parameters=(TARGET, COLUMNS, TAU),
+    parameters=(TARGET, COLUMNS, TAU, MISSING, PRESENT),
     population="plane",
     small=SmallSettings(oracles={"d": "1", "tau": "1/4"}, fleets={"d": "1", "tau": "1/2"}),
     held_out=True,
@@ -327,12 +392,14 @@ def listed_linear_regression(schema: Schema | None, parameters: Text) -> Learner
         parameters.get("target"),
         columns_in(parameters),
         parameters.get("tau"),
+        parameters.get("missing"),
+        parameters.get("present"),
     )
 
 
 @catalogued(
     "ridge-regression",
-    version=1,
+    version=2,
     summary="least squares with a penalty on large weights",
     error=SQUARED,
     guess="the mean outcome of those rows",
@@ -343,6 +410,8 @@ def listed_linear_regression(schema: Schema | None, parameters: Text) -> Learner
             "penalty", "on squared weights of scaled features (default: as answers are unsure)"
         ),
         TAU,
+        MISSING,
+        PRESENT,
     ),
     population="plane",
     small=SmallSettings(oracles={"d": "1", "tau": "1/4"}, fleets={"d": "1", "tau": "1/2"}),
@@ -356,4 +425,6 @@ def listed_ridge_regression(schema: Schema | None, parameters: Text) -> Learner[
         columns_in(parameters),
         parameters.get("penalty"),
         parameters.get("tau"),
+        parameters.get("missing"),
+        parameters.get("present"),
     )

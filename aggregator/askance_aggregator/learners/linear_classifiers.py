@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.learners.encodings import Cells, Number, cells, numbers
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.missing import MissingShare, share_from, share_json
 from askance_aggregator.learners.rows import Rows, encoded, schema_in, schema_to_json
 from askance_aggregator.queries import EncodedColumns, dot
 from askance_client.errors import InvalidParameter
@@ -112,6 +113,9 @@ class LinearClassifier:
         label: the field that it predicts.
         classes: its two labels.
         weights: of the constant 1, then of each coordinate, in the schema's order.
+        missing: estimated share of users who lack the label or a feature; it was learned from the
+            others. A row that lacks a feature is predicted for as if that added nothing: a number
+            counts as the middle of its bounds, a category as none of its labels.
 
     Raises:
         InvalidParameter: there are not two classes, or not as many weights as coordinates.
@@ -121,6 +125,7 @@ class LinearClassifier:
     label: str
     classes: tuple[str, ...]
     weights: tuple[float, ...]
+    missing: MissingShare | None = None
     coordinates: tuple[Coordinates, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -166,13 +171,14 @@ class LinearClassifier:
         return np.asarray(self.classes_[(self.decision_function(rows) > 0).astype(np.int64)])
 
     def to_json(self) -> dict[str, Any]:
-        """Return {"summary", "label", "classes", "intercept", "weights", "schema", "encodings"}."""
+        """Return {"summary", "label", "classes", "intercept", "weights", "missing", ...}."""
         return {
             "summary": str(self),
             "label": self.label,
             "classes": list(self.classes),
             "intercept": self.weights[0],
             "weights": dict(zip(self.feature_names_in_.tolist(), self.weights[1:], strict=True)),
+            "missing": share_json(self.missing),
             "schema": schema_to_json(self.schema),
             "encodings": [str(item.part) for item in self.coordinates],
         }
@@ -192,6 +198,7 @@ class LinearClassifier:
             document.text("label"),
             document.texts("classes"),
             (document.number("intercept"), *(weights.number(name) for name in names)),
+            share_from(document),
         )
 
     def __str__(self) -> str:

@@ -18,6 +18,7 @@ from askance_aggregator.learners.linear_classifiers import (
     on_weight_grid,
     score,
 )
+from askance_aggregator.learners.missing import CompleteCases, missing_in
 from askance_aggregator.learners.parameters import (
     COLUMNS,
     LABEL,
@@ -34,7 +35,7 @@ from askance_aggregator.learners.residuals import (
     greatest_answers,
     residual_questions,
 )
-from askance_aggregator.learners.rows import features_of, label_of
+from askance_aggregator.learners.rows import features_of, label_of, some_fields
 from askance_aggregator.learners.schemas import traits_schema
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import sigmoid, where
@@ -43,10 +44,11 @@ from askance_client.printable import value_text
 from askance_client.queries import Expression, Schema
 
 MAX_ROUNDS = 10_000
+_LEAST_SHARE = 1 / 16  # of complete cases that a step is divided by: with fewer, steps are smaller
 LEVELS = (2, 4, 8)  # of one, no record would be wrong at zero weights
 
 
-@adaptive("logistic-regression", version=1, rehearsal=greatest_answers)
+@adaptive("logistic-regression", version=2, rehearsal=greatest_answers)
 def logistic_regression(
     schema: Schema,
     label: str | None = None,
@@ -62,10 +64,13 @@ def logistic_regression(
     away from zero (see `residuals` for why). So what is minimised is the convex loss whose link
     is the logistic function rounded to 2 levels + 1 steps: the logistic loss, as levels grow.
 
+    The loss is that over complete cases, users who have the label and all columns: the others
+    answer 0, and a gradient is divided by the share of complete cases, for which the first round
+    asks.
+
     Utility: at most `rounds` rounds; each asks, for one mean: the residual; a number: another; a
     category: `levels` questions with a sign a cell. Users are as for this many questions, each with
-      a
-    group of its own. It stops early where no coordinate of the gradient differs measurably from
+    a group of its own. It stops early where no coordinate of the gradient differs measurably from
     zero. With `tau` every answer is off by less than that: coordinates within tau do not move, and
     if it stops early every coordinate of the true gradient is below 2 tau there. Without one, the
     users are divided evenly over all questions of all rounds, and errors average out over rounds.
@@ -140,19 +145,27 @@ def _descend(
     positive = positive_class(schema, label)
     count = 1 + sum(item.count for item in coordinates)
     here, ahead = np.zeros(count), np.zeros(count)
+    complete = CompleteCases(some_fields(schema, [*features.fields, label]))
+    share, having = None, 1.0
     for number in range(rounds):
         likely = sigmoid(score(coordinates, ahead))
         residual = Residual(positive, _wrong(positive, likely, levels))
-        answers = yield Batch(residual_questions(residual, coordinates, tau))
+        asked = residual_questions(residual, coordinates, tau)  # each uses all fields
+        if share is None:
+            share, *answers = yield Batch([complete.share(tau), *asked])
+            having = max(share.value, _LEAST_SHARE)
+        else:
+            answers = list((yield Batch(asked)))
         found = gradient(answers, coordinates, levels, tau)
         if not found.significant.any():
             here = ahead
             break
         moved = found.values if tau is None else np.where(found.significant, found.values, 0.0)
-        before, here = here, on_weight_grid(ahead + rate * moved)
+        before, here = here, on_weight_grid(ahead + rate / having * moved)
         ahead = on_weight_grid(here + (number + 1) / (number + 4) * (here - before))
     (classes,) = cells(schema, label)
-    return LogisticModel(features, label, classes.labels, tuple(here.tolist()))
+    missing = None if share is None else missing_in(share)
+    return LogisticModel(features, label, classes.labels, tuple(here.tolist()), missing)
 
 
 def _wrong(positive: Expression, likely: Expression, levels: int) -> tuple[Expression, ...]:
@@ -163,7 +176,7 @@ def _wrong(positive: Expression, likely: Expression, levels: int) -> tuple[Expre
 
 @catalogued(
     "logistic-regression",
-    version=1,
+    version=2,
     summary="one of two classes by a weighted sum, by gradients of fresh users",
     error=HELD_OUT,
     guess=MOST_FREQUENT,

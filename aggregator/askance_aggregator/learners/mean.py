@@ -126,8 +126,8 @@ def mean(
         missing: of an expression: "exclude", those without a value are not part of the mean (None
             means that), or "default", they count with the middle of the range.
         present: a promise, from public knowledge, that at least this share of users has a value; it
-            sizes the plan (users grow with its inverse square) and no interval relies on it. None:
-            all users.
+            sizes the plan and no interval relies on it. Users grow with its inverse square at small
+            epsilon and with its inverse at large (ADR 30). None: all users.
 
     Raises:
         InvalidQuery: it is neither a number nor a predicate, or an objective meets a predicate.

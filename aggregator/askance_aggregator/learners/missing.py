@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from askance_aggregator.learners.hypotheses import Document
-from askance_aggregator.learners.learning import Answer
+from askance_aggregator.learners.learning import Answer, Question
+from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.queries import EncodedColumns, has_all, of_complete
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_client.queries import Expression, Query
+from askance_client.queries import Expression, Query, Schema
 
 EXCLUDE = "exclude"
 DEFAULT = "default"
@@ -29,8 +35,19 @@ class MissingShare:
         present = answer.present
         if present is None:
             return None
-        share = min(max(1 - present.share, 0.0), 1.0)
-        return cls(share, 1 - present.high, 1 - present.low)
+        return cls.outside(present.share, present.low, present.high)
+
+    @classmethod
+    def outside(cls, share: float, low: float, high: float) -> MissingShare:
+        """The share without, from an estimate of the share with a value and its interval."""
+        missing = min(max(1 - share, 0.0), 1.0)
+        return cls(missing, max(1 - high, 0.0), min(1 - low, 1.0))
+
+    @classmethod
+    def of_cell(cls, answer: Answer, cell: int) -> MissingShare:
+        """The share in the cell of users without a value, from the answer for all cells."""
+        share = min(max(answer.values[cell], 0.0), 1.0)
+        return cls(share, answer.lows[cell], answer.highs[cell])
 
     def to_json(self) -> dict[str, Any]:
         """Return {"share": ..., "low": ..., "high": ...}."""
@@ -57,13 +74,110 @@ def excludes_missing(learner: str, asked: Query | Expression, missing: str | Non
         InvalidParameter: missing is no known word, or is given for a query, which has its own
             public default.
     """
-    if missing not in (None, EXCLUDE, DEFAULT):
-        raise InvalidParameter(
-            f"{learner}: missing expects {EXCLUDE} or {DEFAULT}, got {value_text(missing)}"
-        )
+    excluded = is_excluded(learner, missing)
     if isinstance(asked, Query) and missing == EXCLUDE:
         raise InvalidParameter(
             f"{learner}: missing={EXCLUDE} expects an expression, got a query, which has a public"
             " default"
         )
-    return not isinstance(asked, Query) and missing != DEFAULT
+    return not isinstance(asked, Query) and excluded
+
+
+def is_excluded(learner: str, missing: str | None) -> bool:
+    """Return whether the parameter says that users without a value are left out; None: it does.
+
+    Raises:
+        InvalidParameter: missing is no known word.
+    """
+    if missing not in (None, EXCLUDE, DEFAULT):
+        raise InvalidParameter(
+            f"{learner}: missing expects {EXCLUDE} or {DEFAULT}, got {value_text(missing)}"
+        )
+    return missing != DEFAULT
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompleteCases:
+    """The users who have a value in every one of some fields; statistics are over them.
+
+    Every question is answered by its public default, 0 or a cell for "none", unless a record has
+    all the fields. So its mean is that over the complete cases times their share q, and one more
+    question asks for q. A report reveals no more than epsilon of which fields a user has, since
+    the default is one of the query's values.
+
+    Args:
+        schema: of the fields.
+        present: a promise that q is at least this; tolerances rely on it, and no interval.
+    """
+
+    schema: Schema
+    present: Fraction = Fraction(1)
+
+    @classmethod
+    def promised(cls, schema: Schema, present: Rational | None) -> CompleteCases:
+        """The complete cases of a schema's fields; None promises that all users are.
+
+        Raises:
+            InvalidParameter: the promise is no share in (0, 1].
+        """
+        share = Fraction(1) if present is None else rational(present, "present")
+        if not 0 < share <= 1:
+            raise InvalidParameter(f"present expects a share in (0, 1], got {value_text(present)}")
+        return cls(schema, share)
+
+    def of(self, query: Query) -> Query:
+        """The same query, answered by its public default outside the complete cases."""
+        return of_complete(query, self._fields)
+
+    def share(self, tau: Fraction | None = None) -> Question:
+        """Ask for q, the share of complete cases."""
+        return Question(has_all(self._fields), tau)
+
+    def tolerance(self, tau: Fraction | None) -> Fraction | None:
+        """The tolerance of a question whose answer is divided by q, if the promise holds."""
+        return None if tau is None else tau * self.present
+
+    @property
+    def _fields(self) -> dict[str, Expression]:
+        return {name: self.schema[name] for name in self.schema.fields}
+
+
+def missing_in(answer: Answer) -> MissingShare:
+    """The share of users outside the complete cases, from the answer to `CompleteCases.share`."""
+    return MissingShare.outside(answer.value, answer.low, answer.high)
+
+
+def complete_rows(rows: EncodedColumns, schema: Schema) -> NDArray[np.bool_]:
+    """Mask of the rows that have all fields of a schema, shape (n,)."""
+    mask = np.ones(len(rows), dtype=np.bool_)
+    for name in schema.fields:
+        mask &= rows.present[name]
+    return mask
+
+
+def share_from(document: Document) -> MissingShare | None:
+    """The missing share in a hypothesis's JSON; None where it has none.
+
+    Raises:
+        InvalidParameter: the data is not of that form.
+    """
+    data = document.data.get("missing")
+    return None if data is None else MissingShare.from_json(data)
+
+
+def share_json(missing: MissingShare | None) -> dict[str, Any] | None:
+    """A missing share as JSON, or null."""
+    return None if missing is None else missing.to_json()
+
+
+def of_complete_cases(hypothesis: object) -> bool:
+    """Return whether a hypothesis is of the users who have all of its fields."""
+    return isinstance(getattr(hypothesis, "missing", None), MissingShare)
+
+
+def leaves_out_missing(hypothesis: object) -> bool:
+    """Return whether users without a value are no part of a hypothesis's statistics.
+
+    Such a hypothesis states how many they are, as `missing`.
+    """
+    return getattr(hypothesis, "missing", None) is not None

@@ -14,6 +14,7 @@ from askance_aggregator.learners.encodings import Cells, cells, columns_of, join
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
+from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.parameters import (
     COLUMNS,
     LABEL,
@@ -56,6 +57,9 @@ class NaiveBayes:
         priors: P[class], one a class.
         tables: for each column of cells P[cell | class]: a row a class, positive, of sum 1.
         smoothing: the share that each joint cell got more.
+        missing: estimated shares of users who lack the label, then, for each column, the label or
+            the field. Priors are over the users who have the label, a table is over those who have
+            its field too. None: not known.
 
     Raises:
         InvalidParameter: the parts do not fit together.
@@ -68,6 +72,7 @@ class NaiveBayes:
     priors: tuple[float, ...]
     tables: tuple[Table, ...]
     smoothing: float
+    missing: tuple[MissingShare, ...] | None = None
     columns: tuple[Cells, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -131,6 +136,7 @@ class NaiveBayes:
             "tables": {part.name: [list(row) for row in table] for part, table in pairs},
             "bins": self.bins,
             "smoothing": self.smoothing,
+            "missing": None if self.missing is None else [part.to_json() for part in self.missing],
             "schema": schema_to_json(self.schema),
             "encodings": [str(part) for part in self.columns],
         }
@@ -152,6 +158,7 @@ class NaiveBayes:
             priors=document.numbers("priors"),
             tables=tuple(tables.table(part.name) for part in columns_of(schema, bins)),
             smoothing=document.number("smoothing"),
+            missing=_shares_in(document),
         )
 
     def __str__(self) -> str:
@@ -170,7 +177,7 @@ class NaiveBayes:
         return shown if len(order) <= 5 else f"{shown} and {len(order) - 5} more"
 
 
-@non_adaptive("naive-bayes", version=1)
+@non_adaptive("naive-bayes", version=2)
 def naive_bayes(
     schema: Schema,
     label: str | None = None,
@@ -179,9 +186,12 @@ def naive_bayes(
     smoothing: Rational | None = None,
     tau: Rational | None = None,
 ) -> tuple[Batch, Callable[[Answers], NaiveBayes]]:
-    """Ask one joint question (class, cell) for each column of cells, and compute the classifier.
+    """Ask for the class, and for (class, cell) for each column of cells; compute the classifier.
 
-    Utility: as many questions as there are columns of cells (a field each, a component of Bits
+    A user without the label is in no table, and one without a field is not in that field's table:
+    each is of the users who have both, so no field that is often missing takes users from others.
+
+    Utility: one question more than there are columns of cells (a field each, a component of Bits
     each), of (classes x cells) + 1 cells, all in one round; users as for this many histograms, of
     the order columns log(cells) / (epsilon tau)^2: about 55,000 for 7 columns at tau = 1/20,
     epsilon = 2. If every answer is within tau, then each table of joint shares that is used is
@@ -189,7 +199,7 @@ def naive_bayes(
     that depends on how far features are independent within a class.
     Smoothing: a raw table is projected onto the simplex; then each of its k cells a class gets
     the share `smoothing` more, P[cell | class] = (p + s) / (sum of p + k s), and a class's prior is
-    the mean of its shares over all tables, smoothed alike. All tables use the same s: with
+    its share of the users who have the label, smoothed alike. All tables use the same s: with
     s = alpha/n, and answers that are exact, they are those of add-alpha smoothing on n rows. A
     cell that noise has made empty would veto a class, so s should not lie below the noise.
 
@@ -214,21 +224,22 @@ def naive_bayes(
         raise InvalidParameter(f"smoothing expects a share in (0, 1], got {value_text(fixed)}")
     tolerance = None if tau is None else rational(tau, "tau")
     (classes,) = cells(schema, target)
-    asked = [joint(classes, part) for part in columns_of(features, bins)]
+    asked = [joint(classes), *(joint(classes, part) for part in columns_of(features, bins))]
     batch = Batch(Question(query, tau=tolerance) for query, _ in asked)
 
     def conclude(answers: Answers) -> NaiveBayes:
         pairs = zip(answers, asked, strict=True)
-        shares = [joint_shares(answer, shape) for answer, (_, shape) in pairs]
+        prior, *shares = [joint_shares(answer, shape) for answer, (_, shape) in pairs]
         extra = _half_an_error(answers) if fixed is None else float(fixed)
         return NaiveBayes(
             schema=features,
             label=target,
             classes=classes.labels,
             bins=bins,
-            priors=_priors(shares, extra),
+            priors=_prior(prior, extra),
             tables=tuple(_rows(_smoothed(table, extra)) for table in shares),
             smoothing=extra,
+            missing=tuple(MissingShare.of_cell(answer, -1) for answer in answers),
         )
 
     return batch, conclude
@@ -257,9 +268,14 @@ def _smoothed(table: NDArray[np.float64], extra: float) -> NDArray[np.float64]:
     return np.asarray(more / more.sum(axis=1, keepdims=True))
 
 
-def _priors(shares: list[NDArray[np.float64]], extra: float) -> tuple[float, ...]:
-    by_class = np.mean([table.sum(axis=1) for table in shares], axis=0) + extra
+def _prior(shares: NDArray[np.float64], extra: float) -> tuple[float, ...]:
+    by_class = shares + extra
     return tuple((by_class / by_class.sum()).tolist())
+
+
+def _shares_in(document: Document) -> tuple[MissingShare, ...] | None:
+    shares = document.data.get("missing")
+    return None if shares is None else tuple(map(MissingShare.from_json, shares))
 
 
 def _rows(table: NDArray[np.float64]) -> Table:
@@ -268,7 +284,7 @@ def _rows(table: NDArray[np.float64]) -> Table:
 
 @catalogued(
     "naive-bayes",
-    version=1,
+    version=2,
     summary="a category from all other fields, by the joint shares of each with it",
     error=HELD_OUT,
     guess=MOST_FREQUENT,

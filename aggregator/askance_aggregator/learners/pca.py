@@ -14,8 +14,18 @@ from askance_aggregator.learners.encodings import Number, numbers_of
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch
+from askance_aggregator.learners.missing import (
+    CompleteCases,
+    MissingShare,
+    complete_rows,
+    is_excluded,
+    share_from,
+    share_json,
+)
 from askance_aggregator.learners.parameters import (
     COLUMNS,
+    MISSING,
+    PRESENT,
     TAU,
     ParameterEntry,
     Text,
@@ -48,6 +58,8 @@ class PrincipalComponents:
         components: unit vectors, a row a component; its entry of greatest magnitude is positive.
         variances: along each component, >= 0.
         total: the variance of all numbers together.
+        missing: estimated share of users who lack one of the fields; all else is over the others.
+            None: users who lack one count with its public default.
 
     Raises:
         InvalidParameter: the parts do not fit together.
@@ -58,6 +70,7 @@ class PrincipalComponents:
     components: tuple[tuple[float, ...], ...]
     variances: tuple[float, ...]
     total: float
+    missing: MissingShare | None = None
     columns: tuple[Number, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -100,7 +113,7 @@ class PrincipalComponents:
         return np.array([number.name for number in self.columns])
 
     def transform(self, rows: Rows) -> NDArray[np.float64]:
-        """The components' values, shape (n, components)."""
+        """The components' values, shape (n, components); a missing number is its bounds' middle."""
         grid = encoded(self.schema, rows)
         scaled = np.stack([number.of(grid) for number in self.columns], axis=1)
         return np.asarray((scaled - self.mean_) @ self.components_.T)
@@ -114,6 +127,7 @@ class PrincipalComponents:
             "variances": list(self.variances),
             "total": self.total,
             "mean": list(self.mean),
+            "missing": share_json(self.missing),
             "schema": schema_to_json(self.schema),
             "encodings": [str(number) for number in self.columns],
         }
@@ -132,6 +146,7 @@ class PrincipalComponents:
             components=document.table("components"),
             variances=document.numbers("variances"),
             total=document.number("total"),
+            missing=share_from(document),
         )
 
     def __str__(self) -> str:
@@ -145,26 +160,33 @@ class PrincipalComponents:
         return "\n".join(lines)
 
 
-@non_adaptive("pca", version=1)
+@non_adaptive("pca", version=2)
 def principal_components(
     schema: Schema,
     columns: Sequence[str] | None = None,
     components: int = 2,
     tau: Rational | None = None,
+    missing: str | None = None,
+    present: Rational | None = None,
 ) -> tuple[Batch, Callable[[Answers], PrincipalComponents]]:
-    """The leading eigenvectors of the covariance of scaled numbers.
+    """The leading eigenvectors of the covariance of scaled numbers, over complete cases.
 
-    Utility: for D numbers at most D (D + 3) / 2 questions, in one round. If every answer is within
-    tau < 1, each covariance E[z_i z_j] - E[z_i] E[z_j] is off by less than 3 tau + tau^2, so k
-    components hold at least the variance of the k best directions less
-    2 k D (3 tau + tau^2). Users: of the order D^2 log D / (epsilon tau)^2, about 120,000 for four
-    numbers at tau = 1/20, epsilon = 2.
+    Utility: for D numbers at most D (D + 3) / 2 + 1 questions, in one round. If every answer is
+    within tau < 1 times the promised share of complete cases, and their share is that or more, a
+    ratio of answers is off by less than t = 2 tau / (1 - tau) and each covariance
+    E[z_i z_j] - E[z_i] E[z_j] by less than 3 t + t^2 (missing="default": t = tau), so k components
+    hold at least the variance of the k best directions less 2 k D (3 t + t^2). Users: of the order
+    D^2 log D / (epsilon tau)^2, about 120,000 for four numbers at tau = 1/20, epsilon = 2.
 
     Args:
         schema: of the records.
         columns: which fields; None: all numbers and bits.
         components: how many, 1 .. D.
         tau: how exactly each moment is wanted; None: as exactly as the population allows.
+        missing: "exclude", users who lack one of the fields do not count (None means that), or
+            "default", what is missing counts as the middle of its bounds.
+        present: a promise that at least this share of users has all fields; it sizes the plan.
+            None: all users.
 
     Raises:
         InvalidParameter: no such field, or a number out of range.
@@ -178,7 +200,8 @@ def principal_components(
         raise InvalidParameter(
             f"components expects 1..{len(numbers)}, as there are numbers, found {components}"
         )
-    moments = second_moments(numbers, None if tau is None else rational(tau, "tau"))
+    complete = CompleteCases.promised(kept, present) if is_excluded("pca", missing) else None
+    moments = second_moments(numbers, None if tau is None else rational(tau, "tau"), complete)
 
     def conclude(answers: Answers) -> PrincipalComponents:
         matrix = moments.matrix(answers)
@@ -192,6 +215,7 @@ def principal_components(
             components=tuple(tuple(row.tolist()) for row in found),
             variances=tuple(max(float(values[-1 - place]), 0.0) for place in range(components)),
             total=max(float(np.trace(covariance)), 0.0),
+            missing=moments.missing(answers),
         )
 
     return moments.batch, conclude
@@ -205,13 +229,18 @@ def _upright(vector: NDArray[np.float64]) -> NDArray[np.float64]:
 @assess.register
 def _(hypothesis: PrincipalComponents, learner: Learner[Any], users: Users) -> Assessment:
     """Return the variance that as many best directions hold beyond these, as a part of all."""
-    count = len(hypothesis.columns)
+    count, counted = len(hypothesis.columns), 0
     sums, products = np.zeros(count), np.zeros((count, count))
     for columns in chunks(users):
         scaled = np.stack([number.of(columns) for number in hypothesis.columns], axis=1)
+        if hypothesis.missing is not None:
+            scaled = scaled[complete_rows(columns, hypothesis.schema)]
         sums, products = sums + scaled.sum(axis=0), products + scaled.T @ scaled
-    mean = sums / users.size
-    covariance = products / users.size - np.outer(mean, mean)
+        counted += len(scaled)
+    if not counted:
+        return Assessment(None, None)
+    mean = sums / counted
+    covariance = products / counted - np.outer(mean, mean)
     axes = hypothesis.components_
     best = np.linalg.eigvalsh(covariance)[-len(axes) :].sum()
     total = float(np.trace(covariance))
@@ -225,11 +254,17 @@ def _(hypothesis: PrincipalComponents, learner: Learner[Any], users: Users) -> A
 
 @catalogued(
     "pca",
-    version=1,
+    version=2,
     summary="the directions in which numbers vary most",
     error="the part of the population's variance that the best directions hold beyond those found",
     guess="directions at random, which hold their number's share of the variance on average",
-    parameters=(COLUMNS, ParameterEntry("components", "how many directions", "2"), TAU),
+    parameters=(
+        COLUMNS,
+        ParameterEntry("components", "how many directions", "2"),
+        TAU,
+        MISSING,
+        PRESENT,
+    ),
     population="plane",
     small=SmallSettings(
         oracles={"d": "2", "components": "1", "tau": "1/4"}, fleets={"d": "1", "tau": "1/2"}
@@ -242,4 +277,6 @@ def listed_principal_components(schema: Schema | None, parameters: Text) -> Lear
         columns_in(parameters),
         whole("components", parameters["components"]),
         parameters.get("tau"),
+        parameters.get("missing"),
+        parameters.get("present"),
     )

@@ -23,6 +23,7 @@ from askance_aggregator.learners.linear_classifiers import (
     score,
 )
 from askance_aggregator.learners.logistic_regression import check_rounds, positive_class
+from askance_aggregator.learners.missing import CompleteCases, missing_in
 from askance_aggregator.learners.parameters import (
     COLUMNS,
     LABEL,
@@ -38,7 +39,7 @@ from askance_aggregator.learners.residuals import (
     greatest_answers,
     residual_questions,
 )
-from askance_aggregator.learners.rows import features_of, label_of
+from askance_aggregator.learners.rows import features_of, label_of, some_fields
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import predicate, where
 from askance_client.errors import InvalidParameter
@@ -56,7 +57,7 @@ class _Tolerances:
     mistake: Fraction | None
 
 
-@adaptive("perceptron", version=1, rehearsal=greatest_answers)
+@adaptive("perceptron", version=2, rehearsal=greatest_answers)
 def perceptron(
     schema: Schema,
     label: str | None = None,
@@ -66,6 +67,10 @@ def perceptron(
     rounds: int = 8,
 ) -> Learning[Halfspace]:
     """Add the mean of misclassified examples (their sign times x) to the weights, from zero.
+
+    Examples are the complete cases, users who have the label and all columns; the first round asks
+    for their share q. All other users are in no question: "the error" below is the share of all
+    users who are misclassified examples, so of the examples it is at most 1/q times as much.
 
     Utility: at most `rounds` rounds; each asks for the share of misclassified examples, for the
     mean of their signs, and a question a number (its mean over them, signed) or a category (a sign
@@ -148,12 +153,17 @@ def _correct(
     coordinates = coordinates_of(features)
     positive = positive_class(schema, label)
     weights = np.zeros(1 + sum(item.count for item in coordinates))
-    best, least = weights, np.inf
+    best, least, having = weights, np.inf, None
+    complete = CompleteCases(some_fields(schema, [*features.fields, label]))
     for _ in range(rounds):
         value = score(coordinates, weights)
         wrong = where(positive, value <= 0, value >= 0)  # a record on the plane counts too
         asked = residual_questions(Residual(positive, (wrong,)), coordinates, tolerances.mistake)
-        share, *mistakes = yield Batch([Question(predicate(wrong), tolerances.error), *asked])
+        batch = [Question(predicate(wrong), tolerances.error), *asked]  # each uses all fields
+        if having is None:
+            having, share, *mistakes = yield Batch([complete.share(tolerances.error), *batch])
+        else:
+            share, *mistakes = yield Batch(batch)
         if share.value < least:
             best, least = weights, share.value
         if share.value <= 3 * accuracy / 4:
@@ -161,12 +171,13 @@ def _correct(
         found = gradient(tuple(mistakes), coordinates, 1, tolerances.mistake)
         weights = on_weight_grid(weights + found.values / share.value)
     (classes,) = cells(schema, label)
-    return Halfspace(features, label, classes.labels, tuple(best.tolist()))
+    missing = None if having is None else missing_in(having)
+    return Halfspace(features, label, classes.labels, tuple(best.tolist()), missing)
 
 
 @catalogued(
     "perceptron",
-    version=1,
+    version=2,
     summary="a halfspace, by the mean of the examples on its wrong side",
     error=HELD_OUT,
     guess=MOST_FREQUENT,

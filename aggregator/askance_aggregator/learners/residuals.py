@@ -89,7 +89,7 @@ class Gradient:
 
 
 def gradient(
-    answers: Answers, coordinates: Sequence[Coordinates], levels: int, tau: Fraction | None
+    answers: Sequence[Answer], coordinates: Sequence[Coordinates], levels: int, tau: Fraction | None
 ) -> Gradient:
     """The answers to `residual_questions`."""
     values = [answers[0].value]

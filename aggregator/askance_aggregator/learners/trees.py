@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.learners.encodings import Cells, cells
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.missing import MissingShare, share_from, share_json
 from askance_aggregator.learners.rows import Rows, encoded, schema_in, schema_to_json
 from askance_aggregator.learners.splits import Split
 from askance_client.errors import InvalidParameter
@@ -39,7 +40,8 @@ class TreeNode:
 class DecisionTree:
     """A binary tree over the cells of fields.
 
-    A row in which a field is missing is in none of its cells, so it goes with "all others".
+    A row in which a field is missing is in none of its cells, so it goes with "all others", though
+    the tree was grown from users who have all fields.
 
     Args:
         schema: of the fields that it may look at.
@@ -47,6 +49,7 @@ class DecisionTree:
         label: the field that it predicts.
         classes: its labels.
         nodes: by place, ascending.
+        missing: estimated share of users who lack the label or a field; they are in no leaf.
 
     Raises:
         InvalidParameter: the nodes are no tree, or name what is not there.
@@ -57,6 +60,7 @@ class DecisionTree:
     label: str
     classes: tuple[str, ...]
     nodes: tuple[TreeNode, ...]
+    missing: MissingShare | None = None
     _parts: dict[str, Cells] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -101,7 +105,7 @@ class DecisionTree:
         return np.asarray(self.classes_[self.predict_proba(rows).argmax(axis=1)])
 
     def to_json(self) -> dict[str, Any]:
-        """Return {"summary", "label", "classes", "bins", "schema", "encodings", "nodes"}."""
+        """Return {"summary", "label", "classes", "bins", "schema", ..., "nodes", "missing"}."""
         return {
             "summary": str(self),
             "label": self.label,
@@ -110,6 +114,7 @@ class DecisionTree:
             "schema": schema_to_json(self.schema),
             "encodings": [str(part) for part in self._parts.values()],
             "nodes": [_node_json(node) for node in self.nodes],
+            "missing": share_json(self.missing),
         }
 
     @classmethod
@@ -126,6 +131,7 @@ class DecisionTree:
             document.text("label"),
             document.texts("classes"),
             tuple(_node(part) for part in document.parts("nodes")),
+            share_from(document),
         )
 
     def __str__(self) -> str:

@@ -79,8 +79,18 @@ class Present(Tail):
     bias: float
 
     def exponent(self, tau: float) -> float:
-        """The least rate of both sides, for the worst mean."""
-        return float(min(rates.min() for rates, _ in self._sides(tau)))
+        """The least rate of both sides, for the worst mean.
+
+        Raises:
+            InvalidParameter: the budget is so small that no rate is told from 0.
+        """
+        rate = float(min(rates.min() for rates, _ in self._sides(tau)))
+        if rate <= 0:
+            raise InvalidParameter(
+                "a mean over the users who have a number expects a larger epsilon or tolerance, got"
+                f" a tolerance of {tau:g} for which no number of users is known"
+            )
+        return rate
 
     def least_variance(self) -> float:
         """Variance for users who all have one number, the one for which it is least."""

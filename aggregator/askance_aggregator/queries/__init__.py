@@ -42,7 +42,14 @@ from askance_aggregator.queries.functions import (
     sigmoid,
     where,
 )
-from askance_aggregator.queries.presence import among_present, has_missing_level, presence
+from askance_aggregator.queries.presence import (
+    among_present,
+    fits_missing_level,
+    has_all,
+    has_missing_level,
+    of_complete,
+    presence,
+)
 
 __all__ = [
     "EncodedColumns",
@@ -60,7 +67,9 @@ __all__ = [
     "evaluate_columns",
     "evaluate_vectors",
     "first",
+    "fits_missing_level",
     "hadamard",
+    "has_all",
     "has_missing_level",
     "holds",
     "index_of",
@@ -68,6 +77,7 @@ __all__ = [
     "maximum",
     "merge_disjoint",
     "minimum",
+    "of_complete",
     "parity",
     "predicate",
     "presence",

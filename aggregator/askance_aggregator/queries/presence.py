@@ -1,24 +1,40 @@
-"""Questions about those users who have a number: the query has a value of its own for "missing".
+"""Questions about those users who have a value, or all of several values.
 
-A device answers a query on which it has no value by the query's public default. Where that default
-lies above all that the expression can be, it says "missing": a randomizer with equally spaced
-levels then has one level for it, the last, and a report tells a missing value from a number no
-better than it tells two numbers. The trusted part of a device knows nothing of this.
+A device that lacks a field of a query answers by the query's public default. Two kinds of questions
+follow from that, and the trusted part of a device knows nothing of either:
+
+- One number. The default lies above all that the expression can be, and says "missing": a
+  randomizer with equally spaced levels then has one level for it, the last, and a report tells a
+  missing value from a number no better than it tells two numbers.
+- Several fields. A query that uses all of them is answered by its default unless a record has all
+  of them, a complete case. With a default of 0 its mean is that over the complete cases, times
+  their share, for which another question asks (`of_complete`, `has_all`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 
 from askance_aggregator.queries.building import predicate
-from askance_aggregator.queries.functions import round_to
+from askance_aggregator.queries.functions import dot, index_of, round_to, where
 from askance_client.errors import InvalidQuery
-from askance_client.queries import Expression, Kind, Query, QueryKind
+from askance_client.queries import Expression, Kind, Query, QueryKind, constant
 from askance_client.queries.limits import MAX_SPREAD
 from askance_client.queries.query import typed_expression
 
 
-def among_present(expression: Expression, steps: int = 1) -> Query:
+class PresentQuery(Query):
+    """A number asked of the users who have it; its default, the greatest value, says "missing".
+
+    The bytes that a device receives are those of any query with this range and default: the caller
+    alone knows that the default is no number.
+    """
+
+    __slots__ = ()
+
+
+def among_present(expression: Expression, steps: int = 1) -> PresentQuery:
     """Ask a number of the users who have it, and of all others that it is missing.
 
     The query's range is the number's, low .. high, and one step more, whose end is the answer of a
@@ -44,15 +60,24 @@ def among_present(expression: Expression, steps: int = 1) -> Query:
     missing = number.low + (steps + 1) * _step(number, steps)
     if missing - number.low >= MAX_SPREAD:
         raise InvalidQuery(
-            f"expected a range that leaves room for a level for missing numbers, {MAX_SPREAD} grid"
-            f" units for both, got {number.low} .. {number.high}; give closer bounds, or count"
-            " users without the number with a public value (missing=default)"
+            "a number that may be missing expects bounds less than"
+            f" {MAX_SPREAD * steps // (steps + 1)} apart, got {number.low} .. {number.high}: give"
+            " closer bounds in the schema, or count users without the number with a public value"
+            " (missing=default)"
         )
-    return Query(QueryKind.REAL, number, number.low, missing, missing)
+    return PresentQuery(QueryKind.REAL, number, number.low, missing, missing)
 
 
 def has_missing_level(query: Query) -> bool:
-    """Return whether the query's last value says that the number is missing."""
+    """Return whether the query was built to say by its last value that the number is missing.
+
+    Another query with the same range and default has the public default that its author gave it.
+    """
+    return isinstance(query, PresentQuery)
+
+
+def fits_missing_level(query: Query) -> bool:
+    """Return whether the default of a number is its greatest value, which it cannot have itself."""
     number = query.kind is QueryKind.REAL and query.default == query.high
     return number and query.expression.high < query.high
 
@@ -61,6 +86,57 @@ def presence(query: Query) -> Query:
     """Ask whether a record has the number of a query with a missing level."""
     number = query.expression
     return predicate(number <= Fraction(number.high, 1 << number.frac), default=0)
+
+
+def has_all(fields: Mapping[str, Expression]) -> Query:
+    """Ask whether a record has all of some fields.
+
+    Args:
+        fields: by name, one or more.
+
+    Raises:
+        InvalidQuery: there is none.
+    """
+    if not fields:
+        raise InvalidQuery("complete cases expect one field or more, got none")
+    return predicate(_always(fields), default=0)
+
+
+def of_complete(query: Query, fields: Mapping[str, Expression]) -> Query:
+    """Ask the same, but of complete cases only: all other users answer by the public default.
+
+    Args:
+        query: of any kind but VECTOR, whose components have a default each.
+        fields: by name; those that the query does not use are read and change no value.
+
+    Raises:
+        InvalidQuery: a VECTOR query.
+    """
+    rest = {name: field for name, field in fields.items() if name not in query.fields_used}
+    if not rest:
+        return query
+    if query.kind is QueryKind.VECTOR:
+        raise InvalidQuery("complete cases expect a query of one value, got a VECTOR query")
+    value, always = query.expression, _always(rest)
+    if value.kind is Kind.BOOLEAN:
+        return Query(query.kind, value & always, query.low, query.high, query.default)
+    if value.kind is Kind.CATEGORY:
+        value = index_of(value)
+    never = constant(Fraction(value.low, 1 << value.frac), value.frac)
+    kept = where(always, value, never)
+    return Query(query.kind, kept, query.low, query.high, query.default)
+
+
+def _always(fields: Mapping[str, Expression]) -> Expression:
+    """Build a predicate that holds for every record that has the fields."""
+    numbers = [_number(field) for field in fields.values()]
+    return dot([0] * len(numbers), numbers) <= 0
+
+
+def _number(field: Expression) -> Expression:
+    if field.kind is Kind.BITS:
+        return next(iter(field))
+    return index_of(field) if field.kind is Kind.CATEGORY else field
 
 
 def _step(number: Expression, steps: int) -> int:

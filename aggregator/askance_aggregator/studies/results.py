@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from askance_aggregator.estimation import influence, share_of_numbers
-from askance_aggregator.learners import Question, hypothesis_json
+from askance_aggregator.estimation import influence, recorded_question, share_of_numbers
+from askance_aggregator.learners import hypothesis_json
 from askance_aggregator.store import Conclusion, StudyState
 from askance_aggregator.studies import Accounts, Outcome, Tally, Transcript
 from askance_aggregator.studies.transcript import Asked, Closed, Header
@@ -145,7 +145,8 @@ def _influences(asked: Asked, tallies: Sequence[Tally], schema: Schema) -> Itera
     for group, tally in zip(asked.groups, tallies, strict=True):
         if tally.answered:
             request = decode_request(group.payload, schema)
-            question, randomizer = Question(request.query), request.randomizer
+            randomizer = request.randomizer
+            question = recorded_question(request.query, randomizer, group.decode)
             present = share_of_numbers(
                 question, randomizer, tally.counts, tally.answered, group.decode
             )

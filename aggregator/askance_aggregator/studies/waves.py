@@ -189,7 +189,9 @@ class Waves:
             empty = np.zeros(len(tally.counts), dtype=np.int64)
             # The query that was answered counts: a replayed one may differ by a grid step.
             of = asked[place].question
-            question = Question(request.query, of.tau, of.cell_mass, of.aim, of.present)
+            question = Question(
+                request.query, of.tau, of.cell_mass, of.aim, of.present, of.over_present
+            )
             new = _Block(question, request.randomizer, decode, empty)
             self._block(asked[place], places[place], new).add(tally)
             places[place] += 1

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import exp
+from math import exp, expm1
 
 import numpy as np
 
@@ -27,6 +27,10 @@ from askance_client.randomizers import Channel
 MAX_PRESENCE_NANO_NATS = 12 * NANO_NATS_PER_NAT
 """Above it the table of 12 nats answers. For the worst population no table is better by more than
 one part in 10^4; for a sample or a prior rounding onto `NUMBERS` levels is most of the variance."""
+
+LEAST_SOLVED_NANO_NATS = NANO_NATS_PER_NAT // 1000
+"""Below it the table of this budget answers, brought nearer to a table without information until
+its ratios fit: the linear program's coefficients 1 and e^eps are too close to be told apart."""
 
 NUMBERS = 17
 """Levels that are numbers, where more than the worst population counts: random rounding onto them
@@ -162,10 +166,29 @@ def design_presence(nano: int, objective: PresenceObjective) -> PresenceTable:
     """
     check_positive(nano)
     used = min(nano, MAX_PRESENCE_NANO_NATS)
-    ratio = exp(used / NANO_NATS_PER_NAT)
+    ratio = exp(max(used, LEAST_SOLVED_NANO_NATS) / NANO_NATS_PER_NAT)
     table, scores = refined(objective.terms(((ratio + 1) / (ratio - 1)) ** 2), ratio)
+    if used < LEAST_SOLVED_NANO_NATS:
+        table, scores = _flattened(table, scores, expm1(used / NANO_NATS_PER_NAT))
     channel = integer_table(table, scores[:, 0].tolist(), used)
     return PresenceTable(channel, *_covering(TableFamily(channel), scores))
+
+
+def _flattened(table: Reals, scores: Reals, excess: float) -> tuple[Reals, Reals]:
+    """Mix a table with its mean row until no ratio is above 1 + excess.
+
+    At small epsilon the best table is a constant plus epsilon times a matrix that does not depend
+    on epsilon, to first order; the scores grow as the part of the table shrinks.
+
+    Args:
+        table: shape (levels, symbols), every symbol with a chance.
+        scores: shape (symbols, 2).
+        excess: e^eps - 1.
+    """
+    centre = table.mean(axis=0)
+    low, high = table.min(axis=0) - centre, table.max(axis=0) - centre
+    part = float(np.min(centre * excess / (high - (1 + excess) * low)))
+    return centre + part * (table - centre), (scores - (1 - part) * centre @ scores) / part
 
 
 def _covering(

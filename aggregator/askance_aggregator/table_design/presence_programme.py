@@ -13,6 +13,7 @@ Source: the linear program over finite tables of Kairouz, Oh, Viswanath 2016.
 from __future__ import annotations
 
 from itertools import product
+from math import log
 from typing import NamedTuple
 
 import numpy as np
@@ -171,7 +172,8 @@ def _solve(terms: PresenceTerms, scores: Reals, ratio: float) -> _Optimum:
     )
     if found.status != 0:
         raise InvalidParameter(
-            f"no table is found on {levels} levels, give a larger epsilon: {found.message}"
+            f"a mean over the users who have a number expects another epsilon, got {log(ratio):.6g}"
+            f" nats, for which no table on {levels} levels is found; or set missing=default"
         )
     paid = np.maximum(-found.ineqlin.marginals[: len(moments)], 0.0)
     by_slope = terms.weights + np.einsum("c,cis->is", paid, terms.shares)

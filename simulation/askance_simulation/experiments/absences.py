@@ -8,7 +8,7 @@ import numpy as np
 
 from askance_aggregator.encoding import query_from_bytes
 from askance_aggregator.learners.encodings import has_missing_cell
-from askance_aggregator.queries import has_missing_level
+from askance_aggregator.learners.missing import leaves_out_missing
 from askance_aggregator.studies import Transcript
 from askance_aggregator.studies.transcript import Asked
 from askance_client.queries import Query, QueryKind
@@ -17,16 +17,23 @@ from askance_simulation.populations import Population
 _MOST = 5  # notes; a learner may have asked thousands of questions
 
 
-def absences(transcript: Transcript, population: Population) -> tuple[str, ...]:
-    """List, per question, the number of users without a value, and their default."""
+def absences(transcript: Transcript, population: Population, hypothesis: object) -> tuple[str, ...]:
+    """List, per question, the number of users without a value, and how they count.
+
+    Args:
+      transcript: of the study.
+      population: its users.
+      hypothesis: its conclusion, which says whether users without a value are part of it.
+    """
     notes = []
+    left_out = leaves_out_missing(hypothesis)
     for query in _asked(transcript, population):
         absent = _absent(query, population)
         if absent:
             fields = " or ".join(sorted(query.fields_used))
             notes.append(
                 f"{absent:,} of {population.size:,} users have no valid value of {fields}"
-                f" and {_counted(query)}"
+                f" and {'are left out of its estimate' if left_out else _counted(query)}"
             )
         if len(notes) == _MOST:
             break
@@ -58,19 +65,10 @@ def _absent(query: Query, population: Population) -> int:
 
 
 def _counted(query: Query) -> str:
-    """Say how a user without a value counts."""
-    if has_missing_level(query):
-        return "are left out of its estimate"
-    if _asks_presence(query):
-        return "are left out of the means of what they lack"
+    """Say how a user without a value counts in a hypothesis that does not say it."""
     if has_missing_cell(query):
         return "are left out of its shares"
     return f"count as {_default(query)}"
-
-
-def _asks_presence(query: Query) -> bool:
-    """Return whether a vector asks for the presence of its numbers, absent by default."""
-    return query.kind is QueryKind.VECTOR and query.default == query.low
 
 
 def _default(query: Query) -> str:

@@ -135,7 +135,12 @@ class Simulation:
         first = self.trials[0]
         silent = ("no user answered: the hypothesis is empty",) if not first.outcome.answers else ()
         people = first.population
-        return (*silent, *first.notes, *people.notes, *absences(first.transcript, people))
+        return (
+            *silent,
+            *first.notes,
+            *people.notes,
+            *absences(first.transcript, people, first.outcome.hypothesis),
+        )
 
     @property
     def epsilon_spent(self) -> EpsilonSpent:

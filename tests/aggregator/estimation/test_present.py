@@ -8,15 +8,21 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from askance_aggregator.estimation import estimate, influence, inverse_scores
+from askance_aggregator.estimation import (
+    estimate,
+    influence,
+    inverse_scores,
+    recorded_question,
+)
 from askance_aggregator.families import TableFamily, best_for, subset_selection
 from askance_aggregator.learners import Answer, Question, SampleMean
+from askance_aggregator.oracles.expectations import expectations
 from askance_aggregator.planning.choices import Choice, choices
 from askance_aggregator.planning.precision import tail_of
 from askance_aggregator.planning.sizing import need
-from askance_aggregator.queries import among_present, has_missing_level, real
-from askance_client.errors import InvalidParameter
-from askance_client.queries import QueryKind, Real, Schema
+from askance_aggregator.queries import among_present, encode_columns, has_missing_level, real
+from askance_client.errors import InvalidParameter, InvalidQuery
+from askance_client.queries import Integer, QueryKind, Real, Schema
 from askance_client.randomizers import COIN_SPACE, Channel
 
 SCHEMA = Schema("incomes", 1, income=Real(0, 1000, frac_bits=0))
@@ -230,8 +236,60 @@ class TestQuery:
     def test_a_public_default_in_the_range_is_no_missing_level(self) -> None:
         assert not has_missing_level(real(SCHEMA["income"], default=1000))
 
+    def test_a_default_above_all_numbers_is_a_missing_level_only_if_it_was_built_as_one(
+        self,
+    ) -> None:
+        """A query was taken for one by its shape, and its author's default was left out."""
+        plain = real(SCHEMA["income"], 0, 2000, default=2000)
+        asked = among_present(SCHEMA["income"])
+        assert plain == asked  # the same bytes for a device
+        assert not has_missing_level(plain)
+        assert not Question(plain, 50).over_present
+        assert list(Question(plain).bounds) == [0, 2000]
+        assert Question(plain, 50, over_present=True).over_present
+        with pytest.raises(InvalidQuery, match="whose default says"):
+            Question(real(SCHEMA["income"]), 50, over_present=True)
+        truth = [1000.0, None, 500.0, None]
+        rows = encode_columns(SCHEMA, {"income": truth})
+        assert [float(x) for x in expectations(Question(plain), rows)] == [1375]
+        assert [float(x) for x in expectations(Question(asked), rows)] == [750]
+
+    def test_a_question_on_record_is_over_those_who_have_the_number_by_its_decode_values(
+        self,
+    ) -> None:
+        question = Question(among_present(SCHEMA["income"]), 50)
+        choice = chosen(question, 1.0)
+        plain = real(SCHEMA["income"], 0, 2000, default=2000)
+        assert recorded_question(plain, choice.randomizer, choice.decode).over_present
+        assert not recorded_question(plain, choice.randomizer, None).over_present
+        half = choice.decode[: len(choice.decode or ()) // 2] if choice.decode else None
+        assert not recorded_question(plain, choice.randomizer, half).over_present
+
+    def test_whole_numbers_too_far_apart_are_refused_with_what_to_do(self) -> None:
+        wide = Schema("wide", 1, x=Integer(0, 2_000_000_000))
+        with pytest.raises(InvalidQuery, match=r"less than 1073741824 apart.*missing=default"):
+            among_present(wide["x"])
+        assert list(Question(among_present(Schema("w", 1, x=Integer(0, 10**9))["x"])).bounds) == [
+            0,
+            10**9,
+        ]
+
     def test_a_range_too_wide_for_its_grid_is_asked_on_a_coarser_one(self) -> None:
         wide = Schema("wide", 1, x=Real(0, 30_000, frac_bits=16))
         query = among_present(wide["x"])
         assert query.frac < 16
         assert list(Question(query).bounds) == [0, 30_000]
+
+
+def test_a_tiny_budget_is_planned_and_told_from_no_budget() -> None:
+    """Rates that cancel in floats were 0, and the plan divided by them."""
+    sizes = []
+    for nano in (10, 10**4, 10**5, 10**6):
+        question = Question(among_present(SCHEMA["income"]), 50)
+        (choice,) = choices(question, nano, best_for)
+        users = need(question, choice, BETA)
+        sizes.append(users * (nano / NAT) ** 2)
+        # A normal law's size for a deviation of 50 of a range of 1,000, within a factor of 5.
+        assert 1 < sizes[-1] * 0.05**2 / (1.35 * 2.7) < 5 * 4
+    assert max(sizes[:3]) == pytest.approx(min(sizes[:3]), rel=1e-2)
+    assert sizes[-1] < sizes[0] < 4 * sizes[-1]

@@ -145,7 +145,9 @@ def test_it_goes_half_of_the_way_in_a_round() -> None:
 def test_who_has_no_number_is_in_no_cluster() -> None:
     columns: dict[str, Any] = {"rooms": [5, 5, None, 5], "rent": [500.0, 500.0, 500.0, None]}
     found = learn(k_means(SCHEMA, k=1), ExactOracle(SCHEMA, columns))
-    assert found.shares == (0.5,)
+    assert found.shares == (1.0,)  # of the users who have both numbers
+    assert found.missing is not None
+    assert found.missing.share == 0.5
     assert found.cluster_centers_ == pytest.approx(np.array([[5, 500]]), abs=0.5)
 
 
@@ -153,7 +155,8 @@ def test_rehearsals_go_through_all_rounds() -> None:
     for learner in (k_means(clusters_schema(3), k=4), gaussian_mixture(clusters_schema(3), k=3)):
         batches = rehearse(learner)
         assert len(batches) == int(learner.parameters["rounds"])
-    assert len(batches[0].questions) == 3 * (3 + 2)
+    # And in the first round the share of users who have all numbers.
+    assert [len(batch.questions) for batch in batches[:2]] == [3 * (3 + 2) + 1, 3 * (3 + 2)]
 
 
 @pytest.mark.parametrize(

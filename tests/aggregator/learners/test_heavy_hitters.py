@@ -24,6 +24,7 @@ from askance_aggregator.learners import (
     hypothesis_from_json,
     text_of_bits,
 )
+from askance_aggregator.learners.assessments import assess
 from askance_aggregator.learners.prefixes import Domain
 from askance_aggregator.oracles import CheckedOracle, ExactOracle, Oracle, WrongSideOracle, learn
 from askance_aggregator.planning import plan
@@ -288,3 +289,19 @@ class TestTexts:
     def test_what_is_no_text_cannot_be_read(self, bits: str) -> None:
         with pytest.raises(InvalidParameter, match="eight per byte"):
             text_of_bits(bits)
+
+
+def test_the_label_of_users_who_have_none_is_no_value_of_the_list() -> None:
+    """An inferred category counts blanks as a label of its own, and 40 % was its top value."""
+    schema = Schema("s", 1, town=Category(["(missing)", "a", "b", "c"]))
+    rows = ["(missing)"] * 40 + ["a"] * 35 + ["b"] * 20 + ["c"] * 5
+    learner = heavy_hitters(schema, "town", "3/20", 2, "1/20")
+    found = learn(learner, ExactOracle(schema, {"town": rows}))
+    assert [item.value for item in found.found] == ["a", "b"]
+    assert found.without is not None
+    assert found.without.share == pytest.approx(0.4)
+    assert "40.0% of users without a value" in str(found)
+    assert hypothesis_from_json("heavy-hitters", found.to_json()) == found
+    assessment = assess(found, learner, Population.from_columns(schema, {"town": rows}))
+    assert assessment.success
+    assert [item["value"] for item in assessment.details["true"]] == ["a", "b"]

@@ -31,6 +31,7 @@ DAYS: dict[str, Any] = {
     "dry": [1, 1, 1, 0, 0, 0, 1, 1],
     "rain": ["no", "no", "no", "yes", "yes", "yes", "no", "no"],
 }
+PRIOR = Answer((0.6, 0.4, 0.0), (0.6, 0.4, 0.0), (0.6, 0.4, 0.0))
 ADULT = Path(__file__).parents[4] / "shared" / "data" / "adult.csv"
 
 
@@ -38,13 +39,14 @@ def learned(days: dict[str, Any] = DAYS, **settings: Any) -> NaiveBayes:
     return learn(naive_bayes(SCHEMA, **settings), ExactOracle(SCHEMA, days))
 
 
-def test_one_joint_question_a_column_of_cells() -> None:
+def test_one_question_for_the_class_and_a_joint_one_a_column_of_cells() -> None:
     learner = naive_bayes(traits_schema(), bins=4, tau="1/20")
     questions = next(learner.run()).questions
-    assert [question.query.cells for question in questions] == [9, 9, 7, 5, 5, 5, 5]
+    assert [question.query.cells for question in questions] == [3, 9, 9, 7, 5, 5, 5, 5]
     assert {question.tau for question in questions} == {Fraction(1, 20)}
-    assert questions[0].query.fields_used == {"age", "y"}
-    assert len(next(naive_bayes(SCHEMA, columns=["dry"]).run()).questions) == 1
+    assert questions[0].query.fields_used == {"y"}
+    assert questions[1].query.fields_used == {"age", "y"}
+    assert len(next(naive_bayes(SCHEMA, columns=["dry"]).run()).questions) == 2
 
 
 def test_exact_answers_make_the_tables_of_add_alpha_smoothing() -> None:
@@ -64,8 +66,9 @@ def test_smoothing_that_is_not_set_is_as_great_as_the_answers_are_unsure() -> No
     ends = [(max(value - 0.4, 0.0), min(value + 0.4, 1.0)) for value in values]
     unsure = Answer(values, tuple(low for low, _ in ends), tuple(high for _, high in ends))
     with pytest.raises(StopIteration) as stop:
-        run.send((unsure, unsure))
-    assert stop.value.value.smoothing == pytest.approx(0.05)
+        run.send((PRIOR, unsure, unsure))
+    reach = (3 * 0 + 10 * 0.4) / 13  # the prior's three answers are sure
+    assert stop.value.value.smoothing == pytest.approx(reach / 8)
 
 
 def test_it_predicts_by_bayes_rule() -> None:
@@ -99,7 +102,7 @@ def test_answers_below_zero_still_make_probabilities() -> None:
     next(run)
     noisy = Answer((0.9, -0.3, 0.2, 0.5, -0.1), (0.0,) * 5, (1.0,) * 5)
     with pytest.raises(StopIteration) as stop:
-        run.send((noisy, noisy))
+        run.send((PRIOR, noisy, noisy))
     found = stop.value.value
     assert min(p for table in found.tables for row in table for p in row) > 0
     assert found.predict_proba(DAYS).sum(axis=1) == pytest.approx(np.ones(8))

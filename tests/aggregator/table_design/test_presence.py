@@ -21,6 +21,7 @@ from askance_client.errors import InvalidParameter
 
 NAT = 10**9
 EPSILONS = (NAT // 10, NAT, 27 * NAT // 10, 9 * NAT)
+TINY = (1, NAT // 10**6, NAT // 10**4, NAT // 1000 - 1)  # the solver fails at most of these
 
 
 def duchi(nano: int) -> float:
@@ -37,7 +38,7 @@ def worst(table: PresenceTable) -> float:
     return max(found)
 
 
-@pytest.mark.parametrize("nano", EPSILONS)
+@pytest.mark.parametrize("nano", [*TINY, *EPSILONS])
 def test_a_missing_value_is_told_from_a_number_by_no_more_than_epsilon(nano: int) -> None:
     table = design_presence(nano, PresentPopulation()).channel.table
     for column in zip(*table, strict=True):
@@ -45,7 +46,7 @@ def test_a_missing_value_is_told_from_a_number_by_no_more_than_epsilon(nano: int
     assert {sum(row) for row in table} == {1 << 64}
 
 
-@pytest.mark.parametrize("nano", EPSILONS)
+@pytest.mark.parametrize("nano", [*TINY, *EPSILONS])
 def test_both_scores_are_unbiased_exactly(nano: int) -> None:
     table = design_presence(nano, PresentPopulation())
     family = TableFamily(table.channel)
@@ -60,6 +61,14 @@ def test_the_cost_of_allowing_for_missing_values_is_as_stated(nano: int, limit: 
     """Two-sided: no table is below the one bit that knows that no value is missing."""
     cost = worst(design_presence(nano, PresentPopulation())) / duchi(nano)
     assert 1 - 1e-6 <= cost <= limit
+
+
+@pytest.mark.parametrize("nano", TINY)
+def test_a_tiny_budget_has_a_table_that_costs_what_a_small_one_does(nano: int) -> None:
+    small = NAT // 100
+    limit = worst(design_presence(small, PresentPopulation())) / duchi(small)
+    cost = worst(design_presence(nano, PresentPopulation())) / duchi(nano)
+    assert 0.98 * limit <= cost <= 1.02 * limit
 
 
 def test_a_sample_s_table_is_better_for_users_at_hand_than_the_population_s() -> None:

@@ -104,7 +104,7 @@ def _settings(sizes: Sequence[int], epsilons: Sequence[Fraction]) -> Iterator[tu
     yield from ((sizes[-1], epsilon) for epsilon in epsilons[1:])
 
 
-def noise_agrees(draw_noise: Callable[[], NDArray[np.float64]], deviation: float) -> bool:
+def noise_agrees(draw_noise: Callable[[], NDArray[np.floating[Any]]], deviation: float) -> bool:
     """Return whether the noise of answers has the claimed deviation, from both sides.
 
     Args:

@@ -9,8 +9,9 @@ that `mutate.toml` lists with their reasons.
 A mutant of a function is tested in a forked child of the collected tests, by those that reach its
 line, up to the first failure. What passes there, or changes a module or a class, is imported anew
 in a child and tested by all tests of its area. A test that runs past its limit of processor time,
-or that waits for half a minute without any, counts as failed. With `--quick` tests above half a second are left out, and a mutant of a function
-that passes in its forked child is not imported anew: the score is then a lower bound.
+or that waits for half a minute without any, counts as failed. With `--quick` tests above half a
+second are left out, and a mutant of a function that passes in its forked child is not imported
+anew: the score is then a lower bound.
 A survivor that `mutants.md` does not list with a reason makes the program exit 1.
 
     pip install -e ./client -e '.[dev,mutation]'

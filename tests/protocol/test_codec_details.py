@@ -81,7 +81,7 @@ def test_a_table_has_an_entry_for_each_of_its_levels_and_symbols(levels: int, sy
 
 @pytest.mark.parametrize("nodes", [4095, 4096, 4097, 4098])
 def test_a_query_of_too_many_nodes_is_refused_before_the_first_is_read(nodes: int) -> None:
-    query = query_pb2.Query(kind=1, nodes=[query_pb2.Node()] * nodes)
+    query = query_pb2.Query(kind=query_pb2.QUERY_KIND_PREDICATE, nodes=[query_pb2.Node()] * nodes)
     message = (
         "expected a known operation at node 0"
         if nodes <= 4096

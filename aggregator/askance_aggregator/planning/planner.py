@@ -76,10 +76,7 @@ def plan(
     )
     needed = sum(planned.users for planned in rounds)
     feasible = n_users is None or needed <= n_users
-    reason = None
-    if not feasible:
-        counts = f"the plan needs {needed:,} users, the population has {n_users:,}"
-        reason = f"{counts}{_least(rounds, least_answers)}: {_advice(learner)}"
+    reason = None if feasible else _reason(needed, n_users, rounds, least_answers, learner)
     return StudyPlan(
         feasible,
         needed,
@@ -92,6 +89,18 @@ def plan(
         values,
         tuple(sorted(_fields_of(learner, batches))),
     )
+
+
+def _reason(
+    needed: int,
+    n_users: int | None,
+    rounds: Sequence[RoundPlan],
+    least_answers: int,
+    learner: Learner[Any],
+) -> str:
+    """Say why a plan is not feasible, and what needs fewer users."""
+    counts = f"the plan needs {needed:,} users, the population has {n_users:,}"
+    return f"{counts}{_least(rounds, least_answers)}: {_advice(learner)}"
 
 
 def _least(rounds: Sequence[RoundPlan], least_answers: int) -> str:

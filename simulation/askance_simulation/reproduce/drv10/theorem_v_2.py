@@ -122,7 +122,10 @@ def _noise_agrees(
     """Return whether noise on all queries at once has the variance |Q| /(2 rho n^2)."""
     every, unit = np.arange(QUERIES), float(queries.query_set.unit)
     deviation = sqrt(QUERIES / (2 * rho)) / queries.n
-    return noise_agrees(lambda: (generator.noisy(every, words) - truth) * unit, deviation)
+    return noise_agrees(
+        lambda: np.asarray((generator.noisy(every, words) - truth) * unit, dtype=np.float64),
+        deviation,
+    )
 
 
 def boosted_errors(n: int, epsilon: Fraction, setting: Setting) -> ReleaseErrors:

@@ -19,7 +19,7 @@ ENOUGH = 500_000  # users
 NEAR_OPTIMUM = {64: 1.01, 1024: 1.03}  # by cells; at epsilon .5 to 4
 CLOSE_TO_DUCHI, CLOSE_TO_LIMIT, CLOSE_TO_PRIOR = 1e-6, 0.01, 0.001
 
-WITHIN, FEW_NATS = 1.01, 5.6  # a mean's plan over its limit, up to this epsilon
+WITHIN, FEW_NATS = 1.01, 12.5  # a mean's plan over its limit, up to this epsilon
 CELLS_WITHIN = 1.035
 
 

@@ -6,6 +6,8 @@ from the bytes that it received.
 
 from __future__ import annotations
 
+from itertools import groupby
+
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance_client.codec import MAX_MESSAGE_BYTES, decode_query, parse
@@ -23,7 +25,10 @@ from askance_client.randomizers import (
     SignedSubsetSelection,
     SubsetSelection,
 )
+from askance_client.randomizers.channel import Table
 from askance_protos.v1 import exchange_pb2, query_pb2, randomizer_pb2, schema_pb2, study_pb2
+
+_ROW_BY_ROW = 64 * 64  # entries: at most 40 kB as they are
 
 
 def encode_request(request: Request) -> bytes:
@@ -75,12 +80,7 @@ def encode_randomizer(randomizer: Randomizer) -> randomizer_pb2.Randomizer:
     """
     match randomizer:
         case Channel(table):
-            entries = [entry for row in table for entry in row]
-            return randomizer_pb2.Randomizer(
-                table=randomizer_pb2.Table(
-                    levels=len(table), symbols=len(table[0]), entries=entries
-                )
-            )
+            return randomizer_pb2.Randomizer(table=_encode_table(table))
         case KaryResponse(cells, other):
             return randomizer_pb2.Randomizer(
                 k_ary_response=randomizer_pb2.KaryResponse(cells=cells, other=other)
@@ -106,6 +106,22 @@ def encode_randomizer(randomizer: Randomizer) -> randomizer_pb2.Randomizer:
             return randomizer_pb2.Randomizer(hypercube_response=cube)
     raise LocalProtocolError(
         f"randomizer: expected a table or a family of the wire, found {type(randomizer).__name__}"
+    )
+
+
+def _encode_table(table: Table) -> randomizer_pb2.Table:
+    """Encode a table: a small one row by row, a large one as the runs of its columns."""
+    levels, symbols = len(table), len(table[0])
+    if levels * symbols <= _ROW_BY_ROW:
+        entries = [entry for row in table for entry in row]
+        return randomizer_pb2.Table(levels=levels, symbols=symbols, entries=entries)
+    columns = (entry for column in zip(*table, strict=True) for entry in column)
+    runs = [(entry, sum(1 for _ in run)) for entry, run in groupby(columns)]
+    return randomizer_pb2.Table(
+        levels=levels,
+        symbols=symbols,
+        entries=[entry for entry, _ in runs],
+        repeats=[length for _, length in runs],
     )
 
 

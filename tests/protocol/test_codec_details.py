@@ -55,12 +55,12 @@ def test_names_are_sorted_and_none_comes_twice(names: str) -> None:
             decode_study(study.SerializeToString())
 
 
-def test_a_table_of_64_levels_is_read_and_one_more_is_refused_before_it_is_laid_out() -> None:
-    channel = Channel(((HALF, HALF),) * 64)
+def test_a_table_of_720_levels_is_read_and_one_more_is_refused_before_it_is_laid_out() -> None:
+    channel = Channel(((HALF, HALF),) * 720)
     assert decode_randomizer(encode_randomizer(channel)) == channel
-    for levels in (65, (1 << 32) - 1):
-        table = randomizer_pb2.Table(levels=levels, symbols=0)
-        with pytest.raises(InvalidParameter, match=r"2\.\.64 levels"):
+    for levels, symbols in ((721, 0), (0, 721), ((1 << 32) - 1,) * 2):
+        table = randomizer_pb2.Table(levels=levels, symbols=symbols)
+        with pytest.raises(InvalidParameter, match=r"2\.\.720 levels and 2\.\.720 symbols"):
             decode_randomizer(randomizer_pb2.Randomizer(table=table))
 
 
@@ -98,6 +98,31 @@ def test_a_study_has_an_expiry_after_1970(expires: int) -> None:
     study.expires_unix_s = expires
     with pytest.raises(RemoteProtocolError, match="expected an expiry, found none"):
         decode_study(study.SerializeToString())
+
+
+def test_runs_of_columns_and_rows_of_entries_are_the_same_table() -> None:
+    by_rows = randomizer_pb2.Table(
+        levels=2, symbols=3, entries=[HALF, HALF - 1, 1, HALF, 1, HALF - 1]
+    )
+    by_runs = randomizer_pb2.Table(
+        levels=2, symbols=3, entries=[HALF, HALF - 1, 1, HALF - 1], repeats=[2, 1, 2, 1]
+    )
+    one, two = (
+        decode_randomizer(randomizer_pb2.Randomizer(table=table)) for table in (by_rows, by_runs)
+    )
+    assert one == two == Channel(((HALF, HALF - 1, 1), (HALF, 1, HALF - 1)))
+
+
+def test_a_table_of_windows_takes_bytes_by_its_runs_and_not_by_its_entries() -> None:
+    """4,624 entries would take 40 kB row by row; a column has 2 or 3 runs."""
+    side = 17
+    table = tuple(
+        tuple(15 << 56 if symbol // 16 == level else 1 << 52 for symbol in range(16 * side))
+        for level in range(side)
+    )
+    message = encode_randomizer(Channel(table))
+    assert decode_randomizer(message) == Channel(table)
+    assert message.ByteSize() < 12 * (3 * 16 * side)
 
 
 @pytest.mark.parametrize("size", [0, 30, 31, 33, 34])

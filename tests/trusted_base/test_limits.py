@@ -196,8 +196,8 @@ LIMITS: dict[str, Limit] = {
     "queries/schema.py _MAX_NAME": Limit(128, lambda n: Schema("s" * n, 1, b=Bit())),
     "queries/schema.py _MAX_VERSION": Limit((1 << 32) - 1, lambda n: Schema("s", n, b=Bit())),
     "randomizers/channel.py MIN_SIDE": Limit(2, lambda n: (table(n, 3), table(3, n)), -1),
-    "randomizers/channel.py MAX_LEVELS": Limit(64, lambda n: table(n, 2)),
-    "randomizers/channel.py MAX_SYMBOLS": Limit(64, lambda n: table(2, n)),
+    "randomizers/channel.py MAX_LEVELS": Limit(720, lambda n: table(n, 2)),
+    "randomizers/channel.py MAX_SYMBOLS": Limit(720, lambda n: table(2, n)),
     "randomizers/hypercube_response.py MAX_COMPONENTS": Limit(
         1024, lambda n: HypercubeResponse(n, 0, 1)
     ),

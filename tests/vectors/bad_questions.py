@@ -252,6 +252,12 @@ def randomizers() -> Cases:
         made = pb.Table(levels=levels, symbols=symbols, entries=entries)
         return pb.Randomizer(table=made).SerializeToString()
 
+    def runs(
+        levels: int, symbols: int, entries: tuple[int, ...], repeats: tuple[int, ...]
+    ) -> bytes:
+        made = pb.Table(levels=levels, symbols=symbols, entries=entries, repeats=repeats)
+        return pb.Randomizer(table=made).SerializeToString()
+
     last = (1 << 64) - 1
     certain = encode_randomizer(randomized_response(ONE)).SerializeToString() + bytes.fromhex(
         FUTURE
@@ -295,10 +301,13 @@ def randomizers() -> Cases:
             PARAMETER,
             "an unused symbol",
         ),
-        case("one level", table(1, 2, half, half), PARAMETER, "2..64 levels, found 1"),
-        case("one symbol", table(2, 1, last, last), PARAMETER, "2..64 symbols, found 1"),
-        case("no levels", table(0, 0), PARAMETER, "2..64 levels, found 0"),
-        case("65 levels", table(65, 2, *[half] * 130), PARAMETER, "2..64 levels, found 65"),
+        case("one level", table(1, 2, half, half), PARAMETER, "2..720 levels, found 1"),
+        case("one symbol", table(2, 1, last, last), PARAMETER, "2..720 symbols, found 1"),
+        case("no levels", table(0, 0), PARAMETER, "2..720 levels, found 0"),
+        case("721 levels", table(721, 0), PARAMETER, "2..720 levels and 2..720 symbols, found 721"),
+        case("721 symbols", table(2, 721), PARAMETER, "2..720 symbols, found 2 and 721"),
+        case("fewer repeats than entries", runs(2, 2, (half,) * 2, (4,)), REMOTE, "2 x 2 entries"),
+        case("repeats of too much", runs(2, 2, (half,), (5,)), REMOTE, "2 x 2 entries, found 5"),
         *_families(),
     ]
 

@@ -209,9 +209,16 @@ def _value(query: Query, record: Mapping[str, Any]) -> str:
 def randomizers() -> Cases:
     quarter = 1 << 62
     skewed = Channel(((3 * quarter, quarter - 1, 1), (quarter, 3 * quarter - 1, 1)))
+    windows = Channel(
+        tuple(
+            tuple(15 << 56 if symbol // 16 == level else 1 << 52 for symbol in range(272))
+            for level in range(17)
+        )
+    )
     listed: list[tuple[str, Randomizer, dict[str, Any]]] = [
         ("randomized response, epsilon 1", randomized_response(ONE), {"family": "table"}),
         ("a table of 2 x 3", skewed, {"family": "table"}),
+        ("a table of windows, by its runs, two bytes", windows, {"family": "table"}),
         ("k-ary response", k_ary_response(3, ONE), {"family": "k-ary", "cells": 3}),
         (
             "k-ary response, two bytes",

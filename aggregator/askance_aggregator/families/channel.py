@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from math import lcm
+from operator import mul
 
 import numpy as np
 
@@ -66,7 +68,8 @@ class TableFamily(Family[Channel]):
 
     def alphabet(self) -> Iterator[bytes]:
         """The symbols in order."""
-        return (bytes([symbol]) for symbol in range(self.randomizer.symbols))
+        width = self.randomizer.width
+        return (symbol.to_bytes(width, "big") for symbol in range(self.randomizer.symbols))
 
     def tally(self, reports: Reports) -> Counts:
         """Count the reports of each symbol."""
@@ -76,7 +79,10 @@ class TableFamily(Family[Channel]):
         ):  # ten times as fast as in general
             ones = np.count_nonzero(reports)
             return np.array([len(reports) - ones, ones], dtype=np.int64)
-        counts = np.bincount(reports[:, 0], minlength=self.randomizer.symbols).astype(np.int64)
+        symbols = reports[:, 0].astype(np.int64)
+        for byte in range(1, self.randomizer.width):
+            symbols = (symbols << 8) | reports[:, byte]
+        counts = np.bincount(symbols, minlength=self.randomizer.symbols).astype(np.int64)
         if len(counts) > self.randomizer.symbols:
             raise InvalidParameter(
                 f"reports are symbols in 0..{self.randomizer.symbols - 1}, "
@@ -100,14 +106,12 @@ class TableFamily(Family[Channel]):
 
     def second_moments(self, scores: Sequence[Sequence[Fraction]]) -> Fraction:
         """Return the sum over several decodings of E[values[Y]^2 | level], at the worst level."""
-        return max(
-            sum((self.second_moment(level, values) for values in scores), Fraction())
-            for level in range(self.randomizer.levels)
-        )
+        moments = zip(*map(self.every_second_moment, scores), strict=True)
+        return max(sum(level, Fraction()) for level in moments)
 
     def moved_grid(self, values: Sequence[Fraction | int]) -> tuple[Fraction, ...]:
         """x'_i = sum_y values[y] T[i, y] / 2^64: what decoding expects at each level."""
-        return tuple(self._mean(level, values) for level in range(self.randomizer.levels))
+        return self._means(values, range(self.randomizer.levels))
 
     def covering(self, values: Sequence[Fraction | int]) -> tuple[Fraction, ...]:
         """Shift and scale decode values so that the moved grid runs from -1 to 1, exactly.
@@ -140,23 +144,32 @@ class TableFamily(Family[Channel]):
 
     def second_moment(self, level: int, values: Sequence[Fraction | int]) -> Fraction:
         """M2 = E[values[Y]^2 | level]: what counts for the mean of a population."""
-        return self._mean(level, [value * value for value in values])
+        self.randomizer.check_level(level)
+        return self._means([value * value for value in values], (level,))[0]
+
+    def every_second_moment(self, values: Sequence[Fraction | int]) -> tuple[Fraction, ...]:
+        """Return `second_moment` of each level."""
+        squares = [value * value for value in values]
+        return self._means(squares, range(self.randomizer.levels))
 
     def conditional_variance(self, level: int, values: Sequence[Fraction | int]) -> Fraction:
         """E[values[Y]^2 | level] - x'^2: what counts for the mean of the sample at hand."""
-        mean = self._mean(level, values)
-        return self.second_moment(level, values) - mean * mean
+        square = self.second_moment(level, values)
+        (mean,) = self._means(values, (level,))
+        return square - mean * mean
 
-    def _mean(self, level: int, values: Sequence[Fraction | int]) -> Fraction:
-        self.randomizer.check_level(level)
+    def _means(
+        self, values: Sequence[Fraction | int], levels: Iterable[int]
+    ) -> tuple[Fraction, ...]:
+        """Compute E[values[Y] | level] of several levels: sums of whole numbers, divided once."""
         if len(values) != self.randomizer.symbols:
             raise InvalidParameter(
                 f"there are {self.randomizer.symbols} decode values, found {len(values)}"
             )
-        total = sum(
-            a * entry for a, entry in zip(values, self.randomizer.table[level], strict=True)
-        )
-        return Fraction(total, COIN_SPACE)
+        unit = lcm(*(value.denominator for value in values))
+        whole = [value.numerator * (unit // value.denominator) for value in values]
+        rows = (self.randomizer.table[level] for level in levels)
+        return tuple(Fraction(sum(map(mul, whole, row)), unit * COIN_SPACE) for row in rows)
 
 
 @lru_cache(maxsize=64)

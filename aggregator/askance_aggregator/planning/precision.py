@@ -34,7 +34,9 @@ from askance_aggregator.planning.ternary import Ternary
 from askance_client.errors import InvalidParameter
 from askance_client.queries import QueryKind
 from askance_client.randomizers import COIN_SPACE, Randomizer
-from askance_client.randomizers.channel import MAX_LEVELS, MIN_SIDE
+from askance_client.randomizers.channel import MIN_SIDE
+
+MOST_LEVELS = 64  # that a design is called with for a number: its table is inverted exactly
 
 Design = Callable[[int, int], Randomizer]
 """The randomizer for a number of levels and a budget in nano-nats."""
@@ -78,11 +80,11 @@ def design_levels(question: Question) -> int:
     """Return the number of levels that a design is called with.
 
     A category's and signed values' are their cells, a predicate's two. A real value's are its
-    possible values, as many of them as a table can have; it may answer with a table of any number
+    possible values, at most 64 of them; it may answer with a table of any number
     of levels, onto which numbers are rounded at random.
     """
     query = question.query
-    return levels_of(question) or min(query.high - query.low + 1, MAX_LEVELS)
+    return levels_of(question) or min(query.high - query.low + 1, MOST_LEVELS)
 
 
 def tail_of(question: Question, randomizer: Randomizer, decode: Decode | None = None) -> Tail:

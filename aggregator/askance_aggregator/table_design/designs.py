@@ -12,7 +12,8 @@ from askance_aggregator.families import TableFamily
 from askance_aggregator.families.fitting import check_positive
 from askance_aggregator.table_design.integers import integer_table
 from askance_aggregator.table_design.objectives import Minimax, Objective
-from askance_aggregator.table_design.refinement import refine
+from askance_aggregator.table_design.programme import SYMBOLS
+from askance_aggregator.table_design.refinement import by_windows, refine
 from askance_client.accounting import NANO_NATS_PER_NAT, format_nats
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import Channel
@@ -89,13 +90,13 @@ def design_table(levels: int, nano: int, objective: Objective) -> DesignedTable:
 
     Privacy: pure eps-LDP, replace-one, with eps at most `nano`, exactly.
     Utility: up to 4 nats the second moments at the levels are within about 10^-4 of what is
-    possible, which `lower_bound` proves. Between levels random rounding adds a quarter of the step
-    squared to a conditional variance, and the figure counts it: .00098 for 33 levels, .8 % of it at
-    4 nats; .00025 for 64, .9 % at 6 nats. Beyond 6 nats neither 64 levels nor 64 symbols are
-    enough: the figure is 5 % above the bound at 8 nats, 27 % at 10 and 86 % at 12.
+    possible, which `lower_bound` proves; beyond, of at least 64 levels, within about 3 x 10^-3 up
+    to 12 nats. Between levels random rounding adds a quarter of the step squared to a conditional
+    variance, and the figure counts it: .00098 for 33 levels, .8 % of it at 4 nats; .00025 for 64,
+    .5 % at 5 nats; 1.9 x 10^-6 for 720, .6 % at 12.5 nats and 7 % at 16.
 
     Args:
-        levels: 2..64.
+        levels: 2..64; of a worst case at more than 4 nats 2..720.
         nano: nano-nats, from 0.01 to 16 nats.
         objective: `Minimax()`, `Conditional()` or `Prior(weights, slack)`.
 
@@ -116,6 +117,11 @@ def design_table(levels: int, nano: int, objective: Objective) -> DesignedTable:
         raise InvalidParameter(f"a table has {MIN_SIDE}..{MAX_LEVELS} levels, found {levels}")
     ratio = exp(nano / NANO_NATS_PER_NAT)
     terms = objective.terms(levels, ((ratio + 1) / (ratio - 1)) ** 2)
+    if levels > SYMBOLS and not by_windows(terms, ratio):
+        raise InvalidParameter(
+            f"a table for this objective and epsilon has {MIN_SIDE}..{SYMBOLS} levels,"
+            f" found {levels}"
+        )
     (table, decoded, _, _), bound = refine(terms, ratio)
     channel = integer_table(table, decoded.tolist(), nano)
     plain = [Fraction(round(value * _PLACES), _PLACES) for value in decoded.tolist()]

@@ -21,17 +21,22 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from askance_aggregator.table_design.duals import Dual
-from askance_aggregator.table_design.objectives import Terms, Vector
+from askance_aggregator.table_design.objectives import Terms, Vector, spaced
 
 _GAP = 1e-5  # of the figure, at which the path ends
 _GROWTH = 8.0  # of the objective's weight from one point of the path to the next
 _CENTRED = 1e-3  # Newton's decrement, squared, at which a point is near enough to the path
 _NEWTON_STEPS = 40  # a point; more are a sign of rounding, and the prices hold as they are
 
+_DAMPING = 1e-14  # of the Hessian's diagonal: by so much its floats may be wrong
 _SHORTEST = 1e-8  # part of a step that is still made
+_COARSE = 64  # levels of which all intervals are looked at
+_RARE = 1e-3  # part of the reports that intervals may have and not count as used
+_LONGER = 2  # times as long as those used
 
 Matrix = NDArray[np.float64]
 
@@ -43,109 +48,113 @@ class Priced(NamedTuple):
         dual: any prices prove a bound.
         values: decode values of 0 or more; a symbol and its mirror image are one.
         masses: their frequencies, averaged over levels.
+        longest: the most levels of an interval that is sent.
     """
 
     dual: Dual
     values: Vector
     masses: Vector
+    longest: int
 
 
 class _Cones:
-    """The cones of all intervals, in the prices of one half of the levels.
+    """Cones of all intervals up to a length, in the prices of all levels: shape (3, levels).
+
+    What belongs to intervals has shape (levels, longest): by the first level, and by the length
+    less one. Where an interval would leave the grid, its cone has no price in it.
 
     Args:
         terms: symmetric, with a rise.
         ratio: e^eps.
+        longest: the most levels of an interval.
     """
 
-    def __init__(self, terms: Terms, ratio: float) -> None:
+    def __init__(self, terms: Terms, ratio: float, longest: int) -> None:
         levels = len(terms.grid)
-        ends = np.array(
-            [
-                (first, end)
-                for first in range(levels)
-                for end in range(max(first + 1, levels - first), levels + 1)
-            ]
-        )
-        level = np.arange(levels)
-        inside = (level >= ends[:, :1]) & (level < ends[:, 1:])
-        self.likelihoods = np.where(inside, 1.0, 1 / ratio)
-        plain = np.eye(levels)
-        self.even = (plain + plain[::-1])[: (levels + 1) // 2]
-        if levels % 2:
-            self.even[-1] /= 2  # the middle level is its own image
-        self.odd = (plain - plain[::-1])[: levels // 2]
-        self.sums, self.slopes = self.likelihoods @ self.even.T, self.likelihoods @ self.odd.T
-        self.gain = np.concatenate(
-            [self.even.sum(axis=1), self.odd @ terms.grid, -(self.even @ terms.caps)]
-        )
-        self.whole = np.concatenate([np.zeros(levels), self.even.sum(axis=1)])  # of the t
+        self.longest = longest
+        self.outside = 1 / ratio
+        ends = np.arange(levels)[:, None] + np.arange(1, longest + 1)
+        self.known = ends <= levels
+        self.gain = np.stack([np.ones(levels), terms.grid, -terms.caps])
+        self.parameter = 2 * int(self.known.sum()) + levels
 
-    def split(self, prices: Vector) -> tuple[Vector, Vector, Vector]:
-        """Return u, v and t."""
-        half, odd = len(self.even), len(self.odd)
-        return prices[:half], prices[half : half + odd], prices[half + odd :]
+    def images(self, prices: Matrix) -> tuple[Matrix, Matrix]:
+        """For each interval (s.u, s.v, s.t), and the cone's slack 4 (s.t) (-s.u) - (s.v)^2."""
+        padded = np.pad(prices, ((0, 0), (0, self.longest - 1)))
+        inside = np.cumsum(sliding_window_view(padded, self.longest, axis=1), axis=2)
+        totals = prices.sum(axis=1)[:, None, None]
+        image = self.outside * totals + (1 - self.outside) * inside
+        nothing = np.array([-1.0, 0.0, 1.0])[:, None, None]
+        row, mean, square = image = np.where(self.known, image, nothing)
+        return image, -4 * square * row - mean * mean
 
-    def images(self, prices: Vector) -> tuple[Vector, Vector, Vector, Vector]:
-        """For each interval s.u, s.v, s.t and the cone's slack 4 (s.t) (-s.u) - (s.v)^2."""
-        u, v, t = self.split(prices)
-        row, mean, square = self.sums @ u, self.slopes @ v, self.sums @ t
-        return row, mean, square, -4 * square * row - mean * mean
-
-    def inside(self, prices: Vector) -> bool:
+    def inside(self, prices: Matrix) -> bool:
         """Return whether prices keep all constraints with slack."""
-        row, _, square, slack = self.images(prices)
-        t = self.split(prices)[2]
-        return bool(min(slack.min(), (-row).min(), square.min(), t.min()) > 0)
+        (row, _, square), slack = self.images(prices)
+        return bool(min(slack.min(), (-row).min(), square.min(), prices[2].min()) > 0)
 
-    def slope(self, prices: Vector) -> tuple[Vector, Matrix]:
-        """Gradient and Hessian of the barrier -sum ln slack - sum ln t."""
-        row, mean, square, slack = self.images(prices)
-        t = self.split(prices)[2]
-        sides = (-4 * square, -2 * mean, -4 * row)  # slopes of the slack along s.u, s.v and s.t
-        maps = (self.sums, self.slopes, self.sums)
-        bend = {(0, 2): 4 / slack, (1, 1): 2 / slack}
-        gradient = [-(each.T @ (side / slack)) for each, side in zip(maps, sides, strict=True)]
-        gradient[2] -= 1 / t
-        blocks: list[list[Matrix]] = [[np.empty(0)] * 3 for _ in range(3)]
-        for i in range(3):
-            for j in range(i, 3):
-                weight = sides[i] * sides[j] / slack**2 + bend.get((i, j), 0.0)
-                blocks[i][j] = maps[i].T @ (weight[:, None] * maps[j])
-                blocks[j][i] = blocks[i][j].T
-        blocks[2][2] = blocks[2][2] + np.diag(1 / t**2)
-        return np.concatenate(gradient), np.block(blocks)
+    def pairs(self, weights: Matrix) -> Matrix:
+        """For each distance d and level i the sum over the intervals that hold i and i + d.
+
+        Args:
+            weights: of intervals, shape (..., levels, longest).
+
+        Returns:
+            Shape (longest, ..., levels).
+        """
+        longer = np.cumsum(np.where(self.known, weights, 0.0)[..., ::-1], axis=-1)[..., ::-1]
+        sums = np.zeros((self.longest, *weights.shape[:-1]))
+        sums[-1] = longer[..., -1]
+        for distance in range(self.longest - 2, -1, -1):
+            # Those that begin at i, and those that begin before it and hold i - 1 and i + d.
+            sums[distance] = longer[..., distance]
+            sums[distance][..., 1:] += sums[distance + 1][..., :-1]
+        return sums
 
 
 def best_prices(terms: Terms, ratio: float) -> Priced:
     """The best prices over intervals, and the symbols that go with them.
 
+    Of more than 64 levels the intervals are those that are not much longer than the longest that
+    64 levels use: the others are as many again, and hardly sent.
+
     Args:
         terms: symmetric, with a rise: a worst-case objective.
         ratio: e^eps.
     """
-    cones = _Cones(terms, ratio)
     levels = len(terms.grid)
-    half, odd = len(cones.even), len(cones.odd)
+    if levels <= _COARSE:
+        return _priced(terms, ratio, levels)
+    grid = spaced(_COARSE)
+    weights, caps = (np.interp(grid, terms.grid, each) for each in (terms.weights, terms.caps))
+    coarse = _priced(Terms(weights, caps, terms.rise), ratio, _COARSE)
+    return _priced(terms, ratio, min(_LONGER * coarse.longest * levels // _COARSE, levels))
+
+
+def _priced(terms: Terms, ratio: float, longest: int) -> Priced:
+    levels = len(terms.grid)
+    cones = _Cones(terms, ratio, longest)
     # Inside all cones: no price of means, and rows at a price below 0.
-    prices = np.concatenate([np.full(half, -0.5), np.zeros(odd), np.ones(half)]) / levels
-    parameter = 2 * len(cones.likelihoods) + half
-    weight = float(parameter)
+    prices = np.stack([np.full(levels, -0.5), np.zeros(levels), np.ones(levels)]) / levels
+    weight = float(cones.parameter)
     while True:
         prices = _centred(cones, prices, weight)
-        if parameter <= weight * _GAP * abs(cones.gain @ prices):
+        if cones.parameter <= weight * _GAP * abs(np.sum(cones.gain * prices)):
             break
         weight *= _GROWTH
-    _, mean, square, slack = cones.images(prices)
-    known = slack > 0  # in floats
+    (_, mean, square), slack = cones.images(prices)
+    known = cones.known & (slack > 0)  # in floats
     weights, moments = 4 * square[known] / slack[known], 2 * mean[known] / slack[known]
-    u, v, t = cones.split(prices)
-    dual = Dual(u @ cones.even, v @ cones.odd, t @ cones.even)
-    masses = weights * cones.likelihoods[known].mean(axis=1)
-    return Priced(dual, np.abs(moments / weights), masses / masses.sum())
+    lengths = np.broadcast_to(np.arange(1, longest + 1), known.shape)[known]
+    inside = lengths / levels
+    masses = weights * (inside + cones.outside * (1 - inside))
+    masses /= masses.sum()
+    by_length = np.bincount(lengths, masses)[::-1].cumsum()[::-1]  # of intervals this long or more
+    used = int(np.flatnonzero(by_length > _RARE)[-1])
+    return Priced(Dual(*prices), np.abs(moments / weights), masses, used)
 
 
-def _centred(cones: _Cones, prices: Vector, weight: float) -> Vector:
+def _centred(cones: _Cones, prices: Matrix, weight: float) -> Matrix:
     """Return the point of the path at a weight of the objective, by Newton's method."""
     for _ in range(_NEWTON_STEPS):
         step, decrement = _newton(cones, prices, weight)
@@ -160,21 +169,67 @@ def _centred(cones: _Cones, prices: Vector, weight: float) -> Vector:
     return prices
 
 
-def _newton(cones: _Cones, prices: Vector, weight: float) -> tuple[Vector, float]:
-    """Return Newton's step along prices t that sum to 1, and the square of its decrement."""
+def _newton(cones: _Cones, prices: Matrix, weight: float) -> tuple[Matrix, float]:
+    """Return Newton's step along prices t that sum to 1, and the square of its decrement.
+
+    An interval's image is its own levels' prices and, times e^-eps, the sums of all prices. Of
+    these that of t is 1, that of v is 0 (by symmetry) and that of u is a variable of its own, so
+    the Hessian has a band of the levels that share an interval, and one row and column more.
+    """
+    from scipy.linalg import LinAlgError, solveh_banded
+
+    inside, levels = 1 - cones.outside, prices.shape[1]
     with np.errstate(all="ignore"):
-        gradient, hessian = cones.slope(prices)
-        uphill = weight * cones.gain - gradient
-        scale = 1 / np.sqrt(np.diag(hessian))
-        size = len(prices)
-        system = np.zeros((size + 1, size + 1))
-        system[:size, :size] = hessian * np.outer(scale, scale)
-        system[size, :size] = system[:size, size] = cones.whole * scale
-    if not np.isfinite(system).all():
-        return np.zeros(size), np.inf
+        (row, mean, square), slack = cones.images(prices)
+        sides = np.stack([-4 * square, -2 * mean, -4 * row])  # slopes of the slack along the image
+        bend = sides[:, None] * sides[None] / slack**2
+        bend[0, 2] += 4 / slack
+        bend[2, 0] += 4 / slack
+        bend[1, 1] += 2 / slack
+        pairs = inside**2 * cones.pairs(bend)
+        pairs[0, 2, 2] += 1 / prices[2] ** 2
+        slopes = np.where(cones.known, sides / slack, 0.0)
+        uphill = weight * cones.gain + inside * cones.pairs(slopes)[0]
+        uphill[2] += 1 / prices[2]
+        total_uphill = cones.outside * slopes[0].sum()
+        crossing = inside * cones.outside * cones.pairs(bend[0])[0]
+        total_bend = cones.outside**2 * bend[0, 0][cones.known].sum()
+        scale = 1 / np.sqrt(np.einsum("kki->ki", pairs[0]).T.ravel())
+    band = _band(pairs) * scale
+    for below in range(1, len(band)):
+        band[below, :-below] *= scale[below:]
+        band[below, -below:] = 0.0
+    sums = np.kron(np.ones((levels, 1)), np.eye(3))  # of u, v and t
+    right = np.column_stack([uphill.T.ravel(), crossing.T.ravel(), sums]) * scale[:, None]
+    if not (np.isfinite(band).all() and np.isfinite(right).all()):
+        return np.zeros_like(prices), np.inf
+    band[0] = 1.0 + _DAMPING
     try:
-        solution = np.linalg.solve(system, np.append(uphill * scale, 0.0))
-    except np.linalg.LinAlgError:
-        return np.zeros(size), np.inf
-    step = solution[:size] * scale
-    return step, float(uphill @ step)
+        solved = solveh_banded(band, right, lower=True) * scale[:, None]
+        steps = np.column_stack([crossing.T.ravel(), sums]).T @ solved
+        # Unknowns: the step of the sum of u, and a multiplier for each of the three sums.
+        small = steps[:, 1:].copy()
+        small[0, 0] -= total_bend
+        small[0, 1] += 1
+        small[1, 0] += 1
+        known = steps[:, 0].copy()
+        known[0] -= total_uphill
+        unknown = np.linalg.solve(small, known)
+    except (LinAlgError, np.linalg.LinAlgError):
+        return np.zeros_like(prices), np.inf
+    step = (solved[:, 0] - solved[:, 1:] @ unknown).reshape(levels, 3).T
+    decrement = np.sum(uphill * step) + total_uphill * step[0].sum()
+    return step, float(decrement)
+
+
+def _band(pairs: Matrix) -> Matrix:
+    """Lay blocks of levels at each distance out as the lower band of a symmetric matrix."""
+    longest, _, _, levels = pairs.shape
+    band = np.zeros((3 * longest, 3 * levels))
+    for distance, block in enumerate(pairs):
+        for at in range(3):
+            for other in range(3):
+                below = 3 * distance + other - at
+                if below >= 0:
+                    band[below, at::3] = block[at, other]
+    return band

@@ -85,9 +85,7 @@ class Minimax:
 
     def figure(self, channel: Channel, values: Sequence[Fraction]) -> Fraction:
         """The greatest over levels; between two of them it is a mean of theirs."""
-        return max(
-            TableFamily(channel).second_moment(level, values) for level in range(channel.levels)
-        )
+        return max(TableFamily(channel).every_second_moment(values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +104,7 @@ class Conditional:
     def figure(self, channel: Channel, values: Sequence[Fraction]) -> Fraction:
         """The greatest over the whole of [-1, 1], what random rounding adds between levels too."""
         means = TableFamily(channel).moved_grid(values)
-        squares = [
-            TableFamily(channel).second_moment(level, values) for level in range(channel.levels)
-        ]
+        squares = TableFamily(channel).every_second_moment(values)
         return max(_worst_between(*pair) for pair in pairwise(zip(means, squares, strict=True)))
 
 
@@ -158,12 +154,9 @@ class Prior:
 
     def figure(self, channel: Channel, values: Sequence[Fraction]) -> Fraction:
         """The weighted sum."""
+        squares = TableFamily(channel).every_second_moment(values)
         return sum(
-            (
-                weight * TableFamily(channel).second_moment(level, values)
-                for level, weight in enumerate(self.weights)
-            ),
-            Fraction(),
+            (w * square for w, square in zip(self.weights, squares, strict=True)), Fraction()
         )
 
 

@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.table_design.programme import SYMBOLS
 from askance_client.errors import InvalidParameter
-from askance_client.randomizers.channel import MAX_SYMBOLS
 
 Reals = NDArray[np.float64]
 
@@ -142,9 +142,9 @@ def refined(terms: PresenceTerms, ratio: float) -> tuple[Reals, Reals]:
         better = np.unique(np.round(near[costs < -_CLOSE / 100 * found.figure], 7), axis=0)
         order = np.argsort(found.prices.totals(better, ratio))[:_KEPT]
         found = _solve(terms, np.unique(np.vstack([used, better[order]]), axis=0), ratio)
-    if len(found.used) > MAX_SYMBOLS:
+    if len(found.used) > SYMBOLS:
         masses = found.table.mean(axis=0)
-        found = _solve(terms, found.scores[np.sort(np.argsort(-masses)[:MAX_SYMBOLS])], ratio)
+        found = _solve(terms, found.scores[np.sort(np.argsort(-masses)[:SYMBOLS])], ratio)
     return found.table[:, found.kept], found.used
 
 

@@ -11,8 +11,11 @@ from askance_aggregator.table_design.duals import Dual
 from askance_aggregator.table_design.objectives import Terms, Vector
 from askance_client.errors import InvalidParameter
 
+SYMBOLS = 64
+"""The most symbols, and levels, of a table that is solved entry by entry: it travels in 40 kB."""
+
 # The least that the solver takes: what a row's mean is off by becomes bias.
-_EXACTLY = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+EXACTLY = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
 class Solution(NamedTuple):
@@ -24,7 +27,7 @@ class Solution(NamedTuple):
     dual: Dual
 
 
-class _Folds(NamedTuple):
+class Folds(NamedTuple):
     """Level of a folded constraint: itself, or the mean of it and its mirror image.
 
     Args:
@@ -58,7 +61,7 @@ def solve(terms: Terms, values: Vector, ratio: float) -> Solution:
     from scipy.sparse import csr_array
 
     levels, symbols = len(terms.grid), len(values)
-    folds = _folds(terms)
+    folds = folds_of(terms)
     rows, means = np.kron(np.ones(symbols), folds.even), np.kron(values, folds.odd)
     squares = np.kron(values**2, folds.even)
 
@@ -74,7 +77,7 @@ def solve(terms: Terms, values: Vector, ratio: float) -> Solution:
         A_eq=csr_array(np.vstack([with_floors(rows, 0.0), with_floors(means, 0.0)])),
         b_eq=np.concatenate([folds.even.sum(axis=1), folds.odd @ terms.grid]),
         method="highs-ds",
-        options=_EXACTLY,
+        options=EXACTLY,
     )
     if found.status != 0:
         raise InvalidParameter(
@@ -87,18 +90,19 @@ def solve(terms: Terms, values: Vector, ratio: float) -> Solution:
     dual = Dual(sums @ folds.even, slopes @ folds.odd, prices)
     above, ceilings = np.split(np.asarray(found.x[:-1]), [levels * symbols])
     entries = above.reshape(symbols, levels) + ceilings[:, None] / ratio
-    table, every = _unfolded(entries, values) if terms.symmetric else (entries, values)
+    table, every = unfolded(entries, values) if terms.symmetric else (entries, values)
     return Solution(np.ascontiguousarray(table.T), every, float(found.fun), dual)
 
 
-def _folds(terms: Terms) -> _Folds:
+def folds_of(terms: Terms) -> Folds:
+    """Return the levels of the constraints: of symmetric terms one for a level and its image."""
     levels = len(terms.grid)
     plain = np.eye(levels)
     if not terms.symmetric:
-        return _Folds(plain, plain)
+        return Folds(plain, plain)
     # The middle level of an odd number is its own image: its mean is 0 of itself.
     even, odd = (plain + plain[::-1]) / 2, (plain - plain[::-1]) / 2
-    return _Folds(even[: (levels + 1) // 2], odd[: levels // 2])
+    return Folds(even[: (levels + 1) // 2], odd[: levels // 2])
 
 
 def _ceilings(levels: int, symbols: int, ratio: float) -> NDArray[np.float64]:
@@ -123,8 +127,11 @@ def _stacked(first: NDArray[np.float64], block: NDArray[np.float64]) -> object:
     return csr_array((entries, (row.astype(np.int64), across.astype(np.int64))), shape=shape)
 
 
-def _unfolded(entries: NDArray[np.float64], values: Vector) -> tuple[NDArray[np.float64], Vector]:
-    """A symbol of value a > 0 is half itself and half its image; that of 0 is its own image."""
+def unfolded(entries: NDArray[np.float64], values: Vector) -> tuple[NDArray[np.float64], Vector]:
+    """Return the whole table: a symbol of value a > 0 is half itself and half its image.
+
+    That of 0 is its own image.
+    """
     signed = values > 0
     plus, zero = entries[signed] / 2, entries[~signed]
     table = np.vstack([plus[::-1, ::-1], (zero + zero[:, ::-1]) / 2, plus])

@@ -9,8 +9,8 @@ import numpy as np
 
 from askance_aggregator.table_design.intervals import best_prices
 from askance_aggregator.table_design.objectives import Terms, Vector
-from askance_aggregator.table_design.programme import Solution, solve
-from askance_client.randomizers.channel import MAX_SYMBOLS
+from askance_aggregator.table_design.programme import SYMBOLS, Solution, solve
+from askance_aggregator.table_design.windows import solve_windows
 
 CLOSE = 2e-5
 """The gap to the lower bound, of the bound, at which no better values are looked for."""
@@ -32,6 +32,11 @@ class Refined(NamedTuple):
     lower_bound: float
 
 
+def by_windows(terms: Terms, ratio: float) -> bool:
+    """Return whether a table is looked for among windows of levels: then it may have many."""
+    return bool(terms.rise) and terms.symmetric and ratio > _SHORT_INTERVALS
+
+
 def refine(terms: Terms, ratio: float) -> Refined:
     """The best table that fits the wire, on the terms' grid.
 
@@ -47,10 +52,10 @@ def refine(terms: Terms, ratio: float) -> Refined:
     Raises:
         InvalidParameter: the solver finds no table.
     """
-    if terms.rise and terms.symmetric and ratio > _SHORT_INTERVALS:
-        return _by_intervals(terms, ratio)
+    if by_windows(terms, ratio):
+        return _by_windows(terms, ratio)
     duchi = (ratio + 1) / (ratio - 1)
-    most = MAX_SYMBOLS // 2 if terms.symmetric else MAX_SYMBOLS
+    most = SYMBOLS // 2 if terms.symmetric else SYMBOLS
     # Duchi's two values make sure that there is a table.
     needed = np.array([duchi]) if terms.symmetric else np.array([-duchi, duchi])
     start = np.linspace(0.0 if terms.symmetric else -_REACH * duchi, _REACH * duchi, _START)
@@ -73,24 +78,16 @@ def refine(terms: Terms, ratio: float) -> Refined:
     return Refined(_trimmed(solution), bound)
 
 
-def _by_intervals(terms: Terms, ratio: float) -> Refined:
-    """The best table of two sets of decode values, each as many as fit the wire.
-
-    The one set is best over all intervals, joined to fit; the other is that of k-ary response over
-    the levels, which is nearer to the optimum where an interval has hardly more than one level.
-    """
-    levels, duchi = len(terms.grid), (ratio + 1) / (ratio - 1)
+def _by_windows(terms: Terms, ratio: float) -> Refined:
+    """The best table of about as many symbols as levels, each likely on a window of levels."""
     priced = best_prices(terms, ratio)
     sent = priced.masses > _UNUSED
-    joined = _joined(priced.values[sent], priced.masses[sent], MAX_SYMBOLS // 2 - 1)
-    stretched = terms.grid * (ratio + levels - 1) / (ratio - 1)
-    solutions = [
-        solve(terms, _apart(values, duchi), ratio)
-        for values in (np.append(joined, duchi), stretched[stretched >= 0])
-    ]
-    best = min(solutions, key=lambda solution: solution.figure)
-    bounds = (dual.lower_bound(terms, ratio) for dual in (priced.dual, best.dual))
-    return Refined(_trimmed(best), max(0.0, *bounds))
+    most = max(len(terms.grid), SYMBOLS) // 2 - 1
+    joined = _joined(priced.values[sent], priced.masses[sent], most)
+    values = _apart(np.append(joined, (ratio + 1) / (ratio - 1)), 1.0)
+    solution = solve_windows(terms, values, ratio, priced.dual)
+    bounds = (dual.lower_bound(terms, ratio) for dual in (priced.dual, solution.dual))
+    return Refined(_trimmed(solution), max(0.0, *bounds))
 
 
 def _used(solution: Solution, terms: Terms) -> Vector:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import chain, repeat
+
 from askance_client.errors import InvalidParameter, RemoteProtocolError
 from askance_client.randomizers import (
     MAX_LEVELS,
+    MAX_SYMBOLS,
     Channel,
     HadamardSign,
     HypercubeResponse,
@@ -47,18 +50,18 @@ def decode_randomizer(message: pb.Randomizer) -> Randomizer:
 
 
 def _decode_table(table: pb.Table) -> Channel:
-    if (
-        table.levels > MAX_LEVELS
-    ):  # before they are laid out: 2^32 levels of 0 symbols are 0 entries
-        raise InvalidParameter(f"a table has 2..{MAX_LEVELS} levels, found {table.levels}")
-    if table.levels * table.symbols != len(table.entries):
+    levels, symbols = table.levels, table.symbols
+    if levels > MAX_LEVELS or symbols > MAX_SYMBOLS:  # before they are laid out
+        raise InvalidParameter(
+            f"a table has 2..{MAX_LEVELS} levels and 2..{MAX_SYMBOLS} symbols,"
+            f" found {levels} and {symbols}"
+        )
+    repeats = table.repeats or [1] * len(table.entries)
+    if len(repeats) != len(table.entries) or sum(repeats) != levels * symbols:
         raise RemoteProtocolError(
-            f"randomizer: expected {table.levels} x {table.symbols} entries,"
-            f" found {len(table.entries)}"
+            f"randomizer: expected {levels} x {symbols} entries, found {sum(repeats)}"
         )
-    return Channel(
-        tuple(
-            tuple(table.entries[row * table.symbols : (row + 1) * table.symbols])
-            for row in range(table.levels)
-        )
-    )
+    entries = list(chain.from_iterable(map(repeat, table.entries, repeats)))
+    if table.repeats:  # column by column
+        return Channel(tuple(tuple(entries[x::levels]) for x in range(levels)))
+    return Channel(tuple(tuple(entries[x * symbols : (x + 1) * symbols]) for x in range(levels)))

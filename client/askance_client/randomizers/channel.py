@@ -14,11 +14,11 @@ from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.randomizers.coins import COIN_SPACE
 from askance_client.randomizers.loss import PrivacyLoss
-from askance_client.randomizers.randomizer import Randomizer
+from askance_client.randomizers.randomizer import MISSING_BYTE, Randomizer
 
 MIN_SIDE = 2
-MAX_LEVELS = 64
-MAX_SYMBOLS = 64
+MAX_LEVELS = 720  # a table of windows then takes 40 kB, and a tenth of a second to check
+MAX_SYMBOLS = 720
 
 Table = tuple[tuple[int, ...], ...]
 
@@ -30,12 +30,12 @@ class Channel(Randomizer):
     One uniform coin U picks the smallest y with U < table[x][0] + ... + table[x][y].
 
     Privacy: pure eps-LDP, replace-one; eps = max_y ln(max_x T[x, y] / min_x T[x, y]), exactly. A
-    report is the one byte y.
+    report is y: one byte up to 255 symbols, else two, big-endian.
     Utility: `values` a_y decode a report; they are unbiased for the moved grid
     x'_i = sum_y a_y T[i, y] / 2^64, whatever grid they were designed for.
 
     Args:
-        table: levels x symbols integers >= 1, 2..64 of each; every row sums to 2^64.
+        table: levels x symbols integers >= 1, 2..720 of each; every row sums to 2^64.
 
     Raises:
         InvalidParameter: it is no such table; a zero beside a non-zero in a column is an infinite
@@ -46,15 +46,11 @@ class Channel(Randomizer):
 
     table: Table
     _loss: PrivacyLoss = field(init=False, repr=False, compare=False)
-    _cumulative: Table = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         table = _checked(self.table)
         object.__setattr__(self, "table", table)
         object.__setattr__(self, "_loss", _worst_ratio(table))
-        # The last cumulative entry is 2^64 for every row, and not kept.
-        cumulative = tuple(tuple(accumulate(row[:-1])) for row in table)
-        object.__setattr__(self, "_cumulative", cumulative)
 
     @property
     def levels(self) -> int:
@@ -73,8 +69,8 @@ class Channel(Randomizer):
 
     @property
     def width(self) -> int:
-        """Report width in bytes: 1, the symbol."""
-        return 1
+        """Report width in bytes: 1 up to 255 symbols, else 2."""
+        return 1 if self.symbols <= MISSING_BYTE else 2
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -89,18 +85,23 @@ class Channel(Randomizer):
     def randomize(self, level: int, coins: Sequence[int]) -> bytes:
         """The smallest y with U < cumsum(T[level])[y]."""
         level, (coin,) = self.check_draw(level, coins)
-        return bytes([bisect_right(self._cumulative[level], coin)])
+        cumulative = tuple(accumulate(self.table[level][:-1]))  # the last entry would be 2^64
+        return bisect_right(cumulative, coin).to_bytes(self.width, "big")
 
     def valid(self, report: bytes) -> bool:
-        """Return whether the report is one byte below the number of symbols."""
-        return isinstance(report, bytes) and len(report) == 1 and report[0] < self.symbols
+        """Return whether the report is `width` bytes that hold a symbol."""
+        return (
+            isinstance(report, bytes)
+            and len(report) == self.width
+            and int.from_bytes(report, "big") < self.symbols
+        )
 
     def probability(self, level: int, report: bytes) -> Fraction:
         """T[level, y] / 2^64."""
         self.check_level(level)
-        return (
-            Fraction(self.table[level][report[0]], COIN_SPACE) if self.valid(report) else Fraction()
-        )
+        if not self.valid(report):
+            return Fraction()
+        return Fraction(self.table[level][int.from_bytes(report, "big")], COIN_SPACE)
 
 
 def _checked(table: Sequence[Sequence[int]]) -> Table:

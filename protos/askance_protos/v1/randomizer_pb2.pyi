@@ -70,27 +70,34 @@ Global___Randomizer: _TypeAlias = Randomizer  # noqa: Y015
 
 @_typing.final
 class Table(_message.Message):
-    """Row x, column y: Pr[report y | level x] * 2^64. Row-major; every row sums to exactly 2^64."""
+    """Row x, column y: Pr[report y | level x] * 2^64; every row sums to exactly 2^64. Without repeats
+    the entries are row by row. With repeats they are column by column, and entry k stands for the
+    next repeats[k] entries: a column that is the same at neighbouring levels takes few of them.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     LEVELS_FIELD_NUMBER: _builtins.int
     SYMBOLS_FIELD_NUMBER: _builtins.int
     ENTRIES_FIELD_NUMBER: _builtins.int
+    REPEATS_FIELD_NUMBER: _builtins.int
     levels: _builtins.int
     symbols: _builtins.int
     @_builtins.property
     def entries(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def repeats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     def __init__(
         self,
         *,
         levels: _builtins.int = ...,
         symbols: _builtins.int = ...,
         entries: _abc.Iterable[_builtins.int] | None = ...,
+        repeats: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "levels", b"levels", "symbols", b"symbols"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "levels", b"levels", "repeats", b"repeats", "symbols", b"symbols"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -21,6 +21,7 @@ from askance_simulation.families.dispatch import (
     draw_tally,
     verified,
 )
+from askance_simulation.families.drawing import big_endian
 
 _ONE = np.uint64(1)
 
@@ -37,14 +38,15 @@ def _(randomizer: Channel, levels: Levels | Truths, coins: Coins) -> Reports:
         one |= zero
         return one.view(np.uint8)[:, np.newaxis]
     levels = levels.astype(np.int64, copy=False)
-    symbols = np.zeros(len(levels), np.uint8)
     if randomizer.symbols == 2:  # one comparison, without going level by level
+        symbols = np.zeros(len(levels), np.uint8)
         symbols[:] = coins[:, 0] >= edges[levels, 0]
         return symbols[:, np.newaxis]
+    drawn = np.zeros(len(levels), np.int64)
     for level, row in enumerate(edges):
         here = levels == level
-        symbols[here] = np.searchsorted(row, coins[here, 0], side="right")
-    return symbols[:, np.newaxis]
+        drawn[here] = np.searchsorted(row, coins[here, 0], side="right")
+    return big_endian(drawn, randomizer.width)
 
 
 @lru_cache(maxsize=1024)

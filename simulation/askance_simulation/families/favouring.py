@@ -28,6 +28,7 @@ Draw = Callable[[int], Sequence[int]]
 """Source of uniform words: `draw(count)`."""
 
 _FEW = 4096  # reports of an alphabet that is searched
+_INVERTED = 64  # levels of a table that is inverted exactly
 TRIES = 64  # honest reports of which the best is taken, where the alphabet is larger
 
 
@@ -80,11 +81,16 @@ def _reports(randomizer: Randomizer) -> tuple[bytes, ...] | None:
 
 @lru_cache(maxsize=256)
 def _best(randomizer: Randomizer, weights: Weights) -> tuple[bytes, ...] | None:
-    """Return the reports of a small alphabet that move the sum up the most."""
+    """Return the reports of a small alphabet that move the sum up the most.
+
+    A table of more than 64 levels is not inverted: its reports are those of the greatest
+    likelihood gain.
+    """
     reports = _reports(randomizer)
     if reports is None:
         return None
-    measure = _gain if family_of(randomizer).table is not None else _likelihood
+    inverted = family_of(randomizer).table is not None and randomizer.levels <= _INVERTED
+    measure = _gain if inverted else _likelihood
     gains = [measure(randomizer, weights, report) for report in reports]
     most = max(gains)
     return tuple(report for report, gain in zip(reports, gains, strict=True) if gain == most)

@@ -79,7 +79,11 @@ SMALL: list[Randomizer] = [
     signed_subset_selection(3, 2 * NAT),
     signed_subset_selection(4, 3 * NAT),
 ]
+WINDOWS = Channel(  # 272 symbols: two bytes
+    tuple(tuple(15 << 56 if y // 16 == x else 1 << 52 for y in range(272)) for x in range(17))
+)
 LARGE: list[Randomizer] = [
+    WINDOWS,
     k_ary_response(255, NAT),
     k_ary_response(256, NAT),
     LinearHashing(65, 2, M // 3),  # the last report would be all ones in one byte

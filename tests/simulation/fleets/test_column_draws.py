@@ -32,6 +32,9 @@ RANDOMIZERS: dict[str, Randomizer] = {
     "response, hardly": Channel(((HALF + 1, HALF - 1), (HALF - 1, HALF + 1))),
     "response, the other way round": Channel(((7, ONE - 7), (ONE - 7, 7))),
     "table": THREE,
+    "table, two bytes": Channel(
+        tuple(tuple(15 << 56 if y // 16 == x else 1 << 52 for y in range(272)) for x in range(17))
+    ),
     "k-ary, a byte": k_ary_response(5, 10**9),
     "k-ary, two bytes": k_ary_response(300, 3 * 10**9),
     **{

@@ -6,6 +6,7 @@ if all of its intervals hold. Stated is a chance of .95; a rate must lie between
 its exact binomial interval, in every row, where a row is one setting over all ten laws.
 
     python benchmarks/intervals.py [--quick] [--json] [--trials N] [--most-cells K]
+                                   [--cells K ...] [--epsilons E ...]
 
 Exit code 1: a row's rate is, beyond doubt, outside.
 """
@@ -17,15 +18,15 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta as beta_law
 
-from askance_aggregator.learners import LearnerEntry, find
+from askance_aggregator.learners import frequency, mean
+from askance_aggregator.queries import category
 from askance_aggregator.studies.study import Study
-from askance_client.queries import Category, Real, Schema
+from askance_client.queries import Integer, Real, Schema
 from askance_simulation.experiments import simulate
 from askance_simulation.populations import Population
 from askance_simulation.randomness.seeds import Seed
@@ -108,15 +109,14 @@ def number_law(name: str, missing: float) -> Callable[[Seed], Population]:
 
 
 def category_law(name: str, cells: int) -> Callable[[Seed], Population]:
-    """Return the maker of users in one of so many cells."""
-    schema = Schema("intervals", 1, value=Category(tuple(str(cell) for cell in range(cells))))
+    """Return the maker of users in one of so many cells, which have numbers and no labels."""
+    schema = Schema("intervals", 1, value=Integer(0, cells - 1))
     shares = SHARES[name](cells)
-    labels = np.array([str(cell) for cell in range(cells)])
 
     def people(seed: Seed) -> Population:
         rng = np.random.default_rng(int.from_bytes(seed.key, "big"))
         drawn = rng.choice(cells, USERS, p=shares / shares.sum())
-        return Population.from_columns(schema, {"value": labels[drawn]}, name=name)
+        return Population.from_columns(schema, {"value": drawn}, name=name)
 
     return people
 
@@ -131,8 +131,7 @@ def measured(
     missing: float = 0.0,
 ) -> Row:
     """Count the trials of all laws in which every interval holds."""
-    entry = find(learner)
-    held = {name: _held(entry, epsilon, law, trials, name) for name, law in laws.items()}
+    held = {name: _held(learner, epsilon, law, trials, name) for name, law in laws.items()}
     total, good = trials * len(laws), sum(held.values())
     low = beta_law.ppf(DOUBT / 2, good, total - good + 1) if good else 0.0
     high = beta_law.ppf(1 - DOUBT / 2, good + 1, total - good) if good < total else 1.0
@@ -144,29 +143,32 @@ def measured(
 
 
 def _held(
-    entry: LearnerEntry,
+    learner: str,
     epsilon: str,
     law: Callable[[Seed], Population],
     trials: int,
     name: str,
 ) -> int:
     def study(people: Population) -> Study:
-        made: Any = entry.build(people.schema, {})
+        asked = people.schema["value"]
+        made = mean(asked) if learner == "mean" else frequency(category(asked))
         return Study(made, people.schema, epsilon=epsilon, confidence=CONFIDENCE)
 
-    seed = int.from_bytes(f"{entry.name} {epsilon} {name}".encode(), "big")
+    seed = int.from_bytes(f"{learner} {epsilon} {name}".encode(), "big")
     done = simulate(study, law, fleet="columns", trials=trials, seed=seed, workers=1)
     return sum(trial.assessment.success is True for trial in done.trials)
 
 
-def rows(trials: int, cells: Sequence[int]) -> Iterator[Row]:
-    """Measure every setting."""
-    for missing in MISSING:
-        for epsilon in EPSILONS:
+def rows(
+    trials: int, missing_shares: Sequence[float], cells: Sequence[int], epsilons: Sequence[str]
+) -> Iterator[Row]:
+    """Measure every setting: means by share of users without a value, then shares of cells."""
+    for missing in missing_shares:
+        for epsilon in epsilons:
             numbers = {name: number_law(name, missing) for name in NUMBERS}
             yield measured("mean", epsilon, numbers, trials, missing=missing)
     for many in cells:
-        for epsilon in EPSILONS:
+        for epsilon in epsilons:
             shares = {name: category_law(name, many) for name in SHARES}
             yield measured("frequency", epsilon, shares, trials, cells=many)
 
@@ -176,16 +178,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few trials and at most 63 cells")
     parser.add_argument("--most-cells", type=int, default=CELLS[-1], help="leave out more cells")
+    parser.add_argument("--cells", type=int, nargs="+", choices=CELLS, help="these, no means")
+    parser.add_argument("--epsilons", nargs="+", choices=EPSILONS, default=EPSILONS)
     parser.add_argument("--trials", type=int, help=f"of each law ({TRIALS})")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
     trials = given.trials or (QUICK_TRIALS if given.quick else TRIALS)
     most = 63 if given.quick else given.most_cells
-    cells = [many for many in CELLS if many <= most]
+    cells = given.cells or [many for many in CELLS if many <= most]
+    missing = () if given.cells else MISSING
     table = []
     if not given.json:
         print("learner    epsilon  cells  missing  trials   rate  interval        worst law")
-    for row in rows(trials, cells):
+    for row in rows(trials, missing, cells, given.epsilons):
         table.append(row)
         if not given.json:
             sign = "" if row.holds else "  OUTSIDE"

@@ -5,7 +5,7 @@
 Means: n x variance of the plan for a sample's mean (objective `conditional`) over the bound that
 the plan prints, at epsilons from .01 to 16 in equal ratios. Shares: n x variance of the randomizer
 that a plan takes over that of subset selection at its best size, the worst over epsilons, for
-numbers of cells from 2 to 65,535.
+numbers of cells from 2 to 1,000,000.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from askance_client.queries import Real, Schema
 NAT = 10**9
 LEAST_EPS, MOST_EPS = 0.01, 16.0
 CELLS = (2, 3, 5, 10, 33, 64, 129, 256, 257, 400, 401, 450, 520, 700, 1024, 2000, 4096)
-MANY_CELLS = (10_000, 30_000, 65_535)
+MANY_CELLS = (10_000, 30_000, 65_535, 65_536, 100_000, 262_144, 1_000_000)
 _BETA = 0.01
 
 
@@ -74,9 +74,9 @@ def mean_limits(count: int) -> Iterator[MeanLimit]:
 
 
 def cell_limits(sizes: tuple[int, ...], count: int) -> Iterator[CellLimit]:
-    """Find the worst of `count` epsilons from .05 to 16 and of some about 1.04, for each size."""
+    """Find the worst of `count` epsilons from .01 to 16 and of some about 1.04, for each size."""
     between = np.arange(0.98, 1.1, 0.02)  # between the moduli 3 and 5
-    every = np.concatenate([np.geomspace(0.05, MOST_EPS, count), between]).tolist()
+    every = np.concatenate([np.geomspace(LEAST_EPS, MOST_EPS, count), between]).tolist()
     for k in sizes:
         rows = []
         for eps in every:

@@ -21,7 +21,7 @@ from grpc import aio
 
 from askance_aggregator import encoding
 from askance_aggregator.families import linear_hashing
-from askance_aggregator.families.hash_supports import sums_taken
+from askance_aggregator.families.hash_supports import each_sums, table_sums
 from askance_aggregator.queries import (
     category,
     dot,
@@ -137,10 +137,11 @@ def weighing(weight: int) -> Expression:
     return expression
 
 
-def modulus_allowed(most: int, monkeypatch: pytest.MonkeyPatch) -> bool:
+def modulus_allowed(table: int, each: int, monkeypatch: pytest.MonkeyPatch) -> bool:
     module = import_module("askance_aggregator.families.linear_hashing")
-    monkeypatch.setattr(module, "_MAX_SUMS", most)
-    return 17 in module._moduli.__wrapped__(300)
+    monkeypatch.setattr(module, "_MAX_TABLE_SUMS", table)
+    monkeypatch.setattr(module, "_MAX_EACH_SUMS", each)
+    return 17 in module._moduli(300, range(17, 18))
 
 
 def enrolment_of(devices: int) -> object:
@@ -175,7 +176,7 @@ LIMITS: dict[str, Limit] = {
     "queries/exact.py _MAX_TEXT": Limit(128, lambda n: known(exact_ratio("1." + "0" * (n - 2)))),
     "queries/limits.py MAX_BITS": Limit(4096, Bits),
     "queries/limits.py MAX_CELLS": Limit(
-        1 << 16, lambda n: category(Schema("s", 1, i=Integer(0, n - 1)).i)
+        1 << 20, lambda n: category(Schema("s", 1, i=Integer(0, n - 1)).i)
     ),
     "queries/limits.py MAX_COMPONENTS": Limit(1024, lambda n: vector([WIDE.x] * n)),
     "queries/limits.py MAX_DEPTH": Limit(64, nested),
@@ -202,11 +203,11 @@ LIMITS: dict[str, Limit] = {
         1024, lambda n: HypercubeResponse(n, 0, 1)
     ),
     "randomizers/k_ary.py MIN_CELLS": Limit(2, lambda n: KaryResponse(n, 1), -1),
-    "randomizers/k_ary.py MAX_CELLS": Limit(65535, lambda n: KaryResponse(n, 1)),
+    "randomizers/k_ary.py MAX_CELLS": Limit(1 << 20, lambda n: KaryResponse(n, 1)),
     "randomizers/linear_hashing.py MIN_HASHED": Limit(3, lambda n: linear_hashing(n, 10**9), -1),
-    "randomizers/linear_hashing.py MAX_HASHED": Limit(1 << 16, lambda n: LinearHashing(n, 2, 1)),
+    "randomizers/linear_hashing.py MAX_HASHED": Limit(1 << 20, lambda n: LinearHashing(n, 2, 1)),
     "randomizers/linear_hashing.py MAX_MODULUS": Limit(
-        4093, lambda n: LinearHashing(1 << 16, n, 1), 4099 - 4093
+        65_521, lambda n: LinearHashing(1 << 20, n, 1), 65_537 - 65_521
     ),
     "randomizers/rounding.py MAX_SPAN": Limit(
         (1 << 31) - 1, lambda n: round_to_levels(0, 0, n, 2, 0)
@@ -217,6 +218,9 @@ LIMITS: dict[str, Limit] = {
     "randomizers/signed_levels.py MAX_VALUES": Limit(32767, lambda n: HadamardSign(n, 1)),
     "randomizers/subset_selection.py MAX_MEMBERS": Limit(
         8192, lambda n: SubsetSelection(20_000, n, 1)
+    ),
+    "randomizers/subset_selection.py MAX_WIDTH": Limit(
+        8190, lambda n: SubsetSelection(1 << 20, n // 3, 1), 3
     ),
     "service/credentials.py _MAX_RETRY_DIGITS": Limit(
         9, lambda n: known(read_retry_ms([(RETRY_KEY, "9" * n)]) or None)
@@ -308,10 +312,11 @@ def test_a_limit_accepts_its_value_and_refuses_one_and_two_past_it(name: str, st
 
 
 def test_a_modulus_is_chosen_up_to_the_sums_of_its_tally(monkeypatch: pytest.MonkeyPatch) -> None:
-    """_MAX_SUMS refuses nothing: a greater tally's modulus is not among those compared."""
-    sums = sums_taken(300, 17)
-    assert modulus_allowed(sums, monkeypatch)
-    assert not modulus_allowed(sums - 1, monkeypatch)
+    """_MAX_TABLE_SUMS and _MAX_EACH_SUMS refuse nothing: past both a modulus is not compared."""
+    table, each = table_sums(300, 17), each_sums(300, 17)
+    assert modulus_allowed(table, each - 1, monkeypatch)
+    assert modulus_allowed(table - 1, each, monkeypatch)
+    assert not modulus_allowed(table - 1, each - 1, monkeypatch)
 
 
 def test_a_check_in_has_so_many_exchanges_and_the_next_one_goes_on() -> None:

@@ -329,10 +329,11 @@ def _families() -> Cases:
         case(
             "k-ary: oneself never", k_ary(3, half), PARAMETER, "found other = 9223372036854775808"
         ),
-        case("k-ary: one cell", k_ary(1, 1), PARAMETER, "2..65535 cells, found 1"),
-        case("k-ary: too many cells", k_ary(65536, 1), PARAMETER, "2..65535 cells, found 65536"),
+        case("k-ary: one cell", k_ary(1, 1), PARAMETER, "2..1048576 cells, found 1"),
+        case("k-ary: too many cells", k_ary(1048577, 1), PARAMETER, "found 1048577"),
         case("subset: all cells", subset(4, 4, half), PARAMETER, "a size in 1..3, found 4"),
         case("subset: no cell", subset(4, 0, half), PARAMETER, "a size in 1..3, found 0"),
+        case("subset: a long report", subset(65537, 2731, half), PARAMETER, "8193 bytes"),
         case("subset: oneself never", subset(4, 2, 0), PARAMETER, "a threshold lies in 1..2^64-1"),
         *_later_families(),
     ]
@@ -358,14 +359,14 @@ def _later_families() -> Cases:
         family = pb.HypercubeResponse(components=components, radius=radius, threshold=threshold)
         return pb.Randomizer(hypercube_response=family).SerializeToString()
 
-    prime = "a modulus is a prime in 2..4093"
+    prime = "a modulus is a prime in 2..65521"
     return [
         case("hypercube: no component", cube(0, 0, 1), PARAMETER, "1..1024 components, found 0"),
         case("hypercube: too many", cube(1025, 0, 1), PARAMETER, "1..1024 components, found 1025"),
         case("hypercube: all are near", cube(3, 3, 1), PARAMETER, "lies in 0..2, found 3"),
         case("hypercube: never near", cube(3, 1, 0), PARAMETER, "a threshold lies in 1..2^64-1"),
-        case("hashing: no cell", hashing(0, 3, 1), PARAMETER, "3..65536 cells, found 0"),
-        case("hashing: too many cells", hashing(65537, 3, 1), PARAMETER, "found 65537"),
+        case("hashing: no cell", hashing(0, 3, 1), PARAMETER, "3..1048576 cells, found 0"),
+        case("hashing: too many cells", hashing(1048577, 3, 1), PARAMETER, "found 1048577"),
         case("hashing: no prime", hashing(100, 9, 1), PARAMETER, prime),
         case("hashing: modulus 0", hashing(100, 0, 1), PARAMETER, prime),
         case("hashing: modulus 1", hashing(100, 1, 1), PARAMETER, prime),

@@ -74,6 +74,7 @@ from askance_client.randomizers import (
 )
 from askance_client.service import CheckIn, Response, encode_check_in, encode_response
 from askance_protos.v1 import study_pb2
+from tests.vectors.many_cells import WIDE
 from tests.vectors.one_device import answer
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
@@ -246,8 +247,9 @@ def randomizers() -> Cases:
             LinearHashing(300, 7, 1 << 60),
             {"family": "hashing", "cells": 300, "modulus": 7, "other": str(1 << 60)},
         ),
+        *WIDE,
         (
-            "linear hashing, the most cells",
+            "linear hashing, 65,536 cells",
             LinearHashing(65536, 2, (1 << 62) + 5),
             {"family": "hashing", "cells": 65536, "modulus": 2},
         ),

@@ -20,8 +20,8 @@ SERVICE = pb.DESCRIPTOR.services_by_name["Analysts"].full_name
 REASON_KEY = "askance-reason"  # the trailing metadata that has a refusal's word for programs
 
 MAX_SUBMISSION_BYTES = MAX_MESSAGE_BYTES + 1024  # a study, its key and its signature
-# A histogram of 65,535 cells is some 7 MB of JSON.
-MAX_ANSWER_BYTES = 64 * 1024 * 1024
+# A histogram of 2^20 cells is some 112 MB of JSON.
+MAX_ANSWER_BYTES = 160 * 1024 * 1024
 _PART_BYTES = 512 * 1024  # of an export; a longer line has a part for itself
 _DIGEST_BYTES = 32
 

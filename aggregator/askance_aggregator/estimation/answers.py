@@ -130,9 +130,11 @@ def _share_intervals(
     """Intervals for the shares of cells, each at alpha, not clipped."""
     seen = np.asarray([family.containing(counts, cell) for cell in cells], dtype=np.int64)
     low, high = clopper_pearson(seen, n, alpha)
-    rates = [family.inclusion(cell) for cell in cells]
-    other = np.asarray([float(rate.other) for rate in rates if rate], dtype=np.float64)
-    gap = np.asarray([float(rate.own - rate.other) for rate in rates if rate], dtype=np.float64)
+    rates = [rate for rate in map(family.inclusion, cells) if rate]
+    # Many cells share one object, and a fraction is slow to become a float.
+    unlike = {id(rate): rate for rate in rates}
+    known = {key: (float(rate.other), float(rate.own - rate.other)) for key, rate in unlike.items()}
+    other, gap = np.asarray([known[id(rate)] for rate in rates], dtype=np.float64).T
     one, two = (low - other) / gap, (high - other) / gap
     return np.minimum(one, two), np.maximum(one, two)  # a table may flip: a negative gap
 

@@ -12,11 +12,10 @@ from askance_aggregator.families.k_ary import k_ary_response
 from askance_aggregator.families.linear_hashing import linear_hashing
 from askance_aggregator.families.signed_subset_selection import signed_subset_selection
 from askance_aggregator.families.subset_selection import subset_selection
-from askance_client.randomizers import MAX_CELLS, Randomizer, SubsetSelection
-from askance_client.randomizers.linear_hashing import MAX_HASHED
+from askance_client.randomizers import KaryResponse, LinearHashing, Randomizer, SubsetSelection
 
 SET_CELLS = 400  # up to here a set's bitmap has 50 bytes and its coins are few, whatever eps
-SET_MEMBERS = 64  # beyond: a set of no more, and only for a gain that is worth its bitmap
+SET_MEMBERS = 64  # beyond: a set of no more, and only for a gain that is worth its bytes
 SET_GAIN = Fraction(103, 100)
 SIGNED_SET_VALUES = 1024  # a signed set takes up to a coin a value
 
@@ -29,17 +28,16 @@ def best_for(levels: int, nano: int) -> Randomizer:
     the lesser conditional variance averaged over cells; a tie goes to k-ary response, whose reports
     are smaller. A set of one cell is a k-ary response but for the rounding of its integers.
 
-    A set of k cells takes k / 8 bytes and about k / (e^eps + 1) coins. Beyond 400 cells linear
-    hashing stands in its place, with two coins and a few bytes, for up to 3 % more variance; where
-    k is small for e^eps it has more than that, and a set of at most 64 members is kept.
+    A set of k cells takes up to k / 8 bytes and about k / (e^eps + 1) coins. Beyond 400 cells
+    linear hashing stands in its place, with two coins and at most six bytes, for up to 3 % more
+    variance; where k is small for e^eps it has more than that, and a set of at most 64 members is
+    kept.
 
     Utility: n x variance over subset selection's at its best size is 1 up to 400 cells and at most
-        1.033 from 401 to 65,535 (the worst: 401 cells at eps 1.04, between the moduli 3 and 5).
-        For 65,536 cells only hashing fits the wire: 1.03 up to eps 8, and more from there on, since
-        the greatest modulus is 4,093.
+        1.033 from 401 to 2^20 (the worst: 401 cells at eps 1.04, between the moduli 3 and 5).
 
     Args:
-        levels: 2..65536.
+        levels: 2..2^20.
         nano: > 0, nano-nats.
 
     Raises:
@@ -47,8 +45,6 @@ def best_for(levels: int, nano: int) -> Randomizer:
     """
     if levels == 2:
         return randomized_response(nano)
-    if MAX_CELLS < levels <= MAX_HASHED:
-        return linear_hashing(levels, nano)
     response = k_ary_response(levels, nano)
     subset = subset_selection(levels, nano)
     if levels > SET_CELLS:
@@ -58,8 +54,11 @@ def best_for(levels: int, nano: int) -> Randomizer:
     return subset
 
 
-def _best_of_many(response: Randomizer, subset: SubsetSelection, hashed: Randomizer) -> Randomizer:
-    small = min(response, hashed, key=_variance)
+def _best_of_many(
+    response: KaryResponse, subset: SubsetSelection, hashed: LinearHashing
+) -> Randomizer:
+    # An epsilon below cells^2 / 2^64 may be too small for k-ary response to tell anything.
+    small = min(response, hashed, key=_variance) if response.own > response.other else hashed
     worth = _variance(subset) * SET_GAIN < _variance(small)
     return subset if worth and 1 < subset.size <= SET_MEMBERS else small
 

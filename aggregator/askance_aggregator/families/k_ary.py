@@ -75,7 +75,7 @@ def k_ary_response(cells: int, nano: int) -> KaryResponse:
     """The k-ary response that spends a budget: the least `other` whose loss fits.
 
     Args:
-        cells: 2..65535.
+        cells: 2..2^20.
         nano: > 0, nano-nats.
 
     Raises:

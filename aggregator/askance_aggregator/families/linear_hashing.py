@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import islice
 
 import numpy as np
 
 from askance_aggregator.families.family import Counts, Family, Reports, check_each_count, describes
 from askance_aggregator.families.fitting import check_positive
-from askance_aggregator.families.hash_supports import sums_taken, supports
+from askance_aggregator.families.hash_supports import each_sums, supports, table_sums
 from askance_aggregator.families.k_ary import k_ary_response
 from askance_aggregator.families.rates import InclusionRates, SignRates
 from askance_client.accounting import NANO_NATS_PER_NAT, exp_bounds
@@ -26,7 +27,8 @@ from askance_client.randomizers.linear_hashing import (
 )
 from askance_client.randomizers.randomizer import check_integer
 
-_MAX_SUMS = 1 << 31  # of one tally, when a modulus is chosen
+_MAX_TABLE_SUMS = 1 << 31  # of one tally by a table, when a modulus is chosen
+_MAX_EACH_SUMS = 1 << 16  # of one report, if it is counted by itself: about a millisecond
 _MODULI_ASIDE = 2  # primes that are tried on either side of e^eps + 1
 
 
@@ -84,11 +86,7 @@ class HashingFamily(Family[LinearHashing]):
     @property
     def rates(self) -> InclusionRates:
         """Rates at which a report supports the own cell and any other, for an even hash."""
-        own, other = (
-            Fraction(self.randomizer.own, COIN_SPACE),
-            Fraction(self.randomizer.other, COIN_SPACE),
-        )
-        return InclusionRates(own, self.collisions * own + (1 - self.collisions) * other)
+        return _rates(self.randomizer)
 
     def alphabet(self) -> Iterator[bytes]:
         """The hashes in order, each with all values."""
@@ -121,14 +119,22 @@ class HashingFamily(Family[LinearHashing]):
         return self.rates.variance(self.randomizer.cells)
 
 
+@lru_cache(maxsize=64)
+def _rates(randomizer: LinearHashing) -> InclusionRates:
+    own, other = HashingFamily(randomizer)._chances
+    collisions = HashingFamily(randomizer).collisions
+    return InclusionRates(own, collisions * own + (1 - collisions) * other)
+
+
 def linear_hashing(cells: int, nano: int) -> LinearHashing:
     """The linear hashing that spends a budget with the least variance.
 
     Of the primes next to e^eps + 1, two on either side of those whose tally is not too long, the
-    one with the least conditional variance wins, and the smaller a tie.
+    one with the least conditional variance wins, and the smaller a tie. A tally is not too long if
+    a table of reports, or every report by itself, is counted in few enough sums (`supports`).
 
     Args:
-        cells: 3..65536.
+        cells: 3..2^20.
         nano: > 0, nano-nats.
 
     Raises:
@@ -141,22 +147,22 @@ def linear_hashing(cells: int, nano: int) -> LinearHashing:
         )
     check_positive(nano)
     exponential, _ = exp_bounds(min(nano, 64 * NANO_NATS_PER_NAT), COIN_BITS)
-    middle = (exponential >> COIN_BITS) + 1
-    moduli = _moduli(cells)
-    below = [q for q in moduli if q <= middle][-_MODULI_ASIDE:]
-    above = [q for q in moduli if q > middle][:_MODULI_ASIDE]
-    candidates = [LinearHashing(cells, q, k_ary_response(q, nano).other) for q in below + above]
+    most = min(cells - 1, MAX_MODULUS)
+    middle = min((exponential >> COIN_BITS) + 1, most)
+    moduli = [*_moduli(cells, range(middle, 1, -1)), *_moduli(cells, range(middle + 1, most + 1))]
+    candidates = [LinearHashing(cells, q, k_ary_response(q, nano).other) for q in moduli]
     return min(
         candidates,
         key=lambda candidate: (HashingFamily(candidate).frequency_variance(), candidate.modulus),
     )
 
 
-@lru_cache(maxsize=64)
-def _moduli(cells: int) -> tuple[int, ...]:
-    """Return the primes for which a tally of this many cells is not too long."""
-    return tuple(
-        q
-        for q in range(2, min(cells - 1, MAX_MODULUS) + 1)
-        if is_prime(q) and sums_taken(cells, q) <= _MAX_SUMS
-    )
+def _moduli(cells: int, numbers: Iterable[int]) -> Iterator[int]:
+    """Return the first primes of `numbers` for which a tally of this many cells is not too long."""
+    return islice((q for q in numbers if not _is_long(cells, q) and is_prime(q)), _MODULI_ASIDE)
+
+
+def _is_long(cells: int, modulus: int) -> bool:
+    """Return whether both ways to count reports take too many sums."""
+    by_table = table_sums(cells, modulus) <= _MAX_TABLE_SUMS
+    return not by_table and each_sums(cells, modulus) > _MAX_EACH_SUMS

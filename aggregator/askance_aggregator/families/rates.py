@@ -24,7 +24,9 @@ class InclusionRates:
     def frequencies(self, counts: Sequence[int], n: int) -> tuple[Fraction, ...]:
         """The unbiased shares from how many of n reports contain each cell."""
         gap = self._gap()
-        return tuple(Fraction(Fraction(count, n) - self.other, gap) for count in counts)
+        # Many cells have few different counts.
+        shares = {count: Fraction(Fraction(count, n) - self.other, gap) for count in set(counts)}
+        return tuple(shares[count] for count in counts)
 
     def variance(self, cells: int) -> Fraction:
         """Return n times the conditional variance, averaged over cells.

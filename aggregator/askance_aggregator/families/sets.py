@@ -94,8 +94,10 @@ def _count_bitmaps(
 def _count_indices(
     randomizer: SetRandomizer, reports: Reports, signs: int
 ) -> tuple[Counts, NDArray[np.bool_]]:
-    octets = np.ascontiguousarray(reports)
-    indices = octets.view(f">u{randomizer.index_bytes}").astype(np.int64)
+    octets = reports.reshape(len(reports), randomizer.size, randomizer.index_bytes)
+    indices = octets[:, :, 0].astype(np.int64)
+    for byte in range(1, randomizer.index_bytes):
+        indices = (indices << 8) | octets[:, :, byte]
     valid: NDArray[np.bool_] = indices[:, -1] < randomizer.items
     valid &= (np.diff(indices // signs, axis=1) > 0).all(axis=1)
     return np.bincount(indices[valid].ravel(), minlength=randomizer.items), valid

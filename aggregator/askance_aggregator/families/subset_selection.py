@@ -15,7 +15,7 @@ from askance_client.accounting import NANO_NATS_PER_NAT, exp_bounds, ratio_withi
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE
 from askance_client.randomizers.k_ary import check_cells
-from askance_client.randomizers.subset_selection import MAX_MEMBERS, SubsetSelection
+from askance_client.randomizers.subset_selection import MAX_MEMBERS, MAX_WIDTH, SubsetSelection
 
 _SIZES_ASIDE = 2  # the best size is next to cells / (e^eps + 1); more are tried, to be sure
 
@@ -80,7 +80,7 @@ def subset_selection(cells: int, nano: int) -> SubsetSelection:
     wins, and the smaller size a tie.
 
     Args:
-        cells: 2..65535.
+        cells: 2..2^20.
         nano: > 0, nano-nats.
 
     Raises:
@@ -89,7 +89,7 @@ def subset_selection(cells: int, nano: int) -> SubsetSelection:
     check_cells(cells)
     check_positive(nano)
     middle = _size_of_least_variance(cells, nano)
-    most = min(cells - 1, MAX_MEMBERS)
+    most = min(cells - 1, _most_members(cells))
     first = min(max(1, middle - _SIZES_ASIDE), most)
     sizes = range(first, min(most, middle + 1 + _SIZES_ASIDE) + 1)
     best = min(
@@ -98,6 +98,12 @@ def subset_selection(cells: int, nano: int) -> SubsetSelection:
     )
     check_expressible(best.loss, nano, best.threshold == COIN_SPACE - 1)
     return best
+
+
+def _most_members(cells: int) -> int:
+    """Return the greatest size whose report, a bitmap or indices, has at most 8192 bytes."""
+    each = -(-cells.bit_length() // 8)
+    return MAX_MEMBERS if cells <= 8 * MAX_WIDTH else MAX_WIDTH // each
 
 
 def _size_of_least_variance(cells: int, nano: int) -> int:

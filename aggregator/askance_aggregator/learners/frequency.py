@@ -26,7 +26,7 @@ from askance_aggregator.queries import as_query
 from askance_client.errors import InvalidParameter, InvalidQuery
 from askance_client.queries import Category, Expression, Query, QueryKind, Schema
 
-MAX_CELLS = 65535  # as many as a randomizer can tell apart
+MAX_CELLS = 65536  # as many as a category has labels; an integer field may have more
 _ESTIMATE = ("estimate", "low", "high")
 
 

@@ -27,7 +27,7 @@ from askance_client.queries import Bits, Category, Integer, Schema
 from askance_client.records import NOTHING
 
 _SHOWN = 3  # values of each kind in the text of an assessment; all are in its details
-MAX_CELLS = 65534  # and one for all others: as many as a randomizer can distinguish
+MAX_CELLS = 65534  # and one for all others; a round's answer stays some 7 MB
 
 
 @dataclass(frozen=True, slots=True)

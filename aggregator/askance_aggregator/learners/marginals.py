@@ -186,7 +186,7 @@ def marginals(
 
     Raises:
         InvalidParameter: no such field, a number out of range, or more than 4096 tables.
-        InvalidQuery: a table of more than 65535 cells.
+        InvalidQuery: a table of more than 2^20 cells.
 
     Source: notes, section 1.2; KLNRS08 section 4 (histograms).
     """

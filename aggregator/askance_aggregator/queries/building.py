@@ -46,7 +46,7 @@ def category(expression: Expression, default: int = 0) -> Query:
         default: the cell (for a labelled category, its index) of a record without an answer.
 
     Raises:
-        InvalidQuery: not integers from 0, or not 2..65536 cells.
+        InvalidQuery: not integers from 0, or not 2..2^20 cells.
     """
     return Query(
         QueryKind.CATEGORY, expression, 0, typed_expression(expression).high, _public(default)

@@ -11,7 +11,7 @@ from askance_client.queries import Schema
 from askance_protos.v1 import exchange_pb2 as pb
 
 DIGEST_BYTES = 32
-MAX_REPORT_BYTES = 16 * 1024  # a bitmap of 65,536 cells takes 8 kB
+MAX_REPORT_BYTES = 16 * 1024  # the longest set takes 8 kB
 
 
 def study_of(payload: bytes) -> bytes:

@@ -17,6 +17,6 @@ MAX_BITS = 4096
 MAX_LABELS = 1 << 16
 MAX_LABEL_BYTES = 1024
 MAX_FIELDS = 4096
-MAX_CELLS = 1 << 16
+MAX_CELLS = 1 << 20  # of a category that is an integer; labels are fewer
 MAX_COMPONENTS = 1024  # of a vector query
 MAX_SPREAD = 1 << 31  # high - low of a real query or a vector, in grid units (for random rounding)

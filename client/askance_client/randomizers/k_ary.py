@@ -10,14 +10,10 @@ from typing import ClassVar
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers.coins import COIN_SPACE
 from askance_client.randomizers.loss import PrivacyLoss
-from askance_client.randomizers.randomizer import (
-    MISSING_BYTE,
-    Randomizer,
-    check_integer,
-)
+from askance_client.randomizers.randomizer import Randomizer, check_integer
 
 MIN_CELLS = 2
-MAX_CELLS = 65535  # 0..65534 in two bytes; 0xFFFF is "missing"
+MAX_CELLS = 1 << 20  # as many as a query has: 3 bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +24,12 @@ class KaryResponse(Randomizer):
     ((U - P) // other)-th of the others, which are intervals of exactly `other` coins each.
 
     Privacy: pure eps-LDP, replace-one; the ratio max(P / other, other / P) is exact, attained by
-    every report. A report is the cell's index: one byte up to 255 cells, else two, big-endian.
+    every report. A report is the cell's index, big-endian, in the bytes that hold the number of
+    cells: one up to 255 cells, two up to 65,535, else three. So no report is all ones.
     Utility: unbiased; the best family when eps is large for the number of cells.
 
     Args:
-        cells: 2..65535.
+        cells: 2..2^20.
         other: >= 1, and (cells - 1) other < 2^64.
 
     Raises:
@@ -72,8 +69,8 @@ class KaryResponse(Randomizer):
 
     @property
     def width(self) -> int:
-        """Report width in bytes: 1 up to 255 cells, else 2."""
-        return 1 if self.cells <= MISSING_BYTE else 2
+        """The bytes of the number of cells: 1 up to 255, 2 up to 65,535, else 3."""
+        return -(-self.cells.bit_length() // 8)
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -112,7 +109,7 @@ class KaryResponse(Randomizer):
 
 
 def check_cells(cells: int) -> None:
-    """Refuse a number of cells outside 2..65535."""
+    """Refuse a number of cells outside 2..2^20."""
     check_integer("cells", cells)
     if not MIN_CELLS <= cells <= MAX_CELLS:
         raise InvalidParameter(f"there are {MIN_CELLS}..{MAX_CELLS} cells, found {cells}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import isqrt
 from typing import ClassVar
 
 from askance_client.errors import InvalidParameter
@@ -17,8 +18,8 @@ from askance_client.randomizers.randomizer import (
 )
 
 MIN_HASHED = 3  # with two cells there is nothing to hash
-MAX_HASHED = 1 << 16
-MAX_MODULUS = 4093  # the greatest prime below 2^12: a table of q^2 counts stays small
+MAX_HASHED = 1 << 20
+MAX_MODULUS = 65521  # the greatest prime below 2^16: q^t stays below 2^32
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,12 @@ class LinearHashing(Randomizer):
     Utility: two cells x, x' collide where a.(x - x') = 0, which (q^(t-1) - 1) of the q^t - 1 hashes
     have, whatever the two: so the support counts of cells are binomial, and unbiased but for the
     unevenness of a, below q^t / 2^64. Variance within 3 % of subset selection's for q near
-    e^eps + 1, but near eps = 1.04, where 3.1 % is between the primes 3 and 5. Two coins, a few
-    bytes; one tally takes about n cells / q^(t-1) + t cells q^2 additions.
+    e^eps + 1, but near eps = 1.04, where 3.1 % is between the primes 3 and 5. Two coins, at
+    most six bytes.
 
     Args:
-        cells: 3..65536.
-        modulus: a prime in 2..4093, less than cells.
+        cells: 3..2^20.
+        modulus: a prime in 2..65521, less than cells.
         other: >= 1, and (modulus - 1) other < 2^64; the chance of each other value, over 2^64.
 
     Raises:
@@ -156,7 +157,7 @@ class LinearHashing(Randomizer):
 
 
 def is_prime(number: int) -> bool:
-    """Return whether a number below 4096 is prime."""
+    """Return whether a number from 2 on is prime."""
     return number == 2 or (
-        number % 2 == 1 and all(number % d for d in range(3, 64, 2) if d < number)
+        number % 2 == 1 and all(number % d for d in range(3, isqrt(number) + 1, 2))
     )

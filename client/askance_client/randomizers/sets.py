@@ -19,7 +19,7 @@ class SetRandomizer(Randomizer):
     - a bitmap of ceil(items / 8) bytes: item v is bit 7 - v % 8 of byte v // 8 (the order of
       numpy.unpackbits), trailing bits are 0, exactly `size` bits are 1;
     - indices: the `size` items in ascending order, in the bytes that hold the number of items
-      each (1 up to 255 items, else 2), big-endian.
+      each (1 up to 255 items, 2 up to 65,535, else 3), big-endian.
 
     No report is all ones: a bitmap has a bit free, and no index is as great as the number of items.
     """
@@ -36,7 +36,7 @@ class SetRandomizer(Randomizer):
 
     @property
     def items(self) -> int:
-        """Number of items, size..65535: the levels, unless a family says otherwise."""
+        """Number of items, at least `size`: the levels, unless a family says otherwise."""
         return self.levels
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers.randomizer import check_integer
 
-MAX_VALUES = 32767  # a query has at most 65,535 cells, and d values take 2 d + 1
+MAX_VALUES = 32767  # d values take 2 d + 1 cells: 2 bytes
 
 
 def signed_levels(values: int) -> int:

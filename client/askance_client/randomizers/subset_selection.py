@@ -17,6 +17,7 @@ from askance_client.randomizers.randomizer import check_integer, check_threshold
 from askance_client.randomizers.sets import SetRandomizer
 
 MAX_MEMBERS = 1 << 13  # of a set: a draw takes as long as it has members
+MAX_WIDTH = 1 << 13  # bytes: a report fits a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,9 @@ class SubsetSelection(SetRandomizer):
     Utility: unbiased up to that bias; least variance in its class for size near cells/(e^eps+1).
 
     Args:
-        cells: 2..65535.
-        size: 1..cells-1, at most 8192.
+        cells: 2..2^20.
+        size: 1..cells-1, at most 8192; such that a report has at most 8192 bytes, which is more
+            only beyond 65,536 cells: there 2730 at most.
         threshold: 1..2^64-1.
 
     Raises:
@@ -58,8 +60,11 @@ class SubsetSelection(SetRandomizer):
                 f"a subset of {self.cells} cells has a size in 1..{self.cells - 1}, "
                 f"found {self.size}"
             )
-        if self.size > MAX_MEMBERS:
-            raise InvalidParameter(f"a subset has at most {MAX_MEMBERS} members, found {self.size}")
+        if self.size > MAX_MEMBERS or self.width > MAX_WIDTH:
+            raise InvalidParameter(
+                f"a subset has at most {MAX_MEMBERS} members and a report of {MAX_WIDTH} bytes, "
+                f"found {self.size} members and {self.width} bytes"
+            )
         loss = PrivacyLoss(*certified_ratio(self.cells, self.size, self.threshold))
         object.__setattr__(self, "_loss", loss)
 

@@ -131,7 +131,8 @@ Global___KaryResponse: _TypeAlias = KaryResponse  # noqa: Y015
 class SubsetSelection(_message.Message):
     """`size` of the cells, one's own among them with probability threshold / 2^64. A report is a bitmap
     of ceil(cells / 8) bytes (cell v is bit 7 - v % 8 of byte v // 8, trailing bits 0), or, where that
-    is shorter, `size` cells in ascending order, big-endian: 1 byte each up to 255 cells, else 2.
+    is shorter, `size` cells in ascending order, big-endian: 1 byte each up to 255 cells,
+    2 up to 65,535, else 3.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

@@ -85,5 +85,5 @@ def _(randomizer: LinearHashing, weights: Weights, draw: Draw) -> bytes:
 verified(
     LinearHashing,
     "linear_hashing",
-    {f"linear-hashing({k})": partial(linear_hashing, k) for k in (4, 17, 64, 1024, 65536)},
+    {f"linear-hashing({k})": partial(linear_hashing, k) for k in (4, 17, 64, 1024, 65536, 1 << 20)},
 )

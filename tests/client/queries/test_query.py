@@ -150,13 +150,13 @@ def test_a_bare_expression_is_asked_by_its_kind(expression: Expression, kind: Qu
         (lambda: category(S.i), "integers from 0, found NUMBER from -3"),
         (lambda: category(S.r), "on a grid of 2"),
         (lambda: category(S.v), "found BITS"),
-        (lambda: category(S.single), r"2\.\.65536 cells, found 1"),
-        (lambda: category(S.wide), r"2\.\.65536 cells, found 2147483649"),
+        (lambda: category(S.single), r"2\.\.1048576 cells, found 1"),
+        (lambda: category(S.wide), r"2\.\.1048576 cells, found 2147483649"),
         (lambda: category(S.c, 3), "default within its bounds"),
         (lambda: Query(QueryKind.CATEGORY, S.c, 0, 3, 0), r"cells 0\.\.2"),
         (lambda: Query(QueryKind.CATEGORY, S.c, 1, 2, 1), r"cells 0\.\.2"),
         (lambda: signed(S.b), "2d [+] 1 cells, found 2"),
-        (lambda: signed(constant(0)), r"2\.\.65536 cells, found 1"),
+        (lambda: signed(constant(0)), r"2\.\.1048576 cells, found 1"),
         (lambda: Query(0, S.b, 0, 1, 0), "QueryKind, found int"),  # type: ignore[arg-type]  # refused
         (lambda: Query(QueryKind.REAL, S.i, 0, 1, True), "as default"),
         (lambda: Query.rebuilt(9, (), S, low=0, high=1, default=0), "a known kind"),
@@ -273,14 +273,14 @@ def test_a_query_s_bounds_are_accepted_at_their_limits_and_refused_one_past() ->
     for default in (3, 4, 7, 8):
         with pytest.raises(InvalidQuery, match="its default within its bounds"):
             Query(QueryKind.REAL, wide.x, 5, 6, default)
-    for high in (1, (1 << 16) - 1):
+    for high in (1, (1 << 20) - 1):
         cells = Schema("cells", 1, x=Integer(0, high)).x
         assert Query(QueryKind.CATEGORY, cells, 0, high, high).cells == high + 1
-    for high in (1 << 16, (1 << 16) + 1):
+    for high in (1 << 20, (1 << 20) + 1):
         cells = Schema("cells", 1, x=Integer(0, high)).x
-        with pytest.raises(InvalidQuery, match=rf"2..65536 cells, found {high + 1}"):
+        with pytest.raises(InvalidQuery, match=rf"2..1048576 cells, found {high + 1}"):
             Query(QueryKind.CATEGORY, cells, 0, high, 0)
-    with pytest.raises(InvalidQuery, match=r"2..65536 cells, found 1"):
+    with pytest.raises(InvalidQuery, match=r"2..1048576 cells, found 1"):
         Query(QueryKind.CATEGORY, Schema("cells", 1, c=Category(["one"])).c, 0, 0, 0)
 
 

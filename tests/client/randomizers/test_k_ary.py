@@ -12,7 +12,7 @@ from askance_client.randomizers import COIN_SPACE, KaryResponse, PrivacyLoss
 @pytest.mark.parametrize(
     ("cells", "other"),
     [
-        *[(1, 1), (0, 1), (65536, 1), (3, 0), (3, -1), (3, COIN_SPACE // 2), (2, COIN_SPACE)],
+        *[(1, 1), (0, 1), (2**20 + 1, 1), (3, 0), (3, -1), (3, COIN_SPACE // 2), (2, COIN_SPACE)],
         *[(3, 0.5), (3.0, 1), (3, True)],
     ],
 )
@@ -26,7 +26,9 @@ def test_the_loss_counts_in_both_directions() -> None:
     assert KaryResponse(3, COIN_SPACE // 2 - 1).loss == PrivacyLoss(COIN_SPACE // 2 - 1, 2)
 
 
-@pytest.mark.parametrize(("cells", "width"), [(2, 1), (255, 1), (256, 2), (65535, 2)])
+@pytest.mark.parametrize(
+    ("cells", "width"), [(2, 1), (255, 1), (256, 2), (65535, 2), (65536, 3), (2**20, 3)]
+)
 def test_the_last_cell_is_emitted_and_is_not_the_missing_report(cells: int, width: int) -> None:
     """Defect: an off-by-one that never emits the last item."""
     response = k_ary_response(cells, 10**9)

@@ -53,6 +53,9 @@ def test_five_of_forty_thousand_cells_travel_in_ten_bytes() -> None:
         (SubsetSelection(256, 16, 1), 32),
         (SubsetSelection(65_535, 4095, 1), 8190),
         (SubsetSelection(65_535, 4096, 1), 8192),
+        (SubsetSelection(65_536, 8192, 1), 8192),
+        (SubsetSelection(1 << 20, 64, 1), 192),  # from 65,536 cells on an index has three
+        (SubsetSelection(1 << 20, 2730, 1), 8190),
         (SignedSubsetSelection(5, 1, M // 2), 1),
         (SignedSubsetSelection(127, 31, M // 2), 31),
         (SignedSubsetSelection(128, 3, M // 2), 6),
@@ -139,9 +142,9 @@ def test_a_bitmap_is_refused_where_indices_are_shorter() -> None:
         family_of(FEW).tally(np.zeros((1, 5000), np.uint8))
 
 
-@pytest.mark.parametrize("cells", [254, 255, 256, 257, 65_535])
+@pytest.mark.parametrize("cells", [254, 255, 256, 257, 65_535, 65_536, 1 << 20])
 def test_no_index_is_all_ones(cells: int) -> None:
-    """All 0xFF is reserved for "missing"; 255 is an index of two bytes, 65,535 is none."""
+    """All 0xFF is reserved for "missing"; 255 is an index of two bytes, 65,535 of three."""
     randomizer = SubsetSelection(cells, 1, 1)
     last = randomizer.randomize(0, [M - 1, 0])  # the last stands under the own one's number
     assert randomizer.indices(last) == [cells - 1]

@@ -10,8 +10,8 @@ from askance_client.service import MAX_REQUEST_MESSAGE_BYTES, STREAMS_PER_CONNEC
 
 # A device behind a NAT pings once a minute; twice as often is still no abuse.
 _MIN_PING_MS = 30_000
-# The hub keeps its own messages to devices far below; a result of 65,535 cells is some 7 MB.
-_MAX_SEND_BYTES = 64 * 1024 * 1024
+# The hub keeps its own messages to devices far below; a result of 2^20 cells is some 112 MB.
+_MAX_SEND_BYTES = 160 * 1024 * 1024
 _KEEPALIVE_MS = 60_000
 _KEEPALIVE_TIMEOUT_MS = 20_000
 # gRPC resets streams at random as a connection nears its limit, and counts streams that have ended

@@ -36,6 +36,7 @@ from askance_aggregator.learners.conjunctions import (
 )
 from askance_aggregator.learners.decision_lists import DecisionList, Rule, decision_lists
 from askance_aggregator.learners.decision_tree import decision_tree
+from askance_aggregator.learners.decisions import Decision, OneStandsOut, SignsListed
 from askance_aggregator.learners.encodings import Cells, Number
 from askance_aggregator.learners.frequency import FrequencyEstimate, frequency
 from askance_aggregator.learners.gaussian_mixture import GaussianMixture, gaussian_mixture
@@ -130,6 +131,7 @@ __all__ = [
     "Classifier",
     "Clusters",
     "Conjunction",
+    "Decision",
     "DecisionList",
     "DecisionTree",
     "Disjunction",
@@ -154,6 +156,7 @@ __all__ = [
     "NaiveBayes",
     "NonAdaptive",
     "Number",
+    "OneStandsOut",
     "ParameterEntry",
     "PopulationMean",
     "Presence",
@@ -169,6 +172,7 @@ __all__ = [
     "Rows",
     "Rule",
     "SampleMean",
+    "SignsListed",
     "SmallSettings",
     "Users",
     "Verdict",

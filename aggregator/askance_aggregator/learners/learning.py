@@ -18,6 +18,7 @@ from fractions import Fraction
 from typing import TypeAlias, TypeVar
 
 from askance_aggregator.learners.aims import Aim, PopulationMean
+from askance_aggregator.learners.decisions import Decision
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import has_missing_level
 from askance_client.errors import InvalidParameter, InvalidQuery, LocalProtocolError
@@ -51,6 +52,8 @@ class Question:
         present: a promise, from public knowledge, that at least this share of users has the number
             of a query with a missing level (`queries.among_present`). It is used for planning only;
             intervals do not rely on it. None: all users.
+        decision: the conclusion that is drawn from all values together, where that needs less than
+            every value within tau: the question is planned for it. None: every value counts.
 
     Raises:
         InvalidParameter: tau is not positive, or cell_mass or present is not in (0, 1].
@@ -62,6 +65,7 @@ class Question:
     cell_mass: Fraction | None
     aim: Aim
     present: Fraction
+    decision: Decision | None
 
     def __init__(
         self,
@@ -70,6 +74,7 @@ class Question:
         cell_mass: Rational | None = None,
         aim: Aim | None = None,
         present: Rational | None = None,
+        decision: Decision | None = None,
     ) -> None:
         if not isinstance(query, Query):
             raise InvalidQuery(f"Question expects a Query, found {type(query).__name__}")
@@ -89,6 +94,7 @@ class Question:
         object.__setattr__(
             self, "present", Fraction(1) if present is None else _share("present", present)
         )
+        object.__setattr__(self, "decision", decision)
 
     @property
     def over_present(self) -> bool:

@@ -77,8 +77,12 @@ def test_whole_studies_fail_as_seldom_as_planned(d: int, trials: int) -> None:
 
 @pytest.mark.parametrize("oracle", [MaskedParityOracle, lazy_masked_parity])
 @pytest.mark.parametrize("r", [(0, 1, 1), (1, 0, 0, 1, 1), (1, 0, 1) * 4, (0, 1) * 499 + (1, 1, 0)])
-def test_exact_and_lazy_oracles_answer_for_any_d(r: tuple[int, ...], oracle: object) -> None:
+@pytest.mark.parametrize("candidates", [None, 7])
+def test_exact_and_lazy_oracles_answer_for_any_d(
+    r: tuple[int, ...], oracle: object, candidates: int | None
+) -> None:
     for a in (0, 1):
         concept = MaskedParity(r, a)
-        found = learn(masked_parity(masked_parity_schema(len(r))), oracle(concept))  # type: ignore[operator]  # a class or a function
+        learner = masked_parity(masked_parity_schema(len(r)), candidates=candidates)
+        found = learn(learner, oracle(concept))  # type: ignore[operator]  # a class or a function
         assert found == concept

@@ -9,7 +9,6 @@ from math import log, sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from askance_aggregator.learners import (
     Adaptive,
@@ -20,7 +19,7 @@ from askance_aggregator.learners import (
     masked_parity_schema,
 )
 from askance_aggregator.planning import RoundPlan, plan, plan_batch
-from askance_aggregator.queries import EncodedColumns, encode_columns, evaluate_columns
+from askance_aggregator.queries import evaluate_columns
 from askance_aggregator.studies.study import Study
 from askance_client.accounting import parse_epsilon
 from askance_simulation.experiments import run_trial
@@ -28,6 +27,7 @@ from askance_simulation.plots.style import ACCENT, BAD, plain
 from askance_simulation.populations.registry import build
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.reproduce.counting import exceeds, generator, round_answers
+from askance_simulation.reproduce.klnrs08.masked_records import record_weights, records
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
 NAME = "masked-parity"
@@ -141,7 +141,7 @@ def failures(
     masks = rng.integers(0, 2, (trials, d))
     weights = record_weights(masks)
     laws = [
-        weights @ np.eye(group.randomizer.levels)[evaluate_columns(group.query, _records(d))]
+        weights @ np.eye(group.randomizer.levels)[evaluate_columns(group.query, records(d))]
         for group in planned.groups
     ]
     sized = replace(planned, groups=tuple(replace(group, users=users) for group in planned.groups))
@@ -161,29 +161,6 @@ def mask_read(questions: Sequence[Question], answers: Answers) -> list[int]:
         return [int(value < 0) for value in answers[0].values]
     tau = float(questions[0].working_tau)
     return [int(answer.value > tau) for answer in answers]
-
-
-def record_weights(masks: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Compute P[(i, b, y)] for each mask, in the order of `_records`: 4 records for each i.
-
-    i is uniform, b a fair bit; with b = 1, y is (-1)^(r_i), with b = 0 as good as a fair sign, for
-    no question of round 1 reads it there.
-    """
-    each = np.full((*masks.shape, 4), 1 / 4)
-    each[:, :, 2] = (masks == 0) / 2
-    each[:, :, 3] = (masks == 1) / 2
-    return np.asarray(each.reshape(len(masks), -1) / masks.shape[1], dtype=np.float64)
-
-
-def _records(d: int) -> EncodedColumns:
-    place = np.arange(4 * d)
-    columns = {
-        "x": np.zeros((len(place), d), dtype=np.int64),
-        "i": place // 4,
-        "b": place // 2 % 2,
-        "y": 1 - 2 * (place % 2),
-    }
-    return encode_columns(masked_parity_schema(d), columns)
 
 
 def whole(d: int, epsilon: str, trials: int, seed: Seed) -> Row:

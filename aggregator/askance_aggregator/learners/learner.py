@@ -139,7 +139,7 @@ def adaptive(
     name: str,
     version: int = 1,
     rehearsal: Rehearsal | None = None,
-    left_open: Callable[P, Iterable[dict[str, Any]]] | None = None,
+    left_open: Callable[..., Iterable[dict[str, Any]]] | None = None,
 ) -> Callable[[Callable[P, Learning[T]]], Callable[P, Adaptive[T]]]:
     """Make a learner of a generator function; its arguments become the parameters.
 
@@ -179,7 +179,7 @@ def adaptive(
                 rehearsal=rehearsal,
                 factory=lambda: function(*args, **kwargs),
                 alternatives=(
-                    (lambda: (make(*args, **{**kwargs, **change}) for change in changes))  # type: ignore[arg-type]  # the learner's own names
+                    (lambda: (make(*args, **{**kwargs, **change}) for change in changes))
                     if changes
                     else None
                 ),

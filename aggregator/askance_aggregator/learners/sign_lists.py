@@ -46,7 +46,7 @@ def _least_sums(sizes: Sequence[Fraction]) -> Iterator[tuple[int, ...]]:
         sizes: >= 0, in increasing order.
     """
     yield ()
-    heap = [(sizes[0], (0,))] if sizes else []
+    heap: list[tuple[Fraction, tuple[int, ...]]] = [(sizes[0], (0,))] if sizes else []
     while heap:
         total, subset = heappop(heap)
         yield subset

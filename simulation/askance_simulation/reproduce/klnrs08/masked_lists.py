@@ -177,5 +177,6 @@ def _rows(randomizer: HypercubeResponse) -> Floats:
     near = randomizer.threshold / COIN_SPACE
     inside = near / randomizer.near
     outside = (1 - near) / (randomizer.levels - randomizer.near)
-    rows: Floats = np.where(apart <= randomizer.radius, inside, outside)
-    return rows / rows.sum(axis=1, keepdims=True)
+    chances = np.where(apart <= randomizer.radius, inside, outside)
+    rows: Floats = chances / chances.sum(axis=1, keepdims=True)
+    return rows

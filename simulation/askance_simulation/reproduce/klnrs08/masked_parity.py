@@ -27,6 +27,7 @@ from askance_simulation.plots.style import ACCENT, BAD, plain
 from askance_simulation.populations.registry import build
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.reproduce.counting import exceeds, generator, round_answers
+from askance_simulation.reproduce.klnrs08.masked_lists import failed_trials
 from askance_simulation.reproduce.klnrs08.masked_records import record_weights, records
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
@@ -48,6 +49,8 @@ KNOWN = {
     ("4", 16): (30e3, 1.0e3),
     ("4", 32): (160e3, 5.1e3),
 }
+LISTED = (("1", 8), ("1", 32), ("2", 16), ("4", 8), ("4", 16))  # epsilon, d
+_HALF = 0.6  # of the users of one mask at eps = 1, at most
 _NEAR = 1.35  # a factor: both are searches by simulation, with figures of two digits
 _STEP = 1.05  # a search ends when its bracket's ends are this factor apart
 
@@ -62,6 +65,8 @@ def reproduce(setting: Setting) -> Reproduction:
             seed = setting.seed / NAME / f"{epsilon} {d} {variant}"
             rows.append(first_round(variant, d, epsilon, trials, seed))
         setting.progress(f"epsilon = {epsilon}, d = {d}")
+    for epsilon, d in LISTED[:1] if setting.quick else LISTED:
+        rows.append(listed(d, epsilon, trials, setting.seed / "listed" / f"{epsilon} {d}"))
     rows.append(whole(8, "1", 5 if setting.quick else 50, setting.seed / "whole"))
     return Reproduction(
         name=NAME,
@@ -84,7 +89,9 @@ def reproduce(setting: Setting) -> Reproduction:
             f" {_NEAR:g} of what is known, and at most what is planned.",
             "At eps = 1 the printed variant takes more than 0.35 d times the users of the other.",
             "'scale' is d^2 ln d / eps^2 (signed) or d^3 ln d / eps^2 (printed).",
-            "'whole' runs studies of both rounds on simulated devices, at the planned number.",
+            "'listed' and 'whole' run both rounds as a study has them, with the number of masks kept"
+            " by round 1 that needs the fewest users: as tallies, exactly in law, and on simulated"
+            " devices; both at the planned number.",
         ),
         draw=lambda figure: _draw(figure, rows),
     )
@@ -163,11 +170,33 @@ def mask_read(questions: Sequence[Question], answers: Answers) -> list[int]:
     return [int(answer.value > tau) for answer in answers]
 
 
+def listed(d: int, epsilon: str, trials: int, seed: Seed) -> Row:
+    """Compare the plan of a study with that of one mask, and count failures of both rounds."""
+    schema = masked_parity_schema(d)
+    study = Study(masked_parity(schema), epsilon=epsilon, beta=BETA)
+    planned, one = study.plan(), plan(masked_parity(schema), study.nano_nats, BETA)
+    candidates = int(study.learner.parameters["candidates"])
+    batch = next(study.learner.run())
+    failed = sum(failed_trials(batch, planned, candidates, trials, generator(seed)))
+    saves = planned.users_needed <= _HALF * one.users_needed or epsilon != "1"
+    return {
+        "what": f"listed, {candidates} masks",
+        "epsilon": float(epsilon),
+        "d": d,
+        "planned": planned.users_needed,
+        "least": None,
+        "known": None,
+        "least / scale": None,
+        "failed as planned": failed / trials,
+        "trials": trials,
+        "holds": saves and not exceeds(failed, trials, float(BETA)),
+    }
+
+
 def whole(d: int, epsilon: str, trials: int, seed: Seed) -> Row:
     """Run both rounds on devices, at the planned number of users."""
-    learner = masked_parity(masked_parity_schema(d))
-    users = plan(learner, parse_epsilon(epsilon), BETA).users_needed
-    study = Study(learner, epsilon=epsilon, beta=BETA)
+    study = Study(masked_parity(masked_parity_schema(d)), epsilon=epsilon, beta=BETA)
+    users = study.plan().users_needed
     failed = 0
     for trial in range(trials):
         people = build("masked-parity", users, seed / "people" / trial, {"d": d})

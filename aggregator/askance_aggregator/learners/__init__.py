@@ -37,6 +37,7 @@ from askance_aggregator.learners.conjunctions import (
 )
 from askance_aggregator.learners.decision_lists import DecisionList, Rule, decision_lists
 from askance_aggregator.learners.decision_tree import decision_tree
+from askance_aggregator.learners.decisions import Decision, OneStandsOut, SignsListed
 from askance_aggregator.learners.encodings import Cells, Number
 from askance_aggregator.learners.frequency import FrequencyEstimate, frequency
 from askance_aggregator.learners.gaussian_mixture import GaussianMixture, gaussian_mixture
@@ -131,6 +132,7 @@ __all__ = [
     "Classifier",
     "Clusters",
     "Conjunction",
+    "Decision",
     "DecisionList",
     "DecisionTree",
     "Disjunction",
@@ -155,6 +157,7 @@ __all__ = [
     "NaiveBayes",
     "NonAdaptive",
     "Number",
+    "OneStandsOut",
     "ParameterEntry",
     "PopulationMean",
     "Presence",
@@ -170,6 +173,7 @@ __all__ = [
     "Rows",
     "Rule",
     "SampleMean",
+    "SignsListed",
     "SmallSettings",
     "Users",
     "adaptive",

@@ -13,14 +13,14 @@ from __future__ import annotations
 import inspect
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from functools import wraps
 from hashlib import sha256
-from typing import Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar
 
 from askance_aggregator.learners.learning import Answers, Batch, Learning
 from askance_aggregator.numbers import rational
@@ -35,6 +35,9 @@ T_co = TypeVar("T_co", covariant=True)
 
 Rehearsal = Callable[[Batch], Answers]
 """Answers to plan with, where zeros would not lead a learner through its usual rounds."""
+
+Alternatives: TypeAlias = "Callable[[], Iterable[Learner[Any]]]"
+"""Learners that differ in a parameter that the planner may choose."""
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,63}", re.ASCII)
 
@@ -53,6 +56,9 @@ class Learner(ABC, Generic[T_co]):
         argument_fields: fields that the expressions among its arguments use.
         distribution: "name==version" of the installed distribution that it was built from, as the
             catalogue lists it; empty for a built-in one and for a function that was called.
+        alternatives: makes the same learner once for each value of a parameter that was left open;
+            None: nothing is open. A study takes the one that needs the fewest users
+            (`planning.settled`). Run as it is, the learner is the first of them.
     """
 
     name: str
@@ -62,6 +68,7 @@ class Learner(ABC, Generic[T_co]):
     rehearsal: Rehearsal | None = None
     argument_fields: frozenset[str] = frozenset()
     distribution: str = ""
+    alternatives: Alternatives | None = None
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -129,7 +136,10 @@ class NonAdaptive(Learner[T_co]):
 
 
 def adaptive(
-    name: str, version: int = 1, rehearsal: Rehearsal | None = None
+    name: str,
+    version: int = 1,
+    rehearsal: Rehearsal | None = None,
+    left_open: Callable[..., Iterable[dict[str, Any]]] | None = None,
 ) -> Callable[[Callable[P, Learning[T]]], Callable[P, Adaptive[T]]]:
     """Make a learner of a generator function; its arguments become the parameters.
 
@@ -140,6 +150,8 @@ def adaptive(
             rehearsed run must be the longest that any answers lead to: beta is divided over the
             values that it asks for. A run that asks for more is stopped with `PlanExceeded`, after
             users were charged.
+        left_open: from the learner's arguments to the keyword arguments of its alternatives: none
+            where no parameter is left to the planner.
 
     The function may also check its arguments and return a generator: it is called once, and the
     generator closed, when the learner is made, so that a bad argument is refused there and not in
@@ -157,6 +169,7 @@ def adaptive(
                 )
             run.close()
             schema, parameters, fields = _recorded(function, *args, **kwargs)
+            changes = () if left_open is None else tuple(left_open(*args, **kwargs))
             return Adaptive(
                 name=name,
                 version=version,
@@ -165,6 +178,11 @@ def adaptive(
                 argument_fields=fields,
                 rehearsal=rehearsal,
                 factory=lambda: function(*args, **kwargs),
+                alternatives=(
+                    (lambda: (make(*args, **{**kwargs, **change}) for change in changes))
+                    if changes
+                    else None
+                ),
             )
 
         return make

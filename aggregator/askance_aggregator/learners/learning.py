@@ -18,6 +18,7 @@ from fractions import Fraction
 from typing import TypeAlias, TypeVar
 
 from askance_aggregator.learners.aims import Aim, PopulationMean
+from askance_aggregator.learners.decisions import Decision
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import fits_missing_level, has_missing_level
 from askance_client.errors import InvalidParameter, InvalidQuery, LocalProtocolError
@@ -53,6 +54,8 @@ class Question:
             intervals do not rely on it. None: all users.
         over_present: whether the answer is the mean over the users who have the number, as the
             query's last value says "missing". None: if `queries.among_present` made the query.
+        decision: the conclusion that is drawn from all values together, where that needs less than
+            every value within tau: the question is planned for it. None: every value counts.
 
     Raises:
         InvalidParameter: tau is not positive, or cell_mass or present is not in (0, 1].
@@ -66,6 +69,7 @@ class Question:
     aim: Aim
     present: Fraction
     over_present: bool
+    decision: Decision | None
 
     def __init__(
         self,
@@ -75,6 +79,7 @@ class Question:
         aim: Aim | None = None,
         present: Rational | None = None,
         over_present: bool | None = None,
+        decision: Decision | None = None,
     ) -> None:
         if not isinstance(query, Query):
             raise InvalidQuery(f"Question expects a Query, found {type(query).__name__}")
@@ -101,6 +106,7 @@ class Question:
         object.__setattr__(
             self, "present", Fraction(1) if present is None else _share("present", present)
         )
+        object.__setattr__(self, "decision", decision)
 
     @property
     def values(self) -> int:

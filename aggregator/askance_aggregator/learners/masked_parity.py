@@ -8,11 +8,15 @@ The half with b = 1 gives r away bit by bit; with r, a is read off the half with
 a learner has to guess a parity over d bits: a non-adaptive one must ask exponentially much
 (Theorem 5.1). Hence the class is learnable locally with interaction and not without. KLNRS08 has d
 a power of two, so that i has log2 d bits; no expectation and no bound depends on that.
+
+Round 1 needs all bits of r at once, and pays for the least certain one. Where it keeps a list of
+the most likely masks instead, fewer users are enough for it, and round 2 finds the right one: of
+the half with b = 0, y (-1)^<r',x> has the mean (-1)^a / 2 for r' = r and 0 for every other mask r'.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -21,12 +25,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from askance_aggregator.learners.assessments import THE_TARGET, Assessment, Users, assess
+from askance_aggregator.learners.decisions import OneStandsOut, SignsListed
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Allocation, Answer, Batch, Learning, Question
 from askance_aggregator.learners.parameters import ParameterEntry, Text, whole
 from askance_aggregator.learners.registry import SmallSettings, catalogued
-from askance_aggregator.queries import parity, predicate, signed, where
+from askance_aggregator.learners.sign_lists import likely_patterns
+from askance_aggregator.queries import parity, predicate, signed, vector, where
 from askance_client.errors import InvalidParameter
 from askance_client.printable import unknown_text, value_text
 from askance_client.queries import (
@@ -42,6 +48,8 @@ MAX_D = 1024
 SIGNED = "signed"
 PRINTED = "printed"
 VARIANTS = (SIGNED, PRINTED)
+MAX_CANDIDATES = 512  # round 2 asks as many values, of four nodes each: a query has 4,096
+BEST = "best"
 
 
 @hypothesis_of("masked-parity")
@@ -115,29 +123,56 @@ def masked_parity_schema(d: int) -> Schema:
     return Schema("masked-parity", 1, x=Bits(d), i=Integer(0, d - 1), b=Bit(), y=Label([1, -1]))
 
 
-@adaptive("masked-parity", version=1)
-def masked_parity(schema: Schema, variant: str = SIGNED) -> Learning[MaskedParity]:
+def _open_candidates(
+    schema: Schema, variant: str = SIGNED, *, candidates: int | None = None
+) -> Iterator[dict[str, Any]]:
+    """Yield the numbers of masks that a plan may choose from: powers of two."""
+    if candidates is not None or variant == PRINTED:
+        return
+    number = 1
+    while number <= min(MAX_CANDIDATES, (1 << _width(schema)) - 1):
+        yield {"candidates": number}
+        number *= 2
+
+
+@adaptive("masked-parity", version=1, left_open=_open_candidates)
+def masked_parity(
+    schema: Schema, variant: str = SIGNED, *, candidates: int | None = None
+) -> Learning[MaskedParity]:
     """Read the mask from the half that shows it, then the bit from the other half.
 
     Utility: exact whenever every answer is within its tolerance. Users needed at eps <= 1, up to
-    constants: variant "signed" d^2 ln d / eps^2, variant "printed" d^3 ln d / eps^2.
+    constants: variant "signed" d^2 ln d / eps^2, variant "printed" d^3 ln d / eps^2. A list of
+    about d candidates halves the users of "signed".
 
     Args:
         schema: `masked_parity_schema(d)`.
         variant: "signed": round 1 is one categorical question, for the pairs (i, y) with b = 1 are
             disjoint, and both labels count. "printed": d predicates, a fresh group of users each,
             as KLNRS08 has it.
+        candidates: number of masks that round 1 keeps, 1..512 and less than 2^d; above 1, round 2
+            finds the right one among them, and a, by as many values of one vector question. None:
+            1, and a study takes the power of two that needs the fewest users.
 
     Raises:
-        InvalidParameter: the schema is another one, or the variant has another name.
+        InvalidParameter: the schema is another one, the variant has another name, or candidates is
+            out of range, or above 1 for the printed variant.
 
     Source: KLNRS08 section 5; deviations: the text's E[g_j] = "1/2^d" is 1/(2d); d need not be a
-        power of two.
+        power of two; the list.
     """
     if variant not in VARIANTS:
         raise InvalidParameter(f"variant: {unknown_text(variant, VARIANTS)}")
-    _width(schema)
-    return _two_rounds(schema, read_mask if variant == SIGNED else read_mask_as_printed)
+    most = 1 if variant == PRINTED else min(MAX_CANDIDATES, (1 << _width(schema)) - 1)
+    kept = 1 if candidates is None else candidates
+    if isinstance(kept, bool) or not isinstance(kept, int) or not 1 <= kept <= most:
+        raise InvalidParameter(
+            f"candidates: expected a whole number in 1..{most} for the variant {variant} and"
+            f" d = {_width(schema)}, got {value_text(candidates)}"
+        )
+    if variant == PRINTED:
+        return _two_rounds(schema, read_mask_as_printed)
+    return _two_rounds(schema, read_mask) if kept == 1 else _by_list(schema, kept)
 
 
 def _two_rounds(
@@ -146,6 +181,35 @@ def _two_rounds(
     r = yield from read(schema)
     a = yield from read_bit(schema, r)
     return MaskedParity(r, a)
+
+
+def _by_list(schema: Schema, candidates: int) -> Learning[MaskedParity]:
+    masks = yield from list_masks(schema, candidates)
+    return (yield from find_mask(schema, masks))
+
+
+def list_masks(schema: Schema, candidates: int) -> Learning[list[tuple[int, ...]]]:
+    """Round 1 for a list: the question of `read_mask`, and the most likely masks by its answer."""
+    d = _width(schema)
+    share = Fraction(1, 2 * d)
+    listed = SignsListed(d, candidates)
+    question = Question(_mask_query(schema, d), tau=share, cell_mass=share, decision=listed)
+    (answer,) = yield Batch([question])
+    return likely_patterns(answer.values, candidates)
+
+
+def find_mask(schema: Schema, masks: Sequence[tuple[int, ...]]) -> Learning[MaskedParity]:
+    """Round 2 for a list: E[y (-1)^<r',x> 1[b=0]] is (-1)^a / 2 for the right mask, 0 for others.
+
+    One of the masks has to be right.
+    """
+    hidden, negative = schema["b"] == 0, schema["y"] == "-1"
+    signs = [where(hidden, where(negative != parity(schema["x"], r), -1, 1), 0) for r in masks]
+    stands_out = OneStandsOut(len(masks))
+    question = Question(vector(signs, -1, 1), tau=Fraction(1, 4), decision=stands_out)
+    (answer,) = yield Batch([question])
+    place = max(range(len(masks)), key=lambda one: abs(answer.values[one]))
+    return MaskedParity(masks[place], int(answer.values[place] < 0))
 
 
 def read_mask(schema: Schema) -> Learning[tuple[int, ...]]:
@@ -226,6 +290,11 @@ def _(hypothesis: MaskedParity, learner: Learner[Any], users: Users) -> Assessme
         ParameterEntry(
             "variant", "signed: one question reads the mask; printed: d questions", "signed"
         ),
+        ParameterEntry(
+            "candidates",
+            "masks that round 1 keeps, 1..512; best: as many as need the fewest users",
+            BEST,
+        ),
     ),
     population="masked-parity",
     small=SmallSettings(oracles={"d": "2"}),
@@ -237,4 +306,6 @@ def listed_masked_parity(schema: Schema | None, parameters: Text) -> Learner[Any
         schema = own or masked_parity_schema(8)
     elif own is not None and dict(own.fields) != dict(schema.fields):
         raise InvalidParameter("masked-parity: d and the schema expect different records")
-    return masked_parity(schema, parameters["variant"])
+    text = parameters["candidates"]
+    candidates = None if text == BEST else whole("candidates", text)
+    return masked_parity(schema, parameters["variant"], candidates=candidates)

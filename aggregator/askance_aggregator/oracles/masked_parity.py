@@ -3,12 +3,13 @@
 The domain has 2^d x's, but a question sees only a few parities of x: its PARITY and COMPONENT
 nodes, the components with a coefficient in its DOT nodes, and, through the label, <r,x>. These are
 linear over GF(2). If their span has rank k, then x with the k pivot bits uniform and all others 0
-gives them the same joint law as a uniform x has. So 2^k 2d rows are the whole population.
+gives them the same joint law as a uniform x has. So 2^k 2d rows are the whole population. Of a
+vector each component has a population of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +25,14 @@ from askance_aggregator.learners import (
 from askance_aggregator.oracles.adversarial import LazyOracle
 from askance_aggregator.oracles.expectations import expectations
 from askance_aggregator.oracles.labels import with_free_labels
-from askance_aggregator.queries import EncodedColumns, encode_columns
+from askance_aggregator.queries import EncodedColumns, block_of, encode_columns
 from askance_client.errors import InvalidQuery
 from askance_client.queries import (
     Kind,
     Op,
     Program,
     Query,
+    QueryKind,
 )
 
 MAX_RANK = 16
@@ -56,9 +58,18 @@ class MaskedParityOracle:
         """The expectations.
 
         Raises:
-            InvalidQuery: a question sees x through more than 16 independent parities.
+            InvalidQuery: a question, or a component of a vector, sees x through more than 16
+                independent parities.
         """
-        return tuple(_points(question, *self.world(question)) for question in batch.questions)
+        return tuple(self._answer(question) for question in batch.questions)
+
+    def _answer(self, question: Question) -> Answer:
+        values = tuple(
+            float(value)
+            for part in _components(question)
+            for value in expectations(part, *self.world(part))
+        )
+        return Answer(values, values, values)
 
     def world(self, question: Question) -> tuple[EncodedColumns, NDArray[np.int64]]:
         """A population that is as good as the whole domain to this question, and its weights."""
@@ -102,9 +113,13 @@ def lazy_masked_parity(concept: MaskedParity) -> LazyOracle:
     return LazyOracle(MaskedParityOracle(concept), FairHalfOracle(concept))
 
 
-def _points(question: Question, columns: EncodedColumns, weights: NDArray[np.int64]) -> Answer:
-    values = tuple(float(value) for value in expectations(question, columns, weights))
-    return Answer(values, values, values)
+def _components(question: Question) -> Iterator[Question]:
+    """Yield a vector's components as questions of their own; of any other kind, the question."""
+    if question.query.kind is not QueryKind.VECTOR:
+        yield question
+        return
+    for place in range(question.values):
+        yield Question(block_of(question.query, place, place + 1), question.tau)
 
 
 def _functionals(query: Query) -> Iterable[int]:

@@ -18,10 +18,17 @@ plans each real batch by `plan_batch`, with what `StudyPlan.allowance` lets it t
 
 from askance_aggregator.planning.binomial import Binomial
 from askance_aggregator.planning.choices import Choice, choices
+from askance_aggregator.planning.decided import Decided
 from askance_aggregator.planning.designed import Designed
 from askance_aggregator.planning.looks import prefixes, shares
 from askance_aggregator.planning.lower_bound import least_users
-from askance_aggregator.planning.planner import fields_needed, plan, plan_batch, rehearse
+from askance_aggregator.planning.planner import (
+    fields_needed,
+    plan,
+    plan_batch,
+    rehearse,
+    settled,
+)
 from askance_aggregator.planning.plans import GroupPlan, RoundPlan, StudyPlan
 from askance_aggregator.planning.precision import (
     Design,
@@ -37,6 +44,7 @@ from askance_aggregator.planning.ternary import Ternary
 __all__ = [
     "Binomial",
     "Choice",
+    "Decided",
     "Design",
     "Designed",
     "GroupPlan",
@@ -55,6 +63,7 @@ __all__ = [
     "prefixes",
     "randomizer_text",
     "rehearse",
+    "settled",
     "shares",
     "tail_of",
 ]

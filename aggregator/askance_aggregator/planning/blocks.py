@@ -41,7 +41,12 @@ def blocks_of(question: Question, nano_nats: int) -> tuple[Question, ...]:
     components = question.query.components
     parts = -(-components // block_size(components, nano_nats))
     return tuple(
-        Question(block_of(question.query, start, start + size), question.tau, question.cell_mass)
+        Question(
+            block_of(question.query, start, start + size),
+            question.tau,
+            question.cell_mass,
+            decision=question.decision,
+        )
         for start, size in laid_out(components, parts)
     )
 

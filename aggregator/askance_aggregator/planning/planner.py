@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from functools import lru_cache
+from itertools import islice
+from typing import Any, TypeVar
 
 from askance_aggregator.families import best_for
 from askance_aggregator.learners import Batch, Learner, check_answers, check_batch, neutral_answer
@@ -16,6 +19,9 @@ from askance_client.printable import value_text
 
 MAX_ROUNDS = 10_000
 _TOLERANCES = ("tau", "accuracy")  # parameters of learners
+_RISES = 2  # alternatives in a row that need more users than the best
+
+T = TypeVar("T")
 
 
 def plan(
@@ -89,6 +95,72 @@ def plan(
         values,
         tuple(sorted(_fields_of(learner, batches))),
     )
+
+
+def settled(
+    learner: Learner[T],
+    nano_nats: int,
+    beta: Fraction | float,
+    design: Design = best_for,
+    waves: int = 1,
+    least_answers: int = 0,
+) -> Learner[T]:
+    """Return the alternative of a learner that needs the fewest users, the first of equals.
+
+    A parameter that was left to the planner is chosen before any user is asked, and without a look
+    at any record: by users, budget and beta alone. A learner with nothing open is returned as it
+    is, and so is one for which nothing can be planned with this budget: the study's own plan will
+    say why. Alternatives are in the order of a number along which users fall and then rise; the
+    search ends once two in a row need more than the best so far.
+
+    Args:
+        learner: what will ask.
+        nano_nats: each user's whole budget; > 0.
+        beta: the probability of failure, in (0, 1).
+        design: the randomizer for a number of levels and a budget.
+        waves: in how many parts a round's users are asked.
+        least_answers: users in every group of every round, at least.
+    """
+    if learner.alternatives is None:
+        return learner
+    left = _Left(learner.name, learner.version, tuple(learner.parameters.items()), learner)
+    place = _best(left, nano_nats, float(beta), design, waves, least_answers)
+    return learner if place is None else next(islice(learner.alternatives(), place, None))
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """A learner with something open, equal to any other of the same name, text and schema."""
+
+    name: str
+    version: int
+    parameters: tuple[tuple[str, str], ...]
+    learner: Learner[Any] = field(compare=False)
+    schema: bytes | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        schema = self.learner.schema
+        object.__setattr__(self, "schema", None if schema is None else schema.digest)
+
+
+@lru_cache(maxsize=256)
+def _best(
+    left: _Left, nano_nats: int, beta: float, design: Design, waves: int, least_answers: int
+) -> int | None:
+    """Return the place of the alternative with the fewest users; None where none can be planned."""
+    best, least, rises = None, None, 0
+    for place, option in enumerate((left.learner.alternatives or tuple)()):
+        try:
+            users = plan(option, nano_nats, beta, None, design, waves, least_answers).users_needed
+        except InvalidParameter:
+            continue
+        if least is None or users < least:
+            best, least, rises = place, users, 0
+            continue
+        rises += 1
+        if rises == _RISES:
+            break
+    return best
 
 
 def _reason(

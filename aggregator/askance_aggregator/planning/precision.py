@@ -26,6 +26,7 @@ from askance_aggregator.families import (
 )
 from askance_aggregator.learners import Question
 from askance_aggregator.planning.binomial import Binomial
+from askance_aggregator.planning.decided import Decided
 from askance_aggregator.planning.designed import designed_tail, figure
 from askance_aggregator.planning.present import present_tail, present_variance
 from askance_aggregator.planning.scored import Scored
@@ -90,9 +91,16 @@ def design_levels(question: Question) -> int:
 def tail_of(question: Question, randomizer: Randomizer, decode: Decode | None = None) -> Tail:
     """The worst tail of a value of the answer, among populations that keep the promise.
 
-    Of decode values that were designed with a table, of what the question is for.
+    Of decode values that were designed with a table, of what the question is for. Of a question
+    that only a decision is drawn from, the tail of that (`decided`).
     """
     check_suits(question, randomizer)
+    of_value = _value_tail(question, randomizer, decode)
+    return of_value if question.decision is None else Decided(of_value, question.decision)
+
+
+def _value_tail(question: Question, randomizer: Randomizer, decode: Decode | None) -> Tail:
+    """Make the tail of one value by the kind of question and the family of the randomizer."""
     if question.over_present:
         return present_tail(question, *known_scores(question, randomizer, decode))
     if decode is not None:

@@ -12,6 +12,7 @@ from askance_aggregator.estimation import Decode
 from askance_aggregator.learners import Allocation, Batch, Question
 from askance_aggregator.planning.blocks import blocks_of
 from askance_aggregator.planning.choices import Choice, choices
+from askance_aggregator.planning.decided import miss_of
 from askance_aggregator.planning.looks import can_end_early, shares
 from askance_aggregator.planning.lower_bound import least_users
 from askance_aggregator.planning.plans import GroupPlan, RoundPlan
@@ -152,7 +153,10 @@ class Sizing:
             hoeffding_users=sum(
                 printed_users(question, tau, nats, each) for question, tau in pairs
             ),
-            lower_bound=max(least_users(question, tau, nats, joint) for question, tau in pairs),
+            lower_bound=max(
+                least_users(question, tau, nats, max(joint, miss_of(question, each)))
+                for question, tau in pairs
+            ),
             waves=self.waves,
         )
 

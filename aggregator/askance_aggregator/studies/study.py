@@ -15,7 +15,7 @@ from askance_aggregator.families import best_for
 from askance_aggregator.learners import Learner
 from askance_aggregator.names import unknown_column
 from askance_aggregator.numbers import rational
-from askance_aggregator.planning import Design, StudyPlan, fields_needed, plan
+from askance_aggregator.planning import Design, StudyPlan, fields_needed, plan, settled
 from askance_client.accounting import parse_epsilon
 from askance_client.errors import InvalidParameter
 from askance_client.messages import Conduct, SignedStudy, StudyTerms
@@ -30,7 +30,8 @@ class Study:
     """Decisions of an analyst before any user is asked.
 
     Args:
-      learner: what asks.
+      learner: what asks; a parameter that it leaves open is settled here, by what needs the fewest
+        users, and is signed with the others (`planning.settled`).
       schema: the shape of a record; None: the learner's own.
       epsilon: each user's whole budget for the study, in nats; kept in whole nano-nats, rounded
         down.
@@ -96,17 +97,19 @@ class Study:
             raise InvalidParameter(
                 f"study: expected a design to call, found {type(design).__name__}"
             )
+        nano_nats = parse_epsilon(_exact(epsilon, "epsilon"))
+        conduct = Conduct(
+            _probability(beta, "beta"),
+            _probability(confidence, "confidence"),
+            round_deadline_s,
+            least_answers,
+            waves,
+        )
         values = {
-            "learner": learner,
+            "learner": settled(learner, nano_nats, conduct.beta, design, waves, least_answers),
             "schema": schema,
-            "nano_nats": parse_epsilon(_exact(epsilon, "epsilon")),
-            "conduct": Conduct(
-                _probability(beta, "beta"),
-                _probability(confidence, "confidence"),
-                round_deadline_s,
-                least_answers,
-                waves,
-            ),
+            "nano_nats": nano_nats,
+            "conduct": conduct,
             "design": design,
             "purpose": purpose,
             "delta": None if delta is None else _probability(delta, "delta"),

@@ -10,13 +10,16 @@ import pytest
 
 from askance_aggregator.learners import (
     Allocation,
+    Answer,
     Batch,
     MaskedParity,
+    OneStandsOut,
+    SignsListed,
     masked_parity,
     masked_parity_schema,
     neutral_answer,
 )
-from askance_aggregator.queries import encode_columns, evaluate_columns
+from askance_aggregator.queries import encode_columns, evaluate_columns, evaluate_vectors
 from askance_client.errors import InvalidParameter
 from askance_client.queries import QueryKind
 
@@ -98,6 +101,74 @@ def test_round_two_is_a_half_or_nothing(r: tuple[int, ...], a: int) -> None:
     assert batch.questions[0].tau == Fraction(1, 4)
     (values,) = evaluated(batch, d, MaskedParity(r, a))
     assert Fraction(sum(values), len(values)) == Fraction(a, 2)
+
+
+@pytest.mark.parametrize("a", [0, 1])
+@pytest.mark.parametrize("r", [(0, 0), (1, 0, 1), (0, 1, 1, 1), (1, 0, 0, 1, 1)])
+def test_round_two_of_a_list_is_a_signed_half_for_the_mask_alone(
+    r: tuple[int, ...], a: int
+) -> None:
+    """Every example, all masks but one as candidates: +-1/2 for r, 0 for every other."""
+    d, schema = len(r), masked_parity_schema(len(r))
+    candidates = (1 << d) - 1
+    run = masked_parity(schema, candidates=candidates).run()
+    (question,) = next(run).questions
+    assert question.decision == SignsListed(d, candidates)
+    signs = tuple((-1.0) ** bit / (2 * d) for bit in r)
+    (asked,) = run.send((Answer(signs, signs, signs),)).questions
+    assert (asked.values, asked.tau) == (candidates, Fraction(1, 4))
+    assert asked.decision == OneStandsOut(candidates)
+    columns, concept = domain(d), MaskedParity(r, a)
+    labels = concept.predict({name: np.asarray(column) for name, column in columns.items()})
+    encoded = encode_columns(schema, {**columns, "y": labels})
+    means = evaluate_vectors(asked.query, encoded).mean(axis=0)
+    assert means.tolist() == [(-1) ** a / 2] + [0] * (candidates - 1)
+    with pytest.raises(StopIteration) as done:
+        run.send((Answer(*[tuple(means.tolist())] * 3),))
+    assert done.value.value == concept
+
+
+def test_one_candidate_asks_what_two_rounds_have_always_asked() -> None:
+    """Signed studies that name no number of candidates keep their questions."""
+    schema = masked_parity_schema(5)
+    (plain,), (one,) = (
+        [next(learner.run()).questions[0]]
+        for learner in (masked_parity(schema), masked_parity(schema, candidates=1))
+    )
+    assert plain == one
+    assert plain.decision is None
+    assert masked_parity(schema).parameters == {"variant": "signed"}
+    assert masked_parity(schema, candidates=1).parameters["candidates"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("d", "variant", "candidates", "most"),
+    [
+        (4, "signed", 0, 15),
+        (4, "signed", 16, 15),
+        (16, "signed", 513, 512),
+        (16, "signed", True, 512),
+        (16, "signed", 2.0, 512),
+        (16, "printed", 2, 1),
+    ],
+)
+def test_a_number_of_candidates_out_of_range_is_one_clear_error(
+    d: int, variant: str, candidates: int, most: int
+) -> None:
+    expected = rf"^candidates: expected a whole number in 1\.\.{most} .*, got {candidates}"
+    with pytest.raises(InvalidParameter, match=expected):
+        masked_parity(masked_parity_schema(d), variant, candidates=candidates)
+
+
+def test_what_is_left_to_the_planner_is_every_power_of_two() -> None:
+    def left(d: int, **given: object) -> list[str]:
+        learner = masked_parity(masked_parity_schema(d), **given)  # type: ignore[arg-type]  # as keywords
+        options = () if learner.alternatives is None else learner.alternatives()
+        return [option.parameters["candidates"] for option in options]
+
+    assert left(3) == ["1", "2", "4"]
+    assert left(100) == [str(1 << power) for power in range(10)]
+    assert left(3, candidates=2) == left(3, variant="printed") == []
 
 
 def test_the_hypothesis_as_json_has_bit_zero_on_the_left() -> None:

@@ -68,11 +68,18 @@ def concepts(d: int) -> Iterator[MaskedParity]:
     return (MaskedParity(r, a) for r in product((0, 1), repeat=d) for a in (0, 1))
 
 
-@pytest.mark.parametrize("variant", ["signed", "printed"])
-@pytest.mark.parametrize("d", [2, 4])
-def test_masked_parity_is_learned_exactly_for_every_concept(d: int, variant: str) -> None:
+@pytest.mark.parametrize(
+    ("d", "variant", "candidates"),
+    [
+        *[(d, variant, None) for d in (2, 4) for variant in ("signed", "printed")],
+        *[(2, "signed", 3), (4, "signed", 2), (4, "signed", 15)],
+    ],
+)
+def test_masked_parity_is_learned_exactly_for_every_concept(
+    d: int, variant: str, candidates: int | None
+) -> None:
     domain = parity_domain(d)
-    learner = masked_parity(masked_parity_schema(d), variant)
+    learner = masked_parity(masked_parity_schema(d), variant, candidates=candidates)
     for concept in concepts(d):
         oracle = parity_oracle(concept, domain)
         assert learn(learner, oracle) == concept
@@ -90,10 +97,11 @@ def test_masked_parity_is_learned_exactly_at_eight_bits(variant: str) -> None:
         assert learn(learner, parity_oracle(concept, domain)) == concept
 
 
-def test_twice_the_tolerance_is_too_much_for_masked_parity() -> None:
+@pytest.mark.parametrize("candidates", [None, 2])
+def test_twice_the_tolerance_is_too_much_for_masked_parity(candidates: int | None) -> None:
     """The adversary above has teeth: off by 1.1 tau, it wins."""
     concept = MaskedParity((1, 0), 1)
-    learner = masked_parity(masked_parity_schema(2))
+    learner = masked_parity(masked_parity_schema(2), candidates=candidates)
     assert learn(learner, OffBy(parity_oracle(concept, parity_domain(2)), 1.1)) != concept
 
 

@@ -168,9 +168,10 @@ def test_every_answer_is_within_tau_in_the_shape_of_its_question(name: str) -> N
             assert abs(value - other) < float(question.working_tau)
 
 
+@pytest.mark.parametrize("candidates", [None, 4, 15])
 @pytest.mark.parametrize("name", ORACLES)
-def test_masked_parity_is_learned(name: str) -> None:
-    learner = masked_parity(SCHEMA)
+def test_masked_parity_is_learned(name: str, candidates: int | None) -> None:
+    learner = masked_parity(SCHEMA, candidates=candidates)
     with ORACLES[name](learner) as oracle:
         assert learn(learner, oracle) == TARGET
 

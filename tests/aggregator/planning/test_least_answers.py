@@ -71,7 +71,8 @@ def test_a_plan_that_has_enough_anyway_is_as_before(batch: Batch) -> None:
 
 
 def test_a_population_too_small_for_the_least_answers_is_refused_and_says_so() -> None:
-    study = ask.Study(ask.learners.masked_parity(MASKED), epsilon=2, least_answers=100)
+    one_mask = ask.learners.masked_parity(MASKED, candidates=1)
+    study = ask.Study(one_mask, epsilon=2, least_answers=100)
     needed = study.plan().users_needed
     assert study.plan(needed).feasible
     refused = study.plan(needed - 1)

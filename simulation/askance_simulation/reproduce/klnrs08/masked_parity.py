@@ -9,7 +9,6 @@ from math import log, sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from askance_aggregator.learners import (
     Adaptive,
@@ -20,7 +19,7 @@ from askance_aggregator.learners import (
     masked_parity_schema,
 )
 from askance_aggregator.planning import RoundPlan, plan, plan_batch
-from askance_aggregator.queries import EncodedColumns, encode_columns, evaluate_columns
+from askance_aggregator.queries import evaluate_columns
 from askance_aggregator.studies.study import Study
 from askance_client.accounting import parse_epsilon
 from askance_simulation.experiments import run_trial
@@ -29,6 +28,8 @@ from askance_simulation.populations.registry import build
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.reproduce.checks import rate_exceeded
 from askance_simulation.reproduce.counting import generator, round_answers
+from askance_simulation.reproduce.klnrs08.masked_lists import failed_trials
+from askance_simulation.reproduce.klnrs08.masked_records import record_weights, records
 from askance_simulation.reproduce.reproduction import Reproduction, Row, Setting
 
 NAME = "masked-parity"
@@ -49,6 +50,8 @@ KNOWN = {
     ("4", 16): (30e3, 1.0e3),
     ("4", 32): (160e3, 5.1e3),
 }
+LISTED = (("1", 8), ("1", 32), ("2", 16), ("4", 8), ("4", 16))  # epsilon, d
+_HALF = 0.6  # of the users of one mask at eps = 1, at most
 _NEAR = 1.35  # a factor: both are searches by simulation, with figures of two digits
 _STEP = 1.05  # a search ends when its bracket's ends are this factor apart
 
@@ -63,6 +66,8 @@ def reproduce(setting: Setting) -> Reproduction:
             seed = setting.seed / NAME / f"{epsilon} {d} {variant}"
             rows.append(first_round(variant, d, epsilon, trials, seed))
         setting.progress(f"epsilon = {epsilon}, d = {d}")
+    for epsilon, d in LISTED[:1] if setting.quick else LISTED:
+        rows.append(listed(d, epsilon, trials, setting.seed / "listed" / f"{epsilon} {d}"))
     rows.append(whole(8, "1", 5 if setting.quick else 50, setting.seed / "whole"))
     return Reproduction(
         name=NAME,
@@ -85,7 +90,9 @@ def reproduce(setting: Setting) -> Reproduction:
             f" {_NEAR:g} of what is known, and at most what is planned.",
             "At eps = 1 the printed variant takes more than 0.35 d times the users of the other.",
             "'scale' is d^2 ln d / eps^2 (signed) or d^3 ln d / eps^2 (printed).",
-            "'whole' runs studies of both rounds on simulated devices, at the planned number.",
+            "'listed' and 'whole' run both rounds as a study has them, with the number of masks"
+            " kept by round 1 that needs the fewest users: as tallies with the exact law, and on"
+            " simulated devices; both at the planned number.",
         ),
         draw=lambda figure: _draw(figure, rows),
     )
@@ -142,7 +149,7 @@ def failures(
     masks = rng.integers(0, 2, (trials, d))
     weights = record_weights(masks)
     laws = [
-        weights @ np.eye(group.randomizer.levels)[evaluate_columns(group.query, _records(d))]
+        weights @ np.eye(group.randomizer.levels)[evaluate_columns(group.query, records(d))]
         for group in planned.groups
     ]
     sized = replace(planned, groups=tuple(replace(group, users=users) for group in planned.groups))
@@ -164,34 +171,33 @@ def mask_read(questions: Sequence[Question], answers: Answers) -> list[int]:
     return [int(answer.value > tau) for answer in answers]
 
 
-def record_weights(masks: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Compute P[(i, b, y)] for each mask, in the order of `_records`: 4 records for each i.
-
-    i is uniform, b a fair bit; with b = 1, y is (-1)^(r_i), with b = 0 as good as a fair sign, for
-    no question of round 1 reads it there.
-    """
-    each = np.full((*masks.shape, 4), 1 / 4)
-    each[:, :, 2] = (masks == 0) / 2
-    each[:, :, 3] = (masks == 1) / 2
-    return np.asarray(each.reshape(len(masks), -1) / masks.shape[1], dtype=np.float64)
-
-
-def _records(d: int) -> EncodedColumns:
-    place = np.arange(4 * d)
-    columns = {
-        "x": np.zeros((len(place), d), dtype=np.int64),
-        "i": place // 4,
-        "b": place // 2 % 2,
-        "y": 1 - 2 * (place % 2),
+def listed(d: int, epsilon: str, trials: int, seed: Seed) -> Row:
+    """Compare the plan of a study with that of one mask, and count failures of both rounds."""
+    schema = masked_parity_schema(d)
+    study = Study(masked_parity(schema), epsilon=epsilon, beta=BETA)
+    planned, one = study.plan(), plan(masked_parity(schema), study.nano_nats, BETA)
+    candidates = int(study.learner.parameters["candidates"])
+    batch = next(study.learner.run())
+    failed = sum(failed_trials(batch, planned, candidates, trials, generator(seed)))
+    saves = planned.users_needed <= _HALF * one.users_needed or epsilon != "1"
+    return {
+        "what": f"listed, {candidates} masks",
+        "epsilon": float(epsilon),
+        "d": d,
+        "planned": planned.users_needed,
+        "least": None,
+        "known": None,
+        "least / scale": None,
+        "failed as planned": failed / trials,
+        "trials": trials,
+        "holds": saves and not rate_exceeded(failed, trials, float(BETA)),
     }
-    return encode_columns(masked_parity_schema(d), columns)
 
 
 def whole(d: int, epsilon: str, trials: int, seed: Seed) -> Row:
     """Run both rounds on devices, at the planned number of users."""
-    learner = masked_parity(masked_parity_schema(d))
-    users = plan(learner, parse_epsilon(epsilon), BETA).users_needed
-    study = Study(learner, epsilon=epsilon, beta=BETA)
+    study = Study(masked_parity(masked_parity_schema(d)), epsilon=epsilon, beta=BETA)
+    users = study.plan().users_needed
     failed = 0
     for trial in range(trials):
         people = build("masked-parity", users, seed / "people" / trial, {"d": d})

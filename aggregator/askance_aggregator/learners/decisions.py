@@ -1,0 +1,60 @@
+"""Decisions: the conclusion that a learner draws from all values of an answer together.
+
+A tolerance asks every value to be close. A learner that compares the values with each other needs
+less of them: its conclusion can be right although some value is off by its tolerance or more. A
+decision says which conclusion is drawn, so that a round can be planned for that conclusion and not
+for every value. Wherever all values keep the tolerance the conclusion is right, too: a decision
+changes no statement about an oracle that promises a tolerance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from askance_client.errors import InvalidParameter
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A conclusion from all values of an answer.
+
+    Args:
+        values: number of values that it is drawn from, 1 or more; of a question that is asked in
+            blocks, those of all blocks.
+
+    Raises:
+        InvalidParameter: values is less than 1.
+    """
+
+    values: int
+
+    def __post_init__(self) -> None:
+        if self.values < 1:
+            raise InvalidParameter(f"decision: expected 1 value or more, got {self.values}")
+
+
+@dataclass(frozen=True, slots=True)
+class SignsListed(Decision):
+    """The signs of all values are those of one of the `length` most likely patterns.
+
+    Patterns of signs are ranked by the sum of |value| over the values whose sign they turn, least
+    first (`likely_patterns`). Every value is tau or more away from zero.
+
+    Args:
+        length: number of patterns that are kept, 1 or more.
+    """
+
+    length: int
+
+    def __post_init__(self) -> None:
+        Decision.__post_init__(self)
+        if self.length < 1:
+            raise InvalidParameter(f"decision: expected a list of 1 or more, got {self.length}")
+
+
+@dataclass(frozen=True, slots=True)
+class OneStandsOut(Decision):
+    """One value is 2 tau or more away from zero and all others are zero: which, and its sign.
+
+    It is read as the value of greatest magnitude.
+    """

@@ -1,0 +1,175 @@
+"""Tails of decisions: how often a value may miss its tolerance where only a conclusion counts.
+
+A decision (`learners.decisions`) fails with a chance beta in all. Here that is turned into a chance
+for each value to be off by its tolerance or more, which the value's own tail then gets its number
+of users from, exactly as it does for a tolerance. The step is that of normal estimates that are
+independent, each with the mean that the decision promises:
+
+- **Signs on a list** (`SignsListed`): the mean is theta deviations from zero, with the theta for
+  which the true pattern is not among the `length` most likely ones with a chance of at most beta.
+  It was simulated (`sign_list_table`, 99.9 % confidence). A value misses with the chance
+  2 Q(theta); its sign is wrong with half of that.
+- **One stands out** (`OneStandsOut`): the one value's mean is s deviations from zero, with the s
+  for which another value has the greater magnitude, or the one value the wrong sign, with a chance
+  of at most beta. It is integrated numerically. The tolerance is half of that mean, so a value
+  misses with the chance 2 Q(s / 2).
+
+Values of one answer are not quite independent (the covariance of two of them is minus the product
+of their means, for MASKED-PARITY 1 / (2d)^2 beside a variance of 1 or more), and few users are not
+quite normal. `benchmarks/masked_parity_users.py` holds the sizes against the exact laws of tallies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache, singledispatch
+from math import erfc, log, sqrt
+
+import numpy as np
+
+from askance_aggregator.learners import Decision, OneStandsOut, Question, SignsListed
+from askance_aggregator.planning.sign_list_table import BETAS, THETAS
+from askance_aggregator.planning.tails import Failure, Tail
+from askance_client.errors import InvalidParameter
+
+_BEYOND = 9.0  # deviations above a mean, where nothing is left of the normal law
+_POINTS = 4001  # of an integral
+_BISECTIONS = 40
+_MOST = 32.0  # deviations: its normal tail is below every beta
+_TINY = 1e-12  # deviations: P[|other| < it] is a number above 0
+
+
+@dataclass(frozen=True, slots=True)
+class Decided(Tail):
+    """The tail of a value of an answer that only has to lead to the right decision.
+
+    Its `beta` is that of a value among `decision.values`: the decision fails with a chance of at
+    most as many times beta.
+
+    Args:
+        of_value: the value's own tail.
+        decision: the conclusion that is drawn.
+    """
+
+    of_value: Tail
+    decision: Decision
+
+    def exponent(self, tau: float) -> float:
+        """The value's own."""
+        return self.of_value.exponent(tau)
+
+    def failure(self, tau: float) -> Failure:
+        """The value's own."""
+        return self.of_value.failure(tau)
+
+    def least_variance(self) -> float:
+        """The value's own."""
+        return self.of_value.least_variance()
+
+    def fails(self, users: int, tau: float, beta: float) -> bool:
+        """Return whether exact tails do not show that the decision is right."""
+        return self.of_value.fails(users, tau, miss_chance(self.decision, beta))
+
+    def users(self, tau: float, beta: float) -> int:
+        """Enough users for the decision."""
+        return self.of_value.users(tau, miss_chance(self.decision, beta))
+
+    def tolerance(self, users: int, beta: float) -> float:
+        """The value's own: the least tau for which `users` are enough at its own chance."""
+        return self.of_value.tolerance(users, miss_chance(self.decision, beta))
+
+    def enough(self, users: int, tau: float, beta: float) -> bool:
+        """Return whether so many users are enough for the decision."""
+        return self.of_value.enough(users, tau, miss_chance(self.decision, beta))
+
+
+def miss_of(question: Question, beta: float) -> float:
+    """Return the chance with which each value of an answer may miss its tolerance.
+
+    Args:
+        question: what is asked.
+        beta: the chance of failure that each value is given.
+    """
+    return beta if question.decision is None else miss_chance(question.decision, beta)
+
+
+def miss_chance(decision: Decision, beta: float) -> float:
+    """Return how often a value may be off by its tolerance or more; never less than beta.
+
+    Args:
+        decision: the conclusion that is drawn from the values.
+        beta: the chance of failure that each of its values is given; they add up.
+    """
+    return max(beta, chance_per_value(decision, beta * decision.values))
+
+
+@singledispatch
+def chance_per_value(decision: Decision, beta: float) -> float:
+    """Return how often a value may miss its tolerance if the decision fails in `beta` in all.
+
+    A decision that this function has no method for is planned like a tolerance.
+    """
+    return beta / decision.values
+
+
+@chance_per_value.register
+def _(decision: SignsListed, beta: float) -> float:
+    theta = list_theta(decision.values, decision.length, beta)
+    return beta / decision.values if theta is None else erfc(theta / sqrt(2))
+
+
+@chance_per_value.register
+def _(decision: OneStandsOut, beta: float) -> float:
+    return erfc(standing_out(decision.values, beta) / 2 / sqrt(2))
+
+
+def list_theta(values: int, length: int, beta: float) -> float | None:
+    """Return how many deviations from zero put the true signs on a list, except with chance beta.
+
+    More values or a shorter list never take less, so the table is read at the next number of values
+    from above and at the next length from below. Between two betas theta^2 is interpolated linearly
+    in ln beta, of which it is convex, as of every normal tail: the chord is above.
+
+    Returns:
+        None where the table does not reach: beta is too small, or the list no longer than 1.
+    """
+    sizes = [size for size in THETAS if size >= values]
+    lengths = [one for one in THETAS[sizes[0]] if one <= length] if sizes else []
+    if not lengths or beta < BETAS[-1]:
+        return None
+    thetas = THETAS[sizes[0]][max(lengths)]
+    if beta >= BETAS[0]:
+        return thetas[0]
+    after = next(place for place, known in enumerate(BETAS) if known <= beta)
+    part = log(beta / BETAS[after]) / log(BETAS[after - 1] / BETAS[after])
+    return sqrt((1 - part) * thetas[after] ** 2 + part * thetas[after - 1] ** 2)
+
+
+@lru_cache(maxsize=4096)
+def standing_out(values: int, beta: float) -> float:
+    """Return how many deviations from zero make one value stand out, except with chance beta."""
+    low, high = 0.0, 2.0
+    while stands_back(values, high) > beta:
+        high *= 2
+        if high > _MOST:
+            raise InvalidParameter(f"beta: expected 1e-15 or more for a decision, got {beta}")
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if stands_back(values, middle) <= beta else (middle, high)
+    return high
+
+
+def stands_back(values: int, mean: float) -> float:
+    """Compute the chance that the one value does not stand out with its own sign.
+
+    Args:
+        values: the one and the others, independent normal with deviation 1.
+        mean: of the one; the others have 0.
+    """
+    from scipy.special import ndtr  # slow to import, and only needed here
+
+    one = np.linspace(_TINY, mean + _BEYOND, _POINTS)
+    density = np.exp(-((one - mean) ** 2) / 2) / sqrt(2 * np.pi)
+    inside = np.log1p(-2 * ndtr(-one))  # ln P[|other| < one]
+    beaten = -np.expm1((values - 1) * inside)
+    return float(ndtr(-mean) + np.trapezoid(density * beaten, one))

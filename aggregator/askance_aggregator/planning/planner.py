@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
-from itertools import islice
 from typing import Any, TypeVar
 
 from askance_aggregator.families import best_for
@@ -123,39 +120,16 @@ def settled(
     """
     if learner.alternatives is None:
         return learner
-    left = _Left(learner.name, learner.version, tuple(learner.parameters.items()), learner)
-    place = _best(left, nano_nats, float(beta), design, waves, least_answers)
-    return learner if place is None else next(islice(learner.alternatives(), place, None))
-
-
-@dataclass(frozen=True, slots=True)
-class _Left:
-    """A learner with something open, equal to any other of the same name, text and schema."""
-
-    name: str
-    version: int
-    parameters: tuple[tuple[str, str], ...]
-    learner: Learner[Any] = field(compare=False)
-    schema: bytes | None = field(init=False)
-
-    def __post_init__(self) -> None:
-        schema = self.learner.schema
-        object.__setattr__(self, "schema", None if schema is None else schema.digest)
-
-
-@lru_cache(maxsize=256)
-def _best(
-    left: _Left, nano_nats: int, beta: float, design: Design, waves: int, least_answers: int
-) -> int | None:
-    """Return the place of the alternative with the fewest users; None where none can be planned."""
-    best, least, rises = None, None, 0
-    for place, option in enumerate((left.learner.alternatives or tuple)()):
+    best: Learner[T] = learner
+    least: int | None = None
+    rises = 0
+    for option in learner.alternatives():
         try:
             users = plan(option, nano_nats, beta, None, design, waves, least_answers).users_needed
         except InvalidParameter:
             continue
         if least is None or users < least:
-            best, least, rises = place, users, 0
+            best, least, rises = option, users, 0
             continue
         rises += 1
         if rises == _RISES:

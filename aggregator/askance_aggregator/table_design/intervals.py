@@ -195,6 +195,8 @@ def _newton(cones: _Cones, prices: Matrix, weight: float) -> tuple[Matrix, float
         crossing = inside * cones.outside * cones.pairs(bend[0])[0]
         total_bend = cones.outside**2 * bend[0, 0][cones.known].sum()
         scale = 1 / np.sqrt(np.einsum("kki->ki", pairs[0]).T.ravel())
+    if not np.isfinite(scale).all():
+        return np.zeros_like(prices), np.inf
     band = _band(pairs) * scale
     for below in range(1, len(band)):
         band[below, :-below] *= scale[below:]

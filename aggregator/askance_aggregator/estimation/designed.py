@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.estimation.deviations import deviations
-from askance_aggregator.estimation.intervals import empirical_bernstein
+from askance_aggregator.estimation.betting import Bets
+from askance_aggregator.estimation.deviations import Deviations, deviations
 from askance_aggregator.estimation.statistics import Decode, bias_of
 from askance_aggregator.families import TableFamily
 from askance_aggregator.families.family import check_counts
@@ -17,6 +18,11 @@ from askance_aggregator.learners import PriorMean, Question
 from askance_aggregator.table_design import Prior, prior_at
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
+
+Ends = tuple[float, float]
+_GENTLE = 0.25  # times the stake for the prior: for a population that varies more
+_SHARES = (0.90, 0.07, 0.03)
+"""Of alpha: for bets with the stake for the prior, for gentle ones, and for the worst law."""
 
 Found = tuple[list[Fraction], tuple[NDArray[np.float64], NDArray[np.float64]]]
 
@@ -35,8 +41,8 @@ def designed(
     added to the interval on both sides. With probability 1 - alpha the interval contains what the
     question is for: the population's mean, or that of the users who answered (`SampleMean`). Its
     width is that of the worst population or sample (`deviations`), half of alpha a side; under a
-    prior it is that of the reports at hand (empirical Bernstein) wherever a population like the
-    prior promises a narrower one so. Which of both does not depend on the reports.
+    prior it is that of the reports at hand (`Bets`) wherever a population like the prior promises a
+    narrower one so. Which of both does not depend on the reports.
 
     Raises:
         InvalidParameter: the counts are no tally of n reports.
@@ -46,22 +52,51 @@ def designed(
         raise InvalidParameter(f"counts expect a tally of {n} reports, found one of {sum(plain)}")
     mean = sum((a * count for a, count in zip(decode, plain, strict=True)), Fraction()) / n
     law = deviations(question, table.randomizer, decode)
-    above, below = (side.half_width(n, alpha / 2) * law.span for side in (law.above, law.below))
-    expected = expected_variance(question, table, decode)
-    if expected is not None and n > 1:
-        promised = empirical_bernstein(law.span, float(expected), n, alpha)
-        if promised < max(above, below):
-            square = sum((a * a * c for a, c in zip(decode, plain, strict=True)), Fraction()) / n
-            variance = float((square - mean * mean) * Fraction(n, n - 1))
-            above = below = empirical_bernstein(law.span, variance, n, alpha)
+    ends = _worst(law, float(mean), n, alpha)
+    expected = expected_moments(question, table, decode)
+    if expected is not None:
+        bets = Bets(np.array([float(value) for value in decode]), n)
+        centre, variance = map(float, expected)
+        own, gentle, rest = (share * alpha for share in _SHARES)
+        stake = bets.stake(centre, variance, own)
+        if 2 * bets.promised(stake, centre, variance, own) < ends[1] - ends[0]:
+            tally = np.array(plain, dtype=np.float64)
+            ends = _common(
+                _worst(law, float(mean), n, rest),
+                bets.interval(tally, stake, own),
+                bets.interval(tally, _GENTLE * stake, gentle),
+            )
     low, half = question.bounds[0], question.spread / 2
     value, bias = low + half * (mean + 1), float(bias_of(table, decode))
-    down, up = (float(half) * (side + bias) for side in (above, below))
-    return [value], (np.array([float(value) - down]), np.array([float(value) + up]))
+    down, up = float(mean) - ends[0] + bias, ends[1] - float(mean) + bias
+    return [value], (
+        np.array([float(value) - float(half) * down]),
+        np.array([float(value) + float(half) * up]),
+    )
 
 
-def expected_variance(question: Question, table: TableFamily, decode: Decode) -> Fraction | None:
-    """Return n times the variance of the estimate for a population equal to the question's prior.
+def _worst(law: Deviations, mean: float, n: int, alpha: float) -> Ends:
+    """The ends by the law of the worst population or sample, half of alpha on each side."""
+    above, below = _half_widths(law, n, alpha / 2)
+    return mean - above, mean + below
+
+
+@lru_cache(maxsize=64)
+def _half_widths(law: Deviations, n: int, alpha: float) -> tuple[float, float]:
+    above, below = (side.half_width(n, alpha) * law.span for side in law[:2])
+    return above, below
+
+
+def _common(*intervals: Ends) -> Ends:
+    """What all of the intervals contain; each contains the mean of the reports."""
+    lows, highs = zip(*intervals, strict=True)
+    return max(lows), min(highs)
+
+
+def expected_moments(
+    question: Question, table: TableFamily, decode: Decode
+) -> tuple[Fraction, Fraction] | None:
+    """Return mean and variance of a decode value for a population equal to the question's prior.
 
     Scaled to [-1, 1]; None where there is no prior.
     """
@@ -70,7 +105,7 @@ def expected_variance(question: Question, table: TableFamily, decode: Decode) ->
     weights = Prior(prior_weights(question, table.randomizer.levels)).weights
     grid = table.moved_grid(decode)
     mean = sum((w * x for w, x in zip(weights, grid, strict=True)), Fraction())
-    return Prior(weights).figure(table.randomizer, decode) - mean * mean
+    return mean, Prior(weights).figure(table.randomizer, decode) - mean * mean
 
 
 def prior_weights(question: Question, levels: int) -> tuple[Fraction, ...]:

@@ -1,4 +1,4 @@
-"""Confidence intervals that hold for every n: Clopper-Pearson, Hoeffding, empirical Bernstein.
+"""Confidence intervals that hold for every n: Clopper-Pearson and Hoeffding.
 
 All hold for the population that users were drawn from. Clopper-Pearson is also kept for the
 sample at hand: given their records, users answer with different probabilities, and such a count
@@ -40,20 +40,3 @@ def clopper_pearson(
 def hoeffding(span: float, n: int, alpha: float) -> float:
     """Half the width of a two-sided interval for the mean of n terms, each in a range of `span`."""
     return span * sqrt(log(2 / alpha) / (2 * n))
-
-
-def empirical_bernstein(span: float, variance: float, n: int, alpha: float) -> float:
-    """Half the width of a two-sided interval for the mean of n terms, by how much they vary.
-
-    Terms are independent; their laws may differ (the mean of their means is then in the interval).
-
-    Args:
-        span: of the range that each is in.
-        variance: of the terms at hand, with n - 1 in the denominator.
-        n: 2 or more.
-        alpha: the chance of a miss.
-
-    Source: Maurer and Pontil 2009, Theorem 11, on both sides.
-    """
-    each = log(4 / alpha)
-    return sqrt(2 * variance * each / n) + 7 * span * each / (3 * (n - 1))

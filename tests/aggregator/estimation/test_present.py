@@ -274,6 +274,12 @@ class TestQuery:
             10**9,
         ]
 
+    def test_a_range_too_wide_for_its_grid_is_asked_on_a_coarser_one(self) -> None:
+        wide = Schema("wide", 1, x=Real(0, 30_000, frac_bits=16))
+        query = among_present(wide["x"])
+        assert query.frac < 16
+        assert list(Question(query).bounds) == [0, 30_000]
+
 
 def test_a_tiny_budget_is_planned_and_told_from_no_budget() -> None:
     """Rates that cancel in floats were 0, and the plan divided by them."""
@@ -287,9 +293,3 @@ def test_a_tiny_budget_is_planned_and_told_from_no_budget() -> None:
         assert 1 < sizes[-1] * 0.05**2 / (1.35 * 2.7) < 5 * 4
     assert max(sizes[:3]) == pytest.approx(min(sizes[:3]), rel=1e-2)
     assert sizes[-1] < sizes[0] < 4 * sizes[-1]
-
-    def test_a_range_too_wide_for_its_grid_is_asked_on_a_coarser_one(self) -> None:
-        wide = Schema("wide", 1, x=Real(0, 30_000, frac_bits=16))
-        query = among_present(wide["x"])
-        assert query.frac < 16
-        assert list(Question(query).bounds) == [0, 30_000]

@@ -94,7 +94,8 @@ class PresentLaw:
             low = tilts[cases, np.maximum(place - 1, 0)]
             high = tilts[cases, np.minimum(place + 1, _TILTS - 1)]
         # Of budgets so small that no tilt says anything in floats, Hoeffding's bound does.
-        rates = np.where(best < 0, -best, 2 * self._gaps(unit, users, shift) ** 2)
+        gaps = self._gaps(unit, users, shift)
+        rates = np.asarray(np.where(best < 0, -best, 2 * gaps**2))
         return rates, self._landing(unit, users, tilt)
 
     def _gaps(self, unit: Reals, users: Cases, shift: Reals) -> Reals:
@@ -105,8 +106,7 @@ class PresentLaw:
         worst = np.maximum(
             least * inside + (1 - least) * outside, most * inside + (1 - most) * outside
         )
-        gaps: Reals = np.maximum(shift - worst[:, 0] - _FLOATS, 0.0)
-        return gaps
+        return np.asarray(np.maximum(shift - worst[:, 0] - _FLOATS, 0.0))
 
     def _log_moments(self, unit: Reals, users: Cases, tilts: Reals) -> Reals:
         """The worst mean of the users' ln E[e^(t W)], shape (cases, tilts)."""

@@ -77,7 +77,9 @@ class TestStudies:
     @pytest.mark.parametrize(
         "other",
         [
-            *(Schema("person", version, smoker=Bit()) for version in range(1, 9)),  # any digest
+            *(
+                Schema("person", version, smoker=Bit()) for version in range(1, 25)
+            ),  # digests on both sides
             Schema("somebody", 1, smoker=Bit()),
         ],
     )

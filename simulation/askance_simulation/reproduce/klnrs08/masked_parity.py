@@ -90,8 +90,8 @@ def reproduce(setting: Setting) -> Reproduction:
             "At eps = 1 the printed variant takes more than 0.35 d times the users of the other.",
             "'scale' is d^2 ln d / eps^2 (signed) or d^3 ln d / eps^2 (printed).",
             "'listed' and 'whole' run both rounds as a study has them, with the number of masks"
-            " kept by round 1 that needs the fewest users: as tallies, exactly in law, and on simulated"
-            " devices; both at the planned number.",
+            " kept by round 1 that needs the fewest users: as tallies, exactly in law, and on"
+            " simulated devices; both at the planned number.",
         ),
         draw=lambda figure: _draw(figure, rows),
     )

@@ -21,7 +21,6 @@ __all__ = [
     "ExaminedRequest",
     "ExaminedStudy",
     "Examiner",
-    "LedgerAudit",
     "Policy",
     "RecordSource",
     "RefusalCounts",

@@ -45,7 +45,8 @@ class Bets:
         """Return the stake with about the least `promised` half width."""
         most = _MOST_STAKE / float(np.ptp(self.values))
         stakes = most * np.geomspace(_LEAST_STAKE, 1.0, _STAKES)
-        return min(stakes.tolist(), key=lambda s: self.promised(s, mean, variance, alpha))
+        best: float = min(stakes.tolist(), key=lambda s: self.promised(s, mean, variance, alpha))
+        return best
 
     def promised(self, stake: float, mean: float, variance: float, alpha: float) -> float:
         """About half the width of `interval` for a law with this mean and variance."""

@@ -88,7 +88,7 @@ def _half_widths(law: Deviations, n: int, alpha: float) -> tuple[float, float]:
 
 
 def _common(*intervals: Ends) -> Ends:
-    """What all of the intervals contain; each contains the mean of the reports."""
+    """Return the common part of intervals; each contains the mean of the reports."""
     lows, highs = zip(*intervals, strict=True)
     return max(lows), min(highs)
 

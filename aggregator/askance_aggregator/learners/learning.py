@@ -51,10 +51,14 @@ class Question:
         present: a promise, from public knowledge, that at least this share of users has the number
             of a query with a missing level (`queries.among_present`). It is used for planning only;
             intervals do not rely on it. None: all users.
+        length: a promise that a vector (VECTOR) is at most this long, in real units; it allows
+            randomizers of directions. A longer one counts as drawn back to it, or clipped number
+            by number, as the randomizer does. None: each component is bounded, and nothing else.
 
     Raises:
-        InvalidParameter: tau is not positive, or cell_mass or present is not in (0, 1].
-        InvalidQuery: another aim than the population's, for what is no number.
+        InvalidParameter: tau or length is not positive, or cell_mass or present is not in (0, 1].
+        InvalidQuery: another aim than the population's for what is no number, or a length of what
+            is no vector.
     """
 
     query: Query
@@ -62,6 +66,7 @@ class Question:
     cell_mass: Fraction | None
     aim: Aim
     present: Fraction
+    length: Fraction | None
 
     def __init__(
         self,
@@ -70,6 +75,7 @@ class Question:
         cell_mass: Rational | None = None,
         aim: Aim | None = None,
         present: Rational | None = None,
+        length: Rational | None = None,
     ) -> None:
         if not isinstance(query, Query):
             raise InvalidQuery(f"Question expects a Query, found {type(query).__name__}")
@@ -82,6 +88,12 @@ class Question:
                 f"the mean of the population is what a {query.kind.name} question is for;"
                 f" got the aim {value_text(aim)}, which a number can have"
             )
+        if length is not None and query.kind is not QueryKind.VECTOR:
+            raise InvalidQuery(f"length is of a VECTOR question, found {query.kind.name}")
+        longest = None if length is None else rational(length, "length")
+        if longest is not None and longest <= 0:
+            raise InvalidParameter(f"length expects a positive number, got {value_text(length)}")
+        object.__setattr__(self, "length", longest)
         object.__setattr__(self, "query", query)
         object.__setattr__(self, "tau", tolerance)
         object.__setattr__(self, "cell_mass", mass)

@@ -203,7 +203,7 @@ LIMITS: dict[str, Limit] = {
         1024, lambda n: HypercubeResponse(n, 0, 1)
     ),
     "randomizers/random_codebook.py MAX_CODES": Limit(
-        1 << 16, lambda n: RandomCodebook(1022, 1, -(-n // 2048), 1, 1)
+        65520, lambda n: RandomCodebook(16, 1, -(-n // 36), 1, 1)
     ),
     "randomizers/random_codebook.py MAX_RADIUS": Limit(
         1 << 40, lambda n: RandomCodebook(1, n, 1, 1, 1)

@@ -18,10 +18,10 @@ from askance_client.randomizers.loss import PrivacyLoss
 from askance_client.randomizers.public_rotations import turned
 from askance_client.randomizers.randomizer import Randomizer, check_integer, check_threshold
 
-MAX_CODES = 1 << 16
+MAX_CODES = 65520  # 1,820 bases of the least order: below 2^16
 MAX_RADIUS = 1 << 40
 SEED_BITS = 40
-_LEAST_ORDER = 16  # of lower ones of a power of two the steps mix too slowly
+_LEAST_ORDER = 18  # steps mix lower orders too slowly, and powers of two
 LENGTH_BITS = 26  # of the radius on the working grid: 2^10 squares add up in int64
 
 
@@ -30,11 +30,12 @@ class RandomCodebook(Randomizer):
     """Reports a public seed and one of the M directions that the seed expands to.
 
     A level is a vector of integers. Its point on the sphere is the vector and one coordinate that
-    lengthens it to the radius, of what is longer the vector itself; an order is even and at least
-    16, so zeros may follow. The seed gives `bases` rotations; code 2 i + b is the i-th row of them,
-    negative if b is 1. The codes are ranked by their inner product with the point, ties by index.
-    One coin draws the seed. Another one says with probability threshold / 2^64 that the report is
-    among the first `near` codes of the ranking, and a third one which of them, else which other.
+    lengthens it to the radius, of what is longer the vector itself; an order is even, at least 18
+    and no power of two, so zeros may follow. The seed gives `bases` rotations; code 2 i + b is the
+    i-th row of them, negative if b is 1. The codes are ranked by their inner product with the
+    point, ties by index. One coin draws the seed. Another one says with probability
+    threshold / 2^64 that the report is among the first `near` codes of the ranking, and a third one
+    which of them, else which other.
 
     A report is seed M + code in the fewest bytes that hold 2^seed_bits M, big-endian, so that it is
     never all ones.
@@ -49,7 +50,7 @@ class RandomCodebook(Randomizer):
     Args:
         components: 1..1024.
         radius: 1..2^40, in grid units: the greatest length of a vector.
-        bases: 1 or more; the M codes are at most 2^16.
+        bases: 1 or more; the M codes are at most 65520.
         near: 1..M-1.
         threshold: 1..2^64-1.
         seed_bits: 0..40; fewer than 40 only in tests.
@@ -87,7 +88,8 @@ class RandomCodebook(Randomizer):
     @property
     def order(self) -> int:
         """Number of coordinates of a code."""
-        return max(_LEAST_ORDER, self.components + 2 - self.components % 2)
+        order = max(_LEAST_ORDER, self.components + 2 - self.components % 2)
+        return order + 2 * (order & (order - 1) == 0)
 
     @property
     def codes(self) -> int:

@@ -186,7 +186,7 @@ Global___HypercubeResponse: _TypeAlias = HypercubeResponse  # noqa: Y015
 @_typing.final
 class RandomCodebook(_message.Message):
     """A seed of seed_bits bits, and one of the 2 x bases x order directions that it expands to, order the
-    least even number above components and at least 16: among the first `near` in the direction of
+    least even number above components that is no power of two and at least 18: among the first `near` in the direction of
     one's own vector, whose length is at most radius in grid units, with probability threshold / 2^64.
     """
 

@@ -104,7 +104,8 @@ def _(randomizer: RandomCodebook, law: Law) -> Statements:
         counts = np.zeros(seen + 2, dtype=np.int64)
         for number in whole:
             seed, code = divmod(number, codes)
-            rank = int(np.flatnonzero(ranking(turned(point, [seed], randomizer.bases))[0] == code))
+            order = ranking(turned(point, [seed], randomizer.bases))[0]
+            rank = order.tolist().index(code)
             if rank < seen:
                 counts[rank] += 1
             counts[seen] += rank < near
@@ -131,7 +132,7 @@ def _(randomizer: RandomCodebook, weights: Weights, draw: Draw) -> bytes:
 
 
 def _small(nano: int) -> RandomCodebook:
-    """Make a codebook whose reports can be listed: 2 seeds of 32 codes."""
+    """Make a codebook whose reports can be listed: 2 seeds of 36 codes."""
     return fitted(RandomCodebook(1, 1, 1, 12, 1, 1), nano)
 
 
@@ -140,6 +141,6 @@ verified(
     "random_codebook",
     {
         "codebook(1), 2 seeds": _small,
-        **{f"codebook({d})": partial(random_codebook, d, 1 << 20) for d in (3, 16, 64, 1000)},
+        **{f"codebook({d})": partial(random_codebook, d, 1) for d in (3, 16, 64)},
     },
 )

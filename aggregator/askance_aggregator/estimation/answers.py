@@ -48,8 +48,7 @@ def estimate(
     + or to -, that of the one count), Hoeffding intervals for tables other than 2 x 2, Bernstein
     intervals for directions of vectors, or those of a table's own law where decode values were
     designed with it (`designed`); clipped to what is possible; of a query with a missing level see
-    `present_answer`. Nothing that was promised about the population (`cell_mass`, `present`) is
-    relied on but a vector's `length`: the answer is of vectors no longer than that.
+    `present_answer`. Of what was promised about the population only a vector's `length` is used.
 
     Args:
         question: what was asked.

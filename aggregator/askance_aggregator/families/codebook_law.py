@@ -69,7 +69,7 @@ def _gaussian(order: int, heights: Reals) -> Reals:
     j = np.arange(order + 1)
     binomials = np.array([_log_binomial(order, each) for each in range(order + 1)])
     below, above = (np.log(part(heights[:, np.newaxis] / sqrt(2))) for part in (erf, erfc))
-    return np.exp(binomials + (order - j) * below + j * above)
+    return np.asarray(np.exp(binomials + (order - j) * below + j * above))
 
 
 def _log_binomial(n: int, k: int) -> float:

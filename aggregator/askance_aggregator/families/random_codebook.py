@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import exp
@@ -197,7 +197,7 @@ def fitted(book: RandomCodebook, nano: int) -> RandomCodebook:
     even = -(-COIN_SPACE * book.near // book.codes)
 
     def at(threshold: int) -> RandomCodebook:
-        return RandomCodebook(*book.parameters[:4], threshold, book.seed_bits)
+        return replace(book, threshold=threshold)
 
     # Below the even threshold near codes are the rarer ones.
     threshold = greatest(even, COIN_SPACE - 1, lambda each: at(each).loss.fits(nano))

@@ -87,7 +87,7 @@ class HypercubeResponse(Randomizer):
 
     @property
     def vector_coins(self) -> int:
-        """One coin per component."""
+        """Number of coins: one per component, which rounds it."""
         return self.components
 
     @property

@@ -152,6 +152,12 @@ class RandomCodebook(Randomizer):
         rest = self.order - self.components - 1
         return [*values, isqrt(max(short, 0)), *[0] * rest]
 
+    def ranked(self, level: int, seed: int) -> list[int]:
+        """The codes of a seed, the nearest to the level's point first."""
+        points = np.array([self.point(level)], dtype=np.int64)
+        order: list[int] = ranking(turned(points, [seed], self.bases))[0].tolist()
+        return order
+
     def randomize(self, level: int, coins: Sequence[int]) -> bytes:
         """The seed by the first coin, near or far by the second, the rank by the third."""
         level, (first, second, third) = self.check_draw(level, coins)
@@ -159,8 +165,8 @@ class RandomCodebook(Randomizer):
         near, far = self.near, self.codes - self.near
         chosen = (third * near if second < self.threshold else (third * far)) >> COIN_BITS
         rank = chosen if second < self.threshold else near + chosen
-        code = ranking(turned(np.array([self.point(level)]), [seed], self.bases))[0, rank]
-        return (seed * self.codes + int(code)).to_bytes(self.width, "big")
+        code = self.ranked(level, seed)[rank]
+        return (seed * self.codes + code).to_bytes(self.width, "big")
 
     def valid(self, report: bytes) -> bool:
         """`width` bytes that hold a seed and a code."""
@@ -176,8 +182,7 @@ class RandomCodebook(Randomizer):
         if not self.valid(report):
             return Fraction()
         seed, code = divmod(int.from_bytes(report, "big"), self.codes)
-        codes = ranking(turned(np.array([self.point(level)]), [seed], self.bases))[0]
-        rank = codes.tolist().index(code)
+        rank = self.ranked(level, seed).index(code)
         size, coins = self.near, self.threshold
         if rank >= size:
             rank, size, coins = rank - size, self.codes - size, COIN_SPACE - coins

@@ -94,7 +94,6 @@ def _(randomizer: RandomCodebook, law: Law) -> Statements:
     if len(law) != 1:
         return Statements(np.zeros(0), lambda symbols: np.zeros(0, dtype=np.int64), str)
     ((level, _),) = law.items()
-    point = np.array([randomizer.point(level)])
     near, codes = randomizer.near, randomizer.codes
     chance = Fraction(randomizer.threshold, COIN_SPACE)
     seen = min(_SEEN, near)
@@ -104,8 +103,7 @@ def _(randomizer: RandomCodebook, law: Law) -> Statements:
         counts = np.zeros(seen + 2, dtype=np.int64)
         for number in whole:
             seed, code = divmod(number, codes)
-            order = ranking(turned(point, [seed], randomizer.bases))[0]
-            rank = order.tolist().index(code)
+            rank = randomizer.ranked(level, seed).index(code)
             if rank < seen:
                 counts[rank] += 1
             counts[seen] += rank < near

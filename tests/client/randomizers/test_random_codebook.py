@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise, product
 from math import isqrt, sqrt
@@ -183,7 +184,7 @@ def drawn(book: RandomCodebook, vectors: Vectors, seed: int) -> Vectors:
     return CodebookFamily(book).vectors(draw(book, vectors, coins))
 
 
-DIRECTIONS = {
+DIRECTIONS: dict[str, Callable[[int], NDArray[np.float64]]] = {
     "along one component": lambda d: np.eye(d)[0],
     "along two": lambda d: np.eye(d)[:2].sum(axis=0) / sqrt(2),
     "even": lambda d: np.full(d, 1 / sqrt(d)),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise, product
 from math import isqrt, sqrt
+from typing import Any
 
 import numpy as np
 import pytest
@@ -184,7 +185,7 @@ def drawn(book: RandomCodebook, vectors: Vectors, seed: int) -> Vectors:
     return CodebookFamily(book).vectors(draw(book, vectors, coins))
 
 
-DIRECTIONS: dict[str, Callable[[int], NDArray[np.float64]]] = {
+DIRECTIONS: dict[str, Callable[[int], NDArray[Any]]] = {
     "along one component": lambda d: np.eye(d)[0],
     "along two": lambda d: np.eye(d)[:2].sum(axis=0) / sqrt(2),
     "even": lambda d: np.full(d, 1 / sqrt(d)),

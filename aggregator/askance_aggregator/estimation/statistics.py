@@ -49,7 +49,8 @@ def check_suits(question: Question, randomizer: Randomizer) -> None:
         InvalidParameter: they differ, a real value meets a randomizer without equal steps, or one
             of signed values is used for another question.
     """
-    kind, expected = question.query.kind, levels_of(question)
+    kind = question.query.kind
+    expected = None if kind is QueryKind.REAL else levels_of(question)
     family = family_of(randomizer)
     if family.signed is not None and kind is not QueryKind.SIGNED:
         raise InvalidParameter(

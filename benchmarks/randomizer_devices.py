@@ -38,6 +38,7 @@ from askance_aggregator.learners import (
     vectors_schema,
 )
 from askance_aggregator.learners.prefixes import MAX_PREFIXES, Domain
+from askance_aggregator.planning.blocks import codebook_for
 from askance_aggregator.queries import (
     category,
     predicate,
@@ -156,8 +157,9 @@ def _programs() -> Iterator[Case]:
     vectors = vectors_schema(1000)
     numbers = dict.fromkeys(vectors.fields, 0.01)
     for norm in ("linf", "l2"):
-        query = mean_vector(vectors, norm=norm, missing="default").batch.questions[0].query
-        response = hypercube_response(query.components, 4 * NAT)
+        (question,) = mean_vector(vectors, norm=norm, missing="default").batch.questions
+        query = question.query
+        response = codebook_for(question, 4 * NAT) or hypercube_response(1000, 4 * NAT)
         yield Case(f"vector of 1,000, {norm}", vectors, numbers, query, response)
 
 

@@ -2,8 +2,9 @@
 
 Users are drawn from a pool of records, rounded and randomized as columns, each from coins of its
 own; blocks go to disjoint users, and the learner concludes. `one` is a single component a user,
-`all` one pattern of every component, `chosen` what the planner takes. Beside them is what theory
-says: of the same three, and of epsilon divided over all components.
+`all` one pattern of every component, `chosen` what the planner takes of them. Beside them is what
+theory says: of the same three, and of epsilon divided over all components. Of l2 they are what
+sign patterns would do; `balls.py` has the codebook that plans take.
 
     python benchmarks/vectors.py [--quick] [--json] [--plot FILE.png]
 """
@@ -39,7 +40,6 @@ from askance_aggregator.queries import block_of, evaluate_vectors
 from askance_client.codec import digest_of
 from askance_client.device import Device, Examiner, Policy
 from askance_client.messages import Conduct, Request, StudyTerms
-from askance_client.queries import Op
 from askance_client.randomizers import SystemCoins, round_to_levels
 from askance_simulation.families import draw
 from askance_simulation.fleets.memory_ledger import MemoryLedger
@@ -104,8 +104,6 @@ def compared(norm: str, d: int, eps: float, trials: int) -> list[Row]:
     question = learner.batch.questions[0]
     t, nano = question.values, int(eps * NAT)
     half = float(question.spread) / 2
-    turned = question.query.expression.op is Op.HADAMARD
-    scale = d / t**2 if turned else 1.0  # what d numbers have of the errors of t turned ones
     values = evaluate_vectors(question.query, pool)
     means = np.array([float(value) for value in expectations(question, pool)])
     centre = concluded(learner, means)
@@ -127,9 +125,8 @@ def compared(norm: str, d: int, eps: float, trials: int) -> list[Row]:
                 size=name,
                 components=size,
                 measured=float(np.mean(squares)),
-                theory=(worst - known) * scale,
-                divided=(t * half**2 / tanh(eps / t / 2) ** 2 - float(np.square(means).sum()))
-                * scale,
+                theory=worst - known,
+                divided=t * half**2 / tanh(eps / t / 2) ** 2 - float(np.square(means).sum()),
                 bias_squared=float(np.square(centre - truth).sum()),
             )
         )
@@ -216,7 +213,7 @@ def device_row(norm: str, d: int, size: int) -> dict[str, Any]:
 def table(rows: Sequence[Row], devices: Sequence[dict[str, Any]]) -> str:
     """Return the errors by norm, dimension and epsilon; then devices."""
     lines = [
-        "n x E||error||^2 (variance; of l2 the squared bias of clipping is beside), unit bounds",
+        "n x E||error||^2, unit bounds; sign patterns in blocks",
         f"{'norm':5}{'d':>5}{'eps':>5}  {'one':>21}  {'chosen (of)':>27}  {'all':>21}"
         f"  {'divided':>9}  {'bias^2':>8}",
     ]

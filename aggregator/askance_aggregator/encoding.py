@@ -21,6 +21,7 @@ from askance_client.randomizers import (
     HypercubeResponse,
     KaryResponse,
     LinearHashing,
+    RandomCodebook,
     Randomizer,
     SignedSubsetSelection,
     SubsetSelection,
@@ -104,6 +105,16 @@ def encode_randomizer(randomizer: Randomizer) -> randomizer_pb2.Randomizer:
                 components=components, radius=radius, threshold=threshold
             )
             return randomizer_pb2.Randomizer(hypercube_response=cube)
+        case RandomCodebook(components, radius, bases, near, threshold, seed_bits):
+            book = randomizer_pb2.RandomCodebook(
+                components=components,
+                radius=radius,
+                bases=bases,
+                near=near,
+                threshold=threshold,
+                seed_bits=seed_bits,
+            )
+            return randomizer_pb2.Randomizer(random_codebook=book)
     raise LocalProtocolError(
         f"randomizer: expected a table or a family of the wire, found {type(randomizer).__name__}"
     )

@@ -141,17 +141,17 @@ class Request:
     @property
     def coins(self) -> int:
         """Number of 64-bit coins that an answer takes, whatever the record."""
-        return self.randomizer.coins + rounding_coins(self.query)
+        return self.randomizer.coins + rounding_coins(self.query, self.randomizer)
 
 
-def rounding_coins(query: Query) -> int:
+def rounding_coins(query: Query, randomizer: Randomizer) -> int:
     """Return the number of an answer's coins, the last ones, that round.
 
-    A real value is rounded at random onto the randomizer's levels by a coin of its own, and so
-    is every component of a vector.
+    A real value is rounded at random onto the randomizer's levels by a coin of its own, a vector
+    by as many as the randomizer says (`Randomizer.vector_level`).
     """
     if query.kind is QueryKind.VECTOR:
-        return query.components
+        return randomizer.vector_coins
     return 1 if query.kind is QueryKind.REAL else 0
 
 

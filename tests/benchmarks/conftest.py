@@ -38,6 +38,11 @@ def intervals() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def balls() -> ModuleType:
+    return _load("balls")
+
+
+@pytest.fixture(scope="session")
 def vectors() -> ModuleType:
     return _load("vectors")
 

@@ -107,6 +107,7 @@ def test_every_case_is_answered_by_a_device(load: Load) -> None:
         "hadamard-sign",
         "signed-subset-selection",
         "hypercube",
+        "codebook",
     }
 
 

@@ -46,3 +46,13 @@ def test_it_runs(vectors: ModuleType, capsys: pytest.CaptureFixture[str]) -> Non
     told = json.loads(capsys.readouterr().out)
     assert len(told["rows"]) == 2 * 2 * 2 * 3
     assert all(row["request_bytes"] < 40_000 for row in told["devices"])
+
+
+def test_a_codebook_is_measured_beside_privunit(balls: ModuleType) -> None:
+    """At n = 2,000: a variance of 16 components is within 12 %; PrivUnit's limit is known."""
+    row = balls.row_of(16, 2.0, 2_000)
+    assert row.measured == pytest.approx(row.exact, rel=0.12)
+    assert 1 <= row.exact / row.privunit <= 1.05
+    assert row.error < 2
+    assert balls.privunit(100_000, 4.0) == pytest.approx(0.4355, rel=2e-3)
+    assert "| 16 | 2 |" in balls.table([row])

@@ -70,6 +70,9 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
         "aggregator/askance_aggregator/families/hypercube_response.py": {
             "reports are patterns of {}, found others",
         },
+        "aggregator/askance_aggregator/families/random_codebook.py": {
+            "reports are codes of {}, found others",
+        },
         "aggregator/askance_aggregator/learners/prefixes.py": {
             "expected valid Unicode text, found another",
         },

@@ -63,6 +63,7 @@ from askance_client.randomizers import (
     HypercubeResponse,
     KaryResponse,
     LinearHashing,
+    RandomCodebook,
     Randomizer,
     SignedSubsetSelection,
     SubsetSelection,
@@ -170,6 +171,10 @@ def describe_randomizer(value: Randomizer) -> dict[str, Any]:
                 "radius": radius,
                 "threshold": str(threshold),
             }
+        case RandomCodebook(components, radius, bases, near, threshold, seed_bits):
+            said = {"family": "codebook", "components": components, "radius": str(radius)}
+            said |= {"bases": bases, "near": near, "threshold": str(threshold)}
+            said |= {"seed_bits": seed_bits}
         case HadamardSign(values, threshold):
             said = {"family": "sign", "values": values, "threshold": str(threshold)}
         case SignedSubsetSelection(values, size, threshold):

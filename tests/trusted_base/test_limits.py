@@ -56,6 +56,7 @@ from askance_client.randomizers import (
     HypercubeResponse,
     KaryResponse,
     LinearHashing,
+    RandomCodebook,
     SubsetSelection,
     round_to_levels,
 )
@@ -201,6 +202,12 @@ LIMITS: dict[str, Limit] = {
     "randomizers/channel.py MAX_SYMBOLS": Limit(720, lambda n: table(2, n)),
     "randomizers/hypercube_response.py MAX_COMPONENTS": Limit(
         1024, lambda n: HypercubeResponse(n, 0, 1)
+    ),
+    "randomizers/random_codebook.py MAX_CODES": Limit(
+        65520, lambda n: RandomCodebook(16, 1, -(-n // 36), 1, 1)
+    ),
+    "randomizers/random_codebook.py MAX_RADIUS": Limit(
+        1 << 40, lambda n: RandomCodebook(1, n, 1, 1, 1)
     ),
     "randomizers/k_ary.py MIN_CELLS": Limit(2, lambda n: KaryResponse(n, 1), -1),
     "randomizers/k_ary.py MAX_CELLS": Limit(1 << 20, lambda n: KaryResponse(n, 1)),

@@ -359,8 +359,29 @@ def _later_families() -> Cases:
         family = pb.HypercubeResponse(components=components, radius=radius, threshold=threshold)
         return pb.Randomizer(hypercube_response=family).SerializeToString()
 
+    def book(*counts: int, threshold: int = 1, seed_bits: int = 40) -> bytes:
+        components, radius, bases, near = counts
+        family = pb.RandomCodebook(
+            components=components,
+            radius=radius,
+            bases=bases,
+            near=near,
+            threshold=threshold,
+            seed_bits=seed_bits,
+        )
+        return pb.Randomizer(random_codebook=family).SerializeToString()
+
     prime = "a modulus is a prime in 2..65521"
     return [
+        case("codebook: no component", book(0, 1, 1, 1), PARAMETER, "1..1024 components, found 0"),
+        case("codebook: no radius", book(2, 0, 1, 1), PARAMETER, "radius: expected 1.."),
+        case("codebook: a great radius", book(2, 1 << 41, 1, 1), PARAMETER, "radius: expected 1.."),
+        case("codebook: no basis", book(2, 1, 0, 1), PARAMETER, "bases: expected 1.."),
+        case("codebook: too many bases", book(1000, 1, 33, 1), PARAMETER, "bases: expected 1..32"),
+        case("codebook: no code is near", book(2, 1, 1, 0), PARAMETER, "near: expected 1.."),
+        case("codebook: all are near", book(20, 1, 1, 44), PARAMETER, "near: expected 1..43"),
+        case("codebook: never near", book(2, 1, 1, 1, threshold=0), PARAMETER, "a threshold lies"),
+        case("codebook: a long seed", book(2, 1, 1, 1, seed_bits=41), PARAMETER, "seed_bits: exp"),
         case("hypercube: no component", cube(0, 0, 1), PARAMETER, "1..1024 components, found 0"),
         case("hypercube: too many", cube(1025, 0, 1), PARAMETER, "1..1024 components, found 1025"),
         case("hypercube: all are near", cube(3, 3, 1), PARAMETER, "lies in 0..2, found 3"),

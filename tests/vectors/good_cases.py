@@ -20,6 +20,7 @@ from askance_aggregator.encoding import (
 from askance_aggregator.families import (
     hypercube_response,
     k_ary_response,
+    random_codebook,
     randomized_response,
     subset_selection,
 )
@@ -68,6 +69,7 @@ from askance_client.randomizers import (
     HypercubeResponse,
     KaryResponse,
     LinearHashing,
+    RandomCodebook,
     Randomizer,
     SignedSubsetSelection,
     SubsetSelection,
@@ -278,6 +280,24 @@ def randomizers() -> Cases:
             HypercubeResponse(100, 20, 3 << 62),
             {"family": "hypercube", "components": 100, "radius": 20, "threshold": str(3 << 62)},
         ),
+        (
+            "random codebook",
+            random_codebook(5, 1 << 16, ONE),
+            {"family": "codebook", "components": 5, "radius": "65536", "seed_bits": 40},
+        ),
+        (
+            "random codebook, two bases, 16 seeds",
+            RandomCodebook(20, 7, 2, 9, 3 << 62, 4),
+            {
+                "family": "codebook",
+                "components": 20,
+                "radius": "7",
+                "bases": 2,
+                "near": 9,
+                "threshold": str(3 << 62),
+                "seed_bits": 4,
+            },
+        ),
     ]
     made = [_randomizer(name, randomizer, fields) for name, randomizer, fields in listed]
     for case in made:
@@ -407,6 +427,9 @@ def requests() -> Cases:
         Request(digest, 7, 0, real(SCHEMA.height), randomized_response(ONE)),
         Request(
             digest, 8, 1, vector([SCHEMA.smoker, SCHEMA.height], 0, 2), hypercube_response(2, ONE)
+        ),
+        Request(
+            digest, 8, 2, vector([SCHEMA.smoker, SCHEMA.height], 0, 2), random_codebook(2, 9, ONE)
         ),
     ]
     return [_request(request) for request in listed]

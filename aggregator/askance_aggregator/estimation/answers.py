@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.estimation.designed import designed
-from askance_aggregator.estimation.intervals import clopper_pearson, hoeffding
+from askance_aggregator.estimation.intervals import bernstein, clopper_pearson, hoeffding
 from askance_aggregator.estimation.present import present_answer
 from askance_aggregator.estimation.statistics import (
     Decode,
@@ -19,7 +19,7 @@ from askance_aggregator.estimation.statistics import (
     known_scores,
     scores,
 )
-from askance_aggregator.families import Family, SignedFamily, family_of
+from askance_aggregator.families import CodebookFamily, Family, SignedFamily, family_of
 from askance_aggregator.learners import Answer, Question, neutral_answer
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -45,10 +45,10 @@ def estimate(
     all intervals contain the population's values; alpha is divided by their number. They are
     Clopper-Pearson intervals of the counts, put through the exact decoding (for a signed value,
     the difference of its two cells' intervals at half the alpha each; where every report points to
-    + or to -, that of the one count), Hoeffding intervals for tables other than 2 x 2, or those of
-    a table's own law where decode values were designed with it (`designed`); clipped to what is
-    possible; of a query with a missing level see `present_answer`. Nothing that was promised about
-    the population (`cell_mass`, `present`) is relied on.
+    + or to -, that of the one count), Hoeffding intervals for tables other than 2 x 2, Bernstein
+    intervals for directions of vectors, or those of a table's own law where decode values were
+    designed with it (`designed`); clipped to what is possible; of a query with a missing level see
+    `present_answer`. Of what was promised about the population only a vector's `length` is used.
 
     Args:
         question: what was asked.
@@ -75,6 +75,8 @@ def estimate(
     family = family_of(randomizer)
     if family.signed is not None:
         return _by_signs(question, family.signed, counts, n, float(alpha) / question.values)
+    if family.directions is not None:
+        return _by_directions(question, family.directions, counts, n, float(alpha))
     shares = family.frequencies(counts, n)  # refuses what is not a tally, too
     if family.inclusion(0) is None:
         return _by_scores(question, family, counts, n, float(alpha))
@@ -122,6 +124,18 @@ def _by_signs(
     gap = float(family.sign_gap)
     low, high = low / gap, high / gap
     return _answer(values, (np.minimum(low, high), np.maximum(low, high)), question)
+
+
+def _by_directions(
+    question: Question, family: CodebookFamily, counts: Counts, n: int, alpha: float
+) -> Answer:
+    """Estimate a mean vector, with Bernstein intervals by the greatest variance that can be."""
+    unit = Fraction(1, 1 << question.query.frac)
+    values = [mean * unit for mean in family.means(counts, n)]
+    radius = float(family.randomizer.radius * unit)
+    half = radius * bernstein(family.greatest_variance, 1 + family.reach, n, alpha / len(values))
+    middle = np.asarray([float(value) for value in values], dtype=np.float64)
+    return _answer(values, (middle - half, middle + half), question)
 
 
 def _share_intervals(

@@ -101,6 +101,9 @@ def _range(question: Question, randomizer: Randomizer, decode: Decode | None) ->
     family = family_of(randomizer)
     if family.signed is not None:
         return 2 / abs(family.signed.sign_gap)  # from + to -
+    if family.directions is not None:  # from a code to its opposite
+        radius = Fraction(family.directions.randomizer.radius, 1 << question.query.frac)
+        return 2 * radius * Fraction(family.directions.reach)
     rates = family.inclusion(0)
     if rates is not None:
         one = 1 / abs(rates.own - rates.other)

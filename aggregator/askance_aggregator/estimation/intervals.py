@@ -1,4 +1,4 @@
-"""Confidence intervals that hold for every n: Clopper-Pearson and Hoeffding.
+"""Confidence intervals that hold for every n: Clopper-Pearson, Hoeffding, Bernstein.
 
 All hold for the population that users were drawn from. Clopper-Pearson is also kept for the
 sample at hand: given their records, users answer with different probabilities, and such a count
@@ -40,3 +40,19 @@ def clopper_pearson(
 def hoeffding(span: float, n: int, alpha: float) -> float:
     """Half the width of a two-sided interval for the mean of n terms, each in a range of `span`."""
     return span * sqrt(log(2 / alpha) / (2 * n))
+
+
+def bernstein(variance: float, reach: float, n: int, alpha: float) -> float:
+    """Half the width of a two-sided interval for the mean of n terms of a known variance.
+
+    Args:
+        variance: of a term, at most.
+        reach: the most that a term is from its mean.
+        n: 1 or more.
+        alpha: the chance of a miss.
+
+    Source: Bernstein's inequality, P[|mean - truth| >= t] <= 2 exp(-n t^2 / (2 (v + reach t / 3))).
+    """
+    each = log(2 / alpha) / n
+    linear = each * reach / 3
+    return linear + sqrt(linear * linear + 2 * each * variance)

@@ -31,18 +31,15 @@ Decode = tuple[Fraction, ...]
 
 
 def levels_of(question: Question) -> int | None:
-    """Return the levels of a randomizer for the question; None if any number fits (a real value).
+    """Return the levels of a randomizer for the question; None of a real value and of a vector.
 
-    A vector's are its sign patterns. Of a query with a missing level they are the fewest of which
-    the last is reached by no number.
+    Of a query with a missing level they are the fewest of which the last is reached by no number.
     """
     if question.over_present:
         low, high = question.query.low, question.query.high
         return 1 - (low - high) // (high - question.query.expression.high)
-    if question.query.kind is QueryKind.REAL:
+    if question.query.kind in (QueryKind.REAL, QueryKind.VECTOR):
         return None
-    if question.query.kind is QueryKind.VECTOR:
-        return 1 << question.query.components
     return int(question.query.cells)
 
 
@@ -53,18 +50,21 @@ def check_suits(question: Question, randomizer: Randomizer) -> None:
         InvalidParameter: they differ, a real value meets a randomizer without equal steps, or one
             of signed values is used for another question.
     """
-    expected = None if question.query.kind is QueryKind.REAL else levels_of(question)
+    kind = question.query.kind
+    expected = None if kind is QueryKind.REAL else levels_of(question)
     family = family_of(randomizer)
-    if family.signed is not None and question.query.kind is not QueryKind.SIGNED:
+    if family.signed is not None and kind is not QueryKind.SIGNED:
         raise InvalidParameter(
-            f"{randomizer.name} expects a question of signed values, "
-            f"found one of kind {question.query.kind.name}"
+            f"{randomizer.name} expects a question of signed values, found one of kind {kind.name}"
         )
-    if bool(randomizer.pattern_components) != (question.query.kind is QueryKind.VECTOR):
+    if randomizer.vector_components != (question.values if kind is QueryKind.VECTOR else 0):
         raise InvalidParameter(
-            f"sign patterns answer vectors and nothing else: found {randomizer.name} for a question"
-            f" of {question.values} values"
+            f"{kind.name} question of {question.values} values: expected a randomizer of as many"
+            f" components, or of levels, got {randomizer.name} of {randomizer.vector_components}"
+            " components"
         )
+    if kind is QueryKind.VECTOR:
+        return
     if expected is None:
         if family.table is None:
             raise InvalidParameter(f"a real value expects a table, found {randomizer.name}")

@@ -10,8 +10,8 @@ Rules of the package:
 
 Theory of operation: `best_for` chooses a randomizer for a budget, `family_of` gives its facts. An
 aggregator drops reports that are not `valid`, calls `tally`, and then `frequencies` (shares of
-levels), `signed_values` (a `SignedFamily`), or decodes symbols by values of its own
-(`TableFamily`).
+levels), `signed_values` (a `SignedFamily`), `means` (a `CodebookFamily`), or decodes symbols by
+values of its own (`TableFamily`).
 Source: KLNRS08 section 4.
 """
 
@@ -32,6 +32,7 @@ from askance_aggregator.families.hadamard_sign import HadamardFamily, hadamard_s
 from askance_aggregator.families.hypercube_response import HypercubeFamily, hypercube_response
 from askance_aggregator.families.k_ary import KaryFamily, k_ary_response
 from askance_aggregator.families.linear_hashing import HashingFamily, linear_hashing
+from askance_aggregator.families.random_codebook import CodebookFamily, random_codebook
 from askance_aggregator.families.rates import InclusionRates, SignRates
 from askance_aggregator.families.signed_family import SignedFamily
 from askance_aggregator.families.signed_subset_selection import (
@@ -44,6 +45,7 @@ for _module in pkgutil.iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
 
 __all__ = [
+    "CodebookFamily",
     "Counts",
     "Family",
     "HadamardFamily",
@@ -64,6 +66,7 @@ __all__ = [
     "hypercube_response",
     "k_ary_response",
     "linear_hashing",
+    "random_codebook",
     "randomized_response",
     "registered",
     "signed_for",

@@ -22,6 +22,7 @@ from askance_client.randomizers import Randomizer
 
 if TYPE_CHECKING:
     from askance_aggregator.families.channel import TableFamily
+    from askance_aggregator.families.random_codebook import CodebookFamily
     from askance_aggregator.families.signed_family import SignedFamily
 
 R = TypeVar("R", bound=Randomizer)
@@ -114,6 +115,11 @@ class Family(ABC, Generic[R]):
     @property
     def signed(self) -> SignedFamily[Any] | None:
         """The family as one of signed values; None for another one."""
+        return None
+
+    @property
+    def directions(self) -> CodebookFamily | None:
+        """The family as one of directions, whose tally is a sum of vectors; None for another."""
         return None
 
     @property

@@ -56,11 +56,14 @@ class Question:
             query's last value says "missing". None: if `queries.among_present` made the query.
         decision: the conclusion that is drawn from all values together, where that needs less than
             every value within tau: the question is planned for it. None: every value counts.
+        length: a promise that a vector (VECTOR) is at most this long, in real units; it allows
+            randomizers of directions. A longer one counts as drawn back to it, or clipped number
+            by number, as the randomizer does. None: each component is bounded, and nothing else.
 
     Raises:
-        InvalidParameter: tau is not positive, or cell_mass or present is not in (0, 1].
-        InvalidQuery: another aim than the population's, for what is no number; or the query has no
-            value that could say "missing".
+        InvalidParameter: tau or length is not positive, or cell_mass or present is not in (0, 1].
+        InvalidQuery: another aim than the population's for what is no number; a length of what is
+            no vector; or the query has no value that could say "missing".
     """
 
     query: Query
@@ -70,6 +73,7 @@ class Question:
     present: Fraction
     over_present: bool
     decision: Decision | None
+    length: Fraction | None
 
     def __init__(
         self,
@@ -80,6 +84,7 @@ class Question:
         present: Rational | None = None,
         over_present: bool | None = None,
         decision: Decision | None = None,
+        length: Rational | None = None,
     ) -> None:
         if not isinstance(query, Query):
             raise InvalidQuery(f"Question expects a Query, found {type(query).__name__}")
@@ -99,6 +104,12 @@ class Question:
                 " (among_present), got one whose default is a number"
             )
         object.__setattr__(self, "over_present", over)
+        if length is not None and query.kind is not QueryKind.VECTOR:
+            raise InvalidQuery(f"length is of a VECTOR question, found {query.kind.name}")
+        longest = None if length is None else rational(length, "length")
+        if longest is not None and longest <= 0:
+            raise InvalidParameter(f"length expects a positive number, got {value_text(length)}")
+        object.__setattr__(self, "length", longest)
         object.__setattr__(self, "query", query)
         object.__setattr__(self, "tau", tolerance)
         object.__setattr__(self, "cell_mass", mass)

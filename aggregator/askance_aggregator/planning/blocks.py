@@ -10,6 +10,9 @@ eps grows. There is no third way: splitting eps over s components is a response 
 patterns, too, and of less agreement at the same loss. A vector whose components are asked of all
 users together (SPLIT) is one block.
 
+Of a vector whose length is promised one codebook (`random_codebook`) may tell all components at
+once, with the variance of PrivUnit: it is asked whole where that has less variance.
+
 Source: Duchi, Jordan and Wainwright 2018 (s = 1 and s = t); Chen, Kairouz and Ozgur 2020 (SQKR:
     s near eps).
 """
@@ -19,11 +22,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
+from math import ceil
 
-from askance_aggregator.families import HypercubeFamily, hypercube_response
+from askance_aggregator.families import (
+    CodebookFamily,
+    HypercubeFamily,
+    hypercube_response,
+    random_codebook,
+)
 from askance_aggregator.learners import Question
 from askance_aggregator.queries import block_of
 from askance_client.queries import MAX_COMPONENTS, QueryKind
+from askance_client.randomizers import RandomCodebook
 
 WORTH = Fraction(1, 100)  # what less variance is worth a larger block
 ALL_SIZES = 16  # up to it every block size is considered, beyond it powers of two
@@ -36,7 +46,7 @@ def blocks_of(question: Question, nano_nats: int) -> tuple[Question, ...]:
         by exact comparison; the smallest size that is, for its requests are smaller. The sizes of
         blocks differ by at most one.
     """
-    if question.query.kind is not QueryKind.VECTOR:
+    if question.query.kind is not QueryKind.VECTOR or codebook_for(question, nano_nats):
         return (question,)
     components = question.query.components
     parts = -(-components // block_size(components, nano_nats))
@@ -49,6 +59,26 @@ def blocks_of(question: Question, nano_nats: int) -> tuple[Question, ...]:
         )
         for start, size in laid_out(components, parts)
     )
+
+
+def codebook_for(question: Question, nano_nats: int) -> RandomCodebook | None:
+    """Return the codebook for a vector; None if sign patterns in blocks have less variance.
+
+    Both are compared by n times the second moment of a component (`precision.n_variance`). A vector
+    of which no length is promised has no codebook.
+
+    Raises:
+        InvalidParameter: no codebook or no pattern spends such a budget.
+    """
+    if question.length is None:
+        return None
+    components = question.query.components
+    radius = ceil(question.length * (1 << question.query.frac))
+    book = random_codebook(components, radius, nano_nats)
+    length = Fraction(radius, 1 << question.query.frac)
+    own = length * length * Fraction(CodebookFamily(book).component_variance)
+    blocks = block_variance(components, block_size(components, nano_nats), nano_nats)
+    return book if own < (question.spread / 2) ** 2 * blocks else None
 
 
 @lru_cache(maxsize=1024)

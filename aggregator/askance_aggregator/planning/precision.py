@@ -26,6 +26,8 @@ from askance_aggregator.families import (
 )
 from askance_aggregator.learners import Question
 from askance_aggregator.planning.binomial import Binomial
+from askance_aggregator.planning.blocks import codebook_for
+from askance_aggregator.planning.bounded_terms import BoundedTerms
 from askance_aggregator.planning.decided import Decided
 from askance_aggregator.planning.designed import designed_tail, figure
 from askance_aggregator.planning.present import present_tail, present_variance
@@ -63,11 +65,13 @@ def candidates(question: Question, nano_nats: int, design: Design) -> tuple[Rand
     A design of one's own is taken at its word: it is the only one, and is called with the
     question's levels (`design_levels`). The usual one, `best_for`, knows levels only; signed values
     may be answered by randomizers made for them too (`signed_for`), and a real value takes one bit
-    (Duchi). A vector takes a hypercube response, whatever the design: no table holds its patterns.
+    (Duchi). A vector takes a hypercube response, or the codebook of `codebook_for`, whatever the
+    design: no table holds its levels.
     """
     kind = question.query.kind
     if kind is QueryKind.VECTOR:
-        return (hypercube_response(question.query.components, nano_nats),)
+        book = codebook_for(question, nano_nats)
+        return (book or hypercube_response(question.query.components, nano_nats),)
     one_bit = design is best_for and kind is QueryKind.REAL
     levels = MIN_SIDE if one_bit else design_levels(question)
     randomizer = randomizer_of(design, levels, nano_nats)
@@ -109,6 +113,10 @@ def _value_tail(question: Question, randomizer: Randomizer, decode: Decode | Non
         )
     mass = question.cell_mass if question.cell_mass is not None else Fraction(1)
     family = family_of(randomizer)
+    if family.directions is not None:
+        radius = family.directions.randomizer.radius / (1 << question.query.frac)
+        variance = radius * radius * family.directions.greatest_variance
+        return BoundedTerms(variance, radius * (1 + family.directions.reach))
     rates = family.inclusion(1)
     if rates is None and family.signed is None:
         return _scored(question, family)
@@ -148,6 +156,8 @@ def n_variance(
     standard error in the unit of `Question.tau` (shares are in [0, 1], signed values in [-1, 1],
     numbers in their range). Of which variance it is:
 
+    - a vector of a bounded length, by directions: the second moment of a component, averaged over
+      the components of the longest vectors;
     - a real value or a component of a vector: the worst population's, from the middle of the range
       (C^2 for one bit, times the square of half the range); of decode values that were designed
       with a table, what they were designed for: the worst conditional variance, or the second
@@ -166,6 +176,9 @@ def n_variance(
     family = family_of(randomizer)
     if kind is QueryKind.SIGNED:
         return _signed_variance(question, family)
+    if family.directions is not None:
+        radius = Fraction(family.directions.randomizer.radius, 1 << question.query.frac)
+        return radius * radius * Fraction(family.directions.component_variance)
     if kind is QueryKind.VECTOR:
         rates = family.inclusion(0)
         assert rates is not None, "a family of sign patterns counts components"

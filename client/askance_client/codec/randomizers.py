@@ -13,6 +13,7 @@ from askance_client.randomizers import (
     HypercubeResponse,
     KaryResponse,
     LinearHashing,
+    RandomCodebook,
     Randomizer,
     SignedSubsetSelection,
     SubsetSelection,
@@ -46,6 +47,10 @@ def decode_randomizer(message: pb.Randomizer) -> Randomizer:
         case "hypercube_response":
             cube = message.hypercube_response
             return HypercubeResponse(cube.components, cube.radius, cube.threshold)
+        case "random_codebook":
+            book = message.random_codebook
+            counts = (book.components, book.radius, book.bases, book.near)
+            return RandomCodebook(*counts, book.threshold, book.seed_bits)
     raise RemoteProtocolError("randomizer: expected a family, found none")
 
 

@@ -24,7 +24,7 @@ from askance_client.ledger import Charge, Ledger, Overrun
 from askance_client.messages import Reason, Refusal, Report, Request, SignedStudy
 from askance_client.queries import EncodedRecord, Query, QueryKind, Schema
 from askance_client.randomizers import Coins
-from askance_client.randomizers.rounding import round_to_levels, sign_pattern
+from askance_client.randomizers.rounding import round_to_levels
 
 _MAX_STUDIES = 256  # known at a time; an analyst could sign studies without end
 
@@ -241,7 +241,7 @@ class Device:
         words = self._coins.words(digest, request.coins)
         coins, rounding = words[: randomizer.coins], words[randomizer.coins :]
         if isinstance(value, tuple):
-            return sign_pattern(value, query.low, query.high, rounding), coins
+            return randomizer.vector_level(value, query.low, query.high, rounding), coins
         if query.kind is QueryKind.REAL:
             value = round_to_levels(value, query.low, query.high, randomizer.levels, rounding[0])
         return value, coins

@@ -186,12 +186,12 @@ def _examine_request(
 def _mismatch(query: Query, randomizer: Randomizer) -> str | None:
     """Explain why the query's values are not the randomizer's levels; None if they are."""
     if query.kind is QueryKind.VECTOR:
-        if not randomizer.pattern_components:
-            return f"expected a randomizer of sign patterns, found {randomizer.name}"
-        if randomizer.pattern_components != query.components:
-            return f"expected {query.components} components, found {randomizer.pattern_components}"
-    elif randomizer.pattern_components:
-        return f"expected a randomizer of levels, found {randomizer.name}, of sign patterns"
+        if not randomizer.vector_components:
+            return f"expected a randomizer of vectors, found {randomizer.name}"
+        if randomizer.vector_components != query.components:
+            return f"expected {query.components} components, found {randomizer.vector_components}"
+    elif randomizer.vector_components:
+        return f"expected a randomizer of levels, found {randomizer.name}, of vectors"
     elif query.kind is not QueryKind.REAL and randomizer.levels != query.cells:
         return f"expected a randomizer of {query.cells} levels, found {randomizer.levels}"
     return None

@@ -4,7 +4,8 @@ Rules of the package:
 
 - A randomizer is a finite table of integers (`Channel`), or a family of integer draws with a
   closed-form loss: of cells (`KaryResponse`, `SubsetSelection`, `LinearHashing`), of signed values
-  (`HadamardSign`, `SignedSubsetSelection`), of vectors (`HypercubeResponse`). It draws reports and
+  (`HadamardSign`, `SignedSubsetSelection`), of vectors (`HypercubeResponse`,
+  `RandomCodebook`). It draws reports and
   certifies its loss, and does nothing else: tallies, estimates and the choice of a randomizer are
   the aggregator's.
 - A draw is a pure function of the level and of a fixed number of 64-bit coins, which are passed in:
@@ -27,6 +28,7 @@ from askance_client.randomizers.hypercube_response import MAX_COMPONENTS, Hyperc
 from askance_client.randomizers.k_ary import MAX_CELLS, KaryResponse
 from askance_client.randomizers.linear_hashing import LinearHashing
 from askance_client.randomizers.loss import PrivacyLoss
+from askance_client.randomizers.random_codebook import RandomCodebook
 from askance_client.randomizers.randomizer import MISSING_BYTE, Randomizer
 from askance_client.randomizers.rounding import round_to_levels
 from askance_client.randomizers.signed_subset_selection import SignedSubsetSelection
@@ -47,6 +49,7 @@ __all__ = [
     "KaryResponse",
     "LinearHashing",
     "PrivacyLoss",
+    "RandomCodebook",
     "Randomizer",
     "SignedSubsetSelection",
     "SubsetSelection",

@@ -21,6 +21,7 @@ from askance_client.randomizers.randomizer import (
     check_integer,
     check_threshold,
 )
+from askance_client.randomizers.rounding import sign_pattern
 
 MAX_COMPONENTS = 1024
 
@@ -80,8 +81,13 @@ class HypercubeResponse(Randomizer):
         return 1 << self.components
 
     @property
-    def pattern_components(self) -> int:
+    def vector_components(self) -> int:
         """The number of components."""
+        return self.components
+
+    @property
+    def vector_coins(self) -> int:
+        """Number of coins: one per component, which rounds it."""
         return self.components
 
     @property
@@ -108,6 +114,10 @@ class HypercubeResponse(Randomizer):
     def parameters(self) -> tuple[int, ...]:
         """Components, radius and threshold."""
         return (self.components, self.radius, self.threshold)
+
+    def vector_level(self, values: Sequence[int], low: int, high: int, coins: Sequence[int]) -> int:
+        """The signs, each rounded at random (see `sign_pattern`)."""
+        return sign_pattern(values, low, high, coins)
 
     def randomize(self, level: int, coins: Sequence[int]) -> bytes:
         """Draw which components differ from the own pattern's (see `draw_flips`)."""

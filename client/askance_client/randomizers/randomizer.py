@@ -36,9 +36,31 @@ class Randomizer(ABC):
         """Number of inputs."""
 
     @property
-    def pattern_components(self) -> int:
-        """Number of signs of a level that is a sign pattern; 0 if levels are cells."""
+    def vector_components(self) -> int:
+        """Number of components, where levels are made from vectors; 0 if levels are cells."""
         return 0
+
+    @property
+    def vector_coins(self) -> int:
+        """Number of coins that make a vector a level (`vector_level`)."""
+        return 0
+
+    def vector_level(self, values: Sequence[int], low: int, high: int, coins: Sequence[int]) -> int:
+        """Return the level of a vector.
+
+        Privacy: the coins are others than those of the draw: the report then follows a mixture of
+        the laws of levels, and its epsilon is kept.
+
+        Args:
+            values: one per component, each in low..high.
+            low: the least value of every component.
+            high: the greatest.
+            coins: exactly `self.vector_coins` words.
+
+        Raises:
+            InvalidParameter: the levels are not made from vectors.
+        """
+        raise InvalidParameter(f"levels of {self.name} are cells, found a vector")
 
     @property
     @abstractmethod

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"askance_protos/v1/randomizer.proto\x12\naskance.v1\"\x92\x03\n\nRandomizer\x12\"\n\x05table\x18\x01 \x01(\x0b\x32\x11.askance.v1.TableH\x00\x12\x32\n\x0ek_ary_response\x18\x02 \x01(\x0b\x32\x18.askance.v1.KaryResponseH\x00\x12\x37\n\x10subset_selection\x18\x03 \x01(\x0b\x32\x1b.askance.v1.SubsetSelectionH\x00\x12\x33\n\x0elinear_hashing\x18\x04 \x01(\x0b\x32\x19.askance.v1.LinearHashingH\x00\x12\x31\n\rhadamard_sign\x18\x05 \x01(\x0b\x32\x18.askance.v1.HadamardSignH\x00\x12\x44\n\x17signed_subset_selection\x18\x06 \x01(\x0b\x32!.askance.v1.SignedSubsetSelectionH\x00\x12;\n\x12hypercube_response\x18\x07 \x01(\x0b\x32\x1d.askance.v1.HypercubeResponseH\x00\x42\x08\n\x06\x66\x61mily\"J\n\x05Table\x12\x0e\n\x06levels\x18\x01 \x01(\r\x12\x0f\n\x07symbols\x18\x02 \x01(\r\x12\x0f\n\x07\x65ntries\x18\x03 \x03(\x04\x12\x0f\n\x07repeats\x18\x04 \x03(\r\",\n\x0cKaryResponse\x12\r\n\x05\x63\x65lls\x18\x01 \x01(\r\x12\r\n\x05other\x18\x02 \x01(\x04\"A\n\x0fSubsetSelection\x12\r\n\x05\x63\x65lls\x18\x01 \x01(\r\x12\x0c\n\x04size\x18\x02 \x01(\r\x12\x11\n\tthreshold\x18\x03 \x01(\x04\"J\n\x11HypercubeResponse\x12\x12\n\ncomponents\x18\x01 \x01(\r\x12\x0e\n\x06radius\x18\x02 \x01(\r\x12\x11\n\tthreshold\x18\x03 \x01(\x04\">\n\rLinearHashing\x12\r\n\x05\x63\x65lls\x18\x01 \x01(\r\x12\x0f\n\x07modulus\x18\x02 \x01(\r\x12\r\n\x05other\x18\x03 \x01(\x04\"1\n\x0cHadamardSign\x12\x0e\n\x06values\x18\x01 \x01(\r\x12\x11\n\tthreshold\x18\x02 \x01(\x04\"H\n\x15SignedSubsetSelection\x12\x0e\n\x06values\x18\x01 \x01(\r\x12\x0c\n\x04size\x18\x02 \x01(\r\x12\x11\n\tthreshold\x18\x03 \x01(\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"askance_protos/v1/randomizer.proto\x12\naskance.v1\"\xc9\x03\n\nRandomizer\x12\"\n\x05table\x18\x01 \x01(\x0b\x32\x11.askance.v1.TableH\x00\x12\x32\n\x0ek_ary_response\x18\x02 \x01(\x0b\x32\x18.askance.v1.KaryResponseH\x00\x12\x37\n\x10subset_selection\x18\x03 \x01(\x0b\x32\x1b.askance.v1.SubsetSelectionH\x00\x12\x33\n\x0elinear_hashing\x18\x04 \x01(\x0b\x32\x19.askance.v1.LinearHashingH\x00\x12\x31\n\rhadamard_sign\x18\x05 \x01(\x0b\x32\x18.askance.v1.HadamardSignH\x00\x12\x44\n\x17signed_subset_selection\x18\x06 \x01(\x0b\x32!.askance.v1.SignedSubsetSelectionH\x00\x12;\n\x12hypercube_response\x18\x07 \x01(\x0b\x32\x1d.askance.v1.HypercubeResponseH\x00\x12\x35\n\x0frandom_codebook\x18\x08 \x01(\x0b\x32\x1a.askance.v1.RandomCodebookH\x00\x42\x08\n\x06\x66\x61mily\"J\n\x05Table\x12\x0e\n\x06levels\x18\x01 \x01(\r\x12\x0f\n\x07symbols\x18\x02 \x01(\r\x12\x0f\n\x07\x65ntries\x18\x03 \x03(\x04\x12\x0f\n\x07repeats\x18\x04 \x03(\r\",\n\x0cKaryResponse\x12\r\n\x05\x63\x65lls\x18\x01 \x01(\r\x12\r\n\x05other\x18\x02 \x01(\x04\"A\n\x0fSubsetSelection\x12\r\n\x05\x63\x65lls\x18\x01 \x01(\r\x12\x0c\n\x04size\x18\x02 \x01(\r\x12\x11\n\tthreshold\x18\x03 \x01(\x04\"J\n\x11HypercubeResponse\x12\x12\n\ncomponents\x18\x01 \x01(\r\x12\x0e\n\x06radius\x18\x02 \x01(\r\x12\x11\n\tthreshold\x18\x03 \x01(\x04\"w\n\x0eRandomCodebook\x12\x12\n\ncomponents\x18\x01 \x01(\r\x12\x0e\n\x06radius\x18\x02 \x01(\x04\x12\r\n\x05\x62\x61ses\x18\x03 \x01(\r\x12\x0c\n\x04near\x18\x04 \x01(\r\x12\x11\n\tthreshold\x18\x05 \x01(\x04\x12\x11\n\tseed_bits\x18\x06 \x01(\r\">\n\rLinearHashing\x12\r\n\x05\x63\x65lls\x18\x01 \x01(\r\x12\x0f\n\x07modulus\x18\x02 \x01(\r\x12\r\n\x05other\x18\x03 \x01(\x04\"1\n\x0cHadamardSign\x12\x0e\n\x06values\x18\x01 \x01(\r\x12\x11\n\tthreshold\x18\x02 \x01(\x04\"H\n\x15SignedSubsetSelection\x12\x0e\n\x06values\x18\x01 \x01(\r\x12\x0c\n\x04size\x18\x02 \x01(\r\x12\x11\n\tthreshold\x18\x03 \x01(\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,19 +32,21 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'askance_protos.v1.randomize
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_RANDOMIZER']._serialized_start=51
-  _globals['_RANDOMIZER']._serialized_end=453
-  _globals['_TABLE']._serialized_start=455
-  _globals['_TABLE']._serialized_end=529
-  _globals['_KARYRESPONSE']._serialized_start=531
-  _globals['_KARYRESPONSE']._serialized_end=575
-  _globals['_SUBSETSELECTION']._serialized_start=577
-  _globals['_SUBSETSELECTION']._serialized_end=642
-  _globals['_HYPERCUBERESPONSE']._serialized_start=644
-  _globals['_HYPERCUBERESPONSE']._serialized_end=718
-  _globals['_LINEARHASHING']._serialized_start=720
-  _globals['_LINEARHASHING']._serialized_end=782
-  _globals['_HADAMARDSIGN']._serialized_start=784
-  _globals['_HADAMARDSIGN']._serialized_end=833
-  _globals['_SIGNEDSUBSETSELECTION']._serialized_start=835
-  _globals['_SIGNEDSUBSETSELECTION']._serialized_end=907
+  _globals['_RANDOMIZER']._serialized_end=508
+  _globals['_TABLE']._serialized_start=510
+  _globals['_TABLE']._serialized_end=584
+  _globals['_KARYRESPONSE']._serialized_start=586
+  _globals['_KARYRESPONSE']._serialized_end=630
+  _globals['_SUBSETSELECTION']._serialized_start=632
+  _globals['_SUBSETSELECTION']._serialized_end=697
+  _globals['_HYPERCUBERESPONSE']._serialized_start=699
+  _globals['_HYPERCUBERESPONSE']._serialized_end=773
+  _globals['_RANDOMCODEBOOK']._serialized_start=775
+  _globals['_RANDOMCODEBOOK']._serialized_end=894
+  _globals['_LINEARHASHING']._serialized_start=896
+  _globals['_LINEARHASHING']._serialized_end=958
+  _globals['_HADAMARDSIGN']._serialized_start=960
+  _globals['_HADAMARDSIGN']._serialized_end=1009
+  _globals['_SIGNEDSUBSETSELECTION']._serialized_start=1011
+  _globals['_SIGNEDSUBSETSELECTION']._serialized_end=1083
 # @@protoc_insertion_point(module_scope)

@@ -33,6 +33,7 @@ class Randomizer(_message.Message):
     HADAMARD_SIGN_FIELD_NUMBER: _builtins.int
     SIGNED_SUBSET_SELECTION_FIELD_NUMBER: _builtins.int
     HYPERCUBE_RESPONSE_FIELD_NUMBER: _builtins.int
+    RANDOM_CODEBOOK_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def table(self) -> Global___Table: ...
     @_builtins.property
@@ -47,6 +48,8 @@ class Randomizer(_message.Message):
     def signed_subset_selection(self) -> Global___SignedSubsetSelection: ...
     @_builtins.property
     def hypercube_response(self) -> Global___HypercubeResponse: ...
+    @_builtins.property
+    def random_codebook(self) -> Global___RandomCodebook: ...
     def __init__(
         self,
         *,
@@ -57,12 +60,13 @@ class Randomizer(_message.Message):
         hadamard_sign: Global___HadamardSign | None = ...,
         signed_subset_selection: Global___SignedSubsetSelection | None = ...,
         hypercube_response: Global___HypercubeResponse | None = ...,
+        random_codebook: Global___RandomCodebook | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["family", b"family", "hadamard_sign", b"hadamard_sign", "hypercube_response", b"hypercube_response", "k_ary_response", b"k_ary_response", "linear_hashing", b"linear_hashing", "signed_subset_selection", b"signed_subset_selection", "subset_selection", b"subset_selection", "table", b"table"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["family", b"family", "hadamard_sign", b"hadamard_sign", "hypercube_response", b"hypercube_response", "k_ary_response", b"k_ary_response", "linear_hashing", b"linear_hashing", "random_codebook", b"random_codebook", "signed_subset_selection", b"signed_subset_selection", "subset_selection", b"subset_selection", "table", b"table"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["family", b"family", "hadamard_sign", b"hadamard_sign", "hypercube_response", b"hypercube_response", "k_ary_response", b"k_ary_response", "linear_hashing", b"linear_hashing", "signed_subset_selection", b"signed_subset_selection", "subset_selection", b"subset_selection", "table", b"table"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["family", b"family", "hadamard_sign", b"hadamard_sign", "hypercube_response", b"hypercube_response", "k_ary_response", b"k_ary_response", "linear_hashing", b"linear_hashing", "random_codebook", b"random_codebook", "signed_subset_selection", b"signed_subset_selection", "subset_selection", b"subset_selection", "table", b"table"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_family: _TypeAlias = _typing.Literal["table", "k_ary_response", "subset_selection", "linear_hashing", "hadamard_sign", "signed_subset_selection", "hypercube_response"]  # noqa: Y015
+    _WhichOneofReturnType_family: _TypeAlias = _typing.Literal["table", "k_ary_response", "subset_selection", "linear_hashing", "hadamard_sign", "signed_subset_selection", "hypercube_response", "random_codebook"]  # noqa: Y015
     _WhichOneofArgType_family: _TypeAlias = _typing.Literal["family", b"family"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_family) -> _WhichOneofReturnType_family | None: ...
 
@@ -186,6 +190,45 @@ class HypercubeResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___HypercubeResponse: _TypeAlias = HypercubeResponse  # noqa: Y015
+
+@_typing.final
+class RandomCodebook(_message.Message):
+    """A seed of seed_bits bits, and one of the 2 x bases x order directions that it expands to, order the
+    least even number above components that is no power of two and at least 18: among the first `near` in the direction of
+    one's own vector, whose length is at most radius in grid units, with probability threshold / 2^64.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COMPONENTS_FIELD_NUMBER: _builtins.int
+    RADIUS_FIELD_NUMBER: _builtins.int
+    BASES_FIELD_NUMBER: _builtins.int
+    NEAR_FIELD_NUMBER: _builtins.int
+    THRESHOLD_FIELD_NUMBER: _builtins.int
+    SEED_BITS_FIELD_NUMBER: _builtins.int
+    components: _builtins.int
+    radius: _builtins.int
+    bases: _builtins.int
+    near: _builtins.int
+    threshold: _builtins.int
+    seed_bits: _builtins.int
+    def __init__(
+        self,
+        *,
+        components: _builtins.int = ...,
+        radius: _builtins.int = ...,
+        bases: _builtins.int = ...,
+        near: _builtins.int = ...,
+        threshold: _builtins.int = ...,
+        seed_bits: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bases", b"bases", "components", b"components", "near", b"near", "radius", b"radius", "seed_bits", b"seed_bits", "threshold", b"threshold"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RandomCodebook: _TypeAlias = RandomCodebook  # noqa: Y015
 
 @_typing.final
 class LinearHashing(_message.Message):

@@ -135,9 +135,12 @@ def of_cells(name: str, randomizer: Randomizer) -> Subject:
 def of_signs(name: str, randomizer: Randomizer) -> Subject:
     """Return a question about a number in [-1, 1] as often as there are components; default 1."""
     schema = Schema("audited", 1, answer=Integer(-1, 1), other=Bit())
-    query = vector([schema.answer] * randomizer.pattern_components, default=1)
-    least: Law = {0: Fraction(1)}
-    greatest: Law = {randomizer.levels - 1: Fraction(1)}
+    size = randomizer.vector_components
+    query = vector([schema.answer] * size, default=1)
+    rounding = [0] * randomizer.vector_coins  # ends of the range are not rounded
+    least, greatest = (
+        {randomizer.vector_level([end] * size, -1, 1, rounding): Fraction(1)} for end in (-1, 1)
+    )
     cases = (
         Case("all minus", {"answer": -1, "other": 0}, least),
         Case("all plus", {"answer": 1, "other": 0}, greatest),
@@ -149,7 +152,7 @@ def of_signs(name: str, randomizer: Randomizer) -> Subject:
 
 def subject_of(name: str, randomizer: Randomizer) -> Subject:
     """Return the question that a randomizer is made for: about sign patterns, or about cells."""
-    if randomizer.pattern_components:
+    if randomizer.vector_components:
         return of_signs(name, randomizer)
     return of_cells(name, randomizer)
 

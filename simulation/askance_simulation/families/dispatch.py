@@ -39,7 +39,8 @@ def draw(randomizer: Randomizer, levels: Levels | Truths, coins: Coins) -> Repor
 
     Args:
       randomizer: one of the wire's.
-      levels: shape (n,), of two levels booleans will do; of sign patterns (n, components), 1 for +.
+      levels: shape (n,), of two levels booleans will do; of sign patterns (n, components), 1 for +;
+        of directions (n, components), the vectors.
       coins: shape (n, randomizer.coins), as each device would draw them.
 
     Returns:

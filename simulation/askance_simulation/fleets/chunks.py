@@ -23,7 +23,7 @@ from askance_aggregator.studies.tallies import CHUNK, Packed, leaf, packed_what,
 from askance_client.messages import rounding_coins
 from askance_client.queries import QueryKind
 from askance_client.randomizers import Randomizer
-from askance_client.randomizers.rounding import round_to_levels, sign_pattern
+from askance_client.randomizers.rounding import round_to_levels
 from askance_simulation.disturbances import Behaviour
 from askance_simulation.families import draw
 from askance_simulation.fleets.classes import Classes, ClassResponse, UserClass
@@ -297,7 +297,7 @@ class _UserRange:
 
         An array of words is valid until the next one is generated.
         """
-        count = ask.randomizer.coins + rounding_coins(ask.query)
+        count = ask.randomizer.coins + rounding_coins(ask.query, ask.randomizer)
         step = max(_FEWEST, self._block // count)
         blocks = [
             slice(first, min(first + step, alike.users)) for first in range(0, alike.users, step)
@@ -360,7 +360,8 @@ class _Drawn:
 
     Args:
       values: the query's values on the grid.
-      levels: what is randomized: of vectors the patterns, of predicates whether they hold.
+      levels: what is randomized: of vectors the patterns, or the vectors themselves where no coin
+        rounds them; of predicates whether they hold.
       words: the coins that randomize, then those that round.
     """
 
@@ -375,6 +376,8 @@ class _Drawn:
         if query.kind is QueryKind.VECTOR:
             values = evaluate_vectors(query, people)
             coins = np.ascontiguousarray(words[:, randomizer.coins :])
+            if not randomizer.vector_coins:
+                return cls(values, values, words)
             return cls(values, round_to_levels(values, query.low, query.high, 2, coins), words)
         if query.kind is QueryKind.PREDICATE:
             held = holds(query, people)
@@ -391,4 +394,5 @@ class _Drawn:
         if ask.query.kind is not QueryKind.VECTOR:
             return int(self.levels[row])
         coins = self.words[row, ask.randomizer.coins :].tolist()
-        return sign_pattern(self.values[row].tolist(), ask.query.low, ask.query.high, coins)
+        values, query = self.values[row].tolist(), ask.query
+        return ask.randomizer.vector_level(values, query.low, query.high, coins)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from askance_aggregator.families import (
     hypercube_response,
     k_ary_response,
+    random_codebook,
     randomized_response,
 )
 from askance_aggregator.queries import category, real, vector
@@ -69,9 +70,11 @@ def test_patterns_and_levels_are_not_mixed_up(setup: DeviceSetup) -> None:
     s, device = setup.schema, setup.device(studies=[study])
     cases: list[tuple[Query, Randomizer, str]] = [
         (query_of(setup), hypercube_response(2, HALF), "expected 3 components, found 2"),
-        (query_of(setup), k_ary_response(8, HALF), "of sign patterns, found k-ary"),
-        (query_of(setup), randomized_response(HALF), "of sign patterns, found channel"),
-        (vector([s.smoker]), randomized_response(HALF), "of sign patterns, found channel"),
+        (query_of(setup), random_codebook(2, 9, HALF), "expected 3 components, found 2"),
+        (real(s.height), random_codebook(1, 9, HALF), "of levels, found codebook"),
+        (query_of(setup), k_ary_response(8, HALF), "of vectors, found k-ary"),
+        (query_of(setup), randomized_response(HALF), "of vectors, found channel"),
+        (vector([s.smoker]), randomized_response(HALF), "of vectors, found channel"),
         (real(s.height), hypercube_response(1, HALF), "of levels, found hypercube"),
         (category(s.colour), HypercubeResponse(2, 0, 1 << 63), "of levels, found hypercube"),
     ]

@@ -28,6 +28,7 @@ from askance_client.randomizers import (
     KaryResponse,
     LinearHashing,
     PrivacyLoss,
+    RandomCodebook,
     Randomizer,
     SignedSubsetSelection,
     SubsetSelection,
@@ -256,6 +257,25 @@ def _binomials(count: int) -> list[int]:
     return row
 
 
+@pytest.mark.parametrize("bits", [6, 7])
+@pytest.mark.parametrize("near", [1, 12, 27])
+def test_a_codebooks_loss_covers_its_law(near: int, bits: int, coin_bits: CoinBits) -> None:
+    """Ranks of unequal numbers of coins: 64 coins for 36 codes. One seed, all other coins."""
+    coin_bits(bits)
+    space, levels = 1 << bits, (7, 8, 9)  # -1, 0 and 1
+    for threshold in some_thresholds(bits):
+        book = RandomCodebook(1, 1, 1, near, threshold, 0)
+        laws = {level: Counter[bytes]() for level in levels}
+        for level, coin in product(levels, range(space)):
+            laws[level][book.randomize(level, [0, 0, coin])] += threshold
+            laws[level][book.randomize(level, [0, space - 1, coin])] += space - threshold
+        for report in family_of(book).alphabet():
+            chances = [laws[level][report] for level in levels]
+            assert Fraction(max(chances), min(chances)) <= ratio(book.loss)
+        counts = [count for law in laws.values() for count in law.values()]
+        assert ratio(book.loss) == Fraction(max(counts), min(counts))
+
+
 def test_no_family_is_left_out() -> None:
     """A family that the package exports is one of those that this file enumerates."""
     families = {
@@ -269,6 +289,7 @@ def test_no_family_is_left_out() -> None:
         HypercubeResponse,
         KaryResponse,
         LinearHashing,
+        RandomCodebook,
         SignedSubsetSelection,
         SubsetSelection,
     }

@@ -20,6 +20,7 @@ from askance_aggregator.families import (
     hypercube_response,
     k_ary_response,
     linear_hashing,
+    random_codebook,
     randomized_response,
     signed_subset_selection,
     subset_selection,
@@ -178,6 +179,7 @@ def test_sights_have_the_chances_that_their_symbols_have(randomizer: Randomizer)
 LARGER: dict[str, Callable[[int], Randomizer]] = {
     "a long pattern": partial(hypercube_response, 70),
     "a short pattern": partial(hypercube_response, 3),
+    "directions": partial(random_codebook, 20, 4),
     "hashed cells": partial(linear_hashing, 1000),
     "a sign and a row": partial(hadamard_sign, 20),
     "signed sets": partial(signed_subset_selection, 60),

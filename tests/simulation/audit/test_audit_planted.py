@@ -15,6 +15,7 @@ from askance_aggregator.families import (
     hadamard_sign,
     k_ary_response,
     linear_hashing,
+    random_codebook,
     randomized_response,
     subset_selection,
 )
@@ -33,6 +34,7 @@ from askance_simulation.audit import (
     audit_devices,
     of_cells,
 )
+from askance_simulation.audit.fleet import of_signs
 from askance_simulation.audit.promises import AGAIN, CHARGE, FRAME, FREE, FROZEN, RESTARTED
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.randomness.coins import SeededCoins
@@ -257,6 +259,39 @@ def test_a_hash_that_tells_its_values_coin_is_found(randomizer: Randomizer, seed
     subject = of_cells("hashed", randomizer)
     assert any(exposure.alarm for exposure in audited(subject, OneCoinForAll, seed=seed).exposures)
     assert audited(subject, Device, seed=seed).alarms == ()
+
+
+class AlwaysNear(Device):
+    """Device that reports one of the near codes whatever the second coin says."""
+
+    def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
+        level, (seed, _, rank) = self._level(request, digest, value)
+        return request.randomizer.randomize(level, [seed, 0, rank])
+
+
+class RanksBackwards(Device):
+    """Device whose ranking begins with the code that is farthest."""
+
+    def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
+        assert isinstance(value, tuple)
+        return super()._randomize(request, digest, tuple(-part for part in value))
+
+
+class NearestOnly(Device):
+    """Device that always draws the first rank of its side: half of the ranks never come."""
+
+    def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
+        level, (seed, side, _) = self._level(request, digest, value)
+        return request.randomizer.randomize(level, [seed, side, 0])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("make", [AlwaysNear, RanksBackwards, NearestOnly])
+def test_a_codebook_that_is_drawn_from_otherwise_is_found(make: Maker, seed: int) -> None:
+    """At n = 400: no seed is seen twice, so that ranks are compared with what is stated."""
+    subject = of_signs("directions", random_codebook(20, 4, NAT))
+    assert audited(subject, make, n=400, seed=seed).goodness.departures
+    assert audited(subject, Device, n=400, seed=seed).alarms == ()
 
 
 class DefaultByRecord(Device):

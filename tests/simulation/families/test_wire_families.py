@@ -92,6 +92,12 @@ def test_a_family_that_is_only_on_the_wire_lacks_every_part() -> None:
     assert list(missing("a_new_family")) == ALL
 
 
+def vector_level(randomizer: Randomizer, row: list[int]) -> int:
+    """Return the level of a vector; of signs, 1 for +, the pattern of which no coin decides."""
+    low, high = (0, 1) if randomizer.vector_coins else (-9, 9)
+    return randomizer.vector_level(row, low, high, [0] * randomizer.vector_coins)
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_its_column_draw_is_the_draw_of_devices(family: str) -> None:
     generator = np.random.default_rng(11)
@@ -99,10 +105,12 @@ def test_its_column_draw_is_the_draw_of_devices(family: str) -> None:
         highest = min(randomizer.levels, 1 << 62)
         levels = [0, highest - 1, *generator.integers(0, highest, 6).tolist()]
         coins = generator.integers(0, COIN_SPACE, (8, randomizer.coins), dtype=np.uint64)
-        places = range(randomizer.pattern_components - 1, -1, -1)
-        column = np.array(
-            [[level >> p & 1 for p in places] if places else level for level in levels]
-        )
+        column = np.array(levels)
+        if randomizer.vector_components:
+            shape = (8, randomizer.vector_components)
+            signs = randomizer.vector_coins > 0
+            column = generator.integers(0, 2, shape) if signs else generator.integers(-9, 9, shape)
+            levels = [vector_level(randomizer, row) for row in column.tolist()]
         one_by_one = [
             randomizer.randomize(level, row)
             for level, row in zip(levels, coins.tolist(), strict=True)

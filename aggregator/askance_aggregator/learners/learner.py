@@ -22,6 +22,7 @@ from functools import wraps
 from hashlib import sha256
 from typing import Generic, ParamSpec, TypeVar
 
+from askance_aggregator.learners.conditions import Conditions, Settle
 from askance_aggregator.learners.learning import Answers, Batch, Learning
 from askance_aggregator.numbers import rational
 from askance_aggregator.queries import as_query
@@ -82,6 +83,13 @@ class Learner(ABC, Generic[T_co]):
     def fields_named(self) -> frozenset[str]:
         """Return the fields that a run may use beside those of its rehearsal."""
 
+    def settled(self, conditions: Conditions) -> Learner[T_co]:
+        """Return the learner with the settings that it was not given, made for these conditions.
+
+        A learner that has no such rule is returned as it is. Settling twice changes nothing.
+        """
+        return self
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Adaptive(Learner[T_co]):
@@ -89,9 +97,15 @@ class Adaptive(Learner[T_co]):
 
     Args:
         factory: makes the generator of one run.
+        settling: makes the learner with settings for given conditions; None: it has no such rule.
     """
 
     factory: Callable[[], Learning[T_co]]
+    settling: Callable[[Conditions], Adaptive[T_co]] | None = None
+
+    def settled(self, conditions: Conditions) -> Adaptive[T_co]:
+        """Return the learner with the settings that it was not given."""
+        return self if self.settling is None else self.settling(conditions)
 
     def run(self) -> Learning[T_co]:
         """A fresh generator."""
@@ -129,7 +143,10 @@ class NonAdaptive(Learner[T_co]):
 
 
 def adaptive(
-    name: str, version: int = 1, rehearsal: Rehearsal | None = None
+    name: str,
+    version: int = 1,
+    rehearsal: Rehearsal | None = None,
+    settle: Settle | None = None,
 ) -> Callable[[Callable[P, Learning[T]]], Callable[P, Adaptive[T]]]:
     """Make a learner of a generator function; its arguments become the parameters.
 
@@ -140,6 +157,8 @@ def adaptive(
             rehearsed run must be the longest that any answers lead to: beta is divided over the
             values that it asks for. A run that asks for more is stopped with `PlanExceeded`, after
             users were charged.
+        settle: sets arguments that were not given by the number of users and the noise of answers;
+            None: there is no such rule.
 
     The function may also check its arguments and return a generator: it is called once, and the
     generator closed, when the learner is made, so that a bad argument is refused there and not in
@@ -157,6 +176,15 @@ def adaptive(
                 )
             run.close()
             schema, parameters, fields = _recorded(function, *args, **kwargs)
+            rule = settle
+
+            def settling(conditions: Conditions) -> Adaptive[T]:
+                bound = inspect.signature(function).bind(*args, **kwargs)
+                bound.apply_defaults()
+                chosen = {} if rule is None else rule(bound.arguments, conditions)
+                # Every argument of a learner can be given by name.
+                return make(*(), **{**bound.arguments, **chosen})  # type: ignore[arg-type]
+
             return Adaptive(
                 name=name,
                 version=version,
@@ -165,6 +193,7 @@ def adaptive(
                 argument_fields=fields,
                 rehearsal=rehearsal,
                 factory=lambda: function(*args, **kwargs),
+                settling=None if settle is None else settling,
             )
 
         return make

@@ -1,10 +1,9 @@
-"""Linear and ridge regression: second moments by questions, normal equations by arithmetic."""
+"""Linear models of a number as hypotheses: of linear, ridge and Huber regression."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from math import sqrt
 from typing import Any
 
@@ -13,30 +12,21 @@ from numpy.typing import NDArray
 
 from askance_aggregator.learners.encodings import Number, numbers_of
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
-from askance_aggregator.learners.learner import Learner, non_adaptive
-from askance_aggregator.learners.learning import Answers, Batch
-from askance_aggregator.learners.parameters import COLUMNS, TAU, ParameterEntry, Text, columns_in
-from askance_aggregator.learners.registry import SmallSettings, catalogued
+from askance_aggregator.learners.learner import Learner
+from askance_aggregator.learners.parameters import ParameterEntry
 from askance_aggregator.learners.rows import (
     Rows,
     encoded,
-    features_of,
     field_of,
     schema_in,
     schema_to_json,
-    some_fields,
 )
-from askance_aggregator.learners.schemas import plane_schema
-from askance_aggregator.learners.second_moments import nearest_semidefinite, second_moments
-from askance_aggregator.learners.verdicts import UNSEEN_ROWS, Users, Verdict, judge
-from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.learners.verdicts import CONSTANT, UNSEEN_ROWS, Users, Verdict, judge
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Bit, Category, Integer, Label, Real, Schema
 
-_RANK = 1e-9  # eigenvalues below this part of the greatest are directions without variation
 
-
-@hypothesis_of("linear-regression", "ridge-regression")
+@hypothesis_of("linear-regression", "ridge-regression", "huber-regression")
 @dataclass(frozen=True, slots=True)
 class LinearModel:
     """A number predicted as an intercept plus a weighted sum of scaled features.
@@ -135,92 +125,6 @@ class LinearModel:
         return f"{self.scaled.name} = {self.intercept_:.4g}{terms}"
 
 
-@non_adaptive("linear-regression", version=1)
-def linear_regression(
-    schema: Schema,
-    target: str | None = None,
-    columns: Sequence[str] | None = None,
-    tau: Rational | None = None,
-) -> tuple[Batch, Callable[[Answers], LinearModel]]:
-    """Least squares: `ridge_regression` without a penalty.
-
-    Utility: as `ridge_regression`, with penalty 0: as many questions, and the same promise.
-    Directions in which the answers see no variance get no weight. Noise makes a direction that
-    hardly varies look like one that varies a little, and a weight there is large and random: with
-    features that go together, or hardly vary within their bounds, prefer the ridge.
-
-    Args:
-        schema: of the records.
-        target: the field to predict; None: see `target_of`.
-        columns: what from; None: all other numbers and bits.
-        tau: how exactly each moment is wanted; None: as exactly as the population allows.
-
-    Raises:
-        InvalidParameter: no such field, or a number out of range.
-
-    Source: notes, section 1.2 (SuLQ, second moments).
-    """
-    return _regression(schema, target, columns, Fraction(0), tau)
-
-
-@non_adaptive("ridge-regression", version=1)
-def ridge_regression(
-    schema: Schema,
-    target: str | None = None,
-    columns: Sequence[str] | None = None,
-    penalty: Rational | None = None,
-    tau: Rational | None = None,
-) -> tuple[Batch, Callable[[Answers], LinearModel]]:
-    """Least squares with a penalty on the squared weights (not on the intercept's).
-
-    Utility: with v = (1, features, target) of m entries, scaled by the schema, at most
-    m (m + 1) / 2 - 1 questions, in one round: means and products. Let J(w) be the expected squared
-    error plus penalty |w|^2, w0 free, all scaled. If every answer is within tau, then
-    J(found) < J(any w) + m tau (2 + |found|^2 + |any w|^2), norms with the intercept: the matrix
-    of moments is off by less than m tau in Frobenius norm, and is projected onto the semidefinite
-    ones, which takes it no farther from the truth. Users: of the order m^2 log m / (epsilon tau)^2,
-    about 120,000 for three features at tau = 1/20, epsilon = 2.
-
-    Args:
-        schema: of the records.
-        target: the field to predict; None: see `target_of`.
-        columns: what from; None: all other numbers and bits.
-        penalty: lambda >= 0, on scaled features; None: about as far as the matrix of moments is
-            off by the intervals of its answers, for a direction that varies less says nothing.
-        tau: how exactly each moment is wanted; None: as exactly as the population allows.
-
-    Raises:
-        InvalidParameter: no such field, or a number out of range.
-
-    Source: notes, section 1.2 (SuLQ, second moments); the scales come from the schema.
-    """
-    fixed = None if penalty is None else rational(penalty, "penalty")
-    return _regression(schema, target, columns, fixed, tau)
-
-
-def _regression(
-    schema: Schema,
-    target: str | None,
-    columns: Sequence[str] | None,
-    penalty: Fraction | None,
-    tau: Rational | None,
-) -> tuple[Batch, Callable[[Answers], LinearModel]]:
-    if penalty is not None and penalty < 0:
-        raise InvalidParameter("penalty expects a number >= 0, found a negative one")
-    predicted = target_of(schema, target)
-    features = features_of(schema, predicted, number_columns(schema, predicted, columns))
-    outcome = some_fields(schema, [predicted])
-    asked = [*numbers_of(features), *numbers_of(outcome)]
-    moments = second_moments(asked, None if tau is None else rational(tau, "tau"))
-
-    def conclude(answers: Answers) -> LinearModel:
-        matrix = nearest_semidefinite(moments.matrix(answers))
-        used = moments.uncertainty(answers) if penalty is None else float(penalty)
-        return LinearModel(features, outcome, _normal_equations(matrix, used), used)
-
-    return moments.batch, conclude
-
-
 def target_of(schema: Schema, target: str | None) -> str:
     """The field to be predicted as a number.
 
@@ -265,15 +169,6 @@ def number_columns(schema: Schema, but: str, columns: Sequence[str] | None) -> S
     return [name for name, kind in kinds.items() if not isinstance(kind, Category)]
 
 
-def _normal_equations(matrix: NDArray[np.float64], penalty: float) -> tuple[float, ...]:
-    """Return the argmin over w of (w, -1) M (w, -1)^T + penalty |w without the intercept|^2."""
-    gram, cross = matrix[:-1, :-1].copy(), matrix[:-1, -1]
-    places = np.arange(1, len(gram))
-    gram[places, places] += penalty
-    weights = np.linalg.lstsq(gram, cross, rcond=_RANK)[0]
-    return tuple(weights.tolist())
-
-
 def _per_unit(number: Number) -> float:
     """Own units per scaled unit."""
     width = float(number.high - number.low)
@@ -300,60 +195,11 @@ def _(hypothesis: LinearModel, learner: Learner[Any], users: Users) -> Verdict:
     if variance <= 0:
         return Verdict(None, None)
     margin = 2 / sqrt(int(present.sum()))
-    return Verdict(None, float(missed / variance), baseline=1.0, margin=margin)
+    told = "" if any(hypothesis.weights[1:]) else CONSTANT
+    return Verdict(None, float(missed / variance), baseline=1.0, margin=margin, summary=told)
 
 
 TARGET = ParameterEntry("target", "what to predict (default: the label, or the last number)")
 SQUARED = (
     "mean squared error on rows of which nobody was asked, over that of the mean outcome: 1 - R^2"
 )
-
-
-@catalogued(
-    "linear-regression",
-    version=1,
-    summary="a number as a weighted sum of others, by least squares on second moments",
-    error=SQUARED,
-    guess="the mean outcome of those rows",
-    parameters=(TARGET, COLUMNS, TAU),
-    population="plane",
-    small=SmallSettings(oracles={"d": "1", "tau": "1/4"}, fleets={"d": "1", "tau": "1/2"}),
-    held_out=True,
-)
-def listed_linear_regression(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    return linear_regression(
-        plane_schema(3) if schema is None else schema,
-        parameters.get("target"),
-        columns_in(parameters),
-        parameters.get("tau"),
-    )
-
-
-@catalogued(
-    "ridge-regression",
-    version=1,
-    summary="least squares with a penalty on large weights",
-    error=SQUARED,
-    guess="the mean outcome of those rows",
-    parameters=(
-        TARGET,
-        COLUMNS,
-        ParameterEntry(
-            "penalty", "on squared weights of scaled features (default: as answers are unsure)"
-        ),
-        TAU,
-    ),
-    population="plane",
-    small=SmallSettings(oracles={"d": "1", "tau": "1/4"}, fleets={"d": "1", "tau": "1/2"}),
-    held_out=True,
-)
-def listed_ridge_regression(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    return ridge_regression(
-        plane_schema(3) if schema is None else schema,
-        parameters.get("target"),
-        columns_in(parameters),
-        parameters.get("penalty"),
-        parameters.get("tau"),
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from askance_aggregator.learners.encodings import Cells, Number, cells, numbers
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.learner import Learner
 from askance_aggregator.learners.rows import Rows, encoded, schema_in, schema_to_json
+from askance_aggregator.learners.verdicts import CONSTANT, Users, Verdict, judge
 from askance_aggregator.queries import EncodedColumns, dot
 from askance_client.errors import InvalidParameter
 from askance_client.queries import (
@@ -103,6 +105,22 @@ def score(coordinates: Sequence[Coordinates], weights: NDArray[np.float64]) -> E
     return dot(weights.tolist(), [constant(1), *parts], WEIGHT_BITS)
 
 
+def positive_class(schema: Schema, label: str) -> Expression:
+    """Return the predicate of the second of two classes.
+
+    Raises:
+        InvalidParameter: it has more.
+    """
+    (classes,) = cells(schema, label)
+    if len(classes) != 2:
+        known = ", ".join(classes.labels[:5])
+        more = ", ..." if len(classes) > 5 else ""
+        raise InvalidParameter(
+            f"{label}: expected a label of two classes, found {len(classes)}: {known}{more}"
+        )
+    return classes.index == 1
+
+
 @dataclass(frozen=True, slots=True)
 class LinearClassifier:
     """Predicts the second class where intercept + weights . x is positive, else the first.
@@ -131,6 +149,11 @@ class LinearClassifier:
                 f"a linear classifier expects 2 classes and {expected} weights, found"
                 f" {len(self.classes)} and {len(self.weights)}"
             )
+
+    @property
+    def is_constant(self) -> bool:
+        """Return whether it has one class for every row."""
+        return not any(self.weights[1:])
 
     @property
     def classes_(self) -> NDArray[np.str_]:
@@ -195,6 +218,8 @@ class LinearClassifier:
         )
 
     def __str__(self) -> str:
+        if self.is_constant:
+            return f"{self.classes[self.weights[0] > 0]} for every row"
         names, weights = self.feature_names_in_, np.array(self.weights[1:])
         order = np.argsort(-np.abs(weights), kind="stable")[:5]
         shown = " ".join(f"{weights[place]:+.3g} [{names[place]}]" for place in order)
@@ -205,6 +230,13 @@ class LinearClassifier:
 @hypothesis_of("perceptron")
 class Halfspace(LinearClassifier):
     """Hypothesis that labels by one side of a hyperplane."""
+
+    __slots__ = ()
+
+
+@hypothesis_of("linear-svm")
+class SupportVectorModel(LinearClassifier):
+    """Halfspace of a linear support vector machine."""
 
     __slots__ = ()
 
@@ -220,3 +252,10 @@ class LogisticModel(LinearClassifier):
         half = self.decision_function(rows) / 2
         second = (1 + np.tanh(half)) / 2
         return np.stack([1 - second, second], axis=1)
+
+
+@judge.register
+def _(hypothesis: LinearClassifier, learner: Learner[Any], users: Users) -> Verdict:
+    """Judge a classifier as any other, and say so where it is a constant."""
+    verdict = judge.dispatch(object)(hypothesis, learner, users)
+    return replace(verdict, summary=CONSTANT) if hypothesis.is_constant else verdict

@@ -21,7 +21,7 @@ from askance_aggregator.planning.choices import Choice, choices
 from askance_aggregator.planning.designed import Designed
 from askance_aggregator.planning.looks import prefixes, shares
 from askance_aggregator.planning.lower_bound import least_users
-from askance_aggregator.planning.planner import fields_needed, plan, plan_batch, rehearse
+from askance_aggregator.planning.planner import fields_needed, plan, plan_batch, rehearse, settled
 from askance_aggregator.planning.plans import GroupPlan, RoundPlan, StudyPlan
 from askance_aggregator.planning.precision import (
     Design,
@@ -55,6 +55,7 @@ __all__ = [
     "prefixes",
     "randomizer_text",
     "rehearse",
+    "settled",
     "shares",
     "tail_of",
 ]

@@ -7,7 +7,15 @@ from fractions import Fraction
 from typing import Any
 
 from askance_aggregator.families import best_for
-from askance_aggregator.learners import Batch, Learner, check_answers, check_batch, neutral_answer
+from askance_aggregator.learners import (
+    Batch,
+    Conditions,
+    Learner,
+    Question,
+    check_answers,
+    check_batch,
+    neutral_answer,
+)
 from askance_aggregator.planning.plans import RoundPlan, StudyPlan
 from askance_aggregator.planning.precision import Design
 from askance_aggregator.planning.sizing import Sizing, even, size_batch
@@ -15,6 +23,7 @@ from askance_client.errors import InvalidParameter, PlanRefused
 from askance_client.printable import value_text
 
 MAX_ROUNDS = 10_000
+NOISE_BETA = 0.01  # of a question that is sized for its variance, which does not depend on it
 
 
 def plan(
@@ -28,6 +37,7 @@ def plan(
 ) -> StudyPlan:
     """Size every round of a learner before any user is asked.
 
+    Settings that the learner was not given and has a rule for are set first (`settled`).
     The learner is rehearsed: its generator is run with neutral answers (zeros, or the possible
     value nearest to zero; or the learner's own `rehearsal`) to see its batches. A learner whose
     batches depend on the answers may ask others when it is run: each real batch is planned again,
@@ -62,7 +72,8 @@ def plan(
             f"least_answers: expected at most {n_users:,}, the number of users, got"
             f" {least_answers:,}"
         )
-    batches = rehearse(learner)
+    chosen = settled(learner, nano_nats, n_users, design)
+    batches = rehearse(chosen)
     values = sum(batch.values for batch in batches)
     each = float(beta) / max(values, 1)
     sizes = [size_batch(batch, nano_nats, each, design, waves, least_answers) for batch in batches]
@@ -86,8 +97,37 @@ def plan(
         each,
         nano_nats,
         values,
-        tuple(sorted(_fields_of(learner, batches))),
+        tuple(sorted(_fields_of(chosen, batches))),
+        {
+            name: text
+            for name, text in chosen.parameters.items()
+            if learner.parameters.get(name) != text
+        },
     )
+
+
+def settled(
+    learner: Learner[Any], nano_nats: int, n_users: int | None, design: Design = best_for
+) -> Learner[Any]:
+    """Return the learner with the settings that it was not given, for these users and this budget.
+
+    A function of its arguments alone, so a replayed study settles as the first run did.
+
+    Args:
+        learner: what will ask.
+        nano_nats: each user's whole budget; > 0.
+        n_users: the population; None: not known.
+        design: the randomizer for a number of levels and a budget.
+
+    Raises:
+        InvalidParameter: no randomizer spends such a budget.
+    """
+
+    def noise(question: Question) -> float:
+        sizing = size_batch(Batch([question]), nano_nats, NOISE_BETA, design)
+        return sizing.planned(None).n_variance
+
+    return learner.settled(Conditions(n_users, noise))
 
 
 def _reason(

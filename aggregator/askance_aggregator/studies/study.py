@@ -14,7 +14,7 @@ from askance_aggregator.encoding import sign_study
 from askance_aggregator.families import best_for
 from askance_aggregator.learners import Learner
 from askance_aggregator.numbers import rational
-from askance_aggregator.planning import Design, StudyPlan, fields_needed, plan
+from askance_aggregator.planning import Design, StudyPlan, fields_needed, plan, settled
 from askance_client.accounting import parse_epsilon
 from askance_client.errors import InvalidParameter
 from askance_client.messages import Conduct, SignedStudy, StudyTerms
@@ -140,6 +140,10 @@ class Study:
             waves=self.conduct.waves,
             least_answers=self.conduct.least_answers,
         )
+
+    def settled(self, n_users: int) -> Learner[Any]:
+        """Return the learner with the settings that it was not given, for so many users."""
+        return settled(self.learner, self.nano_nats, n_users, self.design)
 
     @property
     def fields(self) -> tuple[str, ...]:

@@ -45,9 +45,10 @@ from askance_client.printable import unknown_text, value_text
 
 EXACT_ROUNDS = 128  # where nothing is known of users and noise
 EXACT_CLIP = Fraction(4)  # likewise; few gradients are as long
+MOST_CLIP = 8  # and of the peak: rotated numbers on their grid stay within a query's range
 _TURNS = 4  # rotations in turn: each has a bias of its own, and they average out
 _CHECK_PART = 4  # rounds of gradients per part of users that check: a fifth of all
-_JOINT = 5  # standard deviations of a planned tolerance, for the values of all rounds together
+_JOINT = 4  # standard deviations of a planned tolerance, for the values of all rounds together
 
 ROUNDS = ParameterEntry("rounds", "number of steps (default: by users and noise, 8 to 128)")
 RATE = ParameterEntry("rate", "the step per unit of gradient (default: by noise and rounds)")
@@ -69,8 +70,8 @@ class Settings:
     Args:
         rounds: T, 1 .. 10,000.
         rate: in (0, 1000].
-        clip: in (0, 64].
-        peak: in [0, 16]; 0: numbers are asked as they are.
+        clip: in (0, 8].
+        peak: in [0, 8]; 0: numbers are asked as they are.
         decide: a `Decision`, as text.
         tau: tolerance of every component that is asked.
 
@@ -89,9 +90,9 @@ class Settings:
         if self.rounds is not None:
             check_rounds(self.rounds)
         _between("rate", self.rate, 0, 1000)
-        _between("clip", self.clip, 0, 64)
+        _between("clip", self.clip, 0, MOST_CLIP)
         if self.peak is not None and rational(self.peak, "peak") != 0:
-            _between("peak", self.peak, 0, 16)
+            _between("peak", self.peak, 0, MOST_CLIP)
         if self.decide is not None and self.decide not in list(Decision):
             raise InvalidParameter(f"decide: {unknown_text(self.decide, list(Decision))}")
         if self.tau is not None and rational(self.tau, "tau") <= 0:
@@ -180,9 +181,17 @@ def descend(model: Model, given: Settings) -> Learning[NDArray[np.float64]]:
     weights, total, counted = np.zeros(features.count), np.zeros(features.count), 0
     pull = np.full(features.count, float(model.penalty))
     pull[0] = 0.0
+    turns = [
+        GradientQuestion(features, model.loss, clip, peak or None, str(turn))
+        for turn in range(_TURNS if peak else 1)
+    ]
+    known: dict[tuple[int, bytes], Batch] = {}  # a rehearsal stays where it began
     for number in range(rounds):
-        asked = GradientQuestion(features, model.loss, clip, peak or None, str(number % _TURNS))
-        (answer,) = yield Batch([asked.at(weights, tau)])
+        turn = number % len(turns)
+        asked, place = turns[turn], (turn, weights.tobytes())
+        if place not in known:
+            known[place] = Batch([asked.at(weights, tau)])
+        (answer,) = yield known[place]
         weights = on_weight_grid(weights - rate * (asked.decoded(answer) + pull * weights))
         if 2 * number >= rounds - 1:
             total, counted = total + weights, counted + 1

@@ -102,7 +102,7 @@ class Huber:
 
     def residual(self, score: Expression) -> Expression:
         """Return the score less the outcome, clipped to the width."""
-        return clip(_coarse(score) - self.outcome, -self.width, self.width)
+        return _coarse(clip(_coarse(score) - self.outcome, -self.width, self.width))
 
 
 def _coarse(score: Expression) -> Expression:

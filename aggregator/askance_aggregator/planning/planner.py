@@ -76,7 +76,11 @@ def plan(
     batches = rehearse(chosen)
     values = sum(batch.values for batch in batches)
     each = float(beta) / max(values, 1)
-    sizes = [size_batch(batch, nano_nats, each, design, waves, least_answers) for batch in batches]
+    sized = {  # a batch that is rehearsed in several rounds is sized once
+        batch: size_batch(batch, nano_nats, each, design, waves, least_answers)
+        for batch in dict.fromkeys(batches)
+    }
+    sizes = [sized[batch] for batch in batches]
     if n_users is None:
         allowances: Sequence[int | None] = [None] * len(batches)
     else:

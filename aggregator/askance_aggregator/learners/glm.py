@@ -148,7 +148,8 @@ class Model:
         asked = GradientQuestion(self.features, self.loss, Fraction(1), peak or None, "0")
         answer = conditions.noise(asked.at(np.zeros(self.features.count)))
         variance, count = asked.variance(answer), self.features.count
-        users = users_for(count, variance) if conditions.users is None else conditions.users
+        enough = users_for(count, variance, self.scale.planned)
+        users = enough if conditions.users is None else conditions.users
         return Noise(variance, count, users)
 
     def peak(self, given: Settings) -> Fraction:

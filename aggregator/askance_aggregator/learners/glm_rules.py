@@ -56,6 +56,7 @@ class Scale:
         error: length of the error of a round's gradient.
         most_rounds: the greatest number of rounds.
         fine: relative noise below which it is small.
+        planned: relative noise that a plan without a population asks users for.
     """
 
     clip: Fraction
@@ -65,13 +66,28 @@ class Scale:
     error: float
     most_rounds: int
     fine: float
+    planned: float
 
 
 CLASSES = Scale(
-    Fraction(1), Fraction(1), rate=2.4, noisy_rate=5.0, error=1 / 3, most_rounds=64, fine=0.05
+    Fraction(1),
+    Fraction(1),
+    rate=2.4,
+    noisy_rate=5.0,
+    error=1 / 3,
+    most_rounds=64,
+    fine=0.05,
+    planned=1 / 12,
 )
 MARGINS = Scale(
-    Fraction(1), Fraction(1), rate=8.0, noisy_rate=6.0, error=1 / 3, most_rounds=64, fine=0.05
+    Fraction(1),
+    Fraction(1),
+    rate=8.0,
+    noisy_rate=6.0,
+    error=1 / 3,
+    most_rounds=64,
+    fine=0.05,
+    planned=1 / 12,
 )
 OUTCOMES = Scale(
     Fraction(1, 2),
@@ -81,6 +97,7 @@ OUTCOMES = Scale(
     error=2 / 5,
     most_rounds=128,
     fine=0.02,
+    planned=1 / 24,
 )
 
 
@@ -143,9 +160,9 @@ def rate_of(multiple: float, curvature: float, typical: float) -> Fraction:
     return Fraction(max(round(multiple / (curvature * typical) * _STEPS), 1), _STEPS)
 
 
-def users_for(weights: int, variance: float) -> int:
-    """Compute the users at which the relative noise is 1/12: enough to learn most there is."""
-    return max(round(144 * weights * variance), 1)
+def users_for(weights: int, variance: float, relative: float) -> int:
+    """Compute the users at which the relative noise has a given size."""
+    return max(round(weights * variance / relative**2), 1)
 
 
 def affordable(widths: Sequence[int], variance: float, users: int, most: int) -> tuple[int, ...]:

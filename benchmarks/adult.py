@@ -4,8 +4,8 @@ A fifth of the rows, the same in every run, are held out: they belong to no user
 measured on them. All others are users; "resampled" populations draw them with replacement, to show
 where the local model catches up. Every learner has the same encodings everywhere: bins and scales
 follow from the schema below, which is public (the census's own categories, and bounds from common
-knowledge; more is clamped), and not from users' values. Settings (a depth, levels, a rate) were
-chosen once, by exact answers and a few runs, and are the same for all epsilons. In the local model
+knowledge; more is clamped), and not from users' values. The tree's depth was chosen once, by exact
+answers; the settings of gradients follow from users and noise (`glm_rules`). In the local model
 users are divided evenly over all questions of all rounds, so each answers once, at the whole
 epsilon. The curator asks the same questions, each of a part of the rows as large, and adds exact
 discrete Laplace draws (notes, Theorem 7); "exact" has no draws and no parts.

@@ -239,7 +239,7 @@ def _constant(model: Model, share: float) -> NDArray[np.float64]:
 
 _PARAMETERS = (LABEL, COLUMNS, ROUNDS, RATE, CLIP, PEAK, DECIDE, TAU)
 _SMALL = SmallSettings(
-    oracles={"columns": "height", "rounds": "4", "rate": "2", "clip": "1", "tau": "1/4"},
+    oracles={"columns": "height", "rounds": "4", "rate": "8", "clip": "1", "tau": "1/4"},
     fleets={"columns": "member", "rounds": "2", "rate": "1", "clip": "1", "tau": "1/3"},
 )
 

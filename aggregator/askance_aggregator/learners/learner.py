@@ -182,8 +182,8 @@ def adaptive(
                 bound = inspect.signature(function).bind(*args, **kwargs)
                 bound.apply_defaults()
                 chosen = {} if rule is None else rule(bound.arguments, conditions)
-                # Every argument of a learner can be given by name.
-                return make(*(), **{**bound.arguments, **chosen})  # type: ignore[arg-type]
+                by_name: Callable[..., Adaptive[T]] = make
+                return by_name(**{**bound.arguments, **chosen})
 
             return Adaptive(
                 name=name,

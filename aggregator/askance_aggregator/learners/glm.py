@@ -101,11 +101,8 @@ class Settings:
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> Settings:
         """Return the settings among a learner's arguments."""
-        return cls(
-            *(arguments[name] for name in ("rounds", "rate", "clip", "peak")),
-            arguments["decide"],
-            arguments["tau"],
-        )
+        names = ("rounds", "rate", "clip", "peak", "decide", "tau")
+        return cls(**{name: arguments[name] for name in names})
 
 
 @dataclass(frozen=True, slots=True, eq=False)

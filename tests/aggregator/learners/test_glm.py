@@ -188,11 +188,12 @@ LINE = {"x0": POINTS[:, 0], "x1": POINTS[:, 1], "y": OUTCOMES}
 
 def adversary(name: str) -> Oracle:
     exact = ExactOracle(PLANE, LINE)
-    return {
+    oracles: dict[str, Oracle] = {
         "exact": exact,
         "wrong side": WrongSideOracle(exact),
         "random signs": RandomSignOracle(exact, SeededWords(Seed.of(2))),
-    }[name]
+    }
+    return oracles[name]
 
 
 @pytest.mark.parametrize("name", ["exact", "wrong side", "random signs"])
@@ -208,7 +209,7 @@ def test_the_loss_is_near_the_least_if_every_answer_is_within_tau(name: str, pen
     shrunk = float(Fraction(penalty)) * np.diag([0.0, 1.0, 1.0])
     best = np.linalg.solve(x.T @ x / 2_000 + shrunk, x.T @ OUTCOMES / 2_000)
 
-    def loss(weights: NDArray[np.float64]) -> float:
+    def loss(weights: NDArray[Any]) -> float:
         missed = np.square(x @ weights - OUTCOMES).mean()
         return float(missed + weights @ shrunk @ weights) / 2
 

@@ -130,7 +130,7 @@ def test_without_a_population_a_plan_asks_for_enough_users() -> None:
 
 
 def test_the_noise_of_a_gradient_is_the_stated_one() -> None:
-    """One round at zero weights, 20 trials: n times the variance, from both sides."""
+    """Measure n times the variance after one round at zero weights, 20 trials, from both sides."""
     users = 4_000
     made = named(
         "logistic-regression",
@@ -148,7 +148,7 @@ def test_the_noise_of_a_gradient_is_the_stated_one() -> None:
     run = simulate(made.study, made.people, fleet="columns", seed=7, trials=20)
     measured = [trial.outcome.hypothesis.weights for trial in run.trials]
     variance = float(np.var(measured, axis=0, ddof=1).mean()) * users
-    round_ = made.study.plan(users).rounds[0]
+    round_ = run.study.plan(users).rounds[0]
     order, kept = 8, 0.6826894921370859  # weights 1 + 1 + 3, in a rotation of order 8; erf
     each = round_.n_variance / (order * kept**2)
     # 19 x 5 degrees of freedom, little correlated: 15 % of the variance is one deviation.
@@ -166,6 +166,7 @@ class Coins:
         answers = []
         for question in batch.questions:
             self.kinds.append(question.query.kind)
+            values: tuple[float, ...]
             if question.query.kind is QueryKind.CATEGORY:
                 values = (0.35, 0.25, 0.25, 0.15, 0.0)  # a model that is wrong as often as right
             elif question.query.kind is QueryKind.VECTOR:

@@ -64,7 +64,7 @@ DECIDE = ParameterEntry(
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class DescentSettings:
     """Settings of a descent as they were given; what is None follows from the conditions.
 
     Args:
@@ -99,7 +99,7 @@ class Settings:
             raise InvalidParameter(f"tau expects a positive number, got {value_text(self.tau)}")
 
     @classmethod
-    def of(cls, arguments: Mapping[str, Any]) -> Settings:
+    def of(cls, arguments: Mapping[str, Any]) -> DescentSettings:
         """Return the settings among a learner's arguments."""
         names = ("rounds", "rate", "clip", "peak", "decide", "tau")
         return cls(**{name: arguments[name] for name in names})
@@ -121,7 +121,7 @@ class Model:
     scale: Scale
     penalty: Fraction = Fraction(0)
 
-    def settled(self, given: Settings, conditions: Conditions) -> dict[str, Any]:
+    def settled(self, given: DescentSettings, conditions: Conditions) -> dict[str, Any]:
         """Return the settings that were not given, made for these conditions.
 
         Without a number of users they are made for `glm_rules.users_for`, and a tolerance is set
@@ -139,7 +139,7 @@ class Model:
             tau = self._planned_tau({**chosen, **_known(given)}, noise, conditions)
         return {**chosen, "tau": tau, **_known(given)}
 
-    def noise(self, given: Settings, conditions: Conditions) -> Noise:
+    def noise(self, given: DescentSettings, conditions: Conditions) -> Noise:
         """Compute the noise of a gradient of length at most 1, all users asked."""
         peak = self.peak(given)
         asked = GradientQuestion(self.features, self.loss, Fraction(1), peak or None, "0")
@@ -149,7 +149,7 @@ class Model:
         users = enough if conditions.users is None else conditions.users
         return Noise(variance, count, users)
 
-    def peak(self, given: Settings) -> Fraction:
+    def peak(self, given: DescentSettings) -> Fraction:
         """Return the peak: as given; 0 where a tolerance is kept or there is little to spread."""
         if given.peak is not None:
             return rational(given.peak, "peak")
@@ -167,7 +167,7 @@ class Model:
         return Fraction(max(round(each * 1024), 1), 1024)
 
 
-def descend(model: Model, given: Settings) -> Learning[NDArray[np.float64]]:
+def descend(model: Model, given: DescentSettings) -> Learning[NDArray[np.float64]]:
     """Ask for gradients and follow them; return the weights, of the constant and the features."""
     rounds = EXACT_ROUNDS if given.rounds is None else given.rounds
     scale, features = model.scale, model.features
@@ -196,7 +196,7 @@ def descend(model: Model, given: Settings) -> Learning[NDArray[np.float64]]:
     return on_weight_grid(total / counted)
 
 
-def of_a_fifth(question: Question, given: Settings, parts: int = 1) -> Batch:
+def of_a_fifth(question: Question, given: DescentSettings, parts: int = 1) -> Batch:
     """Return a batch that repeats a question, so that it is asked of a fifth of all users.
 
     Users of open tolerances are divided evenly over all questions of all rounds.
@@ -219,7 +219,7 @@ def settings_in(parameters: Text) -> dict[str, Any]:
     }
 
 
-def _known(given: Settings) -> dict[str, Any]:
+def _known(given: DescentSettings) -> dict[str, Any]:
     """Return the settings that were given."""
     names = ("rounds", "rate", "clip", "peak", "decide", "tau")
     pairs = ((name, getattr(given, name)) for name in names)

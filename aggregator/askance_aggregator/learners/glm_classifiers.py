@@ -18,8 +18,8 @@ from askance_aggregator.learners.glm import (
     PEAK,
     RATE,
     ROUNDS,
+    DescentSettings,
     Model,
-    Settings,
     descend,
     of_a_fifth,
     settings_in,
@@ -145,7 +145,7 @@ def logistic_regression(
     Source: Chu et al. 2007 (learning by sums of gradients); Duchi, Jordan and Wainwright 2018
         (locally private stochastic gradients).
     """
-    given = Settings(rounds, rate, clip, peak, decide, tau)
+    given = DescentSettings(rounds, rate, clip, peak, decide, tau)
     task = _Task.of({"schema": schema, "label": label, "columns": columns}, _LOGISTIC)
     return _learn(LogisticModel, task, task.model, given)
 
@@ -186,14 +186,14 @@ def linear_svm(
 
     Source: Rennie and Srebro 2005 (the smooth hinge).
     """
-    given = Settings(rounds, rate, clip, peak, decide, tau)
+    given = DescentSettings(rounds, rate, clip, peak, decide, tau)
     task = _Task.of({"schema": schema, "label": label, "columns": columns}, _HINGE)
     return _learn(SupportVectorModel, task, task.model, given)
 
 
 def _settle(arguments: Mapping[str, Any], conditions: Conditions, kind: _Kind) -> Mapping[str, Any]:
     """Set the columns, then what follows from them."""
-    task, given = _Task.of(arguments, kind), Settings.of(arguments)
+    task, given = _Task.of(arguments, kind), DescentSettings.of(arguments)
     columns = arguments["columns"]
     if columns is None and conditions.users is not None:
         columns = _columns(task, given, conditions)
@@ -201,7 +201,7 @@ def _settle(arguments: Mapping[str, Any], conditions: Conditions, kind: _Kind) -
     return {"columns": columns, **task.model.settled(given, conditions)}
 
 
-def _columns(task: _Task, given: Settings, conditions: Conditions) -> tuple[str, ...] | None:
+def _columns(task: _Task, given: DescentSettings, conditions: Conditions) -> tuple[str, ...] | None:
     """Return the fields that users and noise allow, one at least; None: all."""
     names, widths = list(task.widths), list(task.widths.values())
     fitting = affordable(widths, 0.0, 0, MAX_COMPONENTS)
@@ -211,7 +211,7 @@ def _columns(task: _Task, given: Settings, conditions: Conditions) -> tuple[str,
     return None if len(kept) == len(names) else tuple(names[place] for place in kept)
 
 
-def _learn(kind: type[C], task: _Task, model: Model, given: Settings) -> Learning[C]:
+def _learn(kind: type[C], task: _Task, model: Model, given: DescentSettings) -> Learning[C]:
     if given.decide == Decision.CONSTANT:
         (share,) = yield Batch([Question(predicate(task.positive))])
         return task.concluded(kind, _constant(model, share.value))

@@ -18,8 +18,8 @@ from askance_aggregator.learners.glm import (
     PEAK,
     RATE,
     ROUNDS,
+    DescentSettings,
     Model,
-    Settings,
     descend,
     of_a_fifth,
     settings_in,
@@ -123,7 +123,7 @@ def _settle_ridge(arguments: Mapping[str, Any], conditions: Conditions) -> Mappi
     chosen = dict(_settle(arguments, conditions, Squared))
     if arguments["penalty"] is None:
         task = _Task.of(arguments["schema"], arguments["target"], chosen["columns"], Squared)
-        noise = task.model.noise(Settings.of(arguments), conditions)
+        noise = task.model.noise(DescentSettings.of(arguments), conditions)
         chosen["penalty"] = noise.penalty
     return chosen
 
@@ -165,7 +165,7 @@ def linear_regression(
 
     Source: as `ridge_regression`.
     """
-    given = Settings(rounds, rate, clip, peak, decide, tau)
+    given = DescentSettings(rounds, rate, clip, peak, decide, tau)
     return _learn(_Task.of(schema, target, columns, Squared), given)
 
 
@@ -206,7 +206,7 @@ def ridge_regression(
 
     Source: Duchi, Jordan and Wainwright 2018 (locally private stochastic gradients).
     """
-    given = Settings(rounds, rate, clip, peak, decide, tau)
+    given = DescentSettings(rounds, rate, clip, peak, decide, tau)
     return _learn(_Task.of(schema, target, columns, Squared, penalty), given)
 
 
@@ -244,7 +244,7 @@ def huber_regression(
 
     Source: Huber 1964 (robust estimation of a location parameter).
     """
-    given = Settings(rounds, rate, clip, peak, decide, tau)
+    given = DescentSettings(rounds, rate, clip, peak, decide, tau)
     return _learn(_Task.of(schema, target, columns, _huber(width)), given)
 
 
@@ -261,14 +261,14 @@ def _settle(
     """Set the columns, then what follows from them."""
     columns = arguments["columns"]
     task = _Task.of(arguments["schema"], arguments["target"], columns, lossy)
-    given = Settings.of(arguments)
+    given = DescentSettings.of(arguments)
     if columns is None and conditions.users is not None:
         columns = _columns(task, given, conditions)
         task = task if columns is None else task.restricted(columns)
     return {"columns": columns, **task.model.settled(given, conditions)}
 
 
-def _columns(task: _Task, given: Settings, conditions: Conditions) -> tuple[str, ...] | None:
+def _columns(task: _Task, given: DescentSettings, conditions: Conditions) -> tuple[str, ...] | None:
     """Return the fields that users and noise allow, one at least; None: all."""
     names, widths = list(task.widths), list(task.widths.values())
     fitting = affordable(widths, 0.0, 0, MAX_COMPONENTS)
@@ -278,7 +278,7 @@ def _columns(task: _Task, given: Settings, conditions: Conditions) -> tuple[str,
     return None if len(kept) == len(names) else tuple(names[place] for place in kept)
 
 
-def _learn(task: _Task, given: Settings) -> Learning[LinearModel]:
+def _learn(task: _Task, given: DescentSettings) -> Learning[LinearModel]:
     model, outcome = task.model, task.scaled.expression
     constants = np.zeros(model.features.count)
     if given.decide == Decision.CONSTANT:

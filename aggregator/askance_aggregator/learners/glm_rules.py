@@ -151,8 +151,9 @@ class Noise:
 
     @property
     def penalty(self) -> Fraction:
-        """The penalty of a ridge, on multiples of 1/1024."""
-        return Fraction(round(min(self.relative, 8.0) * PENALTY_PART * 1024), 1024)
+        """The penalty of a ridge, on multiples of 1/65536."""
+        part = min(self.relative, 8.0) * PENALTY_PART
+        return Fraction(round(part * 65_536), 65_536)
 
 
 def rate_of(multiple: float, curvature: float, typical: float) -> Fraction:

@@ -1,11 +1,11 @@
-"""Adult (census income): three classifiers in the local model beside scikit-learn and a curator.
+"""Adult (census income): four classifiers in the local model beside scikit-learn and a curator.
 
 A fifth of the rows, the same in every run, are held out: they belong to no user, and accuracy is
 measured on them. All others are users; "resampled" populations draw them with replacement, to show
 where the local model catches up. Every learner has the same encodings everywhere: bins and scales
 follow from the schema below, which is public (the census's own categories, and bounds from common
-knowledge; more is clamped), and not from users' values. Settings (a depth, levels, a rate) were
-chosen once, by exact answers and a few runs, and are the same for all epsilons. In the local model
+knowledge; more is clamped), and not from users' values. The tree's depth was chosen once, by exact
+answers; the settings of gradients follow from users and noise (`glm_rules`). In the local model
 users are divided evenly over all questions of all rounds, so each answers once, at the whole
 epsilon. The curator asks the same questions, each of a part of the rows as large, and adds exact
 discrete Laplace draws (notes, Theorem 7); "exact" has no draws and no parts.
@@ -40,6 +40,7 @@ from askance_aggregator.learners import (
     Batch,
     Learner,
     decision_tree,
+    linear_svm,
     logistic_regression,
     naive_bayes,
 )
@@ -87,7 +88,8 @@ FEATURES = features_of(SCHEMA, LABEL)
 LEARNERS: dict[str, Callable[[], Learner[Any]]] = {
     "naive-bayes": lambda: naive_bayes(SCHEMA),
     "decision-tree": lambda: decision_tree(SCHEMA, depth=4),
-    "logistic-regression": lambda: logistic_regression(SCHEMA, levels=2),
+    "logistic-regression": lambda: logistic_regression(SCHEMA),
+    "linear-svm": lambda: linear_svm(SCHEMA),
 }
 
 
@@ -181,6 +183,7 @@ def scikit_learn(name: str, people: EncodedColumns, unseen: EncodedColumns) -> f
     """Fit the same kind of classifier, not private, on the same encodings."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.naive_bayes import CategoricalNB
+    from sklearn.svm import LinearSVC
     from sklearn.tree import DecisionTreeClassifier
 
     binned = [part for field in FEATURES.fields for part in cells(SCHEMA, field)]
@@ -202,6 +205,7 @@ def scikit_learn(name: str, people: EncodedColumns, unseen: EncodedColumns) -> f
         "naive-bayes": (CategoricalNB(min_categories=[len(part) for part in binned]), in_cells),
         "decision-tree": (DecisionTreeClassifier(criterion="entropy", max_depth=4), one_hot),
         "logistic-regression": (LogisticRegression(max_iter=2000), scaled),
+        "linear-svm": (LinearSVC(dual=False), scaled),
     }
     model, encode = models[name]
     model.fit(encode(people), people.values[LABEL])
@@ -257,7 +261,7 @@ def _row(
         majority=majority,
         scikit_learn=known[0],
         exact=known[1],
-        central=_central(learner, crowd, epsilon, trials),
+        central=_central(study.settled(crowd.size), crowd, epsilon, trials),
         local=mean(found),
         least=min(found),
         most=max(found),

@@ -60,6 +60,9 @@ def _tell(result: dict[str, Any]) -> None:
         )
     console.print(rounds)
     console.print(f"{counted(result['users_needed'], 'user')} in all")
+    if result["settings"]:
+        chosen = ", ".join(f"{name} {text}" for name, text in result["settings"].items())
+        console.print(f"settings by users and noise (--set changes them): {chosen}", markup=False)
     console.print(f"asks about: {', '.join(result['fields']) or 'no field'}", markup=False)
     console.print(
         "x bound: users over those that the round's hardest value takes at least, whatever the"

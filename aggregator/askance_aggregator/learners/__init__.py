@@ -6,7 +6,9 @@ Rules of the package:
   it is sent. So a recorded run can be replayed, and the same learner runs on a theorem's oracle, on
   a simulated million and on real devices.
 - It knows `askance_client.queries` and nothing else: no randomizer, no epsilon, no user. (A saved
-  hypothesis writes down its schema as `askance_client.records` does.)
+  hypothesis writes down its schema as `askance_client.records` does.) Settings that it was not
+  given may follow from two figures of the plan: how many users there are, and how much noise an
+  answer has (`conditions`).
 - Fields become cells or numbers by the schema alone (`encodings`), never by a look at the data.
 - What it concludes can be saved as JSON and loaded (`hypotheses`).
 - A learner is adaptive or non-adaptive by its *type* (`Adaptive`, `NonAdaptive`).
@@ -30,6 +32,7 @@ from askance_aggregator.learners.aims import (
 )
 from askance_aggregator.learners.assessments import Assessment, Users, assess
 from askance_aggregator.learners.centres import clusters_schema
+from askance_aggregator.learners.conditions import Conditions, Settle
 from askance_aggregator.learners.conjunctions import (
     Conjunction,
     conjunctions,
@@ -41,6 +44,12 @@ from askance_aggregator.learners.decisions import Decision, OneStandsOut, SignsL
 from askance_aggregator.learners.encodings import Cells, Number
 from askance_aggregator.learners.frequency import FrequencyEstimate, frequency
 from askance_aggregator.learners.gaussian_mixture import GaussianMixture, gaussian_mixture
+from askance_aggregator.learners.glm_classifiers import linear_svm, logistic_regression
+from askance_aggregator.learners.glm_regressions import (
+    huber_regression,
+    linear_regression,
+    ridge_regression,
+)
 from askance_aggregator.learners.heavy_hitters import HeavyHitter, HeavyHitters, heavy_hitters
 from askance_aggregator.learners.hypotheses import (
     Classifier,
@@ -72,11 +81,12 @@ from askance_aggregator.learners.learning import (
     check_batch,
     neutral_answer,
 )
-from askance_aggregator.learners.linear import LinearModel, linear_regression, ridge_regression
+from askance_aggregator.learners.linear import LinearModel
 from askance_aggregator.learners.linear_classifiers import (
     Halfspace,
     LinearClassifier,
     LogisticModel,
+    SupportVectorModel,
     halfspaces_schema,
 )
 from askance_aggregator.learners.literals import (
@@ -86,7 +96,6 @@ from askance_aggregator.learners.literals import (
     labelled_bits_schema,
     literal_conjunctions,
 )
-from askance_aggregator.learners.logistic_regression import logistic_regression
 from askance_aggregator.learners.marginals import Marginal, Marginals, marginals
 from askance_aggregator.learners.masked_parity import (
     MaskedParity,
@@ -131,6 +140,7 @@ __all__ = [
     "Cells",
     "Classifier",
     "Clusters",
+    "Conditions",
     "Conjunction",
     "Decision",
     "DecisionList",
@@ -173,8 +183,10 @@ __all__ = [
     "Rows",
     "Rule",
     "SampleMean",
+    "Settle",
     "SignsListed",
     "SmallSettings",
+    "SupportVectorModel",
     "Users",
     "adaptive",
     "assess",
@@ -194,6 +206,7 @@ __all__ = [
     "gaussian_mixture",
     "halfspaces_schema",
     "heavy_hitters",
+    "huber_regression",
     "hypothesis_from_json",
     "hypothesis_json",
     "hypothesis_of",
@@ -201,6 +214,7 @@ __all__ = [
     "labelled_bits_schema",
     "learners",
     "linear_regression",
+    "linear_svm",
     "literal_conjunctions",
     "logistic_regression",
     "marginals",

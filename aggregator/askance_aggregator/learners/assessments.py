@@ -35,6 +35,7 @@ HELD_OUT = "share of labels that the hypothesis gets wrong, on rows of which nob
 MOST_FREQUENT = "the most frequent class of those rows"
 NONE_WRONG = "no label of those rows wrong"
 ALL_COVER = "all intervals hold the truth"
+CONSTANT = "a constant: so few users at this epsilon can tell no more"
 THE_TARGET = "the hypothesis is the target"
 
 

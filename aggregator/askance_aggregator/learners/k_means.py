@@ -30,13 +30,13 @@ from askance_aggregator.learners.encodings import SCALE_BITS, Number
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Answer, Batch, Learning, Question
-from askance_aggregator.learners.logistic_regression import check_rounds
 from askance_aggregator.learners.missing import MissingShare, share_from, share_json
 from askance_aggregator.learners.parameters import (
     COLUMNS,
     TAU,
     ParameterEntry,
     Text,
+    check_rounds,
     columns_in,
     whole,
 )

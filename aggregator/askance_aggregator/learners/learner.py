@@ -13,15 +13,16 @@ from __future__ import annotations
 import inspect
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from functools import wraps
 from hashlib import sha256
-from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
+from askance_aggregator.learners.conditions import Conditions, Settle
 from askance_aggregator.learners.learning import Answers, Batch, Learning
 from askance_aggregator.numbers import rational
 from askance_aggregator.queries import as_query
@@ -35,9 +36,6 @@ T_co = TypeVar("T_co", covariant=True)
 
 Rehearsal = Callable[[Batch], Answers]
 """Answers to plan with, where zeros would not lead a learner through its usual rounds."""
-
-Alternatives: TypeAlias = "Callable[[], Iterable[Learner[Any]]]"
-"""Learners that differ in a parameter that the planner may choose."""
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,63}", re.ASCII)
 
@@ -56,9 +54,6 @@ class Learner(ABC, Generic[T_co]):
         argument_fields: fields that the expressions among its arguments use.
         distribution: "name==version" of the installed distribution that it was built from, as the
             catalogue lists it; empty for a built-in one and for a function that was called.
-        alternatives: makes the same learner once for each value of a parameter that was left open;
-            None: nothing is open. A study takes the one that needs the fewest users
-            (`planning.settled`). Run as it is, the learner is the first of them.
     """
 
     name: str
@@ -68,7 +63,6 @@ class Learner(ABC, Generic[T_co]):
     rehearsal: Rehearsal | None = None
     argument_fields: frozenset[str] = frozenset()
     distribution: str = ""
-    alternatives: Alternatives | None = None
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -89,6 +83,13 @@ class Learner(ABC, Generic[T_co]):
     def fields_named(self) -> frozenset[str]:
         """Return the fields that a run may use beside those of its rehearsal."""
 
+    def settled(self, conditions: Conditions) -> Learner[T_co]:
+        """Return the learner with the settings that it was not given, made for these conditions.
+
+        A learner that has no such rule is returned as it is. Settling twice changes nothing.
+        """
+        return self
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Adaptive(Learner[T_co]):
@@ -96,9 +97,17 @@ class Adaptive(Learner[T_co]):
 
     Args:
         factory: makes the generator of one run.
+        settling: makes the learner with settings for given conditions, None where they set nothing;
+            None: it has no such rule.
     """
 
     factory: Callable[[], Learning[T_co]]
+    settling: Callable[[Conditions], Adaptive[T_co] | None] | None = None
+
+    def settled(self, conditions: Conditions) -> Adaptive[T_co]:
+        """Return the learner with the settings that it was not given."""
+        made = None if self.settling is None else self.settling(conditions)
+        return self if made is None else made
 
     def run(self) -> Learning[T_co]:
         """A fresh generator."""
@@ -139,7 +148,7 @@ def adaptive(
     name: str,
     version: int = 1,
     rehearsal: Rehearsal | None = None,
-    left_open: Callable[..., Iterable[dict[str, Any]]] | None = None,
+    settle: Settle | None = None,
 ) -> Callable[[Callable[P, Learning[T]]], Callable[P, Adaptive[T]]]:
     """Make a learner of a generator function; its arguments become the parameters.
 
@@ -150,8 +159,8 @@ def adaptive(
             rehearsed run must be the longest that any answers lead to: beta is divided over the
             values that it asks for. A run that asks for more is stopped with `PlanExceeded`, after
             users were charged.
-        left_open: from the learner's arguments to the keyword arguments of its alternatives: none
-            where no parameter is left to the planner.
+        settle: sets arguments that were not given by users, noise and users needed; None: there is
+            no such rule. What it sets at the signing of a study is signed with it.
 
     The function may also check its arguments and return a generator: it is called once, and the
     generator closed, when the learner is made, so that a bad argument is refused there and not in
@@ -169,7 +178,17 @@ def adaptive(
                 )
             run.close()
             schema, parameters, fields = _recorded(function, *args, **kwargs)
-            changes = () if left_open is None else tuple(left_open(*args, **kwargs))
+            rule = settle
+
+            def settling(conditions: Conditions) -> Adaptive[T] | None:
+                bound = inspect.signature(function).bind(*args, **kwargs)
+                bound.apply_defaults()
+                chosen = {} if rule is None else rule(bound.arguments, conditions)
+                if all(bound.arguments[name] is value for name, value in chosen.items()):
+                    return None
+                by_name: Callable[..., Adaptive[T]] = make
+                return by_name(**{**bound.arguments, **chosen})
+
             return Adaptive(
                 name=name,
                 version=version,
@@ -178,11 +197,7 @@ def adaptive(
                 argument_fields=fields,
                 rehearsal=rehearsal,
                 factory=lambda: function(*args, **kwargs),
-                alternatives=(
-                    (lambda: (make(*args, **{**kwargs, **change}) for change in changes))
-                    if changes
-                    else None
-                ),
+                settling=None if settle is None else settling,
             )
 
         return make

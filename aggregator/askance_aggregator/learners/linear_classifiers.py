@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.learners.assessments import CONSTANT, Assessment, Users, assess
 from askance_aggregator.learners.encodings import Cells, Number, cells, numbers
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.learner import Learner
 from askance_aggregator.learners.missing import MissingShare, share_from, share_json
 from askance_aggregator.learners.rows import Rows, encoded, schema_in, schema_to_json
 from askance_aggregator.queries import EncodedColumns, dot
@@ -104,6 +106,22 @@ def score(coordinates: Sequence[Coordinates], weights: NDArray[np.float64]) -> E
     return dot(weights.tolist(), [constant(1), *parts], WEIGHT_BITS)
 
 
+def positive_class(schema: Schema, label: str) -> Expression:
+    """Return the predicate of the second of two classes.
+
+    Raises:
+        InvalidParameter: it has more.
+    """
+    (classes,) = cells(schema, label)
+    if len(classes) != 2:
+        known = ", ".join(classes.labels[:5])
+        more = ", ..." if len(classes) > 5 else ""
+        raise InvalidParameter(
+            f"{label}: expected a label of two classes, found {len(classes)}: {known}{more}"
+        )
+    return classes.index == 1
+
+
 @dataclass(frozen=True, slots=True)
 class LinearClassifier:
     """Predicts the second class where intercept + weights . x is positive, else the first.
@@ -114,8 +132,9 @@ class LinearClassifier:
         classes: its two labels.
         weights: of the constant 1, then of each coordinate, in the schema's order.
         missing: estimated share of users who lack the label or a feature; it was learned from the
-            others. A row that lacks a feature is predicted for as if that added nothing: a number
-            counts as the middle of its bounds, a category as none of its labels.
+            others. None: nobody was asked for it. A row that lacks a feature is predicted for as if
+            that added nothing: a number counts as the middle of its bounds, a category as none of
+            its labels.
 
     Raises:
         InvalidParameter: there are not two classes, or not as many weights as coordinates.
@@ -126,6 +145,7 @@ class LinearClassifier:
     classes: tuple[str, ...]
     weights: tuple[float, ...]
     missing: MissingShare | None = None
+    complete_cases: ClassVar[bool] = True
     coordinates: tuple[Coordinates, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -136,6 +156,11 @@ class LinearClassifier:
                 f"a linear classifier expects 2 classes and {expected} weights, found"
                 f" {len(self.classes)} and {len(self.weights)}"
             )
+
+    @property
+    def is_constant(self) -> bool:
+        """Return whether it has one class for every row."""
+        return not any(self.weights[1:])
 
     @property
     def classes_(self) -> NDArray[np.str_]:
@@ -202,6 +227,8 @@ class LinearClassifier:
         )
 
     def __str__(self) -> str:
+        if self.is_constant:
+            return f"{self.classes[self.weights[0] > 0]} for every row"
         names, weights = self.feature_names_in_, np.array(self.weights[1:])
         order = np.argsort(-np.abs(weights), kind="stable")[:5]
         shown = " ".join(f"{weights[place]:+.3g} [{names[place]}]" for place in order)
@@ -212,6 +239,13 @@ class LinearClassifier:
 @hypothesis_of("perceptron")
 class Halfspace(LinearClassifier):
     """Hypothesis that labels by one side of a hyperplane."""
+
+    __slots__ = ()
+
+
+@hypothesis_of("linear-svm")
+class SupportVectorModel(LinearClassifier):
+    """Halfspace of a linear support vector machine."""
 
     __slots__ = ()
 
@@ -227,3 +261,10 @@ class LogisticModel(LinearClassifier):
         half = self.decision_function(rows) / 2
         second = (1 + np.tanh(half)) / 2
         return np.stack([1 - second, second], axis=1)
+
+
+@assess.register
+def _(hypothesis: LinearClassifier, learner: Learner[Any], users: Users) -> Assessment:
+    """Judge a classifier as any other, and say so where it is a constant."""
+    assessment = assess.dispatch(object)(hypothesis, learner, users)
+    return replace(assessment, summary=CONSTANT) if hypothesis.is_constant else assessment

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from askance_aggregator.learners.assessments import THE_TARGET, Assessment, Users, assess
+from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.decisions import OneStandsOut, SignsListed
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, adaptive
@@ -123,19 +124,27 @@ def masked_parity_schema(d: int) -> Schema:
     return Schema("masked-parity", 1, x=Bits(d), i=Integer(0, d - 1), b=Bit(), y=Label([1, -1]))
 
 
-def _open_candidates(
-    schema: Schema, variant: str = SIGNED, *, candidates: int | None = None
-) -> Iterator[dict[str, Any]]:
+def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str, Any]:
+    """Set the number of candidates that needs the fewest users, unless it was given."""
+    schema, variant = arguments["schema"], arguments["variant"]
+    if arguments["candidates"] is not None or variant == PRINTED:
+        return {}
+    found = conditions.fewest_users(
+        _open_candidates(schema),
+        lambda number: masked_parity(schema, variant, candidates=number),
+    )
+    return {} if found is None else {"candidates": found}
+
+
+def _open_candidates(schema: Schema) -> Iterator[int]:
     """Yield the numbers of masks that a plan may choose from: powers of two."""
-    if candidates is not None or variant == PRINTED:
-        return
     number = 1
     while number <= min(MAX_CANDIDATES, (1 << _width(schema)) - 1):
-        yield {"candidates": number}
+        yield number
         number *= 2
 
 
-@adaptive("masked-parity", version=1, left_open=_open_candidates)
+@adaptive("masked-parity", version=1, settle=_settle)
 def masked_parity(
     schema: Schema, variant: str = SIGNED, *, candidates: int | None = None
 ) -> Learning[MaskedParity]:

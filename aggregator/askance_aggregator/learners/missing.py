@@ -171,13 +171,17 @@ def share_json(missing: MissingShare | None) -> dict[str, Any] | None:
 
 
 def of_complete_cases(hypothesis: object) -> bool:
-    """Return whether a hypothesis is of the users who have all of its fields."""
-    return isinstance(getattr(hypothesis, "missing", None), MissingShare)
+    """Return whether a hypothesis is of the users who have all of its fields.
+
+    It says how many have not, as `missing`, or that nobody else counts, as `complete_cases`.
+    """
+    told = isinstance(getattr(hypothesis, "missing", None), MissingShare)
+    return told or getattr(hypothesis, "complete_cases", False)
 
 
 def leaves_out_missing(hypothesis: object) -> bool:
     """Return whether users without a value are no part of a hypothesis's statistics.
 
-    Such a hypothesis states how many they are, as `missing`.
+    Such a hypothesis states how many they are, as `missing`, or is `of_complete_cases`.
     """
-    return getattr(hypothesis, "missing", None) is not None
+    return getattr(hypothesis, "missing", None) is not None or of_complete_cases(hypothesis)

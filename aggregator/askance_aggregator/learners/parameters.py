@@ -12,6 +12,8 @@ from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Label, Schema
 
+MAX_ROUNDS = 10_000
+
 Text = Mapping[str, str]
 """Text of every parameter that is set or has a default, by name."""
 
@@ -74,6 +76,19 @@ def field_named(learner: str, schema: Schema, types: tuple[type, ...], asked: st
     raise InvalidParameter(
         f"{learner}: set column to one of {', '.join(fits) or 'none (no field of a fitting type)'}"
     )
+
+
+def check_rounds(rounds: int) -> int:
+    """Check a number of rounds.
+
+    Raises:
+        InvalidParameter: it is not in 1 .. 10,000.
+    """
+    if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= MAX_ROUNDS:
+        raise InvalidParameter(
+            f"rounds expects a whole number in 1..{MAX_ROUNDS}, got {value_text(rounds)}"
+        )
+    return rounds
 
 
 def whole(name: str, text: str) -> int:

@@ -20,15 +20,16 @@ from askance_aggregator.learners.linear_classifiers import (
     coordinates_of,
     halfspaces_schema,
     on_weight_grid,
+    positive_class,
     score,
 )
-from askance_aggregator.learners.logistic_regression import check_rounds, positive_class
 from askance_aggregator.learners.missing import CompleteCases, missing_in
 from askance_aggregator.learners.parameters import (
     COLUMNS,
     LABEL,
     ParameterEntry,
     Text,
+    check_rounds,
     columns_in,
     whole,
 )

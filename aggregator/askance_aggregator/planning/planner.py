@@ -7,7 +7,15 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 from askance_aggregator.families import best_for
-from askance_aggregator.learners import Batch, Learner, check_answers, check_batch, neutral_answer
+from askance_aggregator.learners import (
+    Batch,
+    Conditions,
+    Learner,
+    Question,
+    check_answers,
+    check_batch,
+    neutral_answer,
+)
 from askance_aggregator.planning.plans import RoundPlan, StudyPlan
 from askance_aggregator.planning.precision import Design
 from askance_aggregator.planning.sizing import Sizing, even, size_batch
@@ -16,7 +24,8 @@ from askance_client.printable import value_text
 
 MAX_ROUNDS = 10_000
 _TOLERANCES = ("tau", "accuracy")  # parameters of learners
-_RISES = 2  # alternatives in a row that need more users than the best
+
+NOISE_BETA = 0.01  # of a question that is sized for its variance, which does not depend on it
 
 T = TypeVar("T")
 
@@ -32,6 +41,7 @@ def plan(
 ) -> StudyPlan:
     """Size every round of a learner before any user is asked.
 
+    Settings that the learner was not given and has a rule for are set first (`settled`).
     The learner is rehearsed: its generator is run with neutral answers (zeros, or the possible
     value nearest to zero; or the learner's own `rehearsal`) to see its batches. A learner whose
     batches depend on the answers may ask others when it is run: each real batch is planned again,
@@ -66,10 +76,15 @@ def plan(
             f"least_answers: expected at most {n_users:,}, the number of users, got"
             f" {least_answers:,}"
         )
-    batches = rehearse(learner)
+    chosen = settled(learner, nano_nats, beta, n_users, design, waves, least_answers)
+    batches = rehearse(chosen)
     values = sum(batch.values for batch in batches)
     each = float(beta) / max(values, 1)
-    sizes = [size_batch(batch, nano_nats, each, design, waves, least_answers) for batch in batches]
+    sized = {  # a batch that is rehearsed in several rounds is sized once
+        batch: size_batch(batch, nano_nats, each, design, waves, least_answers)
+        for batch in dict.fromkeys(batches)
+    }
+    sizes = [sized[batch] for batch in batches]
     if n_users is None:
         allowances: Sequence[int | None] = [None] * len(batches)
     else:
@@ -90,7 +105,12 @@ def plan(
         each,
         nano_nats,
         values,
-        tuple(sorted(_fields_of(learner, batches))),
+        tuple(sorted(_fields_of(chosen, batches))),
+        {
+            name: text
+            for name, text in chosen.parameters.items()
+            if learner.parameters.get(name) != text
+        },
     )
 
 
@@ -98,43 +118,46 @@ def settled(
     learner: Learner[T],
     nano_nats: int,
     beta: Fraction | float,
+    n_users: int | None = None,
     design: Design = best_for,
     waves: int = 1,
     least_answers: int = 0,
+    *,
+    signing: bool = False,
 ) -> Learner[T]:
-    """Return the alternative of a learner that needs the fewest users, the first of equals.
+    """Return the learner with the settings that it was not given, for these conditions.
 
-    A parameter that was left to the planner is chosen before any user is asked, and without a look
-    at any record: by users, budget and beta alone. A learner with nothing open is returned as it
-    is, and so is one for which nothing can be planned with this budget: the study's own plan will
-    say why. Alternatives are in the order of a number along which users fall and then rise; the
-    search ends once two in a row need more than the best so far.
+    A function of its arguments alone, without a look at any record, so a replayed study settles as
+    the first run did. A learner without a rule, or with nothing open, is returned as it is, and so
+    is one whose rule finds that nothing can be planned with this budget: the study's own plan will
+    say why.
 
     Args:
         learner: what will ask.
         nano_nats: each user's whole budget; > 0.
         beta: the probability of failure, in (0, 1).
+        n_users: the population; None: not known.
         design: the randomizer for a number of levels and a budget.
         waves: in how many parts a round's users are asked.
         least_answers: users in every group of every round, at least.
+        signing: whether a study is being made, whose population will be known later.
+
+    Raises:
+        InvalidParameter: a rule asks for a noise, and no randomizer spends such a budget.
     """
-    if learner.alternatives is None:
-        return learner
-    best: Learner[T] = learner
-    least: int | None = None
-    rises = 0
-    for option in learner.alternatives():
+
+    def noise(question: Question) -> float:
+        sizing = size_batch(Batch([question]), nano_nats, NOISE_BETA, design)
+        return sizing.planned(None).n_variance
+
+    def needed(option: Learner[Any]) -> int | None:
         try:
-            users = plan(option, nano_nats, beta, None, design, waves, least_answers).users_needed
+            made = plan(option, nano_nats, beta, None, design, waves, least_answers)
         except InvalidParameter:
-            continue
-        if least is None or users < least:
-            best, least, rises = option, users, 0
-            continue
-        rises += 1
-        if rises == _RISES:
-            break
-    return best
+            return None
+        return made.users_needed
+
+    return learner.settled(Conditions(n_users, noise, needed, signing))
 
 
 def _reason(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from askance_aggregator.estimation import Decode
@@ -113,6 +114,8 @@ class StudyPlan:
         values: how many values all rounds have together, over which beta is divided. A run that
             asks for more would not keep beta.
         fields: names of the fields that its questions may use, sorted.
+        settings: parameters that the learner was not given and that follow from the number of users
+            and the budget, as text by name.
     """
 
     feasible: bool
@@ -125,6 +128,7 @@ class StudyPlan:
     nano_nats: int
     values: int
     fields: tuple[str, ...]
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def hoeffding_users(self) -> int:
@@ -154,5 +158,6 @@ class StudyPlan:
             "epsilon": self.nano_nats / NANO_NATS_PER_NAT,
             "beta": self.beta,
             "fields": list(self.fields),
+            "settings": dict(self.settings),
             "rounds": [planned.to_json() for planned in self.rounds],
         }

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from askance_aggregator.families import best_for
 from askance_aggregator.learners import Learner
 from askance_aggregator.oracles import learn
-from askance_aggregator.planning import Design, StudyPlan, plan
+from askance_aggregator.planning import Design, StudyPlan, plan, settled
 from askance_aggregator.studies.accounts import Accounts, Spending
 from askance_aggregator.studies.bounds import AnswerBounds
 from askance_aggregator.studies.fleet import Fleet
@@ -110,6 +110,18 @@ class Session(Generic[T]):
             least_answers=self._terms.conduct.least_answers,
         )
 
+    def settled(self) -> Learner[T]:
+        """Return the learner with the settings that follow from the users and the budget."""
+        return settled(
+            self._learner,
+            self._terms.budget_nano_nats,
+            self._header.beta,
+            self._header.population,
+            self._design,
+            self._terms.conduct.waves,
+            self._terms.conduct.least_answers,
+        )
+
     def run(self) -> Outcome[T]:
         """Run the study to its end; called again, it continues from the transcript.
 
@@ -121,7 +133,7 @@ class Session(Generic[T]):
           NondeterminismError: the learner asked something else than its transcript recorded.
         """
         oracle = self.oracle()
-        hypothesis = learn(self._learner, oracle)
+        hypothesis: T = learn(self.settled(), oracle)
         oracle.check_replayed()
         tallies = [tally for round_ in oracle.tallies for tally in round_]
         return Outcome(

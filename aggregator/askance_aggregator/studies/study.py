@@ -106,7 +106,16 @@ class Study:
             waves,
         )
         values = {
-            "learner": settled(learner, nano_nats, conduct.beta, design, waves, least_answers),
+            "learner": settled(
+                learner,
+                nano_nats,
+                conduct.beta,
+                None,
+                design,
+                waves,
+                least_answers,
+                signing=True,
+            ),
             "schema": schema,
             "nano_nats": nano_nats,
             "conduct": conduct,
@@ -143,6 +152,18 @@ class Study:
             design=self.design,
             waves=self.conduct.waves,
             least_answers=self.conduct.least_answers,
+        )
+
+    def settled(self, n_users: int) -> Learner[Any]:
+        """Return the learner with the settings that it was not given, for so many users."""
+        return settled(
+            self.learner,
+            self.nano_nats,
+            self.beta,
+            n_users,
+            self.design,
+            self.conduct.waves,
+            self.conduct.least_answers,
         )
 
     @property

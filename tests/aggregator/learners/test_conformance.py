@@ -92,22 +92,6 @@ def moments(of: World, names: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
     return np.asarray(stacked.T @ stacked / ROWS)
 
 
-def little_loss(of: World, hypothesis: Any) -> None:
-    """Check J(found) < J(best) + m tau (2 + |found|^2 + |best|^2), as in `ridge_regression`."""
-    matrix = moments(of, [*hypothesis.columns, hypothesis.scaled])
-    ridge = np.diag([0.0, *([hypothesis.penalty] * len(hypothesis.columns))])
-
-    def loss(weights: Any) -> float:
-        vector = np.append(weights, -1.0)
-        return float(vector @ matrix @ vector + weights @ ridge @ weights)
-
-    found = np.array(hypothesis.weights)
-    best = np.linalg.solve(matrix[:-1, :-1] + ridge, matrix[:-1, -1])
-    slack = len(matrix) * tau_of(of) * (2 + found @ found + best @ best)
-    assert loss(best) <= loss(found) + 1e-12
-    assert loss(found) < loss(best) + slack
-
-
 def much_variance(of: World, hypothesis: Any) -> None:
     """Check for at least the best directions' variance less 2 k D (3 tau + tau^2)."""
     names, tau = numbers_of(hypothesis.schema), tau_of(of)
@@ -168,7 +152,6 @@ PROMISES: dict[str, Callable[[World, Any], None]] = {
     "disjunctions": below_the_accuracy,
     "frequency": shares_within_tau,
     "heavy-hitters": frequent_within_tau,
-    "linear-regression": little_loss,
     "literal-conjunctions": below_the_accuracy,
     "marginals": shares_within_tau,
     "masked-parity": is_the_target,
@@ -177,7 +160,6 @@ PROMISES: dict[str, Callable[[World, Any], None]] = {
     "pca": much_variance,
     "quantiles": right_ranks,
     "ranges": little_error_in_all,
-    "ridge-regression": little_loss,
 }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
-from math import log
 from typing import Any
 
 import numpy as np
@@ -86,31 +85,6 @@ def test_the_answers_make_up_the_mean_of_residual_times_coordinate(levels: int) 
     assert len(batch.questions) == 1 + 1 + 1 + levels  # constant, age, member, and the colours
 
 
-def test_logistic_regression_comes_near_to_scikit_learn() -> None:
-    from sklearn.linear_model import LogisticRegression
-
-    model = learn(logistic_regression(SCHEMA, rounds=60, levels=8), ExactOracle(SCHEMA, COLUMNS))
-    x = np.column_stack(
-        [item.values(encode_columns(SCHEMA, COLUMNS)) for item in coordinates_of(FEATURES)]
-    )
-    reference = LogisticRegression(C=1e4).fit(x, COLUMNS["y"])
-    ours = (model.predict(COLUMNS) == COLUMNS["y"]).mean()
-    assert ours > reference.score(x, COLUMNS["y"]) - 0.005
-    apart = model.predict_proba(COLUMNS)[:, 1] - reference.predict_proba(x)[:, 1]
-    assert np.abs(apart).mean() < 0.03
-
-
-def test_it_stops_where_nothing_can_be_told() -> None:
-    coins = {**COLUMNS, "y": np.where(np.arange(N) % 2 == 0, "no", "yes")}
-    learner = logistic_regression(SCHEMA, tau="1/10")
-    run = learner.run()
-    batch = next(run)
-    answers = ExactOracle(SCHEMA, coins).answer(batch)
-    with pytest.raises(StopIteration) as end:
-        run.send(answers)
-    assert set(end.value.value.weights) == {0.0}
-
-
 def test_predictions_and_their_probabilities() -> None:
     rows = {"age": [100, 0, None], "member": [0, 1, 0], "colour": ["green", "blue", "red"]}
     assert MODEL.decision_function(rows).tolist() == [1.75, -2.25, 0.75]
@@ -179,26 +153,13 @@ def test_rehearsals_go_through_all_rounds() -> None:
     assert len(rehearse(perceptron(SCHEMA, rounds=6, margin="1/10"))) == 6
 
 
-def test_steps_of_the_residual_are_thresholds_of_the_score() -> None:
-    """|y - P| > 1/4 for a "no" is P > 1/4, which is a score above -ln 3."""
-    zero = np.zeros(6)
-    for place, share in ((-1.2, 0), (-1.0, 1)):
-        weights = zero.copy()
-        weights[0] = place
-        likely = sigmoid(score(coordinates_of(FEATURES), on_weight_grid(weights)))
-        values = evaluate_columns(
-            real(where(likely > Fraction(1, 4), 1, 0)), encode_columns(SCHEMA, COLUMNS)
-        )
-        assert set(values.tolist()) == {share}
-    assert -1.2 < -log(3) < -1.0
-
-
 @pytest.mark.parametrize(
     ("learner", "parameters", "message"),
     [
         ("logistic-regression", {"rounds": "0"}, "rounds expects"),
         ("logistic-regression", {"rate": "0"}, "rate expects"),
-        ("logistic-regression", {"levels": "1"}, "levels expects one of"),
+        ("logistic-regression", {"clip": "0"}, "clip expects"),
+        ("logistic-regression", {"decide": "maybe"}, "decide: "),
         (
             "logistic-regression",
             {"label": "colour"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from askance_aggregator.learners import (
     Allocation,
     Answer,
     Batch,
+    Conditions,
+    Learner,
     MaskedParity,
     OneStandsOut,
     SignsListed,
@@ -162,13 +165,48 @@ def test_a_number_of_candidates_out_of_range_is_one_clear_error(
 
 def test_what_is_left_to_the_planner_is_every_power_of_two() -> None:
     def left(d: int, **given: object) -> list[str]:
+        seen: list[str] = []
+
+        def needed(option: Learner[Any]) -> int:
+            seen.append(option.parameters["candidates"])
+            return 1  # the same for all, so that none is left out
+
         learner = masked_parity(masked_parity_schema(d), **given)  # type: ignore[arg-type]  # as keywords
-        options = () if learner.alternatives is None else learner.alternatives()
-        return [option.parameters["candidates"] for option in options]
+        learner.settled(Conditions(None, lambda question: 1.0, needed))
+        return seen
 
     assert left(3) == ["1", "2", "4"]
     assert left(100) == [str(1 << power) for power in range(10)]
     assert left(3, candidates=2) == left(3, variant="printed") == []
+
+
+@pytest.mark.parametrize(
+    ("users", "best", "tried"),
+    [
+        ([9, 5, 6, 4, 3], 4, 5),
+        ([9, 5, 6, 7, 1], 1, 4),
+        ([None, 5, None, 5], 1, 4),
+        ([None, None], None, 2),
+    ],
+)
+def test_the_search_for_the_fewest_users_ends_after_two_rises(
+    users: list[int | None], best: int | None, tried: int
+) -> None:
+    """The first of equals; what cannot be planned is passed over; a single rise ends nothing."""
+    learner = masked_parity(masked_parity_schema(4), candidates=1)
+    seen: list[int] = []
+
+    def needed(option: object) -> int | None:
+        assert option is learner
+        return users[seen[-1]]
+
+    def with_value(value: int) -> Learner[Any]:
+        seen.append(value)
+        return learner
+
+    conditions = Conditions(None, lambda question: 1.0, needed)
+    assert conditions.fewest_users(range(len(users)), with_value) == best
+    assert len(seen) == tried
 
 
 def test_the_hypothesis_as_json_has_bit_zero_on_the_left() -> None:

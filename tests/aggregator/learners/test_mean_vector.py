@@ -1,9 +1,7 @@
-"""Means of vectors: what is asked, by what it is answered, and how a rotation is turned back."""
+"""Means of vectors: what is asked and by what it is answered."""
 
 from __future__ import annotations
 
-from fractions import Fraction
-from math import sqrt
 from statistics import NormalDist
 
 import numpy as np
@@ -22,7 +20,6 @@ from askance_aggregator.learners import (
     hypothesis_from_json,
     mean_vector,
 )
-from askance_aggregator.learners.rotation import Rotation, clipping_bias, clipping_for
 from askance_aggregator.learners.schemas import vectors_schema
 from askance_aggregator.oracles import ExactOracle, RandomSignOracle, learn
 from askance_aggregator.planning.blocks import (
@@ -49,14 +46,6 @@ def truths(d: int) -> tuple[ExactOracle, NDArray[np.float64]]:
     columns = people.columns(0, USERS)
     means = [np.asarray(columns.values[f"x{j}"]).mean() / (1 << 16) for j in range(d)]
     return ExactOracle(people.schema, columns), np.array(means)
-
-
-def matrix_of(rotation: Rotation) -> NDArray[np.int64]:
-    """Make the matrix by Sylvester's construction, with the columns' signs."""
-    matrix = np.ones((1, 1), np.int64)
-    while len(matrix) < rotation.order:
-        matrix = np.block([[matrix, matrix], [matrix, -matrix]])
-    return np.asarray(matrix[:, : rotation.size] * rotation.signs)
 
 
 @pytest.mark.parametrize("d", [1, 5, 12, 40])
@@ -87,48 +76,6 @@ def test_a_thousand_numbers_are_one_question_that_fits_a_request(norm: str, valu
     assert question.query.kind is QueryKind.VECTOR
     assert question.values == values
     assert encode_query(question.query).ByteSize() < 20_000
-
-
-@pytest.mark.parametrize("d", [1, 2, 3, 8, 11, 64])
-def test_a_rotation_is_turned_back_exactly(d: int) -> None:
-    rotation = Rotation(d, "7")
-    matrix = matrix_of(rotation)
-    assert rotation.order // 2 < d <= rotation.order
-    assert (matrix.T @ matrix == rotation.order * np.eye(d)).all()
-    x = np.random.default_rng(d).normal(size=d)
-    assert rotation.back(matrix @ x) == pytest.approx(x)
-    assert (np.abs(matrix) == 1).all()
-
-
-def test_signs_follow_from_the_seed() -> None:
-    one, two = Rotation(300, "1"), Rotation(300, "2")
-    assert one.signs.tolist() == Rotation(300, "1").signs.tolist()
-    assert one.signs.tolist()[:8] == Rotation(8, "1").signs.tolist()
-    assert abs(int((one.signs * two.signs).sum())) < 90  # 5 standard deviations
-
-
-def test_the_bias_of_clipping_is_within_its_bound_over_seeds() -> None:
-    """The worst kinds of vector: one number, a few, all alike. 200 seeds, the mean square."""
-    d = 64
-    vectors = [np.eye(d)[0], np.ones(d) / 8, np.r_[np.ones(4), np.zeros(60)] / 2]
-    for t in (1.0, 2.0, 2.5):
-        for x in vectors:
-            squares = []
-            for seed in range(200):
-                rotation = Rotation(d, str(seed))
-                turned = matrix_of(rotation) @ x
-                moved = rotation.back(np.clip(turned, -t, t)) - x
-                squares.append(float(moved @ moved))
-            assert sqrt(np.mean(squares)) <= clipping_bias(t)
-
-
-@pytest.mark.parametrize(("bias", "t"), [("1/10", 2.75), ("1/20", 3.125), ("1/100", 3.9375)])
-def test_the_least_clipping_that_keeps_the_bias(bias: str, t: float) -> None:
-    assert clipping_for(Fraction(bias)) == t
-    assert clipping_bias(t) <= Fraction(bias) < clipping_bias(t - 1 / 16)
-    for wrong in (Fraction(0), Fraction(-1), Fraction(1, 10**40)):
-        with pytest.raises(InvalidParameter, match="bias expects"):
-            clipping_for(wrong)
 
 
 def test_a_mean_vector_is_saved_and_read() -> None:

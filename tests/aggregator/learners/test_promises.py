@@ -20,7 +20,6 @@ from askance_aggregator.learners import (
     Clusters,
     GaussianMixture,
     Learner,
-    LogisticModel,
     Question,
     decision_tree,
     gaussian_mixture,
@@ -30,8 +29,6 @@ from askance_aggregator.learners import (
     perceptron,
     perceptron_rounds,
 )
-from askance_aggregator.learners.linear_classifiers import coordinates_of, score
-from askance_aggregator.learners.residuals import Residual, gradient, residual_questions
 from askance_aggregator.oracles import (
     CentreOracle,
     CheckedOracle,
@@ -42,7 +39,6 @@ from askance_aggregator.oracles import (
     WrongSideOracle,
     learn,
 )
-from askance_aggregator.queries import sigmoid, where
 from askance_simulation.populations import Population, clusters, halfspaces, traits
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
@@ -121,29 +117,6 @@ def test_a_tree_splits_nothing_where_the_tolerance_tells_nothing(adversary: str)
     tree = learn(decision_tree(TRAITS.schema, tau="1/4"), oracle)
     assert tree.depth == 0
     assert oracle.rounds == 2  # one without information, and one for the root's class
-
-
-def logistic_gradient(people: Population, model: LogisticModel, levels: int) -> NDArray[np.float64]:
-    """Return the exact gradient of the learner's loss, up to its sign."""
-    coordinates = coordinates_of(model.schema)
-    likely = sigmoid(score(coordinates, np.array(model.weights)))
-    positive = people.schema[model.label] == model.classes[1]
-    steps = [Fraction(2 * place + 1, 2 * levels) for place in range(levels)]
-    wrong = tuple(where(positive, likely < 1 - step, likely > step) for step in steps)
-    questions = residual_questions(Residual(positive, wrong), coordinates, None)
-    answers = truth(people).answer(Batch(questions))
-    return gradient(answers, coordinates, levels, None).values
-
-
-@pytest.mark.parametrize("adversary", ADVERSARIES)
-def test_logistic_regression_stops_early_only_near_the_minimum(adversary: str) -> None:
-    tau, rounds = Fraction(1, 25), 60
-    oracle = valid(TRAITS, adversary)
-    model = learn(logistic_regression(TRAITS.schema, rounds=rounds, rate=1, tau=tau), oracle)
-    if oracle.rounds < rounds:
-        assert np.abs(logistic_gradient(TRAITS, model, levels=4)).max() < 2 * float(tau)
-    if adversary in SETTLED:
-        assert oracle.rounds < rounds
 
 
 @pytest.mark.parametrize("adversary", ADVERSARIES)

@@ -20,7 +20,7 @@ from askance_aggregator.learners import (
 )
 from askance_aggregator.learners.encodings import numbers_of
 from askance_aggregator.learners.second_moments import nearest_semidefinite, second_moments
-from askance_aggregator.oracles import EmpiricalOracle, ExactOracle, learn
+from askance_aggregator.oracles import ExactOracle, learn
 from askance_aggregator.queries import EncodedColumns, encode_columns
 from askance_client.errors import InvalidParameter
 from askance_client.queries import (
@@ -102,21 +102,6 @@ def test_the_nearest_semidefinite_matrix_is_no_farther_from_any(seed: int) -> No
         assert np.linalg.norm(projected - other) <= np.linalg.norm(noisy - other) + 1e-12
 
 
-def test_least_squares_is_scikit_learn_s() -> None:
-    from sklearn.linear_model import LinearRegression
-
-    names = ("age", "smokes", "colour")
-    model = learned(linear_regression(SCHEMA, "height", names))
-    height = next(number for number in NUMBERS if number.name == "height")
-    other = LinearRegression().fit(design(names), height.in_units(height.of(ROWS)))
-    assert model.predict(ROWS) == pytest.approx(other.predict(design(names)), abs=1e-6)
-    assert model.coef_[0] == pytest.approx(1 / 200, rel=0.05)  # metres a year
-    assert model.intercept_ == pytest.approx(1.2, abs=0.03)
-    assert model.feature_names_in_.tolist() == ["age", "smokes", "colour=b", "colour=c"]
-    assert str(model).startswith("height = 1.2")
-    assert "0.005" in str(model)
-
-
 def test_coefficients_are_in_the_fields_own_units() -> None:
     """The stated line is the prediction, but for the grid of the scales."""
     model = learned(ridge_regression(SCHEMA, "height", ("age", "smokes")))
@@ -124,30 +109,6 @@ def test_coefficients_are_in_the_fields_own_units() -> None:
     stated = model.intercept_ + raw @ model.coef_
     assert model.predict({"age": raw[:, 0], "smokes": raw[:, 1]}) == pytest.approx(stated, abs=1e-3)
     assert model.predict(raw) == pytest.approx(stated, abs=1e-3)
-
-
-@pytest.mark.parametrize("penalty", ["1/100", "1"])
-def test_the_ridge_is_scikit_learn_s(penalty: str) -> None:
-    from sklearn.linear_model import Ridge
-
-    names = ("age", "smokes", "height")
-    model = learned(ridge_regression(SCHEMA, "sick", names, penalty))
-    sick = next(number for number in NUMBERS if number.field == "sick")
-    other = Ridge(alpha=float(Fraction(penalty)) * len(ROWS)).fit(design(names), sick.of(ROWS))
-    assert model.predict(ROWS) == pytest.approx(other.predict(design(names)), abs=1e-6)
-    assert model.target == "sick"
-
-
-def test_a_penalty_that_is_not_set_is_as_great_as_the_answers_are_unsure() -> None:
-    """Half the mean half-width of the intervals, times the root of the matrix's order, here 4."""
-    learner = ridge_regression(SCHEMA, "height", ("age", "smokes"), tau="1/10")
-    assert learned(learner).penalty == 0
-    rng = np.random.default_rng(1)
-    sampled = EmpiricalOracle(lambda count: ROWS.take(rng.integers(0, len(ROWS), count)), 1e-6)
-    unsure = learn(learner, sampled)
-    assert 0.08 < unsure.penalty <= 0.1  # an interval that meets a bound is clipped to it
-    assert hypothesis_from_json("ridge-regression", unsure.to_json()) == unsure
-    assert learned(ridge_regression(SCHEMA, penalty="1/4")).penalty == 0.25
 
 
 def test_a_direction_in_which_nothing_varies_gets_no_weight() -> None:

@@ -83,8 +83,10 @@ SPOILED: dict[str, Spoil | None] = {
     # Of models there is no target: their error is told, and nothing is called right.
     "decision-tree": None,
     "gaussian-mixture": None,
+    "huber-regression": None,
     "k-means": None,
     "linear-regression": None,
+    "linear-svm": None,
     "logistic-regression": None,
     "naive-bayes": None,
     "pca": None,

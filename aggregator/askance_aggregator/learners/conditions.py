@@ -1,0 +1,74 @@
+"""Conditions of a study that a learner may size itself by: users, noise, and users needed.
+
+They are known before any user is asked and depend on no record, so a setting that follows from
+them costs no privacy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from askance_aggregator.learners.learning import Learning, Question
+
+V = TypeVar("V")
+
+_RISES = 2  # values in a row that need more users than the best
+
+
+class Asking(Protocol):
+    """Interface of a learner to what is planned: it can be run."""
+
+    def run(self) -> Learning[Any]:
+        """Return a fresh run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Conditions of a study, known before any user is asked.
+
+    Args:
+        users: size of the population; None: not known, as in a plan without one.
+        noise: n times the variance of one value of a question's answer, in the square of its unit,
+            n the users who are asked that question.
+        needed: the users that a learner needs; None: nothing can be planned with this budget.
+        signing: the study is being made, to be signed: its population is not known yet and will
+            be. A rule that depends on users sets nothing then.
+    """
+
+    users: int | None
+    noise: Callable[[Question], float]
+    needed: Callable[[Any], int | None]
+    signing: bool = False
+
+    def fewest_users(self, values: Iterable[V], learner: Callable[[V], Asking]) -> V | None:
+        """Return the value of a setting with which a learner needs the fewest users.
+
+        Args:
+            values: in the order of a number along which users fall and then rise: the search ends
+                once two in a row need more than the best so far.
+            learner: with a value.
+
+        Returns:
+            The first of equals; None: nothing can be planned with any value.
+        """
+        best, least, rises = None, None, 0
+        for value in values:
+            users = self.needed(learner(value))
+            if users is None:
+                continue
+            if least is None or users < least:
+                best, least, rises = value, users, 0
+                continue
+            rises += 1
+            if rises == _RISES:
+                break
+        return best
+
+
+Settle = Callable[[Mapping[str, Any], Conditions], Mapping[str, Any]]
+"""Rule of a learner: from its arguments by name and the conditions to the arguments that it sets.
+
+An argument that was given is never changed.
+"""

@@ -1,0 +1,206 @@
+"""Generalised linear models by gradients: one vector question per round, to users of its own.
+
+Every round asks fresh users for the gradient at the weights so far, with their whole epsilon
+(`glm_gradients`), and moves against it by the rate. The weights that are concluded are the mean of
+those of the last half of the rounds, which averages the noise of the steps out (Polyak and Juditsky
+1992).
+
+**Promise.** Let J be the mean loss plus penalty / 2 |w|^2 (without the intercept), with residuals
+clipped as they are asked, so that J is still convex, and L = curvature R^2 + penalty with R^2 the
+greatest |x|^2. If every component of every answer is within tau and the rate is at most 1 / L, then
+after T rounds, for every minimiser w, with e = tau sqrt(d), D = |w| + rate e T:
+
+    J(concluded) - J(w) <= D^2 / (rate T) + e D.
+
+Derivation: convexity and L-smoothness give J(w_(t+1)) - J(w) <= <g, w_(t+1) - w> + |s|^2 / (2 rate)
+with the step s = -rate (g + error). This is (|w_t - w|^2 - |w_(t+1) - w|^2) / (2 rate)
+- <error, w_(t+1) - w>; the first part telescopes over the last T / 2 rounds, the second is at most
+e D, since an exact step takes no weights farther from w and the error adds at most rate e. J of a
+mean is at most the mean of J. (Weights are rounded to multiples of 2^-12, half of which per
+coordinate, over the rate, adds to tau.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance_aggregator.learners.conditions import Conditions
+from askance_aggregator.learners.glm_gradients import Features, GradientQuestion
+from askance_aggregator.learners.glm_losses import Loss
+from askance_aggregator.learners.glm_rules import Decision, Noise, Scale, rate_of, users_for
+from askance_aggregator.learners.learning import Allocation, Batch, Learning, Question
+from askance_aggregator.learners.linear_classifiers import on_weight_grid
+from askance_aggregator.learners.parameters import ParameterEntry, Text, check_rounds, whole
+from askance_aggregator.numbers import Rational, rational
+from askance_client.errors import InvalidParameter
+from askance_client.printable import unknown_text, value_text
+
+EXACT_ROUNDS = 128  # where nothing is known of users and noise
+EXACT_CLIP = Fraction(4)  # likewise; few gradients are as long
+MOST_CLIP = 8
+_CHECK_PART = 4  # rounds of gradients per part of users that check: a fifth of all
+_JOINT = 4  # standard deviations of a planned tolerance, for the values of all rounds together
+
+ROUNDS = ParameterEntry("rounds", "number of steps (default: by users and noise, 8 to 128)")
+RATE = ParameterEntry("rate", "the step per unit of gradient (default: by noise and rounds)")
+CLIP = ParameterEntry("clip", "bound of the length of a record's gradient (default: by noise)")
+DECIDE = ParameterEntry(
+    "decide",
+    "model; check: by a fifth of the users, against the constant; constant (default: by noise)",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DescentSettings:
+    """Settings of a descent as they were given; what is None follows from the conditions.
+
+    Args:
+        rounds: T, 1 .. 10,000.
+        rate: in (0, 1000].
+        clip: in (0, 8].
+        decide: a `Decision`, as text.
+        tau: tolerance of every component that is asked.
+
+    Raises:
+        InvalidParameter: one is out of range.
+    """
+
+    rounds: int | None = None
+    rate: Rational | None = None
+    clip: Rational | None = None
+    decide: str | None = None
+    tau: Rational | None = None
+
+    def __post_init__(self) -> None:
+        if self.rounds is not None:
+            check_rounds(self.rounds)
+        _between("rate", self.rate, 0, 1000)
+        _between("clip", self.clip, 0, MOST_CLIP)
+        if self.decide is not None and self.decide not in list(Decision):
+            raise InvalidParameter(f"decide: {unknown_text(self.decide, list(Decision))}")
+        if self.tau is not None and rational(self.tau, "tau") <= 0:
+            raise InvalidParameter(f"tau expects a positive number, got {value_text(self.tau)}")
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> DescentSettings:
+        """Return the settings among a learner's arguments."""
+        names = ("rounds", "rate", "clip", "decide", "tau")
+        return cls(**{name: arguments[name] for name in names})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """Model that a descent fits.
+
+    Args:
+        features: of the score.
+        loss: of a record.
+        scale: of its residuals.
+        penalty: lambda of penalty / 2 |w|^2, >= 0.
+    """
+
+    features: Features
+    loss: Loss
+    scale: Scale
+    penalty: Fraction = Fraction(0)
+
+    def settled(self, given: DescentSettings, conditions: Conditions) -> dict[str, Any]:
+        """Return the settings that were not given, made for these conditions.
+
+        Without a number of users they are made for `glm_rules.users_for`, and a tolerance is set
+        by which a plan asks for about so many.
+        """
+        noise, tau = self.noise(conditions), None
+        chosen = {
+            "rounds": noise.rounds(self.scale),
+            "rate": noise.rate(self.scale, self.loss.curvature, self.features.typical),
+            "clip": noise.clip(self.scale),
+            "decide": str(Decision.MODEL if given.tau is not None else noise.decision),
+        }
+        if conditions.users is None and given.tau is None:
+            tau = _planned_tau({**chosen, **_known(given)}, noise)
+        return {**chosen, "tau": tau, **_known(given)}
+
+    def noise(self, conditions: Conditions) -> Noise:
+        """Compute the noise of a gradient of length at most 1, all users asked."""
+        asked = GradientQuestion(self.features, self.loss, Fraction(1))
+        count = self.features.count
+        variance = conditions.noise(asked.at(np.zeros(count)))
+        enough = users_for(count, variance, self.scale.planned)
+        users = enough if conditions.users is None else conditions.users
+        return Noise(variance, count, users)
+
+
+def descend(model: Model, given: DescentSettings) -> Learning[NDArray[np.float64]]:
+    """Ask for gradients and follow them; return the weights, of the constant and the features."""
+    rounds = EXACT_ROUNDS if given.rounds is None else given.rounds
+    scale, features = model.scale, model.features
+    usual = rate_of(scale.rate, model.loss.curvature, features.typical)
+    rate = float(usual if given.rate is None else rational(given.rate, "rate"))
+    clip = EXACT_CLIP if given.clip is None else rational(given.clip, "clip")
+    tau = None if given.tau is None else rational(given.tau, "tau")
+    weights, total, counted = np.zeros(features.count), np.zeros(features.count), 0
+    pull = np.full(features.count, float(model.penalty))
+    pull[0] = 0.0
+    asked = GradientQuestion(features, model.loss, clip)
+    known: dict[bytes, Batch] = {}  # a rehearsal stays where it began
+    for number in range(rounds):
+        place = weights.tobytes()
+        if place not in known:
+            known[place] = Batch([asked.at(weights, tau)])
+        (answer,) = yield known[place]
+        weights = on_weight_grid(weights - rate * (np.array(answer.values) + pull * weights))
+        if 2 * number >= rounds - 1:
+            total, counted = total + weights, counted + 1
+    return on_weight_grid(total / counted)
+
+
+def of_a_fifth(question: Question, given: DescentSettings, parts: int = 1) -> Batch:
+    """Return a batch that repeats a question, so that it is asked of a fifth of all users.
+
+    Users of open tolerances are divided evenly over all questions of all rounds.
+
+    Args:
+        question: what is asked.
+        given: settings of the descent before it.
+        parts: of how many such batches together a fifth is wanted.
+    """
+    rounds = EXACT_ROUNDS if given.rounds is None else given.rounds
+    return Batch((question,) * ceil(rounds / (_CHECK_PART * parts)), Allocation.FRESH)
+
+
+def settings_in(parameters: Text) -> dict[str, Any]:
+    """Return the settings that are set by text, as arguments of a learner."""
+    rounds = parameters.get("rounds")
+    return {
+        "rounds": None if rounds is None else whole("rounds", rounds),
+        **{name: parameters.get(name) for name in ("rate", "clip", "decide", "tau")},
+    }
+
+
+def _planned_tau(chosen: Mapping[str, Any], noise: Noise) -> Fraction:
+    """Return the tolerance of a component that so many users keep, in multiples of 1/1024."""
+    deviation = (noise.variance * chosen["rounds"] / noise.users) ** 0.5
+    each = _JOINT * deviation * float(rational(chosen["clip"], "clip"))
+    return Fraction(max(round(each * 1024), 1), 1024)
+
+
+def _known(given: DescentSettings) -> dict[str, Any]:
+    """Return the settings that were given."""
+    names = ("rounds", "rate", "clip", "decide", "tau")
+    pairs = ((name, getattr(given, name)) for name in names)
+    return {name: value for name, value in pairs if value is not None}
+
+
+def _between(name: str, value: Rational | None, low: int, high: int) -> None:
+    if value is not None and not low < rational(value, name) <= high:
+        raise InvalidParameter(
+            f"{name} expects a number in ({low}, {high}], got {value_text(value)}"
+        )

@@ -1,0 +1,285 @@
+"""Logistic regression and linear support vector machines, by gradients of fresh users."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NONE_WRONG
+from askance_aggregator.learners.conditions import Conditions
+from askance_aggregator.learners.encodings import cells
+from askance_aggregator.learners.glm import (
+    CLIP,
+    DECIDE,
+    RATE,
+    ROUNDS,
+    DescentSettings,
+    Model,
+    descend,
+    of_a_fifth,
+    settings_in,
+)
+from askance_aggregator.learners.glm_gradients import Features, check_width
+from askance_aggregator.learners.glm_losses import Logistic, Loss, SmoothHinge
+from askance_aggregator.learners.glm_rules import CLASSES, MARGINS, Decision, Scale, affordable
+from askance_aggregator.learners.learner import Learner, adaptive
+from askance_aggregator.learners.learning import Batch, Learning, Question
+from askance_aggregator.learners.linear_classifiers import (
+    LinearClassifier,
+    LogisticModel,
+    SupportVectorModel,
+    coordinates_of,
+    on_weight_grid,
+    positive_class,
+)
+from askance_aggregator.learners.parameters import COLUMNS, LABEL, TAU, Text, columns_in
+from askance_aggregator.learners.registry import SmallSettings, catalogued
+from askance_aggregator.learners.rows import features_of, label_of, some_fields
+from askance_aggregator.learners.schemas import traits_schema
+from askance_aggregator.numbers import Rational
+from askance_aggregator.queries import category, predicate, where
+from askance_client.queries import MAX_COMPONENTS, Expression, Schema
+
+C = TypeVar("C", bound=LinearClassifier)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Kind of classifier: its loss by the predicate of the second class, and its scale."""
+
+    loss: Callable[[Expression], Loss]
+    scale: Scale
+
+
+_LOGISTIC = _Kind(Logistic, CLASSES)
+_HINGE = _Kind(SmoothHinge, MARGINS)
+
+_LEAST_SHARE = 1 / 64  # of a class, for the constant's log-odds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Task:
+    """Classification to learn: the label, its features, and the loss."""
+
+    schema: Schema
+    label: str
+    features: Schema
+    kind: _Kind
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any], kind: _Kind) -> _Task:
+        schema = arguments["schema"]
+        label = label_of(schema, arguments["label"])
+        return cls(schema, label, features_of(schema, label, arguments["columns"]), kind)
+
+    def restricted(self, fields: Sequence[str]) -> _Task:
+        """Return the task with some of its fields, in the schema's order."""
+        names = [name for name in self.features.fields if name in fields]
+        return _Task(self.schema, self.label, some_fields(self.features, names), self.kind)
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """Number of features of each field."""
+        found = dict.fromkeys(self.features.fields, 0)
+        for item in coordinates_of(self.features):
+            found[item.part.field] += item.count
+        return found
+
+    @property
+    def positive(self) -> Expression:
+        return positive_class(self.schema, self.label)
+
+    @property
+    def model(self) -> Model:
+        features = check_width(Features.of_coordinates(coordinates_of(self.features)))
+        return Model(features, self.kind.loss(self.positive), self.kind.scale)
+
+    def concluded(self, kind: type[C], weights: NDArray[np.float64]) -> C:
+        (classes,) = cells(self.schema, self.label)
+        return kind(self.features, self.label, classes.labels, tuple(weights.tolist()))
+
+
+@adaptive(
+    "logistic-regression",
+    version=2,
+    settle=lambda arguments, conditions: _settle(arguments, conditions, _LOGISTIC),
+)
+def logistic_regression(
+    schema: Schema,
+    label: str | None = None,
+    columns: Sequence[str] | None = None,
+    rounds: int | None = None,
+    rate: Rational | None = None,
+    clip: Rational | None = None,
+    decide: str | None = None,
+    tau: Rational | None = None,
+) -> Learning[LogisticModel]:
+    """Minimise the logistic loss by gradients, one vector question per round (`glm`).
+
+    Utility: see `glm` for the promise with `tau`, and `glm_rules` for what is set where it is not
+    given. Without `tau` the users are divided evenly over the rounds, and errors average out over
+    rounds. Numbers are scaled by the schema's bounds; a category has one feature per label. A
+    record without one of the fields has no part: the model is of complete records.
+
+    Args:
+        schema: of the records; the label has two classes.
+        label: what to predict; None: its only Label.
+        columns: what from; None: all other fields, or as many as users and epsilon allow.
+        rounds: number of steps, 1 .. 10,000: the more, the fewer users for each.
+        rate: the step, > 0: what the gradient is multiplied by.
+        clip: bound of the length of a record's gradient, > 0: residuals are clipped to keep it.
+        decide: "model", "check" or "constant" (`glm_rules.Decision`).
+        tau: how exactly each component of the gradient is wanted; None: as the users allow.
+
+    Raises:
+        InvalidParameter: an argument is out of range, or the label has not two classes.
+
+    Source: Chu et al. 2007 (learning by sums of gradients); Duchi, Jordan and Wainwright 2018
+        (locally private stochastic gradients).
+    """
+    given = DescentSettings(rounds, rate, clip, decide, tau)
+    task = _Task.of({"schema": schema, "label": label, "columns": columns}, _LOGISTIC)
+    return _learn(LogisticModel, task, task.model, given)
+
+
+@adaptive(
+    "linear-svm",
+    version=1,
+    settle=lambda arguments, conditions: _settle(arguments, conditions, _HINGE),
+)
+def linear_svm(
+    schema: Schema,
+    label: str | None = None,
+    columns: Sequence[str] | None = None,
+    rounds: int | None = None,
+    rate: Rational | None = None,
+    clip: Rational | None = None,
+    decide: str | None = None,
+    tau: Rational | None = None,
+) -> Learning[SupportVectorModel]:
+    """Minimise the smoothed hinge loss by gradients, one vector question per round (`glm`).
+
+    Utility: as `logistic_regression`; the margin of a record is its signed score.
+
+    Args:
+        schema: of the records; the label has two classes.
+        label: what to predict; None: its only Label.
+        columns: what from; None: all other fields, or as many as users and epsilon allow.
+        rounds: number of steps, 1 .. 10,000.
+        rate: the step, > 0.
+        clip: bound of the length of a record's gradient, > 0.
+        decide: "model", "check" or "constant".
+        tau: how exactly each component of the gradient is wanted; None: as the users allow.
+
+    Raises:
+        InvalidParameter: an argument is out of range, or the label has not two classes.
+
+    Source: Rennie and Srebro 2005 (the smooth hinge).
+    """
+    given = DescentSettings(rounds, rate, clip, decide, tau)
+    task = _Task.of({"schema": schema, "label": label, "columns": columns}, _HINGE)
+    return _learn(SupportVectorModel, task, task.model, given)
+
+
+def _settle(arguments: Mapping[str, Any], conditions: Conditions, kind: _Kind) -> Mapping[str, Any]:
+    """Set the columns, then what follows from them, once the number of users is known."""
+    if conditions.signing:
+        return {}
+    task, given = _Task.of(arguments, kind), DescentSettings.of(arguments)
+    columns = arguments["columns"]
+    if columns is None and conditions.users is not None:
+        columns = _columns(task, conditions)
+        task = task if columns is None else task.restricted(columns)
+    return {"columns": columns, **task.model.settled(given, conditions)}
+
+
+def _columns(task: _Task, conditions: Conditions) -> tuple[str, ...] | None:
+    """Return the fields that users and noise allow, one at least; None: all."""
+    names, widths = list(task.widths), list(task.widths.values())
+    fitting = affordable(widths, 0.0, 0, MAX_COMPONENTS)
+    asked = task.restricted([names[place] for place in fitting])
+    variance = asked.model.noise(conditions).variance
+    kept = affordable(widths, variance, conditions.users or 0, MAX_COMPONENTS)
+    return None if len(kept) == len(names) else tuple(names[place] for place in kept)
+
+
+def _learn(kind: type[C], task: _Task, model: Model, given: DescentSettings) -> Learning[C]:
+    if given.decide == Decision.CONSTANT:
+        (share,) = yield Batch([Question(predicate(task.positive))])
+        return task.concluded(kind, _constant(model, share.value))
+    weights = yield from descend(model, given)
+    if given.decide == Decision.CHECK:
+        score = model.features.score(weights)
+        found = where(score > 0, 1, 0) + where(task.positive, 2, 0)
+        query = category(where(found >= 0, found, 4), default=4)  # the last: incomplete records
+        answers = yield of_a_fifth(Question(query), given)
+        no_no, no_yes, yes_no, yes_yes, _ = np.mean([answer.values for answer in answers], axis=0)
+        positive, negative = yes_no + yes_yes, no_no + no_yes
+        if no_no + yes_yes <= max(positive, negative):
+            complete = max(positive + negative, _LEAST_SHARE)
+            return task.concluded(kind, _constant(model, positive / complete))
+    return task.concluded(kind, weights)
+
+
+def _constant(model: Model, share: float) -> NDArray[np.float64]:
+    """Return the weights of the log-odds alone."""
+    weights = np.zeros(model.features.count)
+    inside = min(max(share, _LEAST_SHARE), 1 - _LEAST_SHARE)
+    weights[0] = log(inside / (1 - inside))
+    return on_weight_grid(weights)
+
+
+_PARAMETERS = (LABEL, COLUMNS, ROUNDS, RATE, CLIP, DECIDE, TAU)
+_SMALL = SmallSettings(
+    oracles={"columns": "height", "rounds": "4", "rate": "8", "clip": "1", "tau": "1/4"},
+    fleets={"columns": "member", "rounds": "2", "rate": "1", "clip": "1", "tau": "1/3"},
+)
+
+
+@catalogued(
+    "logistic-regression",
+    version=2,
+    summary="one of two classes by a weighted sum, by gradients of fresh users",
+    error=HELD_OUT,
+    guess=MOST_FREQUENT,
+    success=NONE_WRONG,
+    parameters=_PARAMETERS,
+    population="traits",
+    small=_SMALL,
+    held_out=True,
+)
+def listed_logistic_regression(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    """Build the learner from text."""
+    return logistic_regression(
+        traits_schema() if schema is None else schema,
+        parameters.get("label"),
+        columns_in(parameters),
+        **settings_in(parameters),
+    )
+
+
+@catalogued(
+    "linear-svm",
+    version=1,
+    summary="one of two classes by a halfspace of wide margin, by gradients of fresh users",
+    error=HELD_OUT,
+    guess=MOST_FREQUENT,
+    success=NONE_WRONG,
+    parameters=_PARAMETERS,
+    population="traits",
+    small=_SMALL,
+    held_out=True,
+)
+def listed_linear_svm(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    """Build the learner from text."""
+    return linear_svm(
+        traits_schema() if schema is None else schema,
+        parameters.get("label"),
+        columns_in(parameters),
+        **settings_in(parameters),
+    )

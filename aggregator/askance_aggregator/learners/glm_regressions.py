@@ -1,0 +1,384 @@
+"""Linear, ridge and Huber regression, by gradients of fresh users."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance_aggregator.learners.conditions import Conditions
+from askance_aggregator.learners.encodings import Number, numbers_of
+from askance_aggregator.learners.glm import (
+    CLIP,
+    DECIDE,
+    RATE,
+    ROUNDS,
+    DescentSettings,
+    Model,
+    descend,
+    of_a_fifth,
+    settings_in,
+)
+from askance_aggregator.learners.glm_gradients import Features, check_width
+from askance_aggregator.learners.glm_losses import RESIDUAL_BITS, Huber, Loss, Squared
+from askance_aggregator.learners.glm_rules import OUTCOMES, Decision, affordable
+from askance_aggregator.learners.learner import Learner, adaptive
+from askance_aggregator.learners.learning import Answer, Batch, Learning, Question
+from askance_aggregator.learners.linear import (
+    SQUARED,
+    TARGET,
+    LinearModel,
+    number_columns,
+    target_of,
+)
+from askance_aggregator.learners.linear_classifiers import on_weight_grid
+from askance_aggregator.learners.parameters import (
+    COLUMNS,
+    TAU,
+    ParameterEntry,
+    Text,
+    columns_in,
+)
+from askance_aggregator.learners.registry import SmallSettings, catalogued
+from askance_aggregator.learners.rows import features_of, some_fields
+from askance_aggregator.learners.schemas import plane_schema
+from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.queries import among_present, clip, real, round_to
+from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
+from askance_client.queries import MAX_COMPONENTS, Expression, Schema
+
+WIDTH = Fraction(1, 8)  # of a Huber loss: a sixteenth of the outcome's range
+_FARTHEST = 2  # of a score, where its squared error is compared with a constant's
+
+Lossy = Callable[[Expression], Loss]
+"""Loss of an outcome."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Task:
+    """Regression to learn: the outcome, its features, and the loss."""
+
+    outcome: Schema
+    features: Schema
+    lossy: Lossy
+    penalty: Fraction = Fraction(0)
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        target: str | None,
+        columns: Sequence[str] | None,
+        lossy: Lossy,
+        penalty: Rational | None = None,
+    ) -> _Task:
+        chosen = Fraction(0) if penalty is None else rational(penalty, "penalty")
+        if chosen < 0:
+            raise InvalidParameter(f"penalty expects a number >= 0, got {value_text(penalty)}")
+        predicted = target_of(schema, target)
+        features = features_of(schema, predicted, number_columns(schema, predicted, columns))
+        return cls(some_fields(schema, [predicted]), features, lossy, chosen)
+
+    def restricted(self, fields: Sequence[str]) -> _Task:
+        """Return the task with some of its fields."""
+        kept = some_fields(self.features, fields)
+        return _Task(self.outcome, kept, self.lossy, self.penalty)
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """Number of features of each field."""
+        found = dict.fromkeys(self.features.fields, 0)
+        for number in numbers_of(self.features):
+            found[number.field] += 1
+        return found
+
+    @property
+    def scaled(self) -> Number:
+        (number,) = numbers_of(self.outcome)
+        return number
+
+    @property
+    def model(self) -> Model:
+        features = check_width(Features.of_numbers(numbers_of(self.features)))
+        return Model(features, self.lossy(self.scaled.expression), OUTCOMES, self.penalty)
+
+    def concluded(self, weights: NDArray[np.float64]) -> LinearModel:
+        return LinearModel(
+            self.features, self.outcome, tuple(weights.tolist()), penalty=float(self.penalty)
+        )
+
+
+def _settle_squared(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str, Any]:
+    return _settle(arguments, conditions, Squared)
+
+
+def _settle_ridge(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str, Any]:
+    """Set the penalty too, by the noise with the columns that are kept."""
+    chosen = dict(_settle(arguments, conditions, Squared))
+    if chosen and arguments["penalty"] is None:
+        task = _Task.of(arguments["schema"], arguments["target"], chosen["columns"], Squared)
+        noise = task.model.noise(conditions)
+        chosen["penalty"] = noise.penalty
+    return chosen
+
+
+def _settle_huber(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str, Any]:
+    return _settle(arguments, conditions, _huber(arguments["width"]))
+
+
+@adaptive("linear-regression", version=3, settle=_settle_squared)
+def linear_regression(
+    schema: Schema,
+    target: str | None = None,
+    columns: Sequence[str] | None = None,
+    tau: Rational | None = None,
+    rounds: int | None = None,
+    rate: Rational | None = None,
+    clip: Rational | None = None,
+    decide: str | None = None,
+) -> Learning[LinearModel]:
+    """Least squares: `ridge_regression` without a penalty.
+
+    Utility: as `ridge_regression`, with penalty 0. Directions in which the features hardly vary get
+    little weight, as a few rounds take the weights no farther.
+
+    Args:
+        schema: of the records.
+        target: the field to predict; None: see `target_of`.
+        columns: what from; None: all other numbers and bits, or as many as users and epsilon allow.
+        tau: how exactly each component of the gradient is wanted; None: as the users allow.
+        rounds: number of steps, 1 .. 10,000.
+        rate: the step, > 0.
+        clip: bound of the length of a record's gradient, > 0: residuals are clipped to keep it.
+        decide: "model", "check" or "constant".
+
+    Raises:
+        InvalidParameter: no such field, or a number out of range.
+
+    Source: as `ridge_regression`.
+    """
+    given = DescentSettings(rounds, rate, clip, decide, tau)
+    return _learn(_Task.of(schema, target, columns, Squared), given)
+
+
+@adaptive("ridge-regression", version=3, settle=_settle_ridge)
+def ridge_regression(
+    schema: Schema,
+    target: str | None = None,
+    columns: Sequence[str] | None = None,
+    penalty: Rational | None = None,
+    tau: Rational | None = None,
+    rounds: int | None = None,
+    rate: Rational | None = None,
+    clip: Rational | None = None,
+    decide: str | None = None,
+) -> Learning[LinearModel]:
+    """Least squares with a penalty on the squared weights (not on the intercept's), by gradients.
+
+    Utility: one vector question per round, to users of its own (`glm`, which has the promise with
+    `tau`). What is minimised is E[(w . x - outcome)^2] + penalty |w|^2, all scaled by the schema,
+    but for residuals beyond the clip: those pull no more than at the clip, as with Huber's loss.
+    A record without one of the fields has no part: the model is of complete records.
+
+    Args:
+        schema: of the records.
+        target: the field to predict; None: see `target_of`.
+        columns: what from; None: all other numbers and bits, or as many as users and epsilon allow.
+        penalty: lambda >= 0, on scaled features; None: by the noise (`glm_rules.PENALTY_PART`).
+        tau: how exactly each component of the gradient is wanted; None: as the users allow.
+        rounds: number of steps, 1 .. 10,000.
+        rate: the step, > 0.
+        clip: bound of the length of a record's gradient, > 0.
+        decide: "model", "check" or "constant".
+
+    Raises:
+        InvalidParameter: no such field, or a number out of range.
+
+    Source: Duchi, Jordan and Wainwright 2018 (locally private stochastic gradients).
+    """
+    given = DescentSettings(rounds, rate, clip, decide, tau)
+    return _learn(_Task.of(schema, target, columns, Squared, penalty), given)
+
+
+@adaptive("huber-regression", version=1, settle=_settle_huber)
+def huber_regression(
+    schema: Schema,
+    target: str | None = None,
+    columns: Sequence[str] | None = None,
+    width: Rational = WIDTH,
+    tau: Rational | None = None,
+    rounds: int | None = None,
+    rate: Rational | None = None,
+    clip: Rational | None = None,
+    decide: str | None = None,
+) -> Learning[LinearModel]:
+    """Regression by Huber's loss: records far from the model pull by no more than the width.
+
+    Utility: as `linear_regression`; outliers move the model less.
+
+    Args:
+        schema: of the records.
+        target: the field to predict; None: see `target_of`.
+        columns: what from; None: all other numbers and bits, or as many as users and epsilon allow.
+        width: where the loss turns linear, on the scaled outcome (-1 to 1), in (0, 4].
+        tau: how exactly each component of the gradient is wanted; None: as the users allow.
+        rounds: number of steps, 1 .. 10,000.
+        rate: the step, > 0.
+        clip: bound of the length of a record's gradient, > 0.
+        decide: "model", "check" or "constant".
+
+    Raises:
+        InvalidParameter: no such field, or a number out of range.
+
+    Source: Huber 1964 (robust estimation of a location parameter).
+    """
+    given = DescentSettings(rounds, rate, clip, decide, tau)
+    return _learn(_Task.of(schema, target, columns, _huber(width)), given)
+
+
+def _huber(width: Rational) -> Lossy:
+    chosen = rational(width, "width")
+    if not 0 < chosen <= 4:
+        raise InvalidParameter(f"width expects a number in (0, 4], got {value_text(width)}")
+    return lambda outcome: Huber(outcome, chosen)
+
+
+def _settle(
+    arguments: Mapping[str, Any], conditions: Conditions, lossy: Lossy
+) -> Mapping[str, Any]:
+    """Set the columns, then what follows from them, once the number of users is known."""
+    if conditions.signing:
+        return {}
+    columns = arguments["columns"]
+    task = _Task.of(arguments["schema"], arguments["target"], columns, lossy)
+    given = DescentSettings.of(arguments)
+    if columns is None and conditions.users is not None:
+        columns = _columns(task, conditions)
+        task = task if columns is None else task.restricted(columns)
+    return {"columns": columns, **task.model.settled(given, conditions)}
+
+
+def _columns(task: _Task, conditions: Conditions) -> tuple[str, ...] | None:
+    """Return the fields that users and noise allow, one at least; None: all."""
+    names, widths = list(task.widths), list(task.widths.values())
+    fitting = affordable(widths, 0.0, 0, MAX_COMPONENTS)
+    asked = task.restricted([names[place] for place in fitting])
+    variance = asked.model.noise(conditions).variance
+    kept = affordable(widths, variance, conditions.users or 0, MAX_COMPONENTS)
+    return None if len(kept) == len(names) else tuple(names[place] for place in kept)
+
+
+def _learn(task: _Task, given: DescentSettings) -> Learning[LinearModel]:
+    model, outcome = task.model, task.scaled.expression
+    constants = np.zeros(model.features.count)
+    if given.decide == Decision.CONSTANT:
+        (answer,) = yield Batch([Question(among_present(outcome))])
+        constants[0] = _inside(answer)
+        return task.concluded(on_weight_grid(constants))
+    weights = yield from descend(model, given)
+    if given.decide == Decision.CHECK:
+        means = yield of_a_fifth(Question(among_present(outcome)), given, parts=2)
+        constants[0] = float(np.mean([_inside(answer) for answer in means]))
+        constants = on_weight_grid(constants)
+        gain = _squared(outcome, constants, model) - _squared(outcome, weights, model)
+        query = real(clip(round_to(gain, RESIDUAL_BITS), -1, 1), default=0)
+        gains = yield of_a_fifth(Question(query), given, parts=2)
+        if np.mean([answer.value for answer in gains]) <= 0:
+            return task.concluded(constants)
+    return task.concluded(weights)
+
+
+def _squared(outcome: Expression, weights: NDArray[np.float64], model: Model) -> Expression:
+    """Return a record's squared error, of a score within [-2, 2]."""
+    score = clip(round_to(model.features.score(weights), RESIDUAL_BITS), -_FARTHEST, _FARTHEST)
+    missed = score - outcome
+    return missed * missed
+
+
+def _inside(answer: Answer) -> float:
+    """Return a mean outcome within its interval's range."""
+    return float(min(max(answer.value, -1.0), 1.0))
+
+
+_PARAMETERS = (TARGET, COLUMNS, TAU, ROUNDS, RATE, CLIP, DECIDE)
+_GUESS = "the mean outcome of those rows"
+_SMALL = SmallSettings(
+    oracles={"d": "1", "tau": "1/4", "rounds": "4", "rate": "1/2", "clip": "1"},
+    fleets={"d": "1", "tau": "1/2", "rounds": "2", "clip": "1", "rate": "1/2"},
+)
+
+
+@catalogued(
+    "linear-regression",
+    version=3,
+    summary="a number as a weighted sum of others, by least squares",
+    error=SQUARED,
+    guess=_GUESS,
+    parameters=_PARAMETERS,
+    population="plane",
+    small=_SMALL,
+    held_out=True,
+)
+def listed_linear_regression(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    """Build the learner from text."""
+    return linear_regression(
+        plane_schema(3) if schema is None else schema,
+        parameters.get("target"),
+        columns_in(parameters),
+        **settings_in(parameters),
+    )
+
+
+@catalogued(
+    "ridge-regression",
+    version=3,
+    summary="least squares with a penalty on large weights",
+    error=SQUARED,
+    guess=_GUESS,
+    parameters=(
+        *_PARAMETERS,
+        ParameterEntry("penalty", "on squared weights of scaled features (default: by noise)"),
+    ),
+    population="plane",
+    small=_SMALL,
+    held_out=True,
+)
+def listed_ridge_regression(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    """Build the learner from text."""
+    return ridge_regression(
+        plane_schema(3) if schema is None else schema,
+        parameters.get("target"),
+        columns_in(parameters),
+        parameters.get("penalty"),
+        **settings_in(parameters),
+    )
+
+
+@catalogued(
+    "huber-regression",
+    version=1,
+    summary="a number as a weighted sum of others, with little pull by outliers",
+    error=SQUARED,
+    guess=_GUESS,
+    parameters=(
+        *_PARAMETERS,
+        ParameterEntry("width", "where the loss turns linear, on the scaled outcome", "1/8"),
+    ),
+    population="plane",
+    small=_SMALL,
+    held_out=True,
+)
+def listed_huber_regression(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    """Build the learner from text."""
+    return huber_regression(
+        plane_schema(3) if schema is None else schema,
+        parameters.get("target"),
+        columns_in(parameters),
+        parameters["width"],
+        **settings_in(parameters),
+    )

@@ -32,6 +32,8 @@ class Conditions:
         users: size of the population; None: not known, as in a plan without one.
         noise: n times the variance of one value of a question's answer, in the square of its unit,
             n the users who are asked that question.
+        tolerance: of a question, so many users who are asked it and so many values of the whole
+            study: what each value keeps, in the question's unit.
         needed: the users that a learner needs; None: nothing can be planned with this budget.
         signing: the study is being made, to be signed: its population is not known yet and will
             be. A rule that depends on users sets nothing then.
@@ -39,6 +41,7 @@ class Conditions:
 
     users: int | None
     noise: Callable[[Question], float]
+    tolerance: Callable[[Question, int, int], float]
     needed: Callable[[Any], int | None]
     signing: bool = False
 

@@ -46,7 +46,7 @@ EXACT_ROUNDS = 128  # where nothing is known of users and noise
 EXACT_CLIP = Fraction(4)  # likewise; few gradients are as long
 MOST_CLIP = 8
 _CHECK_PART = 4  # rounds of gradients per part of users that check: a fifth of all
-_JOINT = 4  # standard deviations of a planned tolerance, for the values of all rounds together
+_TAU_STEPS = 1 << 16  # the grid of a planned tolerance
 
 ROUNDS = ParameterEntry("rounds", "number of steps (default: by users and noise, 8 to 128)")
 RATE = ParameterEntry("rate", "the step per unit of gradient (default: by noise and rounds)")
@@ -125,7 +125,7 @@ class Model:
             "decide": str(Decision.MODEL if given.tau is not None else noise.decision),
         }
         if conditions.users is None and given.tau is None:
-            tau = _planned_tau({**chosen, **_known(given)}, noise)
+            tau = self._planned_tau({**chosen, **_known(given)}, noise.users, conditions)
         return {**chosen, "tau": tau, **_known(given)}
 
     def noise(self, conditions: Conditions) -> Noise:
@@ -136,6 +136,16 @@ class Model:
         enough = users_for(count, variance, self.scale.planned)
         users = enough if conditions.users is None else conditions.users
         return Noise(variance, count, users)
+
+    def _planned_tau(
+        self, chosen: Mapping[str, Any], users: int, conditions: Conditions
+    ) -> Fraction:
+        """Return the tolerance of a component that so many users keep, rounded upward."""
+        rounds, count = chosen["rounds"], self.features.count
+        asked = GradientQuestion(self.features, self.loss, rational(chosen["clip"], "clip"))
+        question = asked.at(np.zeros(count))
+        kept = conditions.tolerance(question, max(users // rounds, 1), rounds * count)
+        return Fraction(ceil(kept * _TAU_STEPS), _TAU_STEPS)
 
 
 def descend(model: Model, given: DescentSettings) -> Learning[NDArray[np.float64]]:
@@ -183,13 +193,6 @@ def settings_in(parameters: Text) -> dict[str, Any]:
         "rounds": None if rounds is None else whole("rounds", rounds),
         **{name: parameters.get(name) for name in ("rate", "clip", "decide", "tau")},
     }
-
-
-def _planned_tau(chosen: Mapping[str, Any], noise: Noise) -> Fraction:
-    """Return the tolerance of a component that so many users keep, in multiples of 1/1024."""
-    deviation = (noise.variance * chosen["rounds"] / noise.users) ** 0.5
-    each = _JOINT * deviation * float(rational(chosen["clip"], "clip"))
-    return Fraction(max(round(each * 1024), 1), 1024)
 
 
 def _known(given: DescentSettings) -> dict[str, Any]:

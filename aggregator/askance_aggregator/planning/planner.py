@@ -150,6 +150,12 @@ def settled(
         sizing = size_batch(Batch([question]), nano_nats, NOISE_BETA, design)
         return sizing.planned(None).n_variance
 
+    def tolerance(question: Question, users: int, values: int) -> float:
+        sizing = size_batch(
+            Batch([question]), nano_nats, float(beta) / values, design, waves, least_answers
+        )
+        return sizing.planned(users).tau
+
     def needed(option: Learner[Any]) -> int | None:
         try:
             made = plan(option, nano_nats, beta, None, design, waves, least_answers)
@@ -157,7 +163,7 @@ def settled(
             return None
         return made.users_needed
 
-    return learner.settled(Conditions(n_users, noise, needed, signing))
+    return learner.settled(Conditions(n_users, noise, tolerance, needed, signing))
 
 
 def _reason(

@@ -45,7 +45,7 @@ class RandomCodebook(Randomizer):
     The loss is the greatest of these integers over the least, exactly, whatever the vectors and
     however the ranking comes about.
     Utility: unbiased in the directions and by `CodebookFamily.agreement` in length, for rotations
-    that are even; see docs/adr/0031 for what theirs lack. Variance within 5 % of PrivUnit's.
+    that are even; see docs/adr/0033 for what theirs lack. Variance within 5 % of PrivUnit's.
 
     Args:
         components: 1..1024.

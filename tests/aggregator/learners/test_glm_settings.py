@@ -34,6 +34,8 @@ from askance_aggregator.learners.glm_rules import (
     Noise,
     affordable,
 )
+from askance_aggregator.learners.linear_classifiers import coordinates_of
+from askance_aggregator.learners.rows import features_of
 from askance_aggregator.oracles import ExactOracle, learn
 from askance_aggregator.planning import plan, settled
 from askance_aggregator.studies.study import Study
@@ -49,7 +51,7 @@ def text(learner: Learner[Any]) -> Mapping[str, str]:
 
 
 def with_noise(users: int | None, n_variance: float) -> Conditions:
-    return Conditions(users, lambda question: n_variance, lambda learner: None)
+    return Conditions(users, lambda question: n_variance, lambda *given: 1.0, lambda learner: None)
 
 
 def test_less_noise_means_more_rounds_and_smaller_steps() -> None:
@@ -125,8 +127,10 @@ def test_without_a_population_a_plan_asks_for_enough_users() -> None:
     made = plan(learner, NANO_NATS, 0.01)
     assert "tau" in made.settings
     again = plan(learner, NANO_NATS, 0.01, n_users=made.users_needed)
-    assert abs(int(again.settings["rounds"]) - int(made.settings["rounds"])) <= 8
-    assert 10_000 < made.users_needed < 200_000
+    assert abs(int(again.settings["rounds"]) - int(made.settings["rounds"])) <= 1
+    count = 1 + sum(item.count for item in coordinates_of(features_of(TRAITS, "y", None)))
+    round_ = plan(learner, NANO_NATS, 0.01, n_users=50_000).rounds[0]
+    assert made.users_needed == pytest.approx(144 * count * round_.n_variance, rel=0.05)
 
 
 def test_the_noise_of_a_gradient_is_the_stated_one() -> None:

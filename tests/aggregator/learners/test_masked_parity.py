@@ -169,10 +169,10 @@ def test_what_is_left_to_the_planner_is_every_power_of_two() -> None:
 
         def needed(option: Learner[Any]) -> int:
             seen.append(option.parameters["candidates"])
-            return 1  # the same for all, so that none is left out
+            return 100 - len(seen)  # fewer with each, so that none is left out
 
         learner = masked_parity(masked_parity_schema(d), **given)  # type: ignore[arg-type]  # as keywords
-        learner.settled(Conditions(None, lambda question: 1.0, needed))
+        learner.settled(Conditions(None, lambda question: 1.0, lambda *given: 1.0, needed))
         return seen
 
     assert left(3) == ["1", "2", "4"]
@@ -204,7 +204,7 @@ def test_the_search_for_the_fewest_users_ends_after_two_rises(
         seen.append(value)
         return learner
 
-    conditions = Conditions(None, lambda question: 1.0, needed)
+    conditions = Conditions(None, lambda question: 1.0, lambda *given: 1.0, needed)
     assert conditions.fewest_users(range(len(users)), with_value) == best
     assert len(seen) == tried
 

@@ -244,7 +244,7 @@ def cubic_field(order: int, steps: int) -> float:
 
 @pytest.mark.parametrize("order", [18, 20, 34, 66, 130])
 def test_the_lowest_bias_of_rotations_is_below_a_two_millionth(order: int) -> None:
-    """The first field that steps may leave is cubic: docs/adr/0031 has the argument."""
+    """The first field that steps may leave is cubic: docs/adr/0033 has the argument."""
     assert cubic_field(order, 32) < 5e-7
     assert cubic_field(order, 8) > 1e-3  # with a quarter of the steps it would be seen
 

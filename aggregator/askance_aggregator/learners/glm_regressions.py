@@ -183,7 +183,8 @@ def ridge_regression(
     Utility: one vector question per round, to users of its own (`glm`, which has the promise with
     `tau`). What is minimised is E[(w . x - outcome)^2] + penalty |w|^2, all scaled by the schema,
     but for residuals beyond the clip: those pull no more than at the clip, as with Huber's loss.
-    A record without one of the fields has no part: the model is of complete records.
+    A record without one of the fields has no part: the model is of complete records, and with a
+    share q of them the penalty counts as penalty / q.
 
     Args:
         schema: of the records.

@@ -43,7 +43,7 @@ class LinearModel:
         weights: the intercept, then one a scaled feature, for the scaled outcome.
         penalty: that was put on squared weights.
         missing: estimated share of users who lack a feature or the outcome; the model is of the
-            others, the complete cases. None: nobody was asked for it.
+            others, the complete cases. None: it was not asked for.
 
     Raises:
         InvalidParameter: the parts do not fit together.

@@ -132,7 +132,7 @@ class LinearClassifier:
         classes: its two labels.
         weights: of the constant 1, then of each coordinate, in the schema's order.
         missing: estimated share of users who lack the label or a feature; it was learned from the
-            others. None: nobody was asked for it. A row that lacks a feature is predicted for as if
+            others. None: it was not asked for. A row that lacks a feature is predicted for as if
             that added nothing: a number counts as the middle of its bounds, a category as none of
             its labels.
 

@@ -173,7 +173,7 @@ def share_json(missing: MissingShare | None) -> dict[str, Any] | None:
 def of_complete_cases(hypothesis: object) -> bool:
     """Return whether a hypothesis is of the users who have all of its fields.
 
-    It says how many have not, as `missing`, or that nobody else counts, as `complete_cases`.
+    It says how many have not, as `missing`, or that they alone count, as `complete_cases`.
     """
     told = isinstance(getattr(hypothesis, "missing", None), MissingShare)
     return told or getattr(hypothesis, "complete_cases", False)

@@ -18,6 +18,7 @@ from askance_aggregator.learners import (
     hypothesis_from_json,
     k_means,
     linear_regression,
+    linear_svm,
     logistic_regression,
     naive_bayes,
     perceptron,
@@ -79,23 +80,23 @@ def exactly(learner: Learner[Any], rows: EncodedColumns = ROWS) -> Any:
 
 
 def test_a_regression_is_that_of_the_complete_cases() -> None:
-    """With blanks as mid-range the slope of income was 0.12."""
-    found = exactly(linear_regression(SCHEMA, "spent", ["age", "income"]))
+    """With blanks as mid-range the slope of income was 0.12. Weights are on a grid of 2^-12."""
+    learner = linear_regression(SCHEMA, "spent", ["age", "income"], rounds=800, rate="3/2")
+    found = exactly(learner)
     design = np.column_stack([np.ones(len(TABLE)), TABLE[:, :2]])
     wanted = np.linalg.lstsq(design, TABLE[:, 2], rcond=None)[0]
-    assert found.coef_ == pytest.approx(wanted[1:], rel=1e-3)
-    assert found.coef_[1] == pytest.approx(0.4, abs=0.005)
-    assert found.missing.share == pytest.approx(1 - COMPLETE.mean())
-    by_default = exactly(linear_regression(SCHEMA, "spent", ["age", "income"], missing="default"))
-    assert by_default.coef_[1] < 0.2
-    assert by_default.missing is None
+    assert found.coef_ == pytest.approx(wanted[1:], rel=0.03)
+    assert found.coef_[1] == pytest.approx(0.4, abs=0.01)
+    assert found.missing is None
 
 
 def test_a_ridge_s_penalty_is_on_complete_cases() -> None:
-    found = exactly(ridge_regression(SCHEMA, "spent", ["age", "income"], penalty="1/10"))
+    """A gradient is shorter by the share of complete cases, which the penalty is not."""
+    learner = ridge_regression(SCHEMA, "spent", ["age", "income"], "1/10", rounds=400, rate="3/2")
+    found = exactly(learner)
     z = scaled(TABLE)
     design = np.column_stack([np.ones(len(z)), z[:, :2]])
-    gram = design.T @ design / len(z) + np.diag([0, 0.1, 0.1])
+    gram = design.T @ design / len(z) + np.diag([0, 0.1, 0.1]) / COMPLETE.mean()
     wanted = np.linalg.solve(gram, design.T @ z[:, 2] / len(z))
     assert np.array(found.weights) == pytest.approx(wanted, abs=2e-3)
 
@@ -134,6 +135,8 @@ LEARNERS: dict[str, Callable[[], Learner[Any]]] = {
     "tree": lambda: decision_tree(SCHEMA, "owns", NUMBERS, depth=2),
     "logistic": lambda: logistic_regression(SCHEMA, "owns", NUMBERS, rounds=6),
 }
+GRADIENTS = {"linear", "logistic"}  # their users are not asked for the share of complete cases
+REPORTING = [name for name in LEARNERS if name not in GRADIENTS]
 
 
 def numbers_in(data: Any) -> list[float]:
@@ -145,7 +148,7 @@ def numbers_in(data: Any) -> list[float]:
     return [float(data)] if isinstance(data, int | float) else []
 
 
-@pytest.mark.parametrize("name", [name for name in LEARNERS if name != "tree"])
+@pytest.mark.parametrize("name", [name for name in REPORTING if name != "tree"])
 def test_blanks_change_nothing_but_the_missing_share(name: str) -> None:
     """With exact answers a learner concludes from all rows what it does from the complete ones."""
     with_blanks = exactly(LEARNERS[name]())
@@ -155,6 +158,26 @@ def test_blanks_change_nothing_but_the_missing_share(name: str) -> None:
     )
     assert with_blanks.missing.share == pytest.approx(1 - COMPLETE.mean(), abs=1e-9)
     assert without.missing.share == 0
+
+
+@pytest.mark.parametrize("name", ["linear", "logistic", "svm"])
+def test_blanks_shorten_the_steps_of_a_descent_and_nothing_else(name: str) -> None:
+    """A gradient is that of the complete cases times their share, so its step is, too."""
+
+    def of(rate: Fraction) -> Learner[Any]:
+        makers: dict[str, Learner[Any]] = {
+            "linear": linear_regression(SCHEMA, "spent", NUMBERS[:2], rounds=20, rate=rate),
+            "logistic": logistic_regression(SCHEMA, "owns", NUMBERS, rounds=20, rate=rate),
+            "svm": linear_svm(SCHEMA, "owns", NUMBERS, rounds=20, rate=rate),
+        }
+        return makers[name]
+
+    share = Fraction(int(COMPLETE.sum()), USERS)
+    with_blanks = exactly(of(Fraction(1)))
+    without = exactly(of(share), ROWS.take(np.flatnonzero(COMPLETE)))
+    assert any(abs(weight) > 0.1 for weight in without.weights[1:])
+    assert with_blanks.weights == pytest.approx(without.weights, abs=20 * 2.0**-12)
+    assert with_blanks.missing is without.missing is None
 
 
 def test_a_tree_is_grown_from_complete_cases() -> None:
@@ -202,7 +225,7 @@ def test_verdicts_are_on_complete_rows(name: str) -> None:
     assert assessments[0].baseline == pytest.approx(assessments[1].baseline, rel=1e-6)
 
 
-@pytest.mark.parametrize("name", [*LEARNERS, "perceptron"])
+@pytest.mark.parametrize("name", [*REPORTING, "perceptron"])
 def test_a_missing_share_is_read_as_it_was_written(name: str) -> None:
     made = LEARNERS.get(name, lambda: perceptron(SCHEMA, "owns", NUMBERS, rounds=2))()
     found = exactly(made)
@@ -215,7 +238,8 @@ def test_notes_say_that_users_without_a_value_are_left_out() -> None:
     study = Study(linear_regression(SCHEMA, "spent", ["income"]), SCHEMA, epsilon=4)
     result = simulate(study, PEOPLE, fleet="columns", seed=1)
     assert all("are left out of its estimate" in note for note in result.notes)
-    learner = linear_regression(SCHEMA, "spent", ["income"], missing="default")
+    assert result.notes
+    learner = principal_components(SCHEMA, ["income"], components=1, missing="default")
     result = simulate(Study(learner, SCHEMA, epsilon=4), PEOPLE, fleet="columns", seed=1)
     assert any("count as 0" in note for note in result.notes)
 
@@ -246,20 +270,23 @@ TABLE_OF_INCOMES: FLOATS = np.stack([COLUMNS[name] for name in NUMBERS], axis=1)
 
 def test_a_promised_share_sizes_the_plan() -> None:
     """With half of the users promised, every answer is asked for twice as exactly."""
-    plain = linear_regression(SCHEMA, "spent", ["income"], tau="1/10")
-    half = linear_regression(SCHEMA, "spent", ["income"], tau="1/10", present="1/2")
+    plain, half = (
+        principal_components(SCHEMA, ["income"], components=1, tau="1/10", present=present)
+        for present in (None, "1/2")
+    )
     taus = [{question.working_tau for question in made.batch.questions} for made in (plain, half)]
     assert taus == [{Fraction(1, 10)}, {Fraction(1, 20)}]
     with pytest.raises(InvalidParameter, match="present expects a share"):
         principal_components(SCHEMA, ["income"], components=1, present=0)
     with pytest.raises(InvalidParameter, match="expects exclude or default, got 'zero'"):
-        linear_regression(SCHEMA, "spent", ["income"], missing="zero")
+        principal_components(SCHEMA, ["income"], components=1, missing="zero")
 
 
 def test_where_no_user_is_complete_nothing_is_learned_and_nothing_fails() -> None:
     columns = dict(COLUMNS, income=np.full(USERS, np.nan))
     people = Population.from_columns(SCHEMA, columns)
-    for made in LEARNERS.values():
+    for name, made in LEARNERS.items():
         result = simulate(Study(made(), SCHEMA, epsilon=2), people, fleet="columns")
-        assert result.hypothesis.missing.high == pytest.approx(1.0, abs=1e-9)
+        if name in REPORTING:
+            assert result.hypothesis.missing.high == pytest.approx(1.0, abs=1e-9)
         assert result.trials[0].assessment.error is None

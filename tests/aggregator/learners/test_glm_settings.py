@@ -243,9 +243,9 @@ def test_a_penalty_that_is_not_given_is_a_part_of_the_noise() -> None:
     learner = ridge_regression(plane_schema(3))
     penalties = [
         Fraction(text(learner.settled(with_noise(users, 8.0)))["penalty"])
-        for users in (1_000, 100_000)
+        for users in (2_000, 200_000)
     ]
-    relative = sqrt(4 * 8.0 / 1_000)
+    relative = sqrt(4 * 8.0 / 2_000)
     assert float(penalties[0]) == pytest.approx(relative / 8, abs=1e-3)
     assert float(penalties[0] / penalties[1]) == pytest.approx(10, rel=0.1)
 

@@ -151,7 +151,9 @@ def separation(cosets: Cosets, count: int, seed: Seed) -> list[Row]:
     concepts = [*told, *below, *other]
     first = _row("one round", "lazy", d, queries, tau, len(concepts), (shown, hidden), bound)
     right = shown == of_told == 0 and of_below == of_other == 0.5
-    found = [first | {"told": of_told, "not told": of_other, "holds": right and hidden >= bound}]
+    found: list[Row] = [
+        first | {"told": of_told, "not told": of_other, "holds": right and hidden >= bound}
+    ]
     for name, candidates in TWO_ROUNDS:
         both = mean_errors(masked_parity(schema, candidates=candidates), concepts, FairHalfOracle)
         second = _row(name, "lazy", d, 2, tau, len(concepts), both, 0.0)

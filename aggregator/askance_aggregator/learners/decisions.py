@@ -54,7 +54,7 @@ class SignsListed(Decision):
 
 @dataclass(frozen=True, slots=True)
 class OneStandsOut(Decision):
-    """One value is 2 tau or more away from zero and all others are zero: which, and its sign.
+    """The place and the sign of the only value that is not zero.
 
-    It is read as the value of greatest magnitude.
+    That value is 2 tau or more away from zero, and is read as the one of greatest magnitude.
     """

@@ -51,8 +51,8 @@ class Bets:
             alpha: chance of a miss, half on each side.
         """
         most = _MOST_STAKE / float(np.ptp(self.values))
-        stakes = most * np.geomspace(_LEAST_STAKE, 1.0, _STAKES)
-        return min(stakes.tolist(), key=lambda s: self.promised(s, mean, variance, alpha))
+        stakes: list[float] = (most * np.geomspace(_LEAST_STAKE, 1.0, _STAKES)).tolist()
+        return min(stakes, key=lambda s: self.promised(s, mean, variance, alpha))
 
     def promised(self, stake: float, mean: float, variance: float, alpha: float) -> float:
         """Approximate half the width of `interval` for a law with this mean and variance."""

@@ -17,9 +17,7 @@ BERRY_ESSEEN_UNLIKE = 0.56
 T = TypeVar("T", float, NDArray[np.float64])
 
 
-def relative_landing(
-    tilt: float | T, deviation: T, reach: T, constant: float = BERRY_ESSEEN
-) -> T:
+def relative_landing(tilt: float | T, deviation: T, reach: T, constant: float = BERRY_ESSEEN) -> T:
     """A: P[S >= a] <= exp(ln E[e^(t S)] - t a) min(1, A / sqrt(n)) for any a, S a sum of n terms.
 
     Under the law tilted by t, E[e^(-t (S - a)); S >= a] is the integral of t e^(-t y) P[0 <= S - a

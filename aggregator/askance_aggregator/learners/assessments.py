@@ -203,7 +203,7 @@ def shares_of(query: Query, users: Users) -> tuple[float, ...]:
 
 
 def _on_rows(hypothesis: Classifier, users: Users, rows: EncodedColumns) -> Assessment:
-    """Judge by the rows that it is about; where there is none, nothing is known."""
+    """Assess a classifier on the rows that it is about; without such a row nothing is known."""
     kind = users.schema.fields[hypothesis.label]
     labels, present = np.asarray(rows.values[hypothesis.label]), rows.present[hypothesis.label]
     present = present & _counted(hypothesis, rows)
@@ -228,7 +228,7 @@ def _on_rows(hypothesis: Classifier, users: Users, rows: EncodedColumns) -> Asse
 
 
 def _counted(hypothesis: Classifier, rows: EncodedColumns) -> NDArray[np.bool_]:
-    """Mask of the rows that a classifier is about."""
+    """Return the mask of the rows that a classifier is about, shape (n,)."""
     schema = getattr(hypothesis, "schema", None)
     if of_complete_cases(hypothesis) and isinstance(schema, Schema):
         return complete_rows(rows, schema)

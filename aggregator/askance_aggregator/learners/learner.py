@@ -56,9 +56,9 @@ class Learner(ABC, Generic[T_co]):
         argument_fields: fields that the expressions among its arguments use.
         distribution: "name==version" of the installed distribution that it was built from, as the
             catalogue lists it; empty for a built-in one and for a function that was called.
-        alternatives: makes the same learner once for each value of a parameter that was left open;
-            None: nothing is open. A study takes the one that needs the fewest users
-            (`planning.settled`). Run as it is, the learner is the first of them.
+        alternatives: makes the same learner once per value of a parameter that was left open; None:
+            no parameter is open. A study takes the alternative that needs the fewest users
+            (`planning.settled`); without a study the learner runs as the first of them.
     """
 
     name: str
@@ -150,8 +150,8 @@ def adaptive(
             rehearsed run must be the longest that any answers lead to: beta is divided over the
             values that it asks for. A run that asks for more is stopped with `PlanExceeded`, after
             users were charged.
-        left_open: from the learner's arguments to the keyword arguments of its alternatives: none
-            where no parameter is left to the planner.
+        left_open: maps the learner's arguments to the keyword arguments of each alternative; no
+            alternative means that no parameter is left to the planner. None: there never is one.
 
     The function may also check its arguments and return a generator: it is called once, and the
     generator closed, when the learner is made, so that a bad argument is refused there and not in

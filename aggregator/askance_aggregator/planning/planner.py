@@ -16,7 +16,7 @@ from askance_client.printable import value_text
 
 MAX_ROUNDS = 10_000
 _TOLERANCES = ("tau", "accuracy")  # parameters of learners
-_RISES = 2  # alternatives in a row that need more users than the best
+_RISES = 2  # alternatives in a row without fewer users, after which the search ends
 
 T = TypeVar("T")
 
@@ -104,14 +104,14 @@ def settled(
 ) -> Learner[T]:
     """Return the alternative of a learner that needs the fewest users, the first of equals.
 
-    A parameter that was left to the planner is chosen before any user is asked, and without a look
-    at any record: by users, budget and beta alone. A learner with nothing open is returned as it
-    is, and so is one for which nothing can be planned with this budget: the study's own plan will
-    say why. Alternatives are in the order of a number along which users fall and then rise; the
-    search ends once two in a row need more than the best so far.
+    A parameter that was left to the planner is chosen before any user is asked, from the budget,
+    beta and the design alone, and from no record. A learner without alternatives is returned
+    unchanged, and so is one of which no alternative can be planned with this budget: the study's
+    own plan then raises the error. Alternatives are in an order along which the number of users
+    falls and then rises; the search ends when two in a row need no fewer than the best so far.
 
     Args:
-        learner: what will ask.
+        learner: the learner, with or without alternatives.
         nano_nats: each user's whole budget; > 0.
         beta: the probability of failure, in (0, 1).
         design: the randomizer for a number of levels and a budget.

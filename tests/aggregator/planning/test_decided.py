@@ -94,7 +94,7 @@ class TestTheLawOfAList:
         assert 0.75 * beta - error < missed / trials < beta + error
 
     def test_a_table_is_made_again_from_its_seed(self, law: ModuleType) -> None:
-        """One row at a hundredth of its trials: 99.9 % confidence puts it above the full one's."""
+        """At a hundredth of its trials a limit of 99.9 % confidence is higher, as a rule."""
         made = law.quantiles(8, 2000)
         for length, thetas in made.items():
             for beta, small, full in zip(BETAS, thetas, THETAS[8][int(length)], strict=True):

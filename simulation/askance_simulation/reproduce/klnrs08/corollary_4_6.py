@@ -8,7 +8,7 @@ lower bound is met to the last concept, and what is measured is held against it 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
@@ -254,6 +254,7 @@ class Watched:
 
 def queried(case: BentCase, world: ParityWorld, limit: int, seed: Seed) -> Row:
     """Run the learner against the lazy oracle of many concepts."""
+    met_by: Callable[[int, int], bool]
     masks, met_by = np.arange(world.size), case.holds_for_all
     if world.size > limit:
         masks, met_by = generator(seed).integers(0, world.size, limit), case.holds_for_draws

@@ -283,5 +283,9 @@ def test_a_statistic_that_cannot_be_judged_says_why_and_not_that_a_target_is_mis
     rows = encode_columns(SCHEMA, dict(COLUMNS, income=np.full(USERS, income)))
     why = "no row has all of the values" if np.isnan(income) else "have one value only"
     kept = people_with(rows)
-    for made in (linear_regression(SCHEMA, "income", ["age"]), k_means(SCHEMA, 2, ["income"])):
-        assert why in assess(exactly(made, rows), made, kept).summary
+    fits: list[Learner[Any]] = [
+        linear_regression(SCHEMA, "income", ["age"]),
+        k_means(SCHEMA, 2, ["income"]),
+    ]
+    for fit in fits:
+        assert why in assess(exactly(fit, rows), fit, kept).summary

@@ -36,6 +36,8 @@ MOST_FREQUENT = "the most frequent class of those rows"
 NONE_WRONG = "no label of those rows wrong"
 ALL_COVER = "all intervals hold the truth"
 THE_TARGET = "the hypothesis is the target"
+NO_VALUES = "no row has all of the values that the estimate is over"
+NO_SPREAD = "the rows that the estimate is over have one value only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class Assessment:
         margin: by how much the errors may be off, as they are measured on a sample of rows.
         reach: of estimates with intervals.
         details: lists of what is right and what is not, as JSON; empty for most.
-        summary: the details in a few words; empty where there are none.
+        summary: the details in a few words, or why the error cannot be measured; empty for most.
     """
 
     success: bool | None
@@ -208,7 +210,7 @@ def _on_rows(hypothesis: Classifier, users: Users, rows: EncodedColumns) -> Asse
     labels, present = np.asarray(rows.values[hypothesis.label]), rows.present[hypothesis.label]
     present = present & _counted(hypothesis, rows)
     if not present.any():
-        return Assessment(None, None)
+        return Assessment(None, None, summary=NO_VALUES)
     classes: Sequence[Any] = hypothesis.classes_.tolist()
     predicted = hypothesis.predict(rows)
     wrong = np.ones(len(rows), dtype=np.bool_)

@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.learners.assessments import UNSEEN_ROWS, Assessment, Users, assess
+from askance_aggregator.learners.assessments import (
+    NO_SPREAD,
+    NO_VALUES,
+    UNSEEN_ROWS,
+    Assessment,
+    Users,
+    assess,
+)
 from askance_aggregator.learners.encodings import Number, numbers_of
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
@@ -358,12 +365,12 @@ def _(hypothesis: LinearModel, learner: Learner[Any], users: Users) -> Assessmen
     if hypothesis.missing is not None:
         present = present & complete_rows(rows, hypothesis.features)
     if not present.any():
-        return Assessment(None, None)
+        return Assessment(None, None, summary=NO_VALUES)
     truth = hypothesis.scaled.in_units(hypothesis.scaled.of(rows))[present]
     missed = np.square(hypothesis.predict(rows)[present] - truth).mean()
     variance = truth.var()
     if variance <= 0:
-        return Assessment(None, None)
+        return Assessment(None, None, summary=NO_SPREAD)
     margin = 2 / sqrt(int(present.sum()))
     return Assessment(None, float(missed / variance), baseline=1.0, margin=margin)
 

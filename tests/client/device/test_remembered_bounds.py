@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from askance_aggregator.encoding import encode_request
-from askance_aggregator.queries import category
+from askance_aggregator.queries import category, predicate
 from askance_client.codec import digest_of
-from askance_client.device import Device, ExaminedRequest, ExaminedStudy, Examiner
+from askance_client.device import Device, ExaminedRequest, ExaminedStudy, Examiner, settling
 from askance_client.device.settling import RefusalCounts
-from askance_client.messages import Refusal, Request, SignedStudy
+from askance_client.messages import Reason, Refusal, Request, SignedStudy
 from askance_client.randomizers import Channel
 
 if TYPE_CHECKING:
@@ -184,3 +184,21 @@ def test_256_studies_have_a_count_of_their_own(before: tuple[None, ...]) -> None
     assert not counts.admit(None, HOUR_S)
     for number in (0, 254, 255):
         assert counts.admit(number.to_bytes(4, "big"), HOUR_S)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_a_ledger_with_more_answers_than_are_given_is_asked_in_vain(
+    most: int, setup: DeviceSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MAX_ANSWERS, with two of them given."""
+    signed, colour = setup.study(), setup.schema.colour
+    device = setup.device(studies=[signed])
+    *given, another = [
+        setup.payload(signed, predicate(colour == label)) for label in ("red", "green", "blue")
+    ]
+    for payload in given:
+        device.answer(payload)
+    monkeypatch.setattr(settling, "MAX_ANSWERS", most)
+    turn = device.begin([another])
+    assert [refusal.reason for refusal in turn.refusals] == [Reason.OVER_LIFE_BUDGET] * (most < 3)
+    turn.close()

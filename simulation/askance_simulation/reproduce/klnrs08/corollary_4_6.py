@@ -267,7 +267,7 @@ def queried(case: BentCase, world: ParityWorld, limit: int, seed: Seed) -> Row:
         off = max(off, watched.off)
     told = told_share(case, world)
     if case.hidden:  # all concepts look alike, so that one mask is concluded for all of them
-        met = told == 0 and wrong == np.count_nonzero(masks != learn(learner, fair))
+        met = told == 0 and wrong == int(np.count_nonzero(masks != learn(learner, fair)))
     else:
         met = told == case.bound and met_by(wrong, len(masks))
     return _row("SQ", case.what, case.d) | {

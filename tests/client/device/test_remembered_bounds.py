@@ -30,7 +30,7 @@ def study(setup: DeviceSetup) -> ExaminedStudy:
 
 
 def known(examiner: Examiner, study: ExaminedStudy, payload: bytes) -> bool:
-    """Whether the examination of a request was remembered; it is, from now on, if it can be."""
+    """Return True if the examination of a request is remembered."""
     first = examiner.request(payload, digest_of(payload), study)
     return examiner.request(payload, digest_of(payload), study) is first
 
@@ -59,7 +59,7 @@ def test_a_study_is_remembered_with_its_key_signature_and_three_lengths(
 def test_the_requests_that_are_remembered_have_at_most_the_bytes_of_the_bound_together(
     study: ExaminedStudy, past: int
 ) -> None:
-    """One past it, the oldest is forgotten, and no other."""
+    """The oldest examination is forgotten past the bound, and no other one."""
     examiner = Examiner(MANY)
     payloads = [b"a" * 1_000_000, b"b" * 1_000_000, b"c" * (REMEMBERED_BYTES - 2_000_000 + past)]
     first, second, third = [

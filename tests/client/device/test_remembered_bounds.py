@@ -87,7 +87,8 @@ def test_a_table_counts_a_byte_for_twelve_and_a_half_of_its_numbers(
         row[-1] += rest
         row[number] += 1
         row[10] -= 1
-    asked = Request(study.digest, 0, 0, category(setup.schema.colour), Channel(rows))
+    table = tuple(tuple(row) for row in rows)
+    asked = Request(study.digest, 0, 0, category(setup.schema.colour), Channel(table))
     payload = encode_request(asked)
     counted = len(payload) + (2 + 3 * symbols) * 8 // 100
     assert counted == len(payload) + 120

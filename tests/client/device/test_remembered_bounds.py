@@ -30,7 +30,7 @@ def study(setup: DeviceSetup) -> ExaminedStudy:
 
 
 def known(examiner: Examiner, study: ExaminedStudy, payload: bytes) -> bool:
-    """Whether the examination of a request was remembered; it is, from now on, if it can be."""
+    """Return True if the examination of a request is remembered."""
     first = examiner.request(payload, digest_of(payload), study)
     return examiner.request(payload, digest_of(payload), study) is first
 
@@ -59,7 +59,7 @@ def test_a_study_is_remembered_with_its_key_signature_and_three_lengths(
 def test_the_requests_that_are_remembered_have_at_most_the_bytes_of_the_bound_together(
     study: ExaminedStudy, past: int
 ) -> None:
-    """One past it, the oldest is forgotten, and no other."""
+    """The oldest examination is forgotten past the bound, and no other one."""
     examiner = Examiner(MANY)
     payloads = [b"a" * 1_000_000, b"b" * 1_000_000, b"c" * (REMEMBERED_BYTES - 2_000_000 + past)]
     first, second, third = [
@@ -87,9 +87,8 @@ def test_a_table_counts_a_byte_for_twelve_and_a_half_of_its_numbers(
         row[-1] += rest
         row[number] += 1
         row[10] -= 1
-    asked = Request(
-        study.digest, 0, 0, category(setup.schema.colour), Channel(tuple(map(tuple, rows)))
-    )
+    table = tuple(tuple(row) for row in rows)
+    asked = Request(study.digest, 0, 0, category(setup.schema.colour), Channel(table))
     payload = encode_request(asked)
     counted = len(payload) + (2 + 3 * symbols) * 8 // 100
     assert counted == len(payload) + 120

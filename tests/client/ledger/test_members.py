@@ -167,7 +167,7 @@ def test_who_comes_during_a_commit_is_the_next_one_together(
 def test_the_first_who_waits_leads_the_next_commit_for_all_in_their_order(
     file: LedgerFile, disk: SlowDisk
 ) -> None:
-    """Whoever came last would lead again and again while the first one waits."""
+    """Else the last thread could lead each commit, and the first one wait for all of them."""
     composed: list[tuple[str, str]] = []  # the member, and whose thread it was done in
 
     def spend(member: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -184,7 +185,8 @@ class TestAssessments:
             (plane(50, SEED, 2), linear_regression(plane(1, SEED, 2).schema)),
         ):
             model: Any = learn(learner, exact(people))
-            assert assess(model, learner, without_outcomes(people)) == Assessment(None, None)
+            found = assess(model, learner, without_outcomes(people))
+            assert replace(found, summary="") == Assessment(None, None)
 
     def test_a_classifier_s_error_is_its_share_of_wrong_labels(self) -> None:
         people = literal_world(10, SEED, 3, 1)

@@ -38,6 +38,11 @@ def intervals() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def prior_intervals() -> ModuleType:
+    return _load("prior_intervals")
+
+
+@pytest.fixture(scope="session")
 def vectors() -> ModuleType:
     return _load("vectors")
 

@@ -6,7 +6,7 @@ if all of its intervals hold. Stated is a chance of .95; a rate must lie between
 its exact binomial interval, in every row, where a row is one setting over all ten laws.
 
     python benchmarks/intervals.py [--quick] [--json] [--trials N] [--most-cells K]
-                                   [--cells K ...] [--epsilons E ...]
+                                   [--cells K ...] [--epsilons E ...] [--seed TEXT]
 
 Exit code 1: a row's rate is, beyond doubt, outside.
 """
@@ -129,9 +129,10 @@ def measured(
     *,
     cells: int = 0,
     missing: float = 0.0,
+    seed: str = "",
 ) -> Row:
     """Count the trials of all laws in which every interval holds."""
-    held = {name: _held(learner, epsilon, law, trials, name) for name, law in laws.items()}
+    held = {name: _held(learner, epsilon, law, trials, seed + name) for name, law in laws.items()}
     total, good = trials * len(laws), sum(held.values())
     low = beta_law.ppf(DOUBT / 2, good, total - good + 1) if good else 0.0
     high = beta_law.ppf(1 - DOUBT / 2, good + 1, total - good) if good < total else 1.0
@@ -149,6 +150,8 @@ def _held(
     trials: int,
     name: str,
 ) -> int:
+    """Count the trials of one law, which `name` seeds, in which every interval holds."""
+
     def study(people: Population) -> Study:
         asked = people.schema["value"]
         made = mean(asked) if learner == "mean" else frequency(category(asked))
@@ -160,17 +163,21 @@ def _held(
 
 
 def rows(
-    trials: int, missing_shares: Sequence[float], cells: Sequence[int], epsilons: Sequence[str]
+    trials: int,
+    missing_shares: Sequence[float],
+    cells: Sequence[int],
+    epsilons: Sequence[str],
+    seed: str = "",
 ) -> Iterator[Row]:
     """Measure every setting: means by share of users without a value, then shares of cells."""
     for missing in missing_shares:
         for epsilon in epsilons:
             numbers = {name: number_law(name, missing) for name in NUMBERS}
-            yield measured("mean", epsilon, numbers, trials, missing=missing)
+            yield measured("mean", epsilon, numbers, trials, missing=missing, seed=seed)
     for many in cells:
         for epsilon in epsilons:
             shares = {name: category_law(name, many) for name in SHARES}
-            yield measured("frequency", epsilon, shares, trials, cells=many)
+            yield measured("frequency", epsilon, shares, trials, cells=many, seed=seed)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -181,6 +188,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cells", type=int, nargs="+", choices=CELLS, help="these, no means")
     parser.add_argument("--epsilons", nargs="+", choices=EPSILONS, default=EPSILONS)
     parser.add_argument("--trials", type=int, help=f"of each law ({TRIALS})")
+    parser.add_argument("--seed", default="", help="a text; another one draws other trials")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
     trials = given.trials or (QUICK_TRIALS if given.quick else TRIALS)
@@ -190,7 +198,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     table = []
     if not given.json:
         print("learner    epsilon  cells  missing  trials   rate  interval        worst law")
-    for row in rows(trials, missing, cells, given.epsilons):
+    for row in rows(trials, missing, cells, given.epsilons, given.seed):
         table.append(row)
         if not given.json:
             sign = "" if row.holds else "  OUTSIDE"

@@ -19,7 +19,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from math import sqrt
 
@@ -37,7 +37,7 @@ from askance_client.accounting import parse_epsilon
 from askance_client.randomizers import HadamardSign, HypercubeResponse, SignedSubsetSelection
 from askance_simulation.counts import sample_levels, sample_signed_sets, sample_tally
 from askance_simulation.randomness.seeds import Seed
-from askance_simulation.reproduce.klnrs08.masked_lists import second_values
+from askance_simulation.reproduce.klnrs08.masked_lists import scaled, second_values
 
 CLAIM = 0.55  # users of the list over those of one mask, at most, at eps = 1 and d >= 16
 CLAIMED_FROM = 16
@@ -123,7 +123,7 @@ class Listed:
         """Estimate the failure with this part of the planned users, until it is clear of BETA."""
         seed = Seed.of(0) / self.name / round(1e6 * scale)
         rng = np.random.default_rng(int.from_bytes(seed.key, "big"))
-        first, second = (_scaled(round_, scale) for round_ in self.plan.rounds)
+        first, second = (scaled(round_, scale) for round_ in self.plan.rounds)
         exact = _one_of_each(second)
         seen: list[float] = []
         absent = 0
@@ -210,11 +210,6 @@ def _one_of_each(second: RoundPlan) -> float | None:
     )
     right = np.where(excess > 0, np.clip(nearer, 0, 1) ** others, 0.0)
     return float(1 - (one * right).sum())
-
-
-def _scaled(planned: RoundPlan, scale: float) -> RoundPlan:
-    groups = tuple(replace(one, users=max(round(scale * one.users), 1)) for one in planned.groups)
-    return replace(planned, groups=groups, users=sum(group.users for group in groups))
 
 
 def least_scale(scheme: Listed, trials: int) -> float:

@@ -43,6 +43,11 @@ def balls() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def prior_intervals() -> ModuleType:
+    return _load("prior_intervals")
+
+
+@pytest.fixture(scope="session")
 def vectors() -> ModuleType:
     return _load("vectors")
 

@@ -50,6 +50,7 @@ from askance_client.codec import decode_report, digest_of
 from askance_client.errors import AskanceError
 from askance_client.ledger import LedgerFile
 from askance_client.messages import Refusal, SignedStudy
+from askance_client.queries import Schema
 from askance_simulation.experiments.trials import EPOCH_S
 from askance_simulation.fleets import Devices
 from askance_simulation.fleets.objects import ObjectFleet
@@ -177,10 +178,14 @@ class Victim:
             return self._process.wait()
 
 
+def study_of(schema: Schema) -> Study:
+    """The study that is run, with what its planner settles."""
+    return Study(find("masked-parity").build(schema), schema, epsilon=EPSILON)
+
+
 def signed_study(folders: Folders, number: int, seed: int) -> SignedStudy:
     """Study `number`, the same every time."""
-    schema = people(USERS, D, seed).schema
-    study = Study(find("masked-parity").build(schema), schema, epsilon=EPSILON)
+    study = study_of(people(USERS, D, seed).schema)
     return sign_submission(study, folders.analyst, nonce=lambda size: number.to_bytes(size, "big"))
 
 
@@ -190,7 +195,7 @@ def undisturbed(study: SignedStudy, seed: int) -> Outcome[Any]:
     devices = Devices(population, policy(study.public_key), coins(seed), lambda: EPOCH_S)
     session: Session[Any] = Session(
         study=study,
-        learner=find("masked-parity").build(population.schema),
+        learner=study_of(population.schema).learner,
         fleet=ObjectFleet(devices),
         log=MemoryLog(),
         cohort_seed=cohort_seed(digest_of(study.study)),

@@ -244,18 +244,17 @@ LIMITS: dict[str, Limit] = {
 
 HERE = "tests/trusted_base/test_limits.py"
 DEVICES = "tests/aggregator/server/devices"
+BOUNDS = "tests/client/device/test_remembered_bounds.py"
 # What no number can be passed to: its value, and the file of a test at the limit and past it.
 ELSEWHERE: dict[str, tuple[int, str]] = {
-    "device/core.py _MAX_STUDIES": (256, "tests/attacks/test_trusted_base.py"),
-    "device/settling.py MAX_REFUSALS": (256, "tests/client/device/test_settling.py"),
-    "device/settling.py _MAX_COUNTED": (256, "tests/client/device/test_settling.py"),
+    "device/core.py _MAX_STUDIES": (256, BOUNDS),
+    "device/examination.py _MAX_BYTES": (2 << 20, BOUNDS),
+    "device/examination.py _MAX_NAMED_BYTES": (512, BOUNDS),
+    "device/settling.py MAX_REFUSALS": (256, BOUNDS),
+    "device/settling.py _MAX_COUNTED": (256, BOUNDS),
     "ledger/contract.py MAX_ANSWERS": (1 << 16, "tests/attacks/test_trusted_base.py"),
     "records/tables.py MAX_CELL_CHARACTERS": (1 << 17, "tests/client/records/test_tables.py"),
     "records/tables.py MAX_DIGITS": (640, "tests/client/records/test_tables.py"),
-    "device/examination.py _MAX_BYTES": (
-        2 << 20,
-        "tests/client/device/test_policy_and_examiner.py",
-    ),
     "service/observable.py MAX_EXCHANGES": (64, HERE),
     "service/exchange.py MAX_REPORTS": (64, f"{DEVICES}/test_overload_and_loss.py"),
     "service/exchange.py MAX_REQUESTS": (64, f"{DEVICES}/test_hostile_aggregator.py"),
@@ -274,7 +273,7 @@ NOT_LIMITS = {
     "records/tables.py _MAX_NAME": "cuts a column's name to a field's",
 }
 # Packages whose limits the tests of the service and of the commands hold.
-OTHERS = ("cli/", "ledger/sqlite.py", "service/", "device/examination.py", "toml_tables.py")
+OTHERS = ("cli/", "ledger/sqlite.py", "service/", "toml_tables.py")
 
 
 def known(value: Any) -> Any:

@@ -76,7 +76,7 @@ from askance_client.randomizers import (
 )
 from askance_client.service import CheckIn, Response, encode_check_in, encode_response
 from askance_protos.v1 import study_pb2
-from tests.vectors.many_cells import WIDE
+from tests.vectors.many_cells import WIDE, WINDOWS
 from tests.vectors.one_device import answer
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
@@ -212,16 +212,10 @@ def _value(query: Query, record: Mapping[str, Any]) -> str:
 def randomizers() -> Cases:
     quarter = 1 << 62
     skewed = Channel(((3 * quarter, quarter - 1, 1), (quarter, 3 * quarter - 1, 1)))
-    windows = Channel(
-        tuple(
-            tuple(15 << 56 if symbol // 16 == level else 1 << 52 for symbol in range(272))
-            for level in range(17)
-        )
-    )
     listed: list[tuple[str, Randomizer, dict[str, Any]]] = [
         ("randomized response, epsilon 1", randomized_response(ONE), {"family": "table"}),
         ("a table of 2 x 3", skewed, {"family": "table"}),
-        ("a table of windows, by its runs, two bytes", windows, {"family": "table"}),
+        ("a table of windows, by its runs, two bytes", WINDOWS, {"family": "table"}),
         ("k-ary response", k_ary_response(3, ONE), {"family": "k-ary", "cells": 3}),
         (
             "k-ary response, two bytes",
@@ -250,11 +244,6 @@ def randomizers() -> Cases:
             {"family": "hashing", "cells": 300, "modulus": 7, "other": str(1 << 60)},
         ),
         *WIDE,
-        (
-            "linear hashing, 65,536 cells",
-            LinearHashing(65536, 2, (1 << 62) + 5),
-            {"family": "hashing", "cells": 65536, "modulus": 2},
-        ),
         (
             "Hadamard sign, two bytes",
             HadamardSign(100, 3 << 62),

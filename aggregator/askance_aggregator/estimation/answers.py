@@ -145,10 +145,10 @@ def _share_intervals(
     seen = np.asarray([family.containing(counts, cell) for cell in cells], dtype=np.int64)
     low, high = clopper_pearson(seen, n, alpha)
     rates = [rate for rate in map(family.inclusion, cells) if rate]
-    # Many cells share one object, and a fraction is slow to become a float.
-    unlike = {id(rate): rate for rate in rates}
-    known = {key: (float(rate.other), float(rate.own - rate.other)) for key, rate in unlike.items()}
-    other, gap = np.asarray([known[id(rate)] for rate in rates], dtype=np.float64).T
+    # Most cells share one object of rates, and converting a Fraction is slow: once per object.
+    distinct = {id(rate): rate for rate in rates}
+    floats = {i: (float(rate.other), float(rate.own - rate.other)) for i, rate in distinct.items()}
+    other, gap = np.asarray([floats[id(rate)] for rate in rates], dtype=np.float64).T
     one, two = (low - other) / gap, (high - other) / gap
     return np.minimum(one, two), np.maximum(one, two)  # a table may flip: a negative gap
 

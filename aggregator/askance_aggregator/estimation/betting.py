@@ -1,12 +1,13 @@
-"""Interval of a mean by bets on it: from a tally, and narrow where reports vary little.
+"""Interval of a mean by betting: from a tally, and narrow where reports vary little.
 
-A gambler who stakes s on each report has, after n of them, the wealth prod (1 + s (W_i - m)). If m
-is the mean of every W_i, its expectation is 1, whatever their law. A mean is in the interval if
-neither a bet on more nor one on less makes the gambler rich. A stake that is fixed in advance makes
-the wealth a function of the tally.
+A bet with the stake s against the mean m has, after n reports, the wealth prod (1 + s (W_i - m)).
+If m is the mean of every W_i, the expected wealth is 1, whatever their law. So a mean is rejected
+if a bet against it reaches a threshold, and the interval has the means that neither a positive nor
+a negative stake rejects. A stake that is fixed in advance makes the wealth a function of the tally.
 
 Source: Waudby-Smith and Ramdas 2024 (section 4, hedged capital). Deviations: stakes are fixed, so
-that the order of reports plays no part; and rich is less than Markov's 1 / alpha (`Bets.rich`).
+that the order of reports plays no part; and the threshold is less than Markov's 1 / alpha
+(`Bets.threshold`).
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ Reals = NDArray[np.float64]
 
 _MOST_STAKE = 0.9  # times the span: no report takes all of the wealth
 _LEAST_STAKE = 1e-5  # times that one
-_STAKES = 24  # that are compared
+_STAKES = 24  # number of stakes that are compared
 _TILTS = 1 + np.concatenate([[0.0], np.geomspace(0.02, 60, 24)])[np.newaxis, :]
-_EDGES = np.geomspace(1e-2, 100, 50)  # of n E[Y^2], between which a bound is found
-_HALVINGS = 40
+_EDGES = np.geomspace(1e-2, 100, 50)  # of n E[Y^2]: each interval between two has its bound
+_HALVINGS = 40  # of a span of values: the end of an interval is exact to 1e-12 of it
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -34,26 +35,31 @@ class Bets:
     """Bets on the mean of values that are drawn independently from one law, whichever it is.
 
     Args:
-        values: that a draw may have, shape (symbols,).
-        n: number of draws.
+        values: values that a draw may have, shape (symbols,), not all equal.
+        n: number of draws, 1 or more.
     """
 
     values: Reals
     n: int
 
     def stake(self, mean: float, variance: float, alpha: float) -> float:
-        """Return the stake with about the least `promised` half width."""
+        """Return the stake with about the least `promised` half width.
+
+        Args:
+            mean: of the law that is expected.
+            variance: of that law.
+            alpha: chance of a miss, half on each side.
+        """
         most = _MOST_STAKE / float(np.ptp(self.values))
-        stakes = most * np.geomspace(_LEAST_STAKE, 1.0, _STAKES)
-        best: float = min(stakes.tolist(), key=lambda s: self.promised(s, mean, variance, alpha))
-        return best
+        stakes: list[float] = (most * np.geomspace(_LEAST_STAKE, 1.0, _STAKES)).tolist()
+        return min(stakes, key=lambda s: self.promised(s, mean, variance, alpha))
 
     def promised(self, stake: float, mean: float, variance: float, alpha: float) -> float:
-        """About half the width of `interval` for a law with this mean and variance."""
-        rich = max(self.rich(stake, mean, alpha / 2), self.rich(-stake, mean, alpha / 2))
-        return rich / (self.n * stake) + stake * variance / 2
+        """Approximate half the width of `interval` for a law with this mean and variance."""
+        sides = (self.threshold(side, mean, alpha / 2) for side in (stake, -stake))
+        return max(sides) / (self.n * stake) + stake * variance / 2
 
-    def rich(self, stake: float, mean: float, alpha: float) -> float:
+    def threshold(self, stake: float, mean: float, alpha: float) -> float:
         """Return b with P[sum of ln(1 + s (W - m)) >= b] <= alpha, for every law of mean m.
 
         The wealth of a draw, 1 + s (W - m) = e^Y, is also the density of another law Q. By
@@ -61,7 +67,7 @@ class Bets:
 
             P[sum >= b] <= M(t)^n e^(-t b) min(1, A / sqrt(n)),  M(t) = E[e^(tY)] = E_Q[e^((t-1)Y)].
 
-        All of it is bounded by x = E_Q[Y^2]. Let f(y) = (e^y - 1 - y) / y^2, which increases, so
+        All factors are bounded by x = E_Q[Y^2]. Let f(y) = (e^y - 1 - y) / y^2, which increases, so
         that e^y <= 1 + y + y^2 f(c) up to y = c. As E_Q[e^(-Y)] = 1, 0 <= E_Q[Y] <= f(-min Y) x; so
 
             M(t) <= 1 + (t - 1) f(-min Y) x + (t - 1)^2 f((t - 1) max Y) x.
@@ -91,12 +97,12 @@ class Bets:
         return max(float(needed.min(axis=1).max()), 0.0)
 
     def interval(self, counts: Reals, stake: float, alpha: float) -> tuple[float, float]:
-        """Return the least and the greatest mean on which no bet of this stake makes rich.
+        """Return the least and the greatest mean that bets of this size do not reject.
 
         Args:
-            counts: of each value, of sum n.
+            counts: number of draws of each value, shape (symbols,), of sum n.
             stake: chosen before the draws, above 0.
-            alpha: the chance of a miss, half on each side.
+            alpha: chance of a miss, half on each side.
         """
         middle = float(counts @ self.values) / self.n
         low = self._end(counts, stake, alpha / 2, self._least, middle)
@@ -111,21 +117,21 @@ class Bets:
         return float(self.values.max())
 
     def _end(self, counts: Reals, stake: float, alpha: float, far: float, near: float) -> float:
-        """Halve the way between a mean on which the bet makes rich, and one on which it does not.
+        """Bisect between a mean that the bet rejects, and one that it does not.
 
         Toward `far` the sum of ln(1 + s (W - m)) grows by at least n |s| / 2 per unit, and b by far
         less.
         """
 
-        def makes_rich(mean: float) -> bool:
-            won = float(counts @ np.log1p(stake * (self.values - mean)))
-            return won >= self.rich(stake, mean, alpha)
+        def rejects(mean: float) -> bool:
+            log_wealth = float(counts @ np.log1p(stake * (self.values - mean)))
+            return log_wealth >= self.threshold(stake, mean, alpha)
 
-        if near == far or not makes_rich(far + (near - far) * 1e-9):
+        if near == far or not rejects(far + (near - far) * 1e-9):
             return far  # a mean at the end itself needs every draw there
         for _ in range(_HALVINGS):
             middle = (far + near) / 2
-            if makes_rich(middle):
+            if rejects(middle):
                 far = middle
             else:
                 near = middle
@@ -133,9 +139,9 @@ class Bets:
 
 
 def _curve(number: Reals | float) -> Reals:
-    """(e^y - 1 - y) / y^2, by its first terms near 0."""
+    """Compute (e^y - 1 - y) / y^2, near 0 by its first terms."""
     y = np.asarray(number, dtype=np.float64)
     small = np.abs(y) < 1e-3
     away = np.where(small, 1.0, y)
-    found: Reals = np.where(small, 0.5 + y / 6 + y * y / 24, (np.expm1(away) - away) / away**2)
-    return found
+    curve: Reals = np.where(small, 0.5 + y / 6 + y * y / 24, (np.expm1(away) - away) / away**2)
+    return curve

@@ -22,7 +22,7 @@ from askance_client.printable import value_text
 Ends = tuple[float, float]
 _GENTLE = 0.25  # times the stake for the prior: for a population that varies more
 _SHARES = (0.90, 0.07, 0.03)
-"""Of alpha: for bets with the stake for the prior, for gentle ones, and for the worst law."""
+"""Parts of alpha: bets with the stake for the prior, bets with the gentle stake, the worst law."""
 
 Found = tuple[list[Fraction], tuple[NDArray[np.float64], NDArray[np.float64]]]
 
@@ -41,8 +41,8 @@ def designed(
     added to the interval on both sides. With probability 1 - alpha the interval contains what the
     question is for: the population's mean, or that of the users who answered (`SampleMean`). Its
     width is that of the worst population or sample (`deviations`), half of alpha a side; under a
-    prior it is that of the reports at hand (`Bets`) wherever a population like the prior promises a
-    narrower one so. Which of both does not depend on the reports.
+    prior it is that of the reports at hand (`Bets`) wherever that is narrower for a population like
+    the prior. The choice does not depend on the reports.
 
     Raises:
         InvalidParameter: the counts are no tally of n reports.
@@ -76,7 +76,7 @@ def designed(
 
 
 def _worst(law: Deviations, mean: float, n: int, alpha: float) -> Ends:
-    """The ends by the law of the worst population or sample, half of alpha on each side."""
+    """Compute the interval by the law of the worst population or sample, half of alpha a side."""
     above, below = _half_widths(law, n, alpha / 2)
     return mean - above, mean + below
 
@@ -88,7 +88,7 @@ def _half_widths(law: Deviations, n: int, alpha: float) -> tuple[float, float]:
 
 
 def _common(*intervals: Ends) -> Ends:
-    """Return the common part of intervals; each contains the mean of the reports."""
+    """Intersect intervals; each contains the mean of the reports."""
     lows, highs = zip(*intervals, strict=True)
     return max(lows), min(highs)
 
@@ -98,7 +98,8 @@ def expected_moments(
 ) -> tuple[Fraction, Fraction] | None:
     """Return mean and variance of a decode value for a population equal to the question's prior.
 
-    Scaled to [-1, 1]; None where there is no prior.
+    Returns:
+        Both scaled to [-1, 1]; None where there is no prior.
     """
     if not isinstance(question.aim, PriorMean):
         return None

@@ -25,7 +25,7 @@ def relative_landing(tilt: float | T, deviation: T, reach: T, constant: float = 
     n)) + 2 (0.4748 E|X|^3 / sd^3) / sqrt(n). The first part is the normal law's factor.
 
     Args:
-        tilt: t > 0.
+        tilt: t > 0, or an array of them that broadcasts with `deviation`.
         deviation: at most the standard deviation of a term under the tilted law; > 0.
         reach: at least |W - E[W]| of any term, so at least E|X|^3 / sd^2.
         constant: `BERRY_ESSEEN_UNLIKE` where terms have different laws.

@@ -26,7 +26,7 @@ _GENTLEST, _STEEPEST = 1e-4, 60.0  # tilts, the span being 1; gentler ones cance
 _TILTS = 24  # that are looked at together
 _PASSES = 3  # each between the neighbours of the one that was best before
 _BESIDE = 1e-6
-_FLOATS = 1e-15  # of a difference of two means, the span being 1
+_FLOATS = 1e-15  # error of a difference of two means in floats, the span being 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class PresentLaw:
             tilt = np.where(better, tilts[cases, place], tilt)
             low = tilts[cases, np.maximum(place - 1, 0)]
             high = tilts[cases, np.minimum(place + 1, _TILTS - 1)]
-        # Of budgets so small that no tilt says anything in floats, Hoeffding's bound does.
+        # At tiny budgets no tilt gives a rate above 0 in floats; Hoeffding's bound still does.
         gaps = self._gaps(unit, users, shift)
         rates = np.asarray(np.where(best < 0, -best, 2 * gaps**2))
         return rates, self._landing(unit, users, tilt)

@@ -130,9 +130,17 @@ def inverse_scores(channel: TableFamily) -> Decode:
 
 
 def recorded_question(query: Query, randomizer: Randomizer, decode: Decode | None) -> Question:
-    """The question of a request on record, as far as its answer's range and scores depend on it.
+    """Restore from a recorded request what its answer's range and scores depend on.
 
-    A mean over those who have the number is the only question with two decode values a symbol.
+    Only a mean over the users who have the number has two decode values per symbol.
+
+    Args:
+        query: as it was asked.
+        randomizer: of the request.
+        decode: the recorded decode values; None: none were designed.
+
+    Returns:
+        A question without tolerance, aim or decision.
     """
     table = family_of(randomizer).table
     if table is None or decode is None or len(decode) != 2 * table.randomizer.symbols:

@@ -24,7 +24,7 @@ def table_sums(cells: int, modulus: int) -> int:
 
 
 def each_sums(cells: int, modulus: int) -> int:
-    """Return the number of cells that one report supports, at most but for rare hashes."""
+    """Return the number of cells that one report supports, at most except for rare hashes."""
     return -(-cells // modulus)
 
 

@@ -37,6 +37,8 @@ NONE_WRONG = "no label of those rows wrong"
 ALL_COVER = "all intervals hold the truth"
 CONSTANT = "a constant: so few users at this epsilon can tell no more"
 THE_TARGET = "the hypothesis is the target"
+NO_VALUES = "no row has all of the values that the estimate is over"
+NO_SPREAD = "the rows that the estimate is over have one value only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class Assessment:
         margin: by how much the errors may be off, as they are measured on a sample of rows.
         reach: of estimates with intervals.
         details: lists of what is right and what is not, as JSON; empty for most.
-        summary: the details in a few words; empty where there are none.
+        summary: the details in a few words, or why the error cannot be measured; empty for most.
     """
 
     success: bool | None
@@ -204,12 +206,12 @@ def shares_of(query: Query, users: Users) -> tuple[float, ...]:
 
 
 def _on_rows(hypothesis: Classifier, users: Users, rows: EncodedColumns) -> Assessment:
-    """Judge by the rows that it is about; where there is none, nothing is known."""
+    """Assess a classifier on the rows that it is about; without such a row nothing is known."""
     kind = users.schema.fields[hypothesis.label]
     labels, present = np.asarray(rows.values[hypothesis.label]), rows.present[hypothesis.label]
     present = present & _counted(hypothesis, rows)
     if not present.any():
-        return Assessment(None, None)
+        return Assessment(None, None, summary=NO_VALUES)
     classes: Sequence[Any] = hypothesis.classes_.tolist()
     predicted = hypothesis.predict(rows)
     wrong = np.ones(len(rows), dtype=np.bool_)
@@ -229,7 +231,7 @@ def _on_rows(hypothesis: Classifier, users: Users, rows: EncodedColumns) -> Asse
 
 
 def _counted(hypothesis: Classifier, rows: EncodedColumns) -> NDArray[np.bool_]:
-    """Mask of the rows that a classifier is about."""
+    """Return the mask of the rows that a classifier is about, shape (n,)."""
     schema = getattr(hypothesis, "schema", None)
     if of_complete_cases(hypothesis) and isinstance(schema, Schema):
         return complete_rows(rows, schema)

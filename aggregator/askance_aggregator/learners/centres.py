@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.learners.assessments import UNSEEN_ROWS, Assessment, Users
+from askance_aggregator.learners.assessments import (
+    NO_SPREAD,
+    NO_VALUES,
+    UNSEEN_ROWS,
+    Assessment,
+    Users,
+)
 from askance_aggregator.learners.encodings import SCALE_BITS, Number, numbers
 from askance_aggregator.learners.missing import complete_rows
 from askance_aggregator.learners.rows import Rows, encoded, some_fields
@@ -152,10 +158,10 @@ def within_clusters(hypothesis: Any, users: Users) -> Assessment:
     rows = users.unseen(UNSEEN_ROWS)
     rows = rows.take(np.flatnonzero(complete_rows(rows, hypothesis.schema)))
     if not len(rows):
-        return Assessment(None, None)
+        return Assessment(None, None, summary=NO_VALUES)
     points = hypothesis.points(rows)
     within = np.square(points - np.array(hypothesis.centres)[hypothesis.predict(rows)]).mean()
     variance = np.square(points - points.mean(axis=0)).mean()
     if variance <= 0:
-        return Assessment(None, None)
+        return Assessment(None, None, summary=NO_SPREAD)
     return Assessment(None, float(within / variance), baseline=1.0, margin=2 / sqrt(len(points)))

@@ -1,10 +1,10 @@
 """Decisions: the conclusion that a learner draws from all values of an answer together.
 
-A tolerance asks every value to be close. A learner that compares the values with each other needs
-less of them: its conclusion can be right although some value is off by its tolerance or more. A
-decision says which conclusion is drawn, so that a round can be planned for that conclusion and not
-for every value. Wherever all values keep the tolerance the conclusion is right, too: a decision
-changes no statement about an oracle that promises a tolerance.
+A tolerance bounds the error of every value. A learner that compares values with each other needs
+less: its conclusion can be right although some value is off by its tolerance or more. A decision
+states which conclusion is drawn, so that a round can be planned for the conclusion and not for
+every value. If all values keep the tolerance, the conclusion is right: statements about an oracle
+that promises a tolerance hold with a decision, too.
 """
 
 from __future__ import annotations

@@ -76,8 +76,8 @@ class HeavyHitters:
         column: the field.
         threshold: the share of all users from which on a value counts as frequent.
         found: the values.
-        without: share of users who have none, where a category has a label for that and it was
-            found frequent; it is no value. None: not known, and below the threshold.
+        without: share of users without a value, if the category has the label "(missing)" and it is
+            frequent. None: there is no such label, or its share is below the threshold.
     """
 
     column: str
@@ -289,7 +289,7 @@ def _found_text(
 def census(column: str, users: Users) -> dict[Value, Fraction]:
     """Compute the share of every value that occurs, under `heavy_hitters`'s names.
 
-    The label of users who have none is no value.
+    The label "(missing)" is left out: it is no value.
     """
     domain = Domain(users.schema, column)
     counts: Counter[Value] = Counter()

@@ -10,7 +10,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.learners.assessments import CONSTANT, UNSEEN_ROWS, Assessment, Users, assess
+from askance_aggregator.learners.assessments import (
+    CONSTANT,
+    NO_SPREAD,
+    NO_VALUES,
+    UNSEEN_ROWS,
+    Assessment,
+    Users,
+    assess,
+)
 from askance_aggregator.learners.encodings import Number, numbers_of
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner
@@ -209,12 +217,12 @@ def _(hypothesis: LinearModel, learner: Learner[Any], users: Users) -> Assessmen
     rows = users.unseen(UNSEEN_ROWS)
     present = rows.present[hypothesis.target] & complete_rows(rows, hypothesis.features)
     if not present.any():
-        return Assessment(None, None)
+        return Assessment(None, None, summary=NO_VALUES)
     truth = hypothesis.scaled.in_units(hypothesis.scaled.of(rows))[present]
     missed = np.square(hypothesis.predict(rows)[present] - truth).mean()
     variance = truth.var()
     if variance <= 0:
-        return Assessment(None, None)
+        return Assessment(None, None, summary=NO_SPREAD)
     margin = 2 / sqrt(int(present.sum()))
     told = "" if any(hypothesis.weights[1:]) else CONSTANT
     return Assessment(None, float(missed / variance), baseline=1.0, margin=margin, summary=told)

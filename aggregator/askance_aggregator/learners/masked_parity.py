@@ -49,7 +49,7 @@ MAX_D = 1024
 SIGNED = "signed"
 PRINTED = "printed"
 VARIANTS = (SIGNED, PRINTED)
-MAX_CANDIDATES = 512  # round 2 asks as many values, of four nodes each: a query has 4,096
+MAX_CANDIDATES = 512  # values that round 2 asks, of four nodes each: a query has 4,096 at most
 BEST = "best"
 
 
@@ -160,8 +160,9 @@ def masked_parity(
             disjoint, and both labels count. "printed": d predicates, a fresh group of users each,
             as KLNRS08 has it.
         candidates: number of masks that round 1 keeps, 1..512 and less than 2^d; above 1, round 2
-            finds the right one among them, and a, by as many values of one vector question. None:
-            1, and a study takes the power of two that needs the fewest users.
+            finds the right one among them, and a, by one vector question with a value per mask.
+            None: left to the planner; a study takes the power of two that needs the fewest users,
+            and a learner that is run by itself keeps 1.
 
     Raises:
         InvalidParameter: the schema is another one, the variant has another name, or candidates is

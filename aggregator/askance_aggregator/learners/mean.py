@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from askance_aggregator.learners.aims import Aim, PopulationMean, SampleMean, prior_in
 from askance_aggregator.learners.assessments import (
     ALL_COVER,
+    NO_VALUES,
     Assessment,
     Users,
     assess,
@@ -203,7 +204,7 @@ def judge_mean(
         kept = chunk[chunk != query.default] if has_missing_level(query) else chunk
         total, users, counted = total + sum(kept.tolist()), users + len(chunk), counted + len(kept)
     if not counted:
-        return Assessment(None, None)
+        return Assessment(None, None, summary=NO_VALUES)
     scale = 1 if query.kind is QueryKind.PREDICATE else 1 << query.frac
     truth = (float(Fraction(total, scale * counted)),)
     ends = (hypothesis.low,), (hypothesis.high,)

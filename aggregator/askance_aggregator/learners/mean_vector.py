@@ -12,6 +12,7 @@ import numpy as np
 
 from askance_aggregator.learners.assessments import (
     ALL_COVER,
+    NO_VALUES,
     Assessment,
     Users,
     assess,
@@ -254,7 +255,7 @@ def _(hypothesis: MeanVector, learner: Learner[Any], users: Users) -> Assessment
             having[place] += int(present.sum())
     counted = np.full(len(numbers), users.size) if shares is None else having
     if not counted.all():
-        return Assessment(None, None)
+        return Assessment(None, None, summary=NO_VALUES)
     truth = tuple((total / counted).tolist())
     guess, unasked = _middles(hypothesis, learner, users)
     covered = covers(hypothesis.estimates, hypothesis.lows, hypothesis.highs, truth, guess, unasked)

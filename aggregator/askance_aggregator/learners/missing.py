@@ -84,10 +84,14 @@ def excludes_missing(learner: str, asked: Query | Expression, missing: str | Non
 
 
 def is_excluded(learner: str, missing: str | None) -> bool:
-    """Return whether the parameter says that users without a value are left out; None: it does.
+    """Return whether users without a value are left out.
+
+    Args:
+        learner: its name, for the error.
+        missing: "exclude" or "default"; None means "exclude".
 
     Raises:
-        InvalidParameter: missing is no known word.
+        InvalidParameter: missing is another word.
     """
     if missing not in (None, EXCLUDE, DEFAULT):
         raise InvalidParameter(
@@ -102,8 +106,10 @@ class CompleteCases:
 
     Every question is answered by its public default, 0 or a cell for "none", unless a record has
     all the fields. So its mean is that over the complete cases times their share q, and one more
-    question asks for q. A report reveals no more than epsilon of which fields a user has, since
-    the default is one of the query's values.
+    question asks for q.
+
+    Privacy: a report reveals no more than epsilon of which fields a user has, since the default is
+    one of the query's values.
 
     Args:
         schema: of the fields.
@@ -148,7 +154,7 @@ def missing_in(answer: Answer) -> MissingShare:
 
 
 def complete_rows(rows: EncodedColumns, schema: Schema) -> NDArray[np.bool_]:
-    """Mask of the rows that have all fields of a schema, shape (n,)."""
+    """Return the mask of the rows that have all fields of a schema, shape (n,)."""
     mask = np.ones(len(rows), dtype=np.bool_)
     for name in schema.fields:
         mask &= rows.present[name]

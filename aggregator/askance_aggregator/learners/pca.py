@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.learners.assessments import Assessment, Users, assess, chunks
+from askance_aggregator.learners.assessments import NO_VALUES, Assessment, Users, assess, chunks
 from askance_aggregator.learners.encodings import Number, numbers_of
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
@@ -238,7 +238,7 @@ def _(hypothesis: PrincipalComponents, learner: Learner[Any], users: Users) -> A
         sums, products = sums + scaled.sum(axis=0), products + scaled.T @ scaled
         counted += len(scaled)
     if not counted:
-        return Assessment(None, None)
+        return Assessment(None, None, summary=NO_VALUES)
     mean = sums / counted
     covariance = products / counted - np.outer(mean, mean)
     axes = hypothesis.components_

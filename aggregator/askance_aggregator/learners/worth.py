@@ -8,6 +8,7 @@ from enum import Enum, auto
 
 from askance_aggregator.learners.assessments import Assessment
 
+_NO_TARGET = "these users have no target, and no rows without a user were kept"
 _NARROW = 4  # an interval this many times narrower than before any user was asked tells something
 _ROUNDING = 1e-12  # of sums of floats
 _FAR = 0.5  # of the way from the guess to exact answers
@@ -110,7 +111,8 @@ def mean_of(values: Sequence[float | None]) -> float | None:
 
 def _unknown(worth: Worth) -> str:
     if worth.error is None:
-        return "not judged: these users have no target, and no rows without a user were kept"
+        why = next(one.summary for one in worth.assessments if one.error is None)
+        return f"not judged: {why or _NO_TARGET}"
     return f"error {_figure(worth.error)}; the error of a constant guess is not known"
 
 

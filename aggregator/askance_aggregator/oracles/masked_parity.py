@@ -3,8 +3,8 @@
 The domain has 2^d x's, but a question sees only a few parities of x: its PARITY and COMPONENT
 nodes, the components with a coefficient in its DOT nodes, and, through the label, <r,x>. These are
 linear over GF(2). If their span has rank k, then x with the k pivot bits uniform and all others 0
-gives them the same joint law as a uniform x has. So 2^k 2d rows are the whole population. Of a
-vector each component has a population of its own.
+gives them the same joint law as a uniform x has. So 2^k 2d rows are the whole population. Each
+component of a vector is answered from a population of its own.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ Rules of the package:
   tails at the worst of them where that can be had, else by a bound that is nearly so (`tails`),
   never more than Chernoff's and Hoeffding's. The paper's
   size and a lower bound for any randomizers are printed beside it.
-- A question that only a decision is drawn from is sized for the decision (`decided`); the law of a
-  list of sign patterns is a table of simulated limits of 99.9 % confidence.
+- A question whose answer serves a decision only is sized for that decision (`decided`); the law of
+  a list of sign patterns is a table of simulated limits of 99.9 % confidence.
 - A plan that cannot work is refused before any user is asked.
 
 Theory of operation: `plan` rehearses the learner to see its batches, gives each of the T values

@@ -14,9 +14,10 @@ independent, each with the mean that the decision promises:
   of at most beta. It is integrated numerically. The tolerance is half of that mean, so a value
   misses with the chance 2 Q(s / 2).
 
-Values of one answer are not quite independent (the covariance of two of them is minus the product
-of their means, for MASKED-PARITY 1 / (2d)^2 beside a variance of 1 or more), and few users are not
-quite normal. `benchmarks/masked_parity_users.py` holds the sizes against the exact laws of tallies.
+Two approximations remain: values of one answer are not quite independent (the covariance of two of
+them is minus the product of their means, for MASKED-PARITY 1 / (2d)^2 beside a variance of 1 or
+more), and estimates of few users are not quite normal. `benchmarks/masked_parity_lists.py` compares
+the sizes with the laws of tallies.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ from askance_aggregator.planning.sign_list_table import BETAS, THETAS
 from askance_aggregator.planning.tails import Failure, Tail
 from askance_client.errors import InvalidParameter
 
-_BEYOND = 9.0  # deviations above a mean, where nothing is left of the normal law
+_BEYOND = 9.0  # deviations above a mean: the normal tail beyond is 1e-19
 _POINTS = 4001  # of an integral
 _BISECTIONS = 40
 _MOST = 32.0  # deviations: its normal tail is below every beta
-_TINY = 1e-12  # deviations: P[|other| < it] is a number above 0
+_TINY = 1e-12  # deviations: the integral starts here, since ln P[|other| < 0] is not finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Decided(Tail):
     most as many times beta.
 
     Args:
-        of_value: the value's own tail.
+        of_value: tail of one value of the answer.
         decision: the conclusion that is drawn.
     """
 
@@ -55,15 +56,15 @@ class Decided(Tail):
     decision: Decision
 
     def exponent(self, tau: float) -> float:
-        """The value's own."""
+        """Return the exponent of the value's tail."""
         return self.of_value.exponent(tau)
 
     def failure(self, tau: float) -> Failure:
-        """The value's own."""
+        """Return the failure of the value's tail."""
         return self.of_value.failure(tau)
 
     def least_variance(self) -> float:
-        """The value's own."""
+        """Return the least variance of the value's tail."""
         return self.of_value.least_variance()
 
     def fails(self, users: int, tau: float, beta: float) -> bool:
@@ -71,11 +72,11 @@ class Decided(Tail):
         return self.of_value.fails(users, tau, miss_chance(self.decision, beta))
 
     def users(self, tau: float, beta: float) -> int:
-        """Enough users for the decision."""
+        """Return a number of users that is enough for the decision."""
         return self.of_value.users(tau, miss_chance(self.decision, beta))
 
     def tolerance(self, users: int, beta: float) -> float:
-        """The value's own: the least tau for which `users` are enough at its own chance."""
+        """Return the least tau for which `users` are enough for the decision."""
         return self.of_value.tolerance(users, miss_chance(self.decision, beta))
 
     def enough(self, users: int, tau: float, beta: float) -> bool:
@@ -88,26 +89,30 @@ def miss_of(question: Question, beta: float) -> float:
 
     Args:
         question: what is asked.
-        beta: the chance of failure that each value is given.
+        beta: chance of failure per value; without a decision it is returned.
     """
     return beta if question.decision is None else miss_chance(question.decision, beta)
 
 
 def miss_chance(decision: Decision, beta: float) -> float:
-    """Return how often a value may be off by its tolerance or more; never less than beta.
+    """Return the chance with which a value may miss its tolerance; never less than beta.
 
     Args:
         decision: the conclusion that is drawn from the values.
-        beta: the chance of failure that each of its values is given; they add up.
+        beta: chance of failure per value; the decision has their sum.
     """
     return max(beta, chance_per_value(decision, beta * decision.values))
 
 
 @singledispatch
 def chance_per_value(decision: Decision, beta: float) -> float:
-    """Return how often a value may miss its tolerance if the decision fails in `beta` in all.
+    """Return the chance with which a value may miss its tolerance if the decision may fail.
 
-    A decision that this function has no method for is planned like a tolerance.
+    A decision without a registered method is planned like a tolerance.
+
+    Args:
+        decision: the conclusion that is drawn from the values.
+        beta: chance that the decision fails, over all values.
     """
     return beta / decision.values
 
@@ -126,12 +131,18 @@ def _(decision: OneStandsOut, beta: float) -> float:
 def list_theta(values: int, length: int, beta: float) -> float | None:
     """Return how many deviations from zero put the true signs on a list, except with chance beta.
 
-    More values or a shorter list never take less, so the table is read at the next number of values
-    from above and at the next length from below. Between two betas theta^2 is interpolated linearly
-    in ln beta, of which it is convex, as of every normal tail: the chord is above.
+    More values or a shorter list never take less, so the table is read at the next greater number
+    of values and at the next smaller length. Between two betas theta^2 is interpolated linearly in
+    ln beta; it is convex in ln beta, as for every normal tail, so the result is not too small.
+
+    Args:
+        values: number of signs.
+        length: number of patterns on the list.
+        beta: chance that the true pattern is not listed.
 
     Returns:
-        None where the table does not reach: beta is too small, or the list no longer than 1.
+        None where the table has no entry: more than 1,024 values, a list of length 1, or a beta
+        below 1/2000.
     """
     sizes = [size for size in THETAS if size >= values]
     lengths = [one for one in THETAS[sizes[0]] if one <= length] if sizes else []
@@ -147,7 +158,11 @@ def list_theta(values: int, length: int, beta: float) -> float | None:
 
 @lru_cache(maxsize=4096)
 def standing_out(values: int, beta: float) -> float:
-    """Return how many deviations from zero make one value stand out, except with chance beta."""
+    """Return how many deviations from zero make one value stand out, except with chance beta.
+
+    Raises:
+        InvalidParameter: beta is below about 1e-15, which floats do not resolve.
+    """
     low, high = 0.0, 2.0
     while stands_back(values, high) > beta:
         high *= 2
@@ -160,11 +175,11 @@ def standing_out(values: int, beta: float) -> float:
 
 
 def stands_back(values: int, mean: float) -> float:
-    """Compute the chance that the one value does not stand out with its own sign.
+    """Compute the chance that one value does not stand out with its own sign.
 
     Args:
-        values: the one and the others, independent normal with deviation 1.
-        mean: of the one; the others have 0.
+        values: number of values, the one included; independent normal, of deviation 1.
+        mean: of the one; all others have the mean 0.
     """
     from scipy.special import ndtr  # slow to import, and only needed here
 

@@ -39,7 +39,7 @@ PRIOR_NANO_NATS = 8 * NANO_NATS_PER_NAT
 WORTH_MOVING = Fraction(1, 2)  # part of the variance by rounding that must be saved
 FINE_NANO_NATS = 4 * NANO_NATS_PER_NAT  # beyond, .00098 is .8 % of a conditional variance or more
 LEAST_VARIANCE = 1.25  # times e^(-2 eps / 3): the least worst conditional variance, at large eps
-ROUNDING_SHARE = 0.005  # of it that random rounding may add
+ROUNDING_SHARE = 0.005  # part of that variance which random rounding may add
 
 
 def objective_of(question: Question, levels: int) -> Objective:

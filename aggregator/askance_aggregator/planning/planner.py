@@ -127,13 +127,13 @@ def settled(
 ) -> Learner[T]:
     """Return the learner with the settings that it was not given, for these conditions.
 
-    A function of its arguments alone, without a look at any record, so a replayed study settles as
-    the first run did. A learner without a rule, or with nothing open, is returned as it is, and so
-    is one whose rule finds that nothing can be planned with this budget: the study's own plan will
-    say why.
+    A parameter that was not given is settled before any user is asked, from these arguments alone
+    and from no record, so a replayed study settles as the first run did. A learner without a rule,
+    or with nothing open, is returned unchanged, and so is one whose rule finds that nothing can be
+    planned with this budget: the study's own plan then raises the error.
 
     Args:
-        learner: what will ask.
+        learner: the learner, with or without a rule (`settle`).
         nano_nats: each user's whole budget; > 0.
         beta: the probability of failure, in (0, 1).
         n_users: the population; None: not known.

@@ -84,9 +84,9 @@ def candidates(question: Question, nano_nats: int, design: Design) -> tuple[Rand
 def design_levels(question: Question) -> int:
     """Return the number of levels that a design is called with.
 
-    A category's and signed values' are their cells, a predicate's two. A real value's are its
-    possible values, at most 64 of them; it may answer with a table of any number
-    of levels, onto which numbers are rounded at random.
+    A category and signed values have a level per cell, a predicate two. A real value has a level
+    per possible value, at most 64; a design may return a table of any number of levels, onto which
+    numbers are rounded at random.
     """
     query = question.query
     return levels_of(question) or min(query.high - query.low + 1, MOST_LEVELS)
@@ -95,8 +95,8 @@ def design_levels(question: Question) -> int:
 def tail_of(question: Question, randomizer: Randomizer, decode: Decode | None = None) -> Tail:
     """The worst tail of a value of the answer, among populations that keep the promise.
 
-    Of decode values that were designed with a table, of what the question is for. Of a question
-    that only a decision is drawn from, the tail of that (`decided`).
+    With decode values that were designed with a table, the tail is that of the question's aim. For
+    a question with a decision it is that of the decision (`Decided`).
     """
     check_suits(question, randomizer)
     of_value = _value_tail(question, randomizer, decode)

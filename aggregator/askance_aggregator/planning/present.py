@@ -82,13 +82,13 @@ class Present(Tail):
         """The least rate of both sides, for the worst mean.
 
         Raises:
-            InvalidParameter: the budget is so small that no rate is told from 0.
+            InvalidParameter: the budget is so small that floats do not tell the rate from 0.
         """
         rate = float(min(rates.min() for rates, _ in self._sides(tau)))
         if rate <= 0:
             raise InvalidParameter(
-                "a mean over the users who have a number expects a larger epsilon or tolerance, got"
-                f" a tolerance of {tau:g} for which no number of users is known"
+                "a mean over the users who have a number: expected a larger epsilon or tolerance,"
+                f" got a tolerance of {tau:g} for which no number of users can be computed"
             )
         return rate
 

@@ -95,7 +95,7 @@ def has_all(fields: Mapping[str, Expression]) -> Query:
         fields: by name, one or more.
 
     Raises:
-        InvalidQuery: there is none.
+        InvalidQuery: fields is empty.
     """
     if not fields:
         raise InvalidQuery("complete cases expect one field or more, got none")
@@ -103,7 +103,10 @@ def has_all(fields: Mapping[str, Expression]) -> Query:
 
 
 def of_complete(query: Query, fields: Mapping[str, Expression]) -> Query:
-    """Ask the same, but of complete cases only: all other users answer by the public default.
+    """Restrict a query to complete cases: all other users answer by the public default.
+
+    Privacy: a report reveals no more than epsilon of which fields a record has, since the default
+    is one of the query's values.
 
     Args:
         query: of any kind but VECTOR, whose components have a default each.

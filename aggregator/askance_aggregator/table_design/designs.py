@@ -90,13 +90,13 @@ def design_table(levels: int, nano: int, objective: Objective) -> DesignedTable:
 
     Privacy: pure eps-LDP, replace-one, with eps at most `nano`, exactly.
     Utility: up to 4 nats the second moments at the levels are within about 10^-4 of what is
-    possible, which `lower_bound` proves; beyond, of at least 64 levels, within about 3 x 10^-3 up
+    possible, which `lower_bound` proves; beyond, with at least 64 levels, within about 3 x 10^-3 up
     to 12 nats. Between levels random rounding adds a quarter of the step squared to a conditional
     variance, and the figure counts it: .00098 for 33 levels, .8 % of it at 4 nats; .00025 for 64,
     .5 % at 5 nats; 1.9 x 10^-6 for 720, .6 % at 12.5 nats and 7 % at 16.
 
     Args:
-        levels: 2..64; of a worst case at more than 4 nats 2..720.
+        levels: 2..64; for a worst-case objective at more than 4 nats 2..720.
         nano: nano-nats, from 0.01 to 16 nats.
         objective: `Minimax()`, `Conditional()` or `Prior(weights, slack)`.
 
@@ -114,13 +114,13 @@ def design_table(levels: int, nano: int, objective: Objective) -> DesignedTable:
             f" nats, found {format_nats(nano)}"
         )
     if not MIN_SIDE <= levels <= MAX_LEVELS:
-        raise InvalidParameter(f"a table has {MIN_SIDE}..{MAX_LEVELS} levels, found {levels}")
+        raise InvalidParameter(f"levels: expected {MIN_SIDE}..{MAX_LEVELS} levels, got {levels}")
     ratio = exp(nano / NANO_NATS_PER_NAT)
     terms = objective.terms(levels, ((ratio + 1) / (ratio - 1)) ** 2)
     if levels > SYMBOLS and not by_windows(terms, ratio):
         raise InvalidParameter(
-            f"a table for this objective and epsilon has {MIN_SIDE}..{SYMBOLS} levels,"
-            f" found {levels}"
+            f"levels: expected {MIN_SIDE}..{SYMBOLS} levels for this objective and epsilon,"
+            f" got {levels}"
         )
     (table, decoded, _, _), bound = refine(terms, ratio)
     channel = integer_table(table, decoded.tolist(), nano)

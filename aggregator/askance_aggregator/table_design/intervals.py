@@ -32,11 +32,11 @@ _GROWTH = 8.0  # of the objective's weight from one point of the path to the nex
 _CENTRED = 1e-3  # Newton's decrement, squared, at which a point is near enough to the path
 _NEWTON_STEPS = 40  # a point; more are a sign of rounding, and the prices hold as they are
 
-_DAMPING = 1e-14  # of the Hessian's diagonal: by so much its floats may be wrong
+_DAMPING = 1e-14  # part of the Hessian's diagonal: the size of its rounding
 _SHORTEST = 1e-8  # part of a step that is still made
-_COARSE = 64  # levels of which all intervals are looked at
-_RARE = 1e-3  # part of the reports that intervals may have and not count as used
-_LONGER = 2  # times as long as those used
+_COARSE = 64  # levels up to which intervals of all lengths are admitted
+_RARE = 1e-3  # intervals that have less than this part of the reports count as unused
+_LONGER = 2  # times the longest interval that is used: the longest one that is admitted
 
 Matrix = NDArray[np.float64]
 
@@ -48,7 +48,7 @@ class Priced(NamedTuple):
         dual: any prices prove a bound.
         values: decode values of 0 or more; a symbol and its mirror image are one.
         masses: their frequencies, averaged over levels.
-        longest: the most levels of an interval that is sent.
+        longest: number of levels of the longest interval that is used.
     """
 
     dual: Dual
@@ -60,8 +60,8 @@ class Priced(NamedTuple):
 class _Cones:
     """Cones of all intervals up to a length, in the prices of all levels: shape (3, levels).
 
-    What belongs to intervals has shape (levels, longest): by the first level, and by the length
-    less one. Where an interval would leave the grid, its cone has no price in it.
+    Arrays over intervals have shape (levels, longest): first level, and length less one. An
+    interval that would leave the grid has no cone.
 
     Args:
         terms: symmetric, with a rise.
@@ -115,8 +115,8 @@ class _Cones:
 def best_prices(terms: Terms, ratio: float) -> Priced:
     """The best prices over intervals, and the symbols that go with them.
 
-    Of more than 64 levels the intervals are those that are not much longer than the longest that
-    64 levels use: the others are as many again, and hardly sent.
+    On more than 64 levels intervals are at most twice as long as the longest that 64 levels use:
+    longer ones are as many again, and are hardly used.
 
     Args:
         terms: symmetric, with a rise: a worst-case objective.
@@ -225,7 +225,7 @@ def _newton(cones: _Cones, prices: Matrix, weight: float) -> tuple[Matrix, float
 
 
 def _band(pairs: Matrix) -> Matrix:
-    """Lay blocks of levels at each distance out as the lower band of a symmetric matrix."""
+    """Arrange blocks of levels at each distance as the lower band of a symmetric matrix."""
     longest, _, _, levels = pairs.shape
     band = np.zeros((3 * longest, 3 * levels))
     for distance, block in enumerate(pairs):

@@ -29,8 +29,8 @@ MAX_PRESENCE_NANO_NATS = 12 * NANO_NATS_PER_NAT
 one part in 10^4; for a sample or a prior rounding onto `NUMBERS` levels is most of the variance."""
 
 LEAST_SOLVED_NANO_NATS = NANO_NATS_PER_NAT // 1000
-"""Below it the table of this budget answers, brought nearer to a table without information until
-its ratios fit: the linear program's coefficients 1 and e^eps are too close to be told apart."""
+"""Below it the table of this budget is used, mixed with a table without information until its
+ratios fit: the linear program's coefficients 1 and e^eps are too close for the solver."""
 
 NUMBERS = 17
 """Levels that are numbers, where more than the worst population counts: random rounding onto them

@@ -172,8 +172,9 @@ def _solve(terms: PresenceTerms, scores: Reals, ratio: float) -> _Optimum:
     )
     if found.status != 0:
         raise InvalidParameter(
-            f"a mean over the users who have a number expects another epsilon, got {log(ratio):.6g}"
-            f" nats, for which no table on {levels} levels is found; or set missing=default"
+            f"epsilon: expected another one, got {log(ratio):.6g} nats, for which no table for the"
+            f" mean over the users who have a number is found on {levels} levels; or set"
+            " missing=default"
         )
     paid = np.maximum(-found.ineqlin.marginals[: len(moments)], 0.0)
     by_slope = terms.weights + np.einsum("c,cis->is", paid, terms.shares)

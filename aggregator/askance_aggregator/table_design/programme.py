@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from askance_aggregator.table_design.objectives import Terms, Vector
 from askance_client.errors import InvalidParameter
 
 SYMBOLS = 64
-"""The most symbols, and levels, of a table that is solved entry by entry: it travels in 40 kB."""
+"""Most symbols, and levels, of a table that is solved entry by entry: its message has 40 kB."""
 
 # The least that the solver takes: what a row's mean is off by becomes bias.
 EXACTLY = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
@@ -81,7 +82,8 @@ def solve(terms: Terms, values: Vector, ratio: float) -> Solution:
     )
     if found.status != 0:
         raise InvalidParameter(
-            f"no table is found on {levels} levels, give a larger epsilon: {found.message}"
+            f"epsilon: expected another one, got {log(ratio):.6g} nats, for which no table on"
+            f" {levels} levels is found: {found.message}"
         )
     prices = np.maximum(-found.ineqlin.marginals[: len(rows)], 0.0) @ folds.even
     if terms.rise:
@@ -95,7 +97,7 @@ def solve(terms: Terms, values: Vector, ratio: float) -> Solution:
 
 
 def folds_of(terms: Terms) -> Folds:
-    """Return the levels of the constraints: of symmetric terms one for a level and its image."""
+    """Return the levels of the constraints; with symmetric terms one per level and its image."""
     levels = len(terms.grid)
     plain = np.eye(levels)
     if not terms.symmetric:
@@ -128,9 +130,14 @@ def _stacked(first: NDArray[np.float64], block: NDArray[np.float64]) -> object:
 
 
 def unfolded(entries: NDArray[np.float64], values: Vector) -> tuple[NDArray[np.float64], Vector]:
-    """Return the whole table: a symbol of value a > 0 is half itself and half its image.
+    """Return the whole table and its values from the symbols of value 0 or more.
 
-    That of 0 is its own image.
+    A symbol of value a > 0 becomes two, a and -a, each with half of its chance; a symbol of value 0
+    is its own mirror image.
+
+    Args:
+        entries: shape (symbols, levels).
+        values: shape (symbols,), 0 or more.
     """
     signed = values > 0
     plus, zero = entries[signed] / 2, entries[~signed]

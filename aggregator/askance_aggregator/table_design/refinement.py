@@ -33,7 +33,7 @@ class Refined(NamedTuple):
 
 
 def by_windows(terms: Terms, ratio: float) -> bool:
-    """Return whether a table is looked for among windows of levels: then it may have many."""
+    """Return whether a table is made of windows of levels, and so may have up to 720."""
     return bool(terms.rise) and terms.symmetric and ratio > _SHORT_INTERVALS
 
 
@@ -79,7 +79,7 @@ def refine(terms: Terms, ratio: float) -> Refined:
 
 
 def _by_windows(terms: Terms, ratio: float) -> Refined:
-    """The best table of about as many symbols as levels, each likely on a window of levels."""
+    """Return the best table with a window per symbol, and about as many symbols as levels."""
     priced = best_prices(terms, ratio)
     sent = priced.masses > _UNUSED
     most = max(len(terms.grid), SYMBOLS) // 2 - 1

@@ -1,13 +1,14 @@
 """The linear program over windows: the best table whose symbols are likely at few levels.
 
-Where e^eps is large, a symbol of decode value a is at its best likely on a window of levels, those
-at which its price is negative (`duals`). So a table is looked for among sums of columns, each a
-decode value with a window: the program has a variable per column and none per entry: some
-hundred levels take seconds, where entries would take minutes.
+Where e^eps is large, the best table has each symbol likely on a window of levels, those at which
+its price is negative (`duals`). So the table is a sum of columns, each a decode value with a
+window, and the program has a variable per column and none per entry. Some hundred levels take
+seconds, where a program of entries would take minutes.
 """
 
 from __future__ import annotations
 
+from math import log
 from typing import NamedTuple
 
 import numpy as np
@@ -24,16 +25,16 @@ from askance_aggregator.table_design.programme import (
 from askance_client.errors import InvalidParameter
 
 _REACH = 2  # levels by which the ends of a window are moved, either way
-_ROUNDING = 1e-14  # of an entry: a step that is none
+_ROUNDING = 1e-14  # part of an entry: a smaller step is rounding and becomes 0
 
 
 class Windows(NamedTuple):
     """Columns of a table: a decode value, and the levels that it is likely at.
 
     Args:
-        symbols: of each column the index of its value.
-        first: the first level of its window.
-        end: the level after its last.
+        symbols: index of each column's value, shape (columns,).
+        first: first level of its window, shape (columns,).
+        end: level after the last of its window, shape (columns,).
     """
 
     symbols: NDArray[np.int64]
@@ -42,7 +43,7 @@ class Windows(NamedTuple):
 
 
 def solve_windows(terms: Terms, values: Vector, ratio: float, dual: Dual) -> Solution:
-    """The best table of windows near those that are best at given prices, as floats.
+    """Compute the best table of windows near those that are best at given prices, as floats.
 
     Args:
         terms: the objective, on its grid; symmetric, with a rise.
@@ -86,7 +87,8 @@ def solve_windows(terms: Terms, values: Vector, ratio: float, dual: Dual) -> Sol
     )
     if found.status != 0:
         raise InvalidParameter(
-            f"no table is found on {len(terms.grid)} levels, give a larger epsilon: {found.message}"
+            f"epsilon: expected another one, got {log(ratio):.6g} nats, for which no table on"
+            f" {len(terms.grid)} levels is found: {found.message}"
         )
     sums, means, caps, _ = (
         _of_steps(prices)
@@ -102,9 +104,9 @@ def solve_windows(terms: Terms, values: Vector, ratio: float, dual: Dual) -> Sol
 
 
 def _steps(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the first row, and of each other one what it has more than the one before it.
+    """Return the first row, and the difference of each other row from the one before it.
 
-    A window has two ends and many levels: most entries become 0, and the program is solved in a
+    A window has two ends and many levels, so most entries become 0: the program is solved in a
     fifth of the time.
     """
     stepped: NDArray[np.float64] = np.diff(rows, axis=0, prepend=np.zeros_like(rows[:1]))
@@ -119,7 +121,7 @@ def _of_steps(prices: Vector) -> Vector:
 
 
 def _windows(terms: Terms, values: Vector, ratio: float, dual: Dual) -> Windows:
-    """The window of each value that is best at the prices, and those with ends near its ends."""
+    """Return each value's best window at the prices, and the windows with ends near its ends."""
     likelihoods = dual.cheapest_at(terms, ratio, values).likelihoods
     likely = likelihoods > 1
     likely[~likely.any(axis=1), -1] = True  # a value that no level pays for

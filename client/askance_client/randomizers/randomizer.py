@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
 from operator import index
+from struct import pack
 from typing import ClassVar
 
 from askance_client.errors import InvalidParameter
@@ -86,8 +87,8 @@ class Randomizer(ABC):
     def canonical(self) -> bytes:
         """Name and parameters as bytes, different for any two randomizers."""
         name = self.name.encode("ascii")
-        head = bytes([len(name)]) + name + len(self.parameters).to_bytes(4, "big")
-        return head + b"".join(number.to_bytes(8, "big") for number in self.parameters)
+        numbers = self.parameters
+        return pack(f">B{len(name)}sI{len(numbers)}Q", len(name), name, len(numbers), *numbers)
 
     @abstractmethod
     def randomize(self, level: int, coins: Sequence[int]) -> bytes:

@@ -23,7 +23,7 @@ def absences(transcript: Transcript, population: Population, hypothesis: object)
     Args:
       transcript: of the study.
       population: its users.
-      hypothesis: its conclusion, which says whether users without a value are part of it.
+      hypothesis: its conclusion, which states whether users without a value are left out.
     """
     notes = []
     left_out = leaves_out_missing(hypothesis)
@@ -65,7 +65,7 @@ def _absent(query: Query, population: Population) -> int:
 
 
 def _counted(query: Query) -> str:
-    """Say how a user without a value counts in a hypothesis that does not say it."""
+    """Describe how a user without a value counts, if the hypothesis does not leave it out."""
     if has_missing_cell(query):
         return "are left out of its shares"
     return f"count as {_default(query)}"

@@ -56,7 +56,6 @@ def _errors(axes: Any, assessments: Sequence[tuple[float | None, bool | None]], 
         style.legend_beside(axes)
     top = max(0.1, 1.1 * max(errors))
     axes.set_ylim(bottom=-top / 40, top=top)  # space for the points on zero
-    axes.set_xlim(
-        -0.5, len(assessments) - 0.5
-    )  # space around whole numbers, also around a single one
+    # Space around whole numbers, also around a single one.
+    axes.set_xlim(-0.5, len(assessments) - 0.5)
     axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)

@@ -21,7 +21,7 @@ def misses(n: int, chance: float, stake: float) -> tuple[float, float]:
     sides = []
     for side in (stake, -stake):
         won = counts * np.log1p(side * (1 - chance)) + (n - counts) * np.log1p(-side * chance)
-        sides.append(float(law[won >= bets.rich(side, chance, ALPHA / 2)].sum()))
+        sides.append(float(law[won >= bets.threshold(side, chance, ALPHA / 2)].sum()))
     return sides[0], sides[1]
 
 
@@ -54,16 +54,16 @@ def test_the_width_is_near_the_normal_one_and_about_what_was_promised(chance: fl
 
 
 @pytest.mark.parametrize("counts", [(10, 0, 0), (0, 0, 10), (4, 3, 3), (0, 10, 0), (1, 0, 0)])
-def test_an_interval_is_where_no_bet_makes_rich(counts: tuple[int, int, int]) -> None:
+def test_an_interval_has_the_means_that_no_bet_rejects(counts: tuple[int, int, int]) -> None:
     """By a grid of means; the ends are the greatest and the least value where all is possible."""
     values, tally = np.array([-1.0, 0.25, 2.0]), np.array(counts, dtype=np.float64)
     bets, stake = Bets(values, sum(counts)), 0.25
     low, high = bets.interval(tally, stake, ALPHA)
     assert -1 <= low <= tally @ values / sum(counts) <= high <= 2
     for mean in np.linspace(-0.999, 1.999, 200).tolist():
-        rich = [
-            tally @ np.log1p(side * (values - mean)) >= bets.rich(side, mean, ALPHA / 2)
+        rejected = [
+            tally @ np.log1p(side * (values - mean)) >= bets.threshold(side, mean, ALPHA / 2)
             for side in (stake, -stake)
         ]
         if min(abs(mean - low), abs(mean - high)) > 1e-6:
-            assert (low < mean < high) == (not any(rich))
+            assert (low < mean < high) == (not any(rejected))

@@ -192,10 +192,10 @@ def test_a_design_is_kept() -> None:
 @pytest.mark.parametrize(
     ("levels", "nano", "objective", "reason"),
     [
-        (1, 10**9, Minimax(), "2..720 levels, found 1"),
-        (721, 8 * 10**9, Conditional(), "2..720 levels, found 721"),
-        (65, 10**9, Conditional(), "2..64 levels, found 65"),
-        (65, 8 * 10**9, Prior((Fraction(1),) * 65), "2..64 levels, found 65"),
+        (1, 10**9, Minimax(), "expected 2..720 levels.*, got 1"),
+        (721, 8 * 10**9, Conditional(), "expected 2..720 levels.*, got 721"),
+        (65, 10**9, Conditional(), "expected 2..64 levels.*, got 65"),
+        (65, 8 * 10**9, Prior((Fraction(1),) * 65), "expected 2..64 levels.*, got 65"),
         (9, 0, Minimax(), "positive"),
         (9, 10**6, Minimax(), "0.01 to 16 nats, found 0.001"),
         (9, 17 * 10**9, Minimax(), "0.01 to 16 nats, found 17"),

@@ -69,7 +69,9 @@ class DeviceSetup:
         expires: int = NOW + DAY,
         schema: Schema = SCHEMA,
         key: Ed25519PrivateKey = KEY,
+        fields: Iterable[str] | None = None,
     ) -> SignedStudy:
+        """A study that signs all fields of its schema, or those that are given."""
         terms = StudyTerms(
             nonce.to_bytes(16, "big"),
             "test",
@@ -79,7 +81,7 @@ class DeviceSetup:
             budget,
             expires,
             "to be tested",
-            fields=tuple(sorted(schema.fields)),
+            fields=tuple(sorted(schema.fields if fields is None else fields)),
         )
         return sign_study(terms, key)
 

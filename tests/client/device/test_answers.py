@@ -12,6 +12,7 @@ from askance_aggregator.families import k_ary_response, randomized_response, sub
 from askance_aggregator.queries import category, predicate, real
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import digest_of
+from askance_client.device import Device
 from askance_client.errors import StoreError
 from askance_client.ledger import Charge, Limits, SqliteLedger
 from askance_client.ledger.contract import Compose
@@ -120,7 +121,7 @@ class TestRealValues:
         for rounding in (0, COIN_SPACE - 1):
             coins = chosen_coins([lie, rounding])
             device = setup.device({"height": 2}, studies=[study], coins=coins)
-            assert setup.answer(device, payload).outcome == b"\x01"
+            assert setup.answer(device, payload).charged_nano_nats == setup.epsilon
 
     def test_a_real_query_has_no_levels_of_its_own_to_mismatch(self, setup: DeviceSetup) -> None:
         study = setup.study()
@@ -267,3 +268,34 @@ class TestSpendBeforeSend:
         assert reopened.stored(digest_of(payload)) == sent
         assert reopened.totals(digest_of(study.study), 0).life == HALF
         reopened.close()
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("step", ["clock", "record", "coins"])
+def test_a_device_that_is_interrupted_is_let_go_and_nothing_is_charged(
+    step: str,
+    failure: type[BaseException],
+    setup: DeviceSetup,
+    chosen_coins: Coins,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever ends a request, while it is settled, evaluated or charged: the next is answered."""
+
+    def interrupted(*arguments: Any) -> Any:
+        raise failure
+
+    study = setup.study()
+    device = setup.device(studies=[study])
+    payload = setup.payload(study)
+    with monkeypatch.context() as patch:
+        if step == "clock":
+            patch.setattr(device, "_now_s", interrupted)
+        elif step == "record":
+            patch.setattr(Device, "_value", interrupted)
+        else:
+            patch.setattr(chosen_coins, "words", interrupted)
+        with pytest.raises(failure):
+            device.answer(payload)
+    assert not device._lock.locked()  # the next would wait for ever
+    assert list(device.ledger.history()) == []
+    assert setup.answer(device, payload).charged_nano_nats == setup.epsilon

@@ -15,12 +15,18 @@ from askance_aggregator.queries import (
     clip,
     dot,
     predicate,
+    real,
     vector,
     where,
 )
 from askance_client.codec import MAX_MESSAGE_BYTES, digest_of
-from askance_client.device import ExaminedStudy, Examiner
-from askance_client.device.examination import KEPT_PER_BYTE, MEMORY_PER_BYTE
+from askance_client.device import ExaminedStudy, Examiner, examination
+from askance_client.device.examination import (
+    KEPT_PER_BYTE,
+    KEPT_PER_ENTRY,
+    MEMORY_PER_BYTE,
+    MEMORY_PER_ENTRY,
+)
 from askance_client.messages import Refusal, StudyTerms
 from askance_client.queries import (
     Bit,
@@ -34,6 +40,7 @@ from askance_protos.v1 import exchange_pb2, query_pb2, randomizer_pb2
 
 SCHEMA = Schema("person", 1, bit=Bit(), small=Integer(0, 100), bits=Bits(4_000))
 FIXED = 128 * 1024  # bytes that any examination takes
+SIDE = 720  # levels and symbols of the largest table
 Node, Table = query_pb2.Node, randomizer_pb2.Table
 Join = Callable[[Expression, Expression], Expression]
 
@@ -172,3 +179,43 @@ def test_so_it_does_for_generated_requests(seed: int) -> None:
     kept, peak = measured(data)
     assert peak <= MEMORY_PER_BYTE * len(data) + FIXED
     assert kept <= KEPT_PER_BYTE * len(data) + FIXED
+
+
+def table_of_runs(raised: int, symbols: int = SIDE) -> bytes:
+    """A valid request of some 150 bytes: a table of few runs, with a loss above 0."""
+    share, rest = divmod(1 << 64, symbols)
+    runs = [(share + raised, 1), (share, SIDE - 1), (share - raised, 1)]
+    runs += [(share, SIDE * (symbols - 2) - 1), (share + rest, SIDE)]
+    entries, repeats = zip(*runs, strict=True)
+    table = Table(levels=SIDE, symbols=symbols, entries=entries, repeats=repeats)
+    return payload(real(SCHEMA.small, default=0), randomizer_pb2.Randomizer(table=table))
+
+
+@pytest.mark.parametrize("symbols", [3, 100, SIDE])
+def test_a_table_of_runs_takes_no_more_than_the_stated_multiple_of_its_entries(
+    symbols: int,
+) -> None:
+    data, entries = table_of_runs(1 << 40, symbols), SIDE * symbols
+    assert len(data) < 200
+    assert not isinstance(Examiner().request(data, digest_of(data), study()), Refusal)
+    kept, peak = measured(data)
+    assert peak <= MEMORY_PER_ENTRY * entries + MEMORY_PER_BYTE * len(data) + FIXED
+    assert kept <= KEPT_PER_ENTRY * entries + KEPT_PER_BYTE * len(data) + FIXED
+
+
+def test_what_is_remembered_of_many_small_requests_with_large_tables_is_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    most = 1 << 16  # bytes: one table of 720 x 720, not two
+    monkeypatch.setattr(examination, "_MAX_BYTES", most)
+    examiner, of = Examiner(capacity=4096), study()
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for raised in range(1 << 40, (1 << 40) + 3):
+            data = table_of_runs(raised)
+            assert not isinstance(examiner.request(data, digest_of(data), of), Refusal)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept <= KEPT_PER_BYTE * most + FIXED

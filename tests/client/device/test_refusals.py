@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -231,6 +233,34 @@ class TestRequests:
         assert refusal.reason is Reason.FIELD_NOT_ALLOWED
         assert "'colour'" in refusal.message
         assert isinstance(setup.answer(device, setup.payload(study)).outcome, bytes)
+
+    @pytest.mark.parametrize("used", [("height",), ("colour", "height")])
+    @pytest.mark.parametrize("also", [(), ("smoker",)])
+    @pytest.mark.parametrize("signs", [("colour",), ("colour", "smoker")])
+    def test_the_first_field_that_is_used_and_not_signed_is_named(
+        self,
+        setup: DeviceSetup,
+        used: tuple[str, ...],
+        also: tuple[str, ...],
+        signs: tuple[str, ...],
+    ) -> None:
+        """Neither a field that is signed and used is named, nor one that is signed and not used."""
+        conditions = {
+            "colour": setup.schema.colour == "red",
+            "height": setup.schema.height > 1,
+            "smoker": setup.schema.smoker == 1,
+        }
+        asked = reduce(and_, (conditions[field] for field in (*used, *also)))
+        study = setup.study(fields=signs)
+        device = setup.device(studies=[study])
+        refusal = setup.refusal(device, setup.payload(study, predicate(asked)))
+        assert refusal == Refusal(
+            Reason.FIELD_NOT_ALLOWED, "fields: expected fields that the study signs, got 'height'"
+        )
+        for signed_fields in (signs, signs[:1]):
+            within = reduce(and_, (conditions[field] for field in signed_fields))
+            outcome = setup.answer(device, setup.payload(study, predicate(within))).outcome
+            assert isinstance(outcome, bytes)
 
 
 class TestTime:

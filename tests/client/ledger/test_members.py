@@ -164,6 +164,34 @@ def test_who_comes_during_a_commit_is_the_next_one_together(
     assert disk.commits == 2
 
 
+def test_the_first_who_waits_leads_the_next_commit_for_all_in_their_order(
+    file: LedgerFile, disk: SlowDisk
+) -> None:
+    """Else the last thread could lead each commit, and the first one wait for all of them."""
+    composed: list[tuple[str, str]] = []  # the member, and whose thread it was done in
+
+    def spend(member: str) -> None:
+        threading.current_thread().name = member
+
+        def told(symbol: bytes, charged: int, spent: int, sequence: int) -> bytes:
+            composed.append((member, threading.current_thread().name))
+            return compose(symbol, charged, spent, sequence)
+
+        file.ledger(member).commit(charge(1, 7), LIMITS, told)
+
+    threads = [threading.Thread(target=spend, args=(member,)) for member in MEMBERS[:4]]
+    threads[0].start()
+    assert disk.reached.wait(WAIT_S)
+    for count, thread in enumerate(threads[1:], 1):
+        thread.start()
+        waiting(file, count)
+    disk.let_through.set()
+    for thread in threads:
+        thread.join(WAIT_S)
+    first, second, third, fourth = MEMBERS[:4]
+    assert composed == [(first, first), (second, second), (third, second), (fourth, second)]
+
+
 def test_nobody_reads_what_is_not_yet_on_the_disk(file: LedgerFile, disk: SlowDisk) -> None:
     """A stored report may be sent: it must not be found before its commit has returned."""
     with ThreadPoolExecutor(2) as pool:

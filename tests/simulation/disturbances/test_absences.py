@@ -32,7 +32,7 @@ def test_who_has_no_valid_value_counts_as_the_default_and_that_is_said() -> None
 def test_a_missing_value_that_is_in_no_cell_is_left_out() -> None:
     people = Population.from_columns(SCHEMA, {"kind": KINDS, "age": [None, 1, 2, 3] * 50})
     found = simulate(Study(ranges(SCHEMA, "age", steps=4), SCHEMA, epsilon=1), people).notes
-    assert found == ("50 of 200 users have no valid value of age and are left out of its shares",)
+    assert found == ("50 of 200 users have no valid value of age and are left out of its estimate",)
 
 
 def test_a_default_stands_beside_the_range_of_its_answers() -> None:
@@ -41,7 +41,8 @@ def test_a_default_stands_beside_the_range_of_its_answers() -> None:
     people = Population.from_columns(
         schema, {"age": [None, 1, 2, 3] * 50, "pay": [1, 2, 3, 4] * 50}
     )
-    found = simulate(Study(linear_regression(schema, "pay"), schema, epsilon=1), people).notes
+    study = Study(linear_regression(schema, "pay", missing="default"), schema, epsilon=1)
+    found = simulate(study, people).notes
     counted = "50 of 200 users have no valid value of age and count as"
     assert f"{counted} 0, the middle (its answers range from -1 to 1)" in found
 

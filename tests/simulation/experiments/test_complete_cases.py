@@ -20,6 +20,7 @@ from askance_aggregator.learners import (
     linear_regression,
     linear_svm,
     logistic_regression,
+    mean,
     naive_bayes,
     perceptron,
     principal_components,
@@ -290,3 +291,28 @@ def test_where_no_user_is_complete_nothing_is_learned_and_nothing_fails() -> Non
         if name in REPORTING:
             assert result.hypothesis.missing.high == pytest.approx(1.0, abs=1e-9)
         assert result.trials[0].assessment.error is None
+
+
+@pytest.mark.parametrize("income", [np.nan, 20_000.0])
+def test_a_statistic_that_cannot_be_judged_says_why_and_not_that_a_target_is_missing(
+    income: float,
+) -> None:
+    people = Population.from_columns(SCHEMA, dict(COLUMNS, income=np.full(USERS, income)))
+    if np.isnan(income):
+        makers = [
+            mean(SCHEMA.income),
+            principal_components(SCHEMA, ["income", "spent"], components=1),
+        ]
+        why = "no row has all of the values"
+        for made in makers:
+            result = simulate(Study(made, SCHEMA, epsilon=2), people, fleet="columns")
+            assert result.to_json()["verdict"].startswith(f"not judged: {why}")
+    rows = encode_columns(SCHEMA, dict(COLUMNS, income=np.full(USERS, income)))
+    why = "no row has all of the values" if np.isnan(income) else "have one value only"
+    kept = people_with(rows)
+    fits: list[Learner[Any]] = [
+        linear_regression(SCHEMA, "income", ["age"]),
+        k_means(SCHEMA, 2, ["income"]),
+    ]
+    for fit in fits:
+        assert why in assess(exactly(fit, rows), fit, kept).summary

@@ -97,7 +97,7 @@ ROWS = {
     "decision-tree": Row(small("decision-tree", "tau")),
     "disjunctions": concept("disjunctions"),
     "frequency": Row(),
-    "gaussian-mixture": Row(small("gaussian-mixture", "tau")),
+    "gaussian-mixture": Row(small("gaussian-mixture", "tau"), few=100),
     "heavy-hitters": Row(small("heavy-hitters"), placement=Placement.RIGHT, ends=PlanRefused),
     "huber-regression": Row({"d": "1"}),
     "k-means": Row({"clumps": "3", "d": "2", "rounds": "2"}),

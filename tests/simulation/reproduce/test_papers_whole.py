@@ -151,10 +151,10 @@ class TestCorollary46:
 
     def test_a_sample_s_error_is_held_to_the_bound_from_both_sides(self) -> None:
         case = BentCase("half of it", 15, 5, 16, Fraction(1, 32))
-        assert case.wrong_holds(2048, 4096, sampled=True)
-        assert not case.wrong_holds(1800, 4096, sampled=True)
-        assert not case.wrong_holds(2300, 4096, sampled=True)
-        assert not case.wrong_holds(2**13, 2**15, sampled=False)
+        assert case.holds_for_draws(2048, 4096)
+        assert not case.holds_for_draws(1800, 4096)
+        assert not case.holds_for_draws(2300, 4096)
+        assert not case.holds_for_all(2**13, 2**15)
 
     def test_users_of_devices_that_grow_as_slowly_as_the_curator_s_do_not_hold(self) -> None:
         rows = [

@@ -114,7 +114,7 @@ class TestTheorem51:
             "_within",
             lambda said, true, tau: honest(said, true, tau * Fraction(factor)),
         )
-        one_round, _ = theorem_5_1.separation(theorem_5_1.COSETS[0], 1, SEED)
+        one_round, *_ = theorem_5_1.separation(theorem_5_1.COSETS[0], 1, SEED)
         assert not one_round["holds"]
 
     def test_all_concepts_where_there_are_few(self) -> None:

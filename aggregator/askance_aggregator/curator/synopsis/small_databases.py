@@ -102,14 +102,14 @@ class LowSensitivityQueries:
 
 
 class CandidateDatabases:
-    """All multisets of m records, with their answers: what both generators below search.
+    """All multisets of m records, with their answers, for both generators below.
 
     Args:
-      queries: what is asked, and of which databases.
-      records: m.
+      queries: the queries and their universe.
+      records: m, the size of each candidate.
 
     Raises:
-      InvalidParameter: too many candidates.
+      InvalidParameter: there are too many candidates.
     """
 
     def __init__(self, queries: LowSensitivityQueries, records: int) -> None:
@@ -122,13 +122,16 @@ class CandidateDatabases:
         """Compute every candidate's greatest distance to answers of the chosen queries, in units.
 
         Args:
-          chosen: numbers of queries, shape (k,).
+          chosen: indices of queries, shape (k,).
           answers: in units, shape (k,).
+
+        Returns:
+          Shape (candidates,).
         """
         return np.asarray(np.abs(self._values[:, chosen] - answers).max(axis=1))
 
     def synopsis(self, place: int) -> tuple[Distribution, NDArray[np.float64]]:
-        """Return a candidate as a distribution, with its values of all queries."""
+        """Return the candidate at an index as a distribution, with its values of all queries."""
         weights = self._databases[place] / self._records
         values = self._values[place] * float(self._queries.query_set.unit)
         return Distribution(self._queries.universe, weights), values

@@ -84,7 +84,7 @@ def fitted(n: int, epsilon: Fraction, setting: Setting) -> ReleaseErrors:
     words, rho = SeededWords(seed / "words"), concentrated_within(epsilon, DELTA)
     bound = (isqrt(int(4 * SAMPLES / (2 * rho))) + 1) / n
     errors: list[float] = []
-    for trial in range(6 if setting.quick else 60):
+    for trial in range(20 if setting.quick else 60):
         truth = FAMILY.counts(data(FAMILY.universe, n, seed / trial))
         generator = CountingGenerator(FAMILY, GaussianAnswers(FAMILY, truth, n, rho))
         chosen = np.unique(integers_below(words, FAMILY.size, SAMPLES))

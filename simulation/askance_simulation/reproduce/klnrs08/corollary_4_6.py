@@ -8,7 +8,7 @@ lower bound is met to the last concept, and what is measured is held against it 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
@@ -92,18 +92,28 @@ class BentCase:
         """Share of the parities that no learner finds, by the lower bound."""
         return max(1 - self.bound - 2 ** (-self.d / 2), 0.0)
 
-    def wrong_holds(self, wrong: int, concepts: int, sampled: bool) -> bool:
-        """Return whether the lower bound is met, and to 2^(-d/2) attained.
+    @property
+    def most_wrong(self) -> float:
+        """Share of the parities that this learner may miss: 2^(-d/2) more than the lower bound."""
+        return min(self.least_wrong + 2 ** (-self.d / 2), 1.0)
+
+    def holds_for_all(self, wrong: int, concepts: int) -> bool:
+        """Return whether the lower bound is met, and attained to 2^(-d/2), by all concepts.
 
         Args:
-            wrong: concepts of which another one is concluded.
-            concepts: how many were tried.
-            sampled: whether they are independent draws of all concepts, and not all of them.
+            wrong: number of concepts for which another one is concluded.
+            concepts: number of all concepts.
         """
-        least, most = self.least_wrong, min(self.least_wrong + 2 ** (-self.d / 2), 1.0)
-        if sampled:
-            return rate_between(wrong, concepts, least, most)
-        return least <= wrong / concepts <= most
+        return self.least_wrong <= wrong / concepts <= self.most_wrong
+
+    def holds_for_draws(self, wrong: int, draws: int) -> bool:
+        """Return whether the same is possible for independent draws of concepts (at 1e-6).
+
+        Args:
+            wrong: number of draws for which another concept is concluded.
+            draws: number of draws.
+        """
+        return rate_between(wrong, draws, self.least_wrong, self.most_wrong)
 
 
 def cases(d: int) -> list[BentCase]:
@@ -244,9 +254,10 @@ class Watched:
 
 def queried(case: BentCase, world: ParityWorld, limit: int, seed: Seed) -> Row:
     """Run the learner against the lazy oracle of many concepts."""
-    masks, sampled = np.arange(world.size), world.size > limit
-    if sampled:
-        masks = generator(seed).integers(0, world.size, limit)
+    met_by: Callable[[int, int], bool]
+    masks, met_by = np.arange(world.size), case.holds_for_all
+    if world.size > limit:
+        masks, met_by = generator(seed).integers(0, world.size, limit), case.holds_for_draws
     learner, fair = bent_learner(world.schema, case), world.fair()
     wrong, off = 0, Fraction(0)
     for mask in masks.tolist():
@@ -256,9 +267,9 @@ def queried(case: BentCase, world: ParityWorld, limit: int, seed: Seed) -> Row:
         off = max(off, watched.off)
     told = told_share(case, world)
     if case.hidden:  # all concepts look alike, so that one mask is concluded for all of them
-        met = told == 0 and wrong == np.count_nonzero(masks != learn(learner, fair))
+        met = told == 0 and wrong == int(np.count_nonzero(masks != learn(learner, fair)))
     else:
-        met = told == case.bound and case.wrong_holds(wrong, len(masks), sampled)
+        met = told == case.bound and met_by(wrong, len(masks))
     return _row("SQ", case.what, case.d) | {
         "queries": case.queries + 2 * case.k,
         "tau": float(case.tau),

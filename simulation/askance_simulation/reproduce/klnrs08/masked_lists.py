@@ -96,7 +96,7 @@ def failed_trials(
     Returns:
         Those whose list lacks the mask, and those that choose another one from a list that has it.
     """
-    first, second = (_scaled(round_, scale) for round_ in planned.rounds)
+    first, second = (scaled(round_, scale) for round_ in planned.rounds)
     (question,) = batch.questions
     concepts = rng.integers(0, 2, (trials, question.values + 1))
     told = first_answers(batch, first, concepts[:, :-1], rng)
@@ -112,6 +112,12 @@ def failed_trials(
     return absent, wrong
 
 
+def scaled(planned: RoundPlan, scale: float) -> RoundPlan:
+    """Return the plan of a round with this part of the users in each group, at least one."""
+    groups = tuple(replace(one, users=max(round(scale * one.users), 1)) for one in planned.groups)
+    return replace(planned, groups=groups, users=sum(group.users for group in groups))
+
+
 def as_answer(values: Sequence[float]) -> Answer:
     """Make the answer of these values."""
     plain = tuple(map(float, values))
@@ -120,11 +126,6 @@ def as_answer(values: Sequence[float]) -> Answer:
 
 def _as_number(mask: Sequence[int]) -> int:
     return int("".join(map(str, mask)), 2)
-
-
-def _scaled(planned: RoundPlan, scale: float) -> RoundPlan:
-    groups = (replace(one, users=max(round(scale * one.users), 1)) for one in planned.groups)
-    return replace(planned, groups=tuple(groups))
 
 
 def _of_signs(

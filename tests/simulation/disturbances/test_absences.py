@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from askance_aggregator.learners import frequency, linear_regression, mean, ranges
+from askance_aggregator.learners import frequency, mean, principal_components, ranges
 from askance_aggregator.queries import category, predicate
 from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter
@@ -41,8 +41,8 @@ def test_a_default_stands_beside_the_range_of_its_answers() -> None:
     people = Population.from_columns(
         schema, {"age": [None, 1, 2, 3] * 50, "pay": [1, 2, 3, 4] * 50}
     )
-    study = Study(linear_regression(schema, "pay", missing="default"), schema, epsilon=1)
-    found = simulate(study, people).notes
+    learner = principal_components(schema, ["age", "pay"], components=1, missing="default")
+    found = simulate(Study(learner, schema, epsilon=1), people).notes
     counted = "50 of 200 users have no valid value of age and count as"
     assert f"{counted} 0, the middle (its answers range from -1 to 1)" in found
 

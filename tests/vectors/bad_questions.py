@@ -232,12 +232,10 @@ def _several_nodes() -> Cases:
             "at least its components' 16 bits, found 0",
         ),
         case(
-            "a row that the matrix does not have",
-            query_of(
-                node(op=Op.FIELD, name="age"), node(op=Op.HADAMARD, args=[0], constants=[0, 1])
-            ),
+            "an operation that there is no more",
+            query_of(node(op=Op.FIELD, name="age"), node(op=27, args=[0], constants=[0, 0])),
             QUERY,
-            "rows of 0..0, found 1",
+            "expected a known operation at node 1, found number 27",
         ),
         case("a sum that could overflow", query_of(*huge), QUERY, "could reach 2^62"),
         case("too deep an expression", query_of(*deep), QUERY, "a depth of at most 64, found 65"),

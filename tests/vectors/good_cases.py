@@ -30,7 +30,6 @@ from askance_aggregator.queries import (
     clip,
     dot,
     first,
-    hadamard,
     parity,
     predicate,
     real,
@@ -168,11 +167,6 @@ def queries() -> Cases:
             "a vector",
             vector([s.smoker, s.height], 0, 2),
             ["65536,114688", "0,131072", "65536,65536"],
-        ),
-        (
-            "rows 0 and 3 of a Hadamard matrix",
-            vector(hadamard([s.age, s.smoker, s.height], [1, -1, 1], [0, 3]), -50, 50),
-            ["2736128,2637824", "3276800,3276800", "0,0"],
         ),
         ("a signed value", signed(first([s.smoker, s.ill == "no"])), ["0", "1", "2"]),
     ]

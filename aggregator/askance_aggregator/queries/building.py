@@ -78,7 +78,7 @@ def vector(
     """Several values of one record, each clamped to the one range [low, high].
 
     Args:
-        of: 1..1024 numbers or booleans, or a vector already (`hadamard`).
+        of: 1..1024 numbers or booleans, or a vector already.
         low: in real units, rounded half to even to the grid; the least of all bounds if None.
         high: likewise; the greatest.
         default: of every component; the midpoint (rounded down) if None.

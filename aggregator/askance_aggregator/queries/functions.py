@@ -11,7 +11,6 @@ from askance_client.queries.exact import is_integral
 from askance_client.queries.expressions import Expression, build, on_grid, operand
 from askance_client.queries.fields import Bits
 from askance_client.queries.kinds import Kind, Op
-from askance_client.queries.limits import WORD
 
 
 def where(condition: object, a: object, b: object) -> Expression:
@@ -142,53 +141,11 @@ def vector(components: Iterable[Any], frac_bits: int | None = None) -> Expressio
     return build(Op.VECTOR, args, grid=int(grid))
 
 
-def hadamard(
-    numbers: Iterable[Any],
-    signs: Sequence[int],
-    rows: Iterable[int],
-    frac_bits: int | None = None,
-) -> Expression:
-    """Signed sums of numbers, as one vector: component k is the sum over j of H_(r_k, j) s_j x_j.
-
-    H is the Hadamard matrix of the least order, a power of two, that is not below how many numbers
-    there are: H_ij = (-1)^(how many bits i and j share).
-
-    Args:
-        numbers: x, 1..1024 of them.
-        signs: s, 1 or -1 a number.
-        rows: r, 1..1024 of 0..order-1.
-        frac_bits: their common grid; the finest of theirs if None.
-    """
-    args = tuple(operand(number) for number in numbers)
-    if len(signs) != len(args) or any(sign not in (1, -1) for sign in signs):
-        raise InvalidQuery(f"HADAMARD expects a sign, 1 or -1, for each of {len(args)} numbers")
-    words = [0] * -(-len(args) // WORD)
-    for place, sign in enumerate(signs):
-        words[place // WORD] |= (sign < 0) << place % WORD
-    grid = max((arg.frac for arg in args), default=0) if frac_bits is None else frac_bits
-    return build(Op.HADAMARD, args, constants=(*words, *map(int, rows)), grid=int(grid))
-
-
 def components(vector: Expression, start: int, stop: int) -> Expression:
     """The components start .. stop-1 of a vector, as a vector on the same grid."""
-    if vector.op == Op.VECTOR:
-        return build(Op.VECTOR, vector.args[start:stop], grid=vector.grid)
-    words = -(-len(vector.args) // WORD)
-    rows = vector.constants[words:]
-    constants = (*vector.constants[:words], *rows[start:stop])
-    return build(Op.HADAMARD, vector.args, constants=constants, grid=vector.grid)
+    return build(Op.VECTOR, vector.args[start:stop], grid=vector.grid)
 
 
 def each_component(vector: Expression) -> tuple[Expression, ...]:
     """The components of a vector as numbers of their own, on their own grids."""
-    if vector.op == Op.VECTOR:
-        return vector.args
-    words = -(-len(vector.args) // WORD)
-    bits = [
-        vector.constants[place // WORD] >> place % WORD & 1 for place in range(len(vector.args))
-    ]
-
-    def weights(row: int) -> list[int]:
-        return [1 - 2 * ((place & row).bit_count() + bit & 1) for place, bit in enumerate(bits)]
-
-    return tuple(dot(weights(row), vector.args) for row in vector.constants[words:])
+    return vector.args

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import add, or_, sub
+from operator import or_
 from typing import Any
 
 from askance_client.queries.expressions import Expression
@@ -75,8 +75,6 @@ def _reads(ordered: Sequence[Expression], fields: Sequence[Expression]) -> tuple
     root = ordered[-1]
     if root.kind != Kind.VECTOR:
         return ()
-    if root.op == Op.HADAMARD:
-        return ((1 << len(fields)) - 1,) * root.width
     read = {node.digest: 1 << position for position, node in enumerate(fields)}
     for node in ordered[:-1]:
         if not node.name:
@@ -271,32 +269,6 @@ def _vector(slots: Slots, components: tuple[int, ...]) -> Any:
     return tuple(map(slots.__getitem__, components))
 
 
-def _hadamard_rows(slots: Slots, terms: tuple[tuple[int, int], ...], rows: tuple[int, ...]) -> Any:
-    """A few rows, one by one: the sign of term j in row i is that of the bits they share."""
-    sums = []
-    for row in rows:
-        total: Any = 0
-        for place, (i, minus) in enumerate(terms):
-            total = total + (-slots[i] if ((place & row).bit_count() ^ minus) & 1 else slots[i])
-        sums.append(total)
-    return tuple(sums)
-
-
-def _hadamard_all(slots: Slots, terms: tuple[tuple[int, int], ...], rows: tuple[int, ...]) -> Any:
-    """Many rows: all by the fast transform, in log2(order) steps of sums and differences.
-
-    A step transforms the lowest bit of the places and makes it the highest of the rows; after as
-    many steps as there are bits, each is where it was.
-    """
-    bits = (len(terms) - 1).bit_length()
-    values: list[Any] = [-slots[i] if minus else slots[i] for i, minus in terms]
-    values += [0] * ((1 << bits) - len(terms))
-    for _ in range(bits):
-        one, other = values[::2], values[1::2]
-        values = [*map(add, one, other), *map(sub, one, other)]
-    return tuple(map(values.__getitem__, rows))
-
-
 def sigmoid_step(slots: Slots, i: int) -> Any:
     """Look the sigmoid up: the value is on the table's grid of 1/256, moved to start at 0."""
     return sigmoid_table()[slots[i]]
@@ -371,15 +343,6 @@ def _compile_vector(compiler: _Compiler, node: Expression) -> int:
     return compiler.emit(_vector, tuple(compiler.all_aligned(node.args, node.grid)))
 
 
-def _compile_hadamard(compiler: _Compiler, node: Expression) -> int:
-    words = -(-len(node.args) // WORD)
-    signs = [word >> bit & 1 for word in node.constants[:words] for bit in range(WORD)]
-    terms = tuple(zip(compiler.all_aligned(node.args, node.grid), signs, strict=False))
-    rows = node.constants[words:]
-    few = len(rows) <= (len(terms) - 1).bit_length()
-    return compiler.emit(_hadamard_rows if few else _hadamard_all, terms, rows)
-
-
 _ALIGNED: dict[Op, Callable[..., Any]] = {
     Op.ADD: _add,
     Op.SUBTRACT: _subtract,
@@ -418,5 +381,4 @@ _SPECIAL: dict[Op, Callable[[_Compiler, Expression], int]] = {
     Op.BUCKETIZE: _compile_bucketize,
     Op.FIRST: _compile_first,
     Op.VECTOR: _compile_vector,
-    Op.HADAMARD: _compile_hadamard,
 }

@@ -329,32 +329,6 @@ def _vector(parts: Parts) -> ValueType:
     return ValueType(Kind.VECTOR, parts.grid, low, high, width=len(parts.args))
 
 
-def _hadamard(parts: Parts) -> ValueType:
-    """Constants: the sign of every argument, 32 a word (1 is minus), then the rows."""
-    frac, bounds = _numbers(parts)
-    if parts.grid < frac:
-        raise InvalidQuery(
-            f"HADAMARD expects a grid of at least its arguments' {frac} bits, found {parts.grid}"
-        )
-    width = len(parts.args)
-    words = -(-width // WORD)
-    rows = parts.constants[words:]
-    _check_count(parts.op, "rows", len(rows), (1, MAX_COMPONENTS))
-    for position, word in enumerate(parts.constants[:words]):
-        if not 0 <= word < 1 << min(WORD, width - position * WORD):
-            raise InvalidQuery(f"HADAMARD expects {width} signs, word {position} holds others")
-    order = 1 << (width - 1).bit_length()
-    if not 0 <= min(rows) <= max(rows) < order:
-        wrong = next(row for row in rows if not 0 <= row < order)
-        raise InvalidQuery(f"HADAMARD expects rows of 0..{order - 1}, found {wrong}")
-    # Every partial sum, with whatever signs, is below the sum of magnitudes.
-    if parts.grid > frac:
-        bounds = _aligned(parts.op, parts.grid, *parts.args)
-    reach = sum([max(-low, high) for low, high in bounds])
-    bounded(parts.op, reach)
-    return ValueType(Kind.VECTOR, parts.grid, -reach, reach, width=len(rows))
-
-
 _MANY = (1, MAX_NODES - 1)
 SHAPES: dict[Op, Shape] = {
     Op.CONSTANT: Shape(_constant, (0, 0), (1, 1), states_grid=True),
@@ -382,10 +356,4 @@ SHAPES: dict[Op, Shape] = {
     Op.ABSOLUTE: Shape(_absolute, (1, 1)),
     Op.INDEX: Shape(_index, (1, 1)),
     Op.VECTOR: Shape(_vector, (1, MAX_COMPONENTS), states_grid=True),
-    Op.HADAMARD: Shape(
-        _hadamard,
-        (1, MAX_COMPONENTS),
-        (2, MAX_COMPONENTS + MAX_COMPONENTS // WORD),
-        states_grid=True,
-    ),
 }

@@ -16,7 +16,7 @@ class Kind(IntEnum):
 
 
 class Op(IntEnum):
-    """An operation. Numbers are stable and append-only; 0 is reserved (unspecified)."""
+    """An operation. Numbers are stable and append-only; 0 (unspecified) and 27 are reserved."""
 
     CONSTANT = 1
     FIELD = 2
@@ -44,4 +44,3 @@ class Op(IntEnum):
     ABSOLUTE = 24
     INDEX = 25
     VECTOR = 26
-    HADAMARD = 27

@@ -134,7 +134,7 @@ def test_the_reference_and_the_generator_know_every_operation() -> None:
         Op.FIELD, Op.CONSTANT, Op.COMPONENT, Op.CLIP, Op.ROUND,
         Op.DOT, Op.PARITY, Op.BUCKETIZE, Op.FIRST,
     }  # fmt: skip
-    only_asked = {Op.VECTOR, Op.HADAMARD}  # a root: test_vectors.py
+    only_asked = {Op.VECTOR}  # a root: test_vectors.py
     assert set(PLAIN) | special | only_asked == set(Op)
 
 

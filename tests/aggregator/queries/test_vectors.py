@@ -14,10 +14,8 @@ from askance_aggregator.queries import (
     category,
     cross,
     dot,
-    each_component,
     encode_columns,
     evaluate_vectors,
-    hadamard,
     predicate,
     real,
     signed,
@@ -41,7 +39,6 @@ from askance_client.queries import (
     QueryKind,
     Real,
     Schema,
-    constant,
 )
 from askance_client.queries.program import rebuild
 
@@ -191,62 +188,3 @@ def test_one_component_a_thousand_times_is_one_node() -> None:
     query = vector([S.r] * MAX_COMPONENTS)
     assert len(query.nodes) == 2
     assert query.evaluate_vector(S.encode(ROWS[0])) == (128,) * MAX_COMPONENTS
-
-
-MANY = Schema.of("m", 1, {f"x{j}": Real(-1, 1, 8) for j in range(70)})
-
-
-@pytest.mark.parametrize("width", [1, 2, 3, 5, 32, 33, 70])
-def test_hadamard_is_the_signed_sums(width: int) -> None:
-    """By rows and by the fast transform, on a record and on columns: Sylvester's matrix."""
-    rng = np.random.default_rng(width)
-    order = 1 << (width - 1).bit_length()
-    matrix = np.ones((1, 1), np.int64)
-    while len(matrix) < order:
-        matrix = np.block([[matrix, matrix], [matrix, -matrix]])
-    signs = (1 - 2 * rng.integers(0, 2, width)).tolist()
-    grid = rng.integers(-256, 257, (20, width))
-    columns = encode_columns(MANY, {f"x{j}": grid[:, j] / 256 for j in range(width)})
-    numbers = [MANY[f"x{j}"] for j in range(width)]
-    for rows in (list(range(order)), [order - 1], [0] * 3, [order // 2, 0]):
-        query = vector(hadamard(numbers, signs, rows))
-        assert query.components == len(rows)
-        expected = (grid * signs) @ matrix[rows, :width].T
-        assert evaluate_vectors(query, columns).tolist() == expected.tolist()
-        assert list(query.evaluate_vector(columns.record(3))) == expected[3].tolist()
-        assert decode_query(encode_query(query), MANY) == query
-        singles = [real(one, -width, width) for one in each_component(query.expression)]
-        assert [one.evaluate(columns.record(3)) for one in singles] == expected[3].tolist()
-
-
-def test_a_block_of_a_hadamard_vector_has_its_rows() -> None:
-    numbers = [MANY[f"x{j}"] for j in range(40)]
-    query = vector(hadamard(numbers, [1, -1] * 20, range(64)), -3, 3)
-    record = MANY.encode({f"x{j}": j / 64 - 0.25 for j in range(40)})
-    whole = query.evaluate_vector(record)
-    for start, stop in ((0, 1), (5, 9), (60, 64), (0, 64)):
-        assert block_of(query, start, stop).evaluate_vector(record) == whole[start:stop]
-    assert max(map(abs, whole)) == 3 * 256  # clamped
-    absent = MANY.encode({f"x{j}": 0.5 for j in range(1, 40)})
-    assert query.evaluate_vector(absent) == (0,) * 64  # each reads all of them
-
-
-@pytest.mark.parametrize(
-    ("constants", "says"),
-    [
-        ((0,), "2..1056 constants, found 1"),
-        ((2, 0), "1 signs, word 0"),
-        ((-1, 0), "1 signs, word 0"),
-        ((0, 1), r"rows of 0\.\.0, found 1"),
-        ((0, -1), r"rows of 0\.\.0, found -1"),
-        ((0,) * 1026, r"1\.\.1024 rows, found 1025"),
-    ],
-)
-def test_hostile_hadamard_vectors_are_refused(constants: tuple[int, ...], says: str) -> None:
-    node = Node(Op.HADAMARD, (0,), constants=constants, frac=8)
-    with pytest.raises(InvalidQuery, match=says):
-        rebuild([R, node], S)
-    with pytest.raises(InvalidQuery, match="a sign, 1 or -1"):
-        hadamard([S.r], [0], [0])
-    with pytest.raises(InvalidQuery, match="could reach"):
-        hadamard([constant(1 << 61), constant(1 << 61)], [1, 1], [0])

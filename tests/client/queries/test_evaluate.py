@@ -24,7 +24,7 @@ from askance_client.queries import (
     constant,
     sigmoid_table,
 )
-from askance_client.queries.evaluate import _hadamard_all, _hadamard_rows, compile_expression
+from askance_client.queries.evaluate import compile_expression
 from askance_client.queries.expressions import build
 from askance_client.queries.limits import MAX_MAGNITUDE
 
@@ -259,41 +259,6 @@ def test_a_vector_has_its_components_on_its_grid() -> None:
     compiled = compile_expression(vector)
     assert compiled.names == ("i", "r", "q")
     assert compiled.run([-3, 4, 5]) == (-48, 32, 10, -48)
-
-
-@pytest.mark.parametrize("width", [1, 2, 3, 4, 5, 8, 31, 32, 33, 40, 64, 65])
-@pytest.mark.parametrize("many", [True, False])
-def test_a_row_of_a_hadamard_vector_is_the_signed_sum(width: int, many: bool) -> None:
-    fields = {f"x{k}": Integer(-9, 9) if k % 3 else Real(-9, 9, 1) for k in range(width)}
-    schema = Schema.of("h", 1, fields)
-    minus = [k * k % 7 in (1, 2) for k in range(width)]
-    words = [sum(minus[w + k] << k for k in range(min(32, width - w))) for w in range(0, width, 32)]
-    order = 1 << (width - 1).bit_length()
-    rows = [*range(order), order - 1, 0] if many else [order - 1, order // 2][: order.bit_length()]
-    vector = op(Op.HADAMARD, *(schema[name] for name in fields), constants=(*words, *rows), grid=2)
-    mantissas = [(5 * k + 3) % 17 - 8 for k in range(width)]
-    compiled = compile_expression(vector)
-    assert compiled.names == tuple(fields)
-    assert compiled.reads == ((1 << width) - 1,) * len(rows)
-    values = [m << (2 if k % 3 else 1) for k, m in enumerate(mantissas)]
-    expected = [
-        sum(
-            -value if minus[place] ^ (place & row).bit_count() % 2 else value
-            for place, value in enumerate(values)
-        )
-        for row in rows
-    ]
-    assert list(compiled.run(list(mantissas))) == expected
-
-
-def test_many_rows_of_a_hadamard_vector_are_transformed_at_once() -> None:
-    """A row by itself costs a sum of all terms, the fast transform log2(order) of them in all."""
-    for width, most in ((2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (9, 4), (40, 6)):
-        for rows in (1, most, most + 1, most + 2, 40):
-            words = -(-width // 32)
-            vector = op(Op.HADAMARD, *[S.i] * width, constants=[0] * (words + rows))
-            step, _ = compile_expression(vector).steps[-1]
-            assert step is (_hadamard_rows if rows <= most else _hadamard_all), (width, rows)
 
 
 def test_a_vector_s_component_reads_the_fields_that_it_depends_on() -> None:

@@ -86,7 +86,6 @@ COUNTS = {  # arguments, constants, whether a grid is stated
     Op.ABSOLUTE: (ONE, "0", False),
     Op.INDEX: (ONE, "0", False),
     Op.VECTOR: ("1..1024", "0", True),
-    Op.HADAMARD: ("1..1024", "2..1056", True),
 }
 
 
@@ -131,9 +130,6 @@ def test_the_greatest_numbers_are_accepted() -> None:
     assert op(Op.DOT, *[S.b] * 4095, constants=[1] * 4095, grid=40).high == 4095
     assert op(Op.BUCKETIZE, S.i, constants=range(4096)).high == 4096
     assert op(Op.VECTOR, *[S.b] * 1024, grid=40).width == 1024
-    every = op(Op.HADAMARD, *[S.b] * 1024, constants=(*[0] * 32, *range(1024)))
-    assert (every.width, every.high) == (1024, 1024)
-    assert op(Op.HADAMARD, S.b, constants=(0, 0)).width == 1
     assert op(Op.PARITY, widest().v, constants=[(1 << 32) - 1] * 128).kind == Kind.BOOLEAN
     assert op(Op.DOT, widest().v, constants=[-1] * 4096).low == -4096
 
@@ -194,14 +190,6 @@ TYPES: dict[str, tuple[Callable[[], Expression], tuple[Kind, int, int, int]]] = 
     "index": (lambda: op(Op.INDEX, S.c), (Kind.NUMBER, 0, 0, 3)),
     "vector": (lambda: op(Op.VECTOR, S.i, S.n), (Kind.VECTOR, 0, -3, 7)),
     "vector on a grid": (lambda: op(Op.VECTOR, S.n, S.r, grid=3), (Kind.VECTOR, 3, -8, 56)),
-    "hadamard": (
-        lambda: op(Op.HADAMARD, S.i, S.m, constants=(1, 0)),
-        (Kind.VECTOR, 0, -13, 13),
-    ),
-    "hadamard on a grid": (
-        lambda: op(Op.HADAMARD, S.i, S.r, constants=(2, 1), grid=2),
-        (Kind.VECTOR, 2, -24, 24),
-    ),
 }
 
 
@@ -261,12 +249,6 @@ LIMITS: dict[str, Callable[[int], Expression]] = {
     ),
     "bucketize, edges": lambda past: op(Op.BUCKETIZE, S.r, constants=(0, HALF - 1 + past)),
     "vector, aligned": lambda past: op(Op.VECTOR, S.i, between(0, HALF - 1 + past), grid=1),
-    "hadamard": lambda past: op(
-        Op.HADAMARD, between(-HALF, 1), between(0, HALF - 1 + past), constants=(0, 0)
-    ),
-    "hadamard, aligned": lambda past: op(
-        Op.HADAMARD, between(1 - HALF - past, 1), constants=(0, 0), grid=1
-    ),
 }
 
 
@@ -313,18 +295,6 @@ REFUSED: dict[str, tuple[Callable[[], Expression], str]] = {
     "dot of a number and bits": (
         lambda: op(Op.DOT, S.i, S.v, constants=[1, 1]),
         "DOT expects BOOLEAN or NUMBER as argument 2, found BITS",
-    ),
-    "hadamard's row": (
-        lambda: op(Op.HADAMARD, *[S.i] * 3, constants=(0, 3, 4, 9, 0)),
-        "rows of 0..3, found 4",
-    ),
-    "hadamard's row below 0": (
-        lambda: op(Op.HADAMARD, *[S.i] * 3, constants=(0, 0, -1, 3)),
-        "rows of 0..3, found -1",
-    ),
-    "hadamard without rows": (
-        lambda: op(Op.HADAMARD, *[S.i] * 33, constants=(0, 0)),
-        "expects 1..1024 rows, found 0",
     ),
 }
 
@@ -375,34 +345,6 @@ FURTHER: dict[str, tuple[Callable[[int], Expression], str]] = {
         lambda k: op(Op.VECTOR, S.i, between(0, 9, 9), grid=9 - k),
         "its components' 9 bits",
     ),
-    "hadamard's grid": (
-        lambda k: op(Op.HADAMARD, S.i, between(0, 9, 9), constants=(0, 0), grid=9 - k),
-        "its arguments' 9 bits",
-    ),
-    "hadamard's signs": (
-        lambda k: op(Op.HADAMARD, S.i, S.i, constants=(3 + k, 0)),
-        "2 signs, word 0 holds others",
-    ),
-    "hadamard's second word": (
-        lambda k: op(Op.HADAMARD, *[S.i] * 33, constants=(0, 1 + k, 0)),
-        "33 signs, word 1 holds others",
-    ),
-    "hadamard's sign below 0": (
-        lambda k: op(Op.HADAMARD, S.i, constants=(-k, 0)),
-        "1 signs, word 0 holds others",
-    ),
-    "hadamard's row": (
-        lambda k: op(Op.HADAMARD, *[S.i] * 3, constants=(0, 0, 3 + k)),
-        "rows of 0..3",
-    ),
-    "hadamard's row below 0": (
-        lambda k: op(Op.HADAMARD, *[S.i] * 3, constants=(0, 0, -k)),
-        "rows of 0..3",
-    ),
-    "hadamard with too many rows": (
-        lambda k: op(Op.HADAMARD, S.i, constants=[0] * (1025 + k)),
-        "expects 1..1024 rows",
-    ),
 }
 
 
@@ -419,18 +361,6 @@ def test_an_operation_s_own_limits_are_accepted() -> None:
     assert op(Op.PARITY, S.v, constants=(0xFFFFFFFF, 0xFFFFFFFF, 0x3F)).kind == Kind.BOOLEAN
     for index in (0, 3):
         assert op(Op.EQUAL, S.c, constant(index)).kind == Kind.BOOLEAN
-    assert op(Op.HADAMARD, S.i, S.i, constants=(3, 1)).width == 1
-    assert op(Op.HADAMARD, *[S.i] * 33, constants=(0xFFFFFFFF, 1, 63)).width == 1
-    assert op(Op.HADAMARD, S.i, constants=[0] * 1025).width == 1024
-
-
-@pytest.mark.parametrize("width", [1, 2, 3, 4, 5, 7, 8, 9, 16, 17])
-def test_a_hadamard_vector_s_rows_are_those_of_the_next_power_of_two(width: int) -> None:
-    order = next(power for power in (1, 2, 4, 8, 16, 32) if power >= width)
-    assert op(Op.HADAMARD, *[S.i] * width, constants=(0, *range(order))).width == order
-    for row in (order, order + 1, 2 * order):
-        with pytest.raises(InvalidQuery, match=rf"rows of 0\.\.{order - 1}, found {row}"):
-            op(Op.HADAMARD, *[S.i] * width, constants=(0, row))
 
 
 def test_an_expression_counts_its_depth_nodes_arguments_and_constants() -> None:

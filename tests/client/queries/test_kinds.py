@@ -92,7 +92,6 @@ TAKES: Mapping[Op, tuple[int, tuple[int, ...], int, Callable[[Sequence[str]], bo
     Op.ABSOLUTE: (1, (), 0, are_numbers),
     Op.INDEX: (1, (), 0, lambda names: names[0] in CATEGORIES),
     Op.VECTOR: (2, (), 3, are_numbers),
-    Op.HADAMARD: (2, (0, 1), 3, are_numbers),
 }
 
 

@@ -61,7 +61,7 @@ def test_the_numbers_of_operations_are_frozen() -> None:
         "NEGATE": 7, "LESS": 8, "LESS_EQUAL": 9, "EQUAL": 10, "AND": 11, "OR": 12, "NOT": 13,
         "WHERE": 14, "CLIP": 15, "ROUND": 16, "SIGMOID": 17, "PARITY": 18, "DOT": 19,
         "BUCKETIZE": 20, "FIRST": 21, "MINIMUM": 22, "MAXIMUM": 23, "ABSOLUTE": 24, "INDEX": 25,
-        "VECTOR": 26, "HADAMARD": 27,
+        "VECTOR": 26,
     }  # fmt: skip
     assert {kind.name: int(kind) for kind in Kind} == {
         "BOOLEAN": 1, "NUMBER": 2, "CATEGORY": 3, "BITS": 4, "VECTOR": 5,

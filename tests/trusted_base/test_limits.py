@@ -256,6 +256,7 @@ ELSEWHERE: dict[str, tuple[int, str]] = {
     "records/tables.py MAX_CELL_CHARACTERS": (1 << 17, "tests/client/records/test_tables.py"),
     "records/tables.py MAX_DIGITS": (640, "tests/client/records/test_tables.py"),
     "service/observable.py MAX_EXCHANGES": (64, HERE),
+    "service/exchange.py MAX_ENTRIES": (1 << 20, f"{DEVICES}/test_parts.py"),
     "service/exchange.py MAX_REPORTS": (64, f"{DEVICES}/test_overload_and_loss.py"),
     "service/exchange.py MAX_REQUESTS": (64, f"{DEVICES}/test_hostile_aggregator.py"),
     "service/exchange.py MAX_STUDIES": (64, f"{DEVICES}/test_hostile_aggregator.py"),

@@ -299,11 +299,23 @@ def randomizers() -> Cases:
             PARAMETER,
             "an unused symbol",
         ),
-        case("one level", table(1, 2, half, half), PARAMETER, "2..720 levels, found 1"),
-        case("one symbol", table(2, 1, last, last), PARAMETER, "2..720 symbols, found 1"),
-        case("no levels", table(0, 0), PARAMETER, "2..720 levels, found 0"),
-        case("721 levels", table(721, 0), PARAMETER, "2..720 levels and 2..720 symbols, found 721"),
-        case("721 symbols", table(2, 721), PARAMETER, "2..720 symbols, found 2 and 721"),
+        case(
+            "one level",
+            table(1, 2, half, half),
+            PARAMETER,
+            "levels of a table: expected 2..720, got 1",
+        ),
+        case(
+            "one symbol",
+            table(2, 1, last, last),
+            PARAMETER,
+            "symbols of a table: expected 2..720, got 1",
+        ),
+        case("no levels", table(0, 0), PARAMETER, "levels of a table: expected 2..720, got 0"),
+        case("721 levels", table(721, 0), PARAMETER, "levels of a table: expected 2..720, got 721"),
+        case(
+            "721 symbols", table(2, 721), PARAMETER, "symbols of a table: expected 2..720, got 721"
+        ),
         case("fewer repeats than entries", runs(2, 2, (half,) * 2, (4,)), REMOTE, "2 x 2 entries"),
         case("repeats of too much", runs(2, 2, (half,), (5,)), REMOTE, "2 x 2 entries, found 5"),
         *_families(),
@@ -323,16 +335,34 @@ def _families() -> Cases:
         return pb.Randomizer(subset_selection=family).SerializeToString()
 
     return [
-        case("k-ary: the others never", k_ary(3, 0), PARAMETER, "found other = 0"),
         case(
-            "k-ary: oneself never", k_ary(3, half), PARAMETER, "found other = 9223372036854775808"
+            "k-ary: the others never",
+            k_ary(3, 0),
+            PARAMETER,
+            "other: expected 1..9223372036854775807, got 0",
         ),
-        case("k-ary: one cell", k_ary(1, 1), PARAMETER, "2..1048576 cells, found 1"),
-        case("k-ary: too many cells", k_ary(1048577, 1), PARAMETER, "found 1048577"),
-        case("subset: all cells", subset(4, 4, half), PARAMETER, "a size in 1..3, found 4"),
-        case("subset: no cell", subset(4, 0, half), PARAMETER, "a size in 1..3, found 0"),
-        case("subset: a long report", subset(65537, 2731, half), PARAMETER, "8193 bytes"),
-        case("subset: oneself never", subset(4, 2, 0), PARAMETER, "a threshold lies in 1..2^64-1"),
+        case(
+            "k-ary: oneself never",
+            k_ary(3, half),
+            PARAMETER,
+            "other: expected 1..9223372036854775807, got 9223372036854775808",
+        ),
+        case("k-ary: one cell", k_ary(1, 1), PARAMETER, "cells: expected 2..1048576, got 1"),
+        case("k-ary: too many cells", k_ary(1048577, 1), PARAMETER, "2..1048576, got 1048577"),
+        case("subset: all cells", subset(4, 4, half), PARAMETER, "size: expected 1..3, got 4"),
+        case("subset: no cell", subset(4, 0, half), PARAMETER, "size: expected 1..3, got 0"),
+        case(
+            "subset: a long report",
+            subset(65537, 2731, half),
+            PARAMETER,
+            "bytes of a report: expected 1..8192, got 8193",
+        ),
+        case(
+            "subset: oneself never",
+            subset(4, 2, 0),
+            PARAMETER,
+            "threshold: expected 1..18446744073709551615, got 0",
+        ),
         *_later_families(),
     ]
 
@@ -369,39 +399,79 @@ def _later_families() -> Cases:
         )
         return pb.Randomizer(random_codebook=family).SerializeToString()
 
-    prime = "a modulus is a prime in 2..65521"
     return [
-        case("codebook: no component", book(0, 1, 1, 1), PARAMETER, "1..1024 components, found 0"),
+        case(
+            "codebook: no component",
+            book(0, 1, 1, 1),
+            PARAMETER,
+            "components: expected 1..1024, got 0",
+        ),
         case("codebook: no radius", book(2, 0, 1, 1), PARAMETER, "radius: expected 1.."),
         case("codebook: a great radius", book(2, 1 << 41, 1, 1), PARAMETER, "radius: expected 1.."),
         case("codebook: no basis", book(2, 1, 0, 1), PARAMETER, "bases: expected 1.."),
         case("codebook: too many bases", book(1000, 1, 33, 1), PARAMETER, "bases: expected 1..32"),
         case("codebook: no code is near", book(2, 1, 1, 0), PARAMETER, "near: expected 1.."),
         case("codebook: all are near", book(20, 1, 1, 44), PARAMETER, "near: expected 1..43"),
-        case("codebook: never near", book(2, 1, 1, 1, threshold=0), PARAMETER, "a threshold lies"),
-        case("codebook: a long seed", book(2, 1, 1, 1, seed_bits=41), PARAMETER, "seed_bits: exp"),
-        case("hypercube: no component", cube(0, 0, 1), PARAMETER, "1..1024 components, found 0"),
-        case("hypercube: too many", cube(1025, 0, 1), PARAMETER, "1..1024 components, found 1025"),
-        case("hypercube: all are near", cube(3, 3, 1), PARAMETER, "lies in 0..2, found 3"),
-        case("hypercube: never near", cube(3, 1, 0), PARAMETER, "a threshold lies in 1..2^64-1"),
-        case("hashing: no cell", hashing(0, 3, 1), PARAMETER, "3..1048576 cells, found 0"),
-        case("hashing: too many cells", hashing(1048577, 3, 1), PARAMETER, "found 1048577"),
-        case("hashing: no prime", hashing(100, 9, 1), PARAMETER, prime),
-        case("hashing: modulus 0", hashing(100, 0, 1), PARAMETER, prime),
-        case("hashing: modulus 1", hashing(100, 1, 1), PARAMETER, prime),
-        case("hashing: a great modulus", hashing(100, most, 1), PARAMETER, prime),
         case(
-            "hashing: as many values as cells", hashing(7, 7, 1), PARAMETER, "less than the cells"
+            "codebook: never near",
+            book(2, 1, 1, 1, threshold=0),
+            PARAMETER,
+            "threshold: expected 1",
         ),
-        case("hashing: the others never", hashing(100, 3, 0), PARAMETER, "found other = 0"),
-        case("hashing: oneself never", hashing(100, 3, half), PARAMETER, "found other = "),
-        case("sign: no value", sign(0, half), PARAMETER, "1..32767 signed values, found 0"),
-        case("sign: too many values", sign(32768, half), PARAMETER, "found 32768"),
-        case("sign: a lie always", sign(5, 0), PARAMETER, "a threshold lies in 1..2^64-1"),
-        case("signed: no value", signed(0, 0, half), PARAMETER, "found 0"),
-        case("signed: too many values", signed(most, 1, half), PARAMETER, f"found {most}"),
-        case("signed: an empty set", signed(5, 0, half), PARAMETER, "a size in 1..5, found 0"),
-        case("signed: a set too large", signed(5, 6, half), PARAMETER, "a size in 1..5, found 6"),
-        case("signed: oneself never", signed(5, 2, 0), PARAMETER, "a threshold lies in"),
+        case("codebook: a long seed", book(2, 1, 1, 1, seed_bits=41), PARAMETER, "seed_bits: exp"),
+        case(
+            "hypercube: no component",
+            cube(0, 0, 1),
+            PARAMETER,
+            "components: expected 1..1024, got 0",
+        ),
+        case(
+            "hypercube: too many",
+            cube(1025, 0, 1),
+            PARAMETER,
+            "components: expected 1..1024, got 1025",
+        ),
+        case("hypercube: all are near", cube(3, 3, 1), PARAMETER, "radius: expected 0..2, got 3"),
+        case(
+            "hypercube: never near",
+            cube(3, 1, 0),
+            PARAMETER,
+            "threshold: expected 1..18446744073709551615, got 0",
+        ),
+        case("hashing: no cell", hashing(0, 3, 1), PARAMETER, "cells: expected 3..1048576, got 0"),
+        case(
+            "hashing: too many cells", hashing(1048577, 3, 1), PARAMETER, "3..1048576, got 1048577"
+        ),
+        case(
+            "hashing: no prime", hashing(100, 9, 1), PARAMETER, "modulus: expected a prime, got 9"
+        ),
+        case("hashing: modulus 0", hashing(100, 0, 1), PARAMETER, "modulus: expected 2..99, got 0"),
+        case("hashing: modulus 1", hashing(100, 1, 1), PARAMETER, "modulus: expected 2..99, got 1"),
+        case(
+            "hashing: a great modulus", hashing(100, most, 1), PARAMETER, "modulus: expected 2..99"
+        ),
+        case(
+            "hashing: as many values as cells",
+            hashing(7, 7, 1),
+            PARAMETER,
+            "modulus: expected 2..6, got 7",
+        ),
+        case("hashing: the others never", hashing(100, 3, 0), PARAMETER, "other: expected 1.."),
+        case("hashing: oneself never", hashing(100, 3, half), PARAMETER, "other: expected 1.."),
+        case("sign: no value", sign(0, half), PARAMETER, "values: expected 1..32767, got 0"),
+        case("sign: too many values", sign(32768, half), PARAMETER, "1..32767, got 32768"),
+        case(
+            "sign: a lie always",
+            sign(5, 0),
+            PARAMETER,
+            "threshold: expected 1..18446744073709551615, got 0",
+        ),
+        case("signed: no value", signed(0, 0, half), PARAMETER, "1..32767, got 0"),
+        case("signed: too many values", signed(most, 1, half), PARAMETER, f"got {most}"),
+        case("signed: an empty set", signed(5, 0, half), PARAMETER, "size: expected 1..5, got 0"),
+        case(
+            "signed: a set too large", signed(5, 6, half), PARAMETER, "size: expected 1..5, got 6"
+        ),
+        case("signed: oneself never", signed(5, 2, 0), PARAMETER, "threshold: expected 1.."),
         case("signed: the others never", signed(5, 2, 2 * half - 1), PARAMETER, "is infinite"),
     ]

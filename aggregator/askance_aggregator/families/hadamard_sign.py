@@ -17,7 +17,8 @@ from askance_aggregator.families.signed_family import SignedFamily
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers.coins import COIN_SPACE
 from askance_client.randomizers.hadamard_sign import HadamardSign
-from askance_client.randomizers.signed_levels import check_values
+from askance_client.randomizers.randomizer import check_integer
+from askance_client.randomizers.signed_levels import MAX_VALUES
 
 
 @describes(HadamardSign)
@@ -103,5 +104,5 @@ def hadamard_sign(values: int, nano: int) -> HadamardSign:
     Raises:
         InvalidParameter: values or nano is out of range, or 64-bit coins cannot express nano.
     """
-    check_values(values)
+    check_integer("values", values, 1, MAX_VALUES)
     return HadamardSign(values, randomized_response(nano).table[0][0])

@@ -16,7 +16,8 @@ from askance_client.accounting import NANO_NATS_PER_NAT, exp_bounds, ratio_withi
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE
 from askance_client.randomizers.hypercube_draws import certified_ratio, patterns_within
-from askance_client.randomizers.hypercube_response import HypercubeResponse, check_components
+from askance_client.randomizers.hypercube_response import MAX_COMPONENTS, HypercubeResponse
+from askance_client.randomizers.randomizer import check_integer
 
 _TALLY_ROWS = 1 << 14  # reports unpacked at a time: bounds memory, changes no count
 _RADII_ASIDE = 1  # radii tried exactly on either side of the best one by bounds of e^eps
@@ -109,7 +110,7 @@ def hypercube_response(components: int, nano: int) -> HypercubeResponse:
     Raises:
         InvalidParameter: components or nano is out of range, or 64-bit coins cannot express nano.
     """
-    check_components(components)
+    check_integer("components", components, 1, MAX_COMPONENTS)
     check_positive(nano)
     middle = _radius_of_greatest_agreement(components, nano)
     last = (components - 1) // 2

@@ -14,7 +14,8 @@ from askance_aggregator.families.rates import InclusionRates, SignRates
 from askance_client.accounting import ratio_within
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers.coins import COIN_SPACE
-from askance_client.randomizers.k_ary import KaryResponse, check_cells
+from askance_client.randomizers.k_ary import MAX_CELLS, MIN_CELLS, KaryResponse
+from askance_client.randomizers.randomizer import check_integer
 
 
 @describes(KaryResponse)
@@ -81,7 +82,7 @@ def k_ary_response(cells: int, nano: int) -> KaryResponse:
     Raises:
         InvalidParameter: cells or nano is out of range, or 64-bit coins cannot express nano.
     """
-    check_cells(cells)
+    check_integer("cells", cells, MIN_CELLS, MAX_CELLS)
     check_positive(nano)
     other = least(
         1,

@@ -140,11 +140,7 @@ def linear_hashing(cells: int, nano: int) -> LinearHashing:
     Raises:
         InvalidParameter: cells or nano is out of range, or 64-bit coins cannot express nano.
     """
-    check_integer("cells", cells)
-    if not MIN_HASHED <= cells <= MAX_HASHED:
-        raise InvalidParameter(
-            f"linear hashing has {MIN_HASHED}..{MAX_HASHED} cells, found {cells}"
-        )
+    check_integer("cells", cells, MIN_HASHED, MAX_HASHED)
     check_positive(nano)
     exponential, _ = exp_bounds(min(nano, 64 * NANO_NATS_PER_NAT), COIN_BITS)
     most = min(cells - 1, MAX_MODULUS)

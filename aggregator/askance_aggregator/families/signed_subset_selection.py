@@ -16,7 +16,8 @@ from askance_aggregator.families.signed_family import SignedFamily
 from askance_client.accounting import NANO_NATS_PER_NAT, exp_bounds, ratio_within
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE
-from askance_client.randomizers.signed_levels import check_values
+from askance_client.randomizers.randomizer import check_integer
+from askance_client.randomizers.signed_levels import MAX_VALUES
 from askance_client.randomizers.signed_sets import (
     certified_ratio,
     even_coins,
@@ -112,7 +113,7 @@ def signed_subset_selection(values: int, nano: int) -> SignedSubsetSelection:
     Raises:
         InvalidParameter: values or nano is out of range, or 64-bit coins cannot express nano.
     """
-    check_values(values)
+    check_integer("values", values, 1, MAX_VALUES)
     check_positive(nano)
     exponential, _ = exp_bounds(min(nano, 64 * NANO_NATS_PER_NAT), COIN_BITS)
     middle = min((2 * values << COIN_BITS) // max(exponential - COIN_SPACE, 1), values)

@@ -14,7 +14,8 @@ from askance_aggregator.families.sets import set_report, tally_sets
 from askance_client.accounting import NANO_NATS_PER_NAT, exp_bounds, ratio_within
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE
-from askance_client.randomizers.k_ary import check_cells
+from askance_client.randomizers.k_ary import MAX_CELLS, MIN_CELLS
+from askance_client.randomizers.randomizer import check_integer
 from askance_client.randomizers.subset_selection import MAX_MEMBERS, MAX_WIDTH, SubsetSelection
 
 _SIZES_ASIDE = 2  # the best size is next to cells / (e^eps + 1); more are tried, to be sure
@@ -86,7 +87,7 @@ def subset_selection(cells: int, nano: int) -> SubsetSelection:
     Raises:
         InvalidParameter: cells or nano is out of range, or 64-bit coins cannot express nano.
     """
-    check_cells(cells)
+    check_integer("cells", cells, MIN_CELLS, MAX_CELLS)
     check_positive(nano)
     middle = _size_of_least_variance(cells, nano)
     most = min(cells - 1, _most_members(cells))

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from itertools import chain, repeat
 
-from askance_client.errors import InvalidParameter, RemoteProtocolError
+from askance_client.errors import RemoteProtocolError
 from askance_client.randomizers import (
-    MAX_LEVELS,
-    MAX_SYMBOLS,
     Channel,
     HadamardSign,
     HypercubeResponse,
@@ -18,6 +16,7 @@ from askance_client.randomizers import (
     SignedSubsetSelection,
     SubsetSelection,
 )
+from askance_client.randomizers.channel import check_sides
 from askance_protos.v1 import randomizer_pb2 as pb
 
 
@@ -56,11 +55,7 @@ def decode_randomizer(message: pb.Randomizer) -> Randomizer:
 
 def _decode_table(table: pb.Table) -> Channel:
     levels, symbols = table.levels, table.symbols
-    if levels > MAX_LEVELS or symbols > MAX_SYMBOLS:  # before they are laid out
-        raise InvalidParameter(
-            f"a table has 2..{MAX_LEVELS} levels and 2..{MAX_SYMBOLS} symbols,"
-            f" found {levels} and {symbols}"
-        )
+    check_sides(levels, symbols)  # before they are laid out
     repeats = table.repeats or [1] * len(table.entries)
     if len(repeats) != len(table.entries) or sum(repeats) != levels * symbols:
         raise RemoteProtocolError(

@@ -14,7 +14,7 @@ from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.randomizers.coins import COIN_SPACE
 from askance_client.randomizers.loss import PrivacyLoss
-from askance_client.randomizers.randomizer import MISSING_BYTE, Randomizer
+from askance_client.randomizers.randomizer import NumberedRandomizer, check_integer
 
 MIN_SIDE = 2
 MAX_LEVELS = 720  # a table of windows then takes 40 kB, and a tenth of a second to check
@@ -24,7 +24,7 @@ Table = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Channel(Randomizer):
+class Channel(NumberedRandomizer):
     """Pr[y | x] = table[x][y] / 2^64, exactly.
 
     One uniform coin U picks the smallest y with U < table[x][0] + ... + table[x][y].
@@ -68,9 +68,9 @@ class Channel(Randomizer):
         return 1
 
     @property
-    def width(self) -> int:
-        """Report width in bytes: 1 up to 255 symbols, else 2."""
-        return 1 if self.symbols <= MISSING_BYTE else 2
+    def reports(self) -> int:
+        """The number of symbols."""
+        return self.symbols
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -88,29 +88,21 @@ class Channel(Randomizer):
         cumulative = tuple(accumulate(self.table[level][:-1]))  # the last entry would be 2^64
         return bisect_right(cumulative, coin).to_bytes(self.width, "big")
 
-    def valid(self, report: bytes) -> bool:
-        """Return whether the report is `width` bytes that hold a symbol."""
-        return (
-            isinstance(report, bytes)
-            and len(report) == self.width
-            and int.from_bytes(report, "big") < self.symbols
-        )
-
-    def probability(self, level: int, report: bytes) -> Fraction:
+    def chance(self, level: int, number: int) -> Fraction:
         """T[level, y] / 2^64."""
-        self.check_level(level)
-        if not self.valid(report):
-            return Fraction()
-        return Fraction(self.table[level][int.from_bytes(report, "big")], COIN_SPACE)
+        return Fraction(self.table[level][number], COIN_SPACE)
+
+
+def check_sides(levels: int, symbols: int) -> None:
+    """Refuse a table that is too small or too large."""
+    check_integer("levels of a table", levels, MIN_SIDE, MAX_LEVELS)
+    check_integer("symbols of a table", symbols, MIN_SIDE, MAX_SYMBOLS)
 
 
 def _checked(table: Sequence[Sequence[int]]) -> Table:
     """The table as plain ints, or the first reason why it is none; sizes come first."""
-    if not MIN_SIDE <= len(table) <= MAX_LEVELS:
-        raise InvalidParameter(f"a table has 2..{MAX_LEVELS} levels, found {len(table)}")
-    symbols = len(table[0])
-    if not MIN_SIDE <= symbols <= MAX_SYMBOLS:
-        raise InvalidParameter(f"a table has 2..{MAX_SYMBOLS} symbols, found {symbols}")
+    symbols = len(table[0]) if table else 0
+    check_sides(len(table), symbols)
     rows = []
     for x, row in enumerate(table):
         if len(row) != symbols:

@@ -10,16 +10,17 @@ from typing import ClassVar
 from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE
 from askance_client.randomizers.loss import PrivacyLoss
 from askance_client.randomizers.randomizer import (
-    Randomizer,
+    NumberedRandomizer,
+    check_integer,
     check_threshold,
 )
-from askance_client.randomizers.signed_levels import check_values, signed_levels
+from askance_client.randomizers.signed_levels import MAX_VALUES, signed_levels
 
 _HALF = COIN_SPACE // 2
 
 
 @dataclass(frozen=True, slots=True)
-class HadamardSign(Randomizer):
+class HadamardSign(NumberedRandomizer):
     """Reports a uniform row r of the 2^m x 2^m Hadamard matrix H and one randomized sign.
 
     2^m is the least power of two with a column for each value; H[r, j] = (-1)^(ones in r & j). The
@@ -50,7 +51,7 @@ class HadamardSign(Randomizer):
     threshold: int
 
     def __post_init__(self) -> None:
-        check_values(self.values)
+        check_integer("values", self.values, 1, MAX_VALUES)
         check_threshold(self.threshold)
 
     @property
@@ -69,9 +70,9 @@ class HadamardSign(Randomizer):
         return 2
 
     @property
-    def width(self) -> int:
-        """The bytes of 2^(m + 1)."""
-        return -(-(self.row_bits + 2) // 8)
+    def reports(self) -> int:
+        """2^(m + 1): two per row."""
+        return 2 << self.row_bits
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -98,19 +99,8 @@ class HadamardSign(Randomizer):
         minus = second >= self.plus_coins(level, row)
         return (2 * row + minus).to_bytes(self.width, "big")
 
-    def valid(self, report: bytes) -> bool:
-        """`width` bytes that hold a number below 2^(m + 1)."""
-        return (
-            isinstance(report, bytes)
-            and len(report) == self.width
-            and int.from_bytes(report, "big") >> (self.row_bits + 1) == 0
-        )
-
-    def probability(self, level: int, report: bytes) -> Fraction:
+    def chance(self, level: int, number: int) -> Fraction:
         """Exact."""
-        self.check_level(level)
-        if not self.valid(report):
-            return Fraction()
-        row, minus = divmod(int.from_bytes(report, "big"), 2)
+        row, minus = divmod(number, 2)
         plus = self.plus_coins(level, row)
         return Fraction(COIN_SPACE - plus if minus else plus, COIN_SPACE << self.row_bits)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar
 
-from askance_client.errors import InvalidParameter
 from askance_client.randomizers.coins import COIN_SPACE
 from askance_client.randomizers.hypercube_draws import (
     certified_ratio,
@@ -17,7 +16,7 @@ from askance_client.randomizers.hypercube_draws import (
 )
 from askance_client.randomizers.loss import PrivacyLoss
 from askance_client.randomizers.randomizer import (
-    Randomizer,
+    NumberedRandomizer,
     check_integer,
     check_threshold,
 )
@@ -27,7 +26,7 @@ MAX_COMPONENTS = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class HypercubeResponse(Randomizer):
+class HypercubeResponse(NumberedRandomizer):
     """Reports one of 2^s sign patterns: near the own one with probability threshold / 2^64.
 
     A level is a pattern of s = components signs, the integer whose bit s-1-j says that component j
@@ -64,14 +63,9 @@ class HypercubeResponse(Randomizer):
     _loss: PrivacyLoss = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        check_components(self.components)
-        check_integer("radius", self.radius)
+        check_integer("components", self.components, 1, MAX_COMPONENTS)
+        check_integer("radius", self.radius, 0, self.components - 1)
         check_threshold(self.threshold)
-        if not 0 <= self.radius < self.components:
-            raise InvalidParameter(
-                f"a radius among {self.components} components lies in 0..{self.components - 1}, "
-                f"found {self.radius}"
-            )
         loss = PrivacyLoss(*certified_ratio(self.components, self.radius, self.threshold))
         object.__setattr__(self, "_loss", loss)
 
@@ -101,9 +95,9 @@ class HypercubeResponse(Randomizer):
         return 1 + rank_words(self.components) + self.components // 2
 
     @property
-    def width(self) -> int:
-        """The pattern's bytes, with at least one bit to spare."""
-        return self.components // 8 + 1
+    def reports(self) -> int:
+        """The number of patterns."""
+        return self.levels
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -125,30 +119,11 @@ class HypercubeResponse(Randomizer):
         flips = draw_flips(self.components, self.radius, self.threshold, words)
         return (level ^ flips).to_bytes(self.width, "big")
 
-    def valid(self, report: bytes) -> bool:
-        """`width` bytes that hold a pattern."""
-        return (
-            isinstance(report, bytes)
-            and len(report) == self.width
-            and int.from_bytes(report, "big") < self.levels
-        )
-
-    def probability(self, level: int, report: bytes) -> Fraction:
+    def chance(self, level: int, number: int) -> Fraction:
         """The probability with uniform draws; the device's differs by a factor within the bias."""
-        self.check_level(level)
-        if not self.valid(report):
-            return Fraction()
-        distance = (level ^ int.from_bytes(report, "big")).bit_count()
-        if distance <= self.radius:
+        if (level ^ number).bit_count() <= self.radius:
             return Fraction(self.threshold, COIN_SPACE * self.near)
         return Fraction(
             COIN_SPACE - self.threshold,
             COIN_SPACE * (self.levels - self.near),
         )
-
-
-def check_components(components: int) -> None:
-    """Refuse a number of components outside 1..1024."""
-    check_integer("components", components)
-    if not 1 <= components <= MAX_COMPONENTS:
-        raise InvalidParameter(f"there are 1..{MAX_COMPONENTS} components, found {components}")

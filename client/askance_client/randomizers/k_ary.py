@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from askance_client.errors import InvalidParameter
 from askance_client.randomizers.coins import COIN_SPACE
 from askance_client.randomizers.loss import PrivacyLoss
-from askance_client.randomizers.randomizer import Randomizer, check_integer
+from askance_client.randomizers.randomizer import NumberedRandomizer, check_integer
 
 MIN_CELLS = 2
 MAX_CELLS = 1 << 20  # as many as a query has: 3 bytes
 
 
 @dataclass(frozen=True, slots=True)
-class KaryResponse(Randomizer):
+class KaryResponse(NumberedRandomizer):
     """Reports each other cell with probability other / 2^64 exactly, and the own cell else.
 
     One coin U: below P = 2^64 - (cells - 1) other it is the own cell, above it the
@@ -44,13 +43,8 @@ class KaryResponse(Randomizer):
     other: int
 
     def __post_init__(self) -> None:
-        check_cells(self.cells)
-        check_integer("other", self.other)
-        if self.other < 1 or self.own < 1:
-            raise InvalidParameter(
-                f"{self.cells} cells need 1 <= other and other x {self.cells - 1} < 2^64, "
-                f"found other = {self.other}"
-            )
+        check_integer("cells", self.cells, MIN_CELLS, MAX_CELLS)
+        check_integer("other", self.other, 1, (COIN_SPACE - 1) // (self.cells - 1))
 
     @property
     def own(self) -> int:
@@ -68,9 +62,9 @@ class KaryResponse(Randomizer):
         return 1
 
     @property
-    def width(self) -> int:
-        """The bytes of the number of cells: 1 up to 255, 2 up to 65,535, else 3."""
-        return -(-self.cells.bit_length() // 8)
+    def reports(self) -> int:
+        """The number of cells."""
+        return self.cells
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -91,25 +85,6 @@ class KaryResponse(Randomizer):
             cell = rank + (rank >= level)
         return cell.to_bytes(self.width, "big")
 
-    def valid(self, report: bytes) -> bool:
-        """`width` bytes that hold an index below the number of cells."""
-        return (
-            isinstance(report, bytes)
-            and len(report) == self.width
-            and int.from_bytes(report, "big") < self.cells
-        )
-
-    def probability(self, level: int, report: bytes) -> Fraction:
+    def chance(self, level: int, number: int) -> Fraction:
         """P / 2^64 for the own cell, other / 2^64 for another."""
-        self.check_level(level)
-        if not self.valid(report):
-            return Fraction()
-        coins = self.own if int.from_bytes(report, "big") == level else self.other
-        return Fraction(coins, COIN_SPACE)
-
-
-def check_cells(cells: int) -> None:
-    """Refuse a number of cells outside 2..2^20."""
-    check_integer("cells", cells)
-    if not MIN_CELLS <= cells <= MAX_CELLS:
-        raise InvalidParameter(f"there are {MIN_CELLS}..{MAX_CELLS} cells, found {cells}")
+        return Fraction(self.own if number == level else self.other, COIN_SPACE)

@@ -13,7 +13,7 @@ from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE
 from askance_client.randomizers.digits import digits_of, power
 from askance_client.randomizers.loss import PrivacyLoss
 from askance_client.randomizers.randomizer import (
-    Randomizer,
+    NumberedRandomizer,
     check_integer,
 )
 
@@ -23,7 +23,7 @@ MAX_MODULUS = 65521  # the greatest prime below 2^16: q^t stays below 2^32
 
 
 @dataclass(frozen=True, slots=True)
-class LinearHashing(Randomizer):
+class LinearHashing(NumberedRandomizer):
     """Reports (a, c): a random linear hash, and k-ary response about the own cell's hash value.
 
     With q = modulus, a cell is written to base q as a vector x of t digits, the least t with
@@ -62,26 +62,11 @@ class LinearHashing(Randomizer):
     other: int
 
     def __post_init__(self) -> None:
-        check_integer("cells", self.cells)
-        check_integer("modulus", self.modulus)
-        check_integer("other", self.other)
-        if not MIN_HASHED <= self.cells <= MAX_HASHED:
-            raise InvalidParameter(
-                f"linear hashing has {MIN_HASHED}..{MAX_HASHED} cells, found {self.cells}"
-            )
-        if not (2 <= self.modulus <= MAX_MODULUS and is_prime(self.modulus)):
-            raise InvalidParameter(
-                f"a modulus is a prime in 2..{MAX_MODULUS}, found {self.modulus}"
-            )
-        if self.modulus >= self.cells:
-            raise InvalidParameter(
-                f"a modulus is less than the cells, found {self.modulus} for {self.cells} cells"
-            )
-        if self.other < 1 or self.own < 1:
-            raise InvalidParameter(
-                f"{self.modulus} values need 1 <= other and other x {self.modulus - 1} < 2^64, "
-                f"found other = {self.other}"
-            )
+        check_integer("cells", self.cells, MIN_HASHED, MAX_HASHED)
+        check_integer("modulus", self.modulus, 2, min(MAX_MODULUS, self.cells - 1))
+        if not is_prime(self.modulus):
+            raise InvalidParameter(f"modulus: expected a prime, got {self.modulus}")
+        check_integer("other", self.other, 1, (COIN_SPACE - 1) // (self.modulus - 1))
 
     @property
     def own(self) -> int:
@@ -104,9 +89,9 @@ class LinearHashing(Randomizer):
         return 2
 
     @property
-    def width(self) -> int:
-        """The bytes of q^(t + 1)."""
-        return -(-(self.vectors * self.modulus).bit_length() // 8)
+    def reports(self) -> int:
+        """q^(t + 1); none is below q."""
+        return self.vectors * self.modulus
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -138,20 +123,16 @@ class LinearHashing(Randomizer):
         return (hashing * self.modulus + value).to_bytes(self.width, "big")
 
     def valid(self, report: bytes) -> bool:
-        """`width` bytes that hold a q + c with a in 1..q^t-1."""
-        if not isinstance(report, bytes) or len(report) != self.width:
-            return False
-        return self.modulus <= int.from_bytes(report, "big") < self.vectors * self.modulus
+        """Return whether the report is `width` bytes that hold a q + c with a in 1..q^t-1."""
+        in_range = NumberedRandomizer.valid(self, report)
+        return in_range and int.from_bytes(report, "big") >= self.modulus
 
-    def probability(self, level: int, report: bytes) -> Fraction:
+    def chance(self, level: int, number: int) -> Fraction:
         """The probability with an even draw of the hash.
 
         A device's differs by a factor within q^t / 2^64 of 1 that is the same for every level.
         """
-        self.check_level(level)
-        if not self.valid(report):
-            return Fraction()
-        hashing, value = divmod(int.from_bytes(report, "big"), self.modulus)
+        hashing, value = divmod(number, self.modulus)
         coins = self.own if self.hash_value(hashing, level) == value else self.other
         return Fraction(coins, COIN_SPACE * (self.vectors - 1))
 

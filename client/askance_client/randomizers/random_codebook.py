@@ -11,12 +11,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_client.errors import InvalidParameter
 from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE
-from askance_client.randomizers.hypercube_response import check_components
+from askance_client.randomizers.hypercube_response import MAX_COMPONENTS
 from askance_client.randomizers.loss import PrivacyLoss
 from askance_client.randomizers.public_rotations import turned
-from askance_client.randomizers.randomizer import Randomizer, check_integer, check_threshold
+from askance_client.randomizers.randomizer import (
+    NumberedRandomizer,
+    check_integer,
+    check_threshold,
+)
 
 MAX_CODES = 65520  # 1,820 bases of the least order: below 2^16
 MAX_RADIUS = 1 << 40
@@ -26,7 +29,7 @@ LENGTH_BITS = 26  # of the radius on the working grid: 2^10 squares add up in in
 
 
 @dataclass(frozen=True, slots=True)
-class RandomCodebook(Randomizer):
+class RandomCodebook(NumberedRandomizer):
     """Reports a public seed and one of the M directions that the seed expands to.
 
     A level is a vector of integers. Its point on the sphere is the vector and one coordinate that
@@ -72,18 +75,12 @@ class RandomCodebook(Randomizer):
     seed_bits: int = SEED_BITS
 
     def __post_init__(self) -> None:
-        check_components(self.components)
+        check_integer("components", self.components, 1, MAX_COMPONENTS)
+        check_integer("radius", self.radius, 1, MAX_RADIUS)
+        check_integer("bases", self.bases, 1, MAX_CODES // (2 * self.order))
+        check_integer("near", self.near, 1, self.codes - 1)
         check_threshold(self.threshold)
-        for name, least, most in (
-            ("radius", 1, MAX_RADIUS),
-            ("bases", 1, MAX_CODES // (2 * self.order)),
-            ("near", 1, self.codes - 1),
-            ("seed_bits", 0, SEED_BITS),
-        ):
-            number = getattr(self, name)
-            check_integer(name, number)
-            if not least <= number <= most:
-                raise InvalidParameter(f"{name}: expected {least}..{most}, got {number}")
+        check_integer("seed_bits", self.seed_bits, 0, SEED_BITS)
 
     @property
     def order(self) -> int:
@@ -117,9 +114,9 @@ class RandomCodebook(Randomizer):
         return 3
 
     @property
-    def width(self) -> int:
-        """The bytes of 2^seed_bits M."""
-        return -(-(self.codes << self.seed_bits).bit_length() // 8)
+    def reports(self) -> int:
+        """2^seed_bits M."""
+        return self.codes << self.seed_bits
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -168,20 +165,9 @@ class RandomCodebook(Randomizer):
         code = self.ranked(level, seed)[rank]
         return (seed * self.codes + code).to_bytes(self.width, "big")
 
-    def valid(self, report: bytes) -> bool:
-        """`width` bytes that hold a seed and a code."""
-        return (
-            isinstance(report, bytes)
-            and len(report) == self.width
-            and int.from_bytes(report, "big") < self.codes << self.seed_bits
-        )
-
-    def probability(self, level: int, report: bytes) -> Fraction:
+    def chance(self, level: int, number: int) -> Fraction:
         """Exact."""
-        self.check_level(level)
-        if not self.valid(report):
-            return Fraction()
-        seed, code = divmod(int.from_bytes(report, "big"), self.codes)
+        seed, code = divmod(number, self.codes)
         rank = self.ranked(level, seed).index(code)
         size, coins = self.near, self.threshold
         if rank >= size:

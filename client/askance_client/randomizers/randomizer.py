@@ -139,14 +139,52 @@ class Randomizer(ABC):
         return level, words
 
 
-def check_integer(name: str, number: int) -> None:
-    """Refuse a parameter that is no plain int, since a fixed-width one would wrap around."""
+class NumberedRandomizer(Randomizer):
+    """A randomizer whose report is a number below `reports`, big-endian.
+
+    A report has the fewest bytes that hold `reports` itself, so that it is never all ones.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def reports(self) -> int:
+        """The number that every report lies below."""
+
+    @property
+    def width(self) -> int:
+        """The fewest bytes that hold `reports`."""
+        return -(-self.reports.bit_length() // 8)
+
+    def valid(self, report: bytes) -> bool:
+        """Return whether the report is `width` bytes that hold a number below `reports`."""
+        return (
+            isinstance(report, bytes)
+            and len(report) == self.width
+            and int.from_bytes(report, "big") < self.reports
+        )
+
+    def probability(self, level: int, report: bytes) -> Fraction:
+        """Compute Pr[report | level]; 0 for a report that is not in the alphabet."""
+        self.check_level(level)
+        return (
+            self.chance(level, int.from_bytes(report, "big")) if self.valid(report) else Fraction()
+        )
+
+    @abstractmethod
+    def chance(self, level: int, number: int) -> Fraction:
+        """Compute the probability of the report that holds a number, at a level."""
+
+
+def check_integer(name: str, number: int, least: int, most: int) -> None:
+    """Refuse a parameter that is out of range, or no plain int: a fixed-width one would wrap."""
     if isinstance(number, bool) or not isinstance(number, int):
-        raise InvalidParameter(f"{name} is a plain int, found {type(number).__name__}")
+        raise InvalidParameter(f"{name}: expected a plain int, got {type(number).__name__}")
+    if not least <= number <= most:
+        raise InvalidParameter(f"{name}: expected {least}..{most}, got {number}")
 
 
 def check_threshold(threshold: int) -> None:
     """Refuse a number of coins out of 2^64 that is none or all: a loss without bound."""
-    check_integer("threshold", threshold)
-    if not 1 <= threshold < COIN_SPACE:
-        raise InvalidParameter("a threshold lies in 1..2^64-1, found one outside")
+    check_integer("threshold", threshold, 1, COIN_SPACE - 1)

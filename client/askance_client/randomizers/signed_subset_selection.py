@@ -8,13 +8,12 @@ from fractions import Fraction
 from math import comb
 from typing import ClassVar
 
-from askance_client.errors import InvalidParameter
 from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE
 from askance_client.randomizers.floyd import draw_members
 from askance_client.randomizers.loss import PrivacyLoss
 from askance_client.randomizers.randomizer import check_integer, check_threshold
 from askance_client.randomizers.sets import SetRandomizer
-from askance_client.randomizers.signed_levels import check_values, signed_levels
+from askance_client.randomizers.signed_levels import MAX_VALUES, signed_levels
 from askance_client.randomizers.signed_sets import certified_ratio, even_coins, opposite_coins
 
 
@@ -56,14 +55,9 @@ class SignedSubsetSelection(SetRandomizer):
     _loss: PrivacyLoss = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        check_values(self.values)
-        check_integer("size", self.size)
+        check_integer("values", self.values, 1, MAX_VALUES)
+        check_integer("size", self.size, 1, self.values)
         check_threshold(self.threshold)
-        if not 1 <= self.size <= self.values:
-            raise InvalidParameter(
-                f"a subset of {self.values} signed values has a size in 1..{self.values}, "
-                f"found {self.size}"
-            )
         loss = PrivacyLoss(*certified_ratio(self.values, self.size, self.threshold))
         object.__setattr__(self, "_loss", loss)
 

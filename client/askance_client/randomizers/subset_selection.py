@@ -8,10 +8,9 @@ from fractions import Fraction
 from math import comb
 from typing import ClassVar
 
-from askance_client.errors import InvalidParameter
 from askance_client.randomizers.coins import COIN_SPACE
 from askance_client.randomizers.floyd import certified_ratio, draw_members
-from askance_client.randomizers.k_ary import check_cells
+from askance_client.randomizers.k_ary import MAX_CELLS, MIN_CELLS
 from askance_client.randomizers.loss import PrivacyLoss
 from askance_client.randomizers.randomizer import check_integer, check_threshold
 from askance_client.randomizers.sets import SetRandomizer
@@ -52,19 +51,10 @@ class SubsetSelection(SetRandomizer):
     _loss: PrivacyLoss = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        check_cells(self.cells)
-        check_integer("size", self.size)
+        check_integer("cells", self.cells, MIN_CELLS, MAX_CELLS)
+        check_integer("size", self.size, 1, min(self.cells - 1, MAX_MEMBERS))
+        check_integer("bytes of a report", self.width, 1, MAX_WIDTH)
         check_threshold(self.threshold)
-        if not 1 <= self.size < self.cells:
-            raise InvalidParameter(
-                f"a subset of {self.cells} cells has a size in 1..{self.cells - 1}, "
-                f"found {self.size}"
-            )
-        if self.size > MAX_MEMBERS or self.width > MAX_WIDTH:
-            raise InvalidParameter(
-                f"a subset has at most {MAX_MEMBERS} members and a report of {MAX_WIDTH} bytes, "
-                f"found {self.size} members and {self.width} bytes"
-            )
         loss = PrivacyLoss(*certified_ratio(self.cells, self.size, self.threshold))
         object.__setattr__(self, "_loss", loss)
 

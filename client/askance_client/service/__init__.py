@@ -33,6 +33,7 @@ from askance_client.service.credentials import (
 from askance_client.service.enrolment import enrol
 from askance_client.service.exchange import (
     MAX_ENROLMENTS,
+    MAX_ENTRIES,
     MAX_KNOWN_STUDIES,
     MAX_REPORTS,
     MAX_REQUEST_MESSAGE_BYTES,
@@ -46,6 +47,7 @@ from askance_client.service.exchange import (
     Enrol,
     ExchangeTooLarge,
     Response,
+    count_entries,
     decode_check_in,
     decode_enrol,
     decode_enrolled,
@@ -71,6 +73,7 @@ from askance_client.service.runtime import DeviceRunner, describe
 
 __all__ = [
     "MAX_ENROLMENTS",
+    "MAX_ENTRIES",
     "MAX_KNOWN_STUDIES",
     "MAX_REPORTS",
     "MAX_REQUESTS",
@@ -104,6 +107,7 @@ __all__ = [
     "accepted_metadata",
     "channel_options",
     "connections_for",
+    "count_entries",
     "decode_check_in",
     "decode_enrol",
     "decode_enrolled",

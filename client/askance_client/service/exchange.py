@@ -6,12 +6,17 @@ share this file and its limits.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+
+from google.protobuf.message import DecodeError
 
 from askance_client.codec import MAX_MESSAGE_BYTES, parse
 from askance_client.codec.exchange import DIGEST_BYTES
 from askance_client.errors import RemoteProtocolError
 from askance_client.messages import AckStatus, SignedStudy
+from askance_client.randomizers import MAX_LEVELS, MAX_SYMBOLS
 from askance_client.service.identity import MAX_ID_BYTES
 from askance_protos.v1 import exchange_pb2 as pb
 from askance_protos.v1 import study_pb2
@@ -21,6 +26,9 @@ SERVICE = pb.DESCRIPTOR.services_by_name["Devices"].full_name
 
 MAX_REPORTS = 64  # reports in one message
 MAX_REQUESTS = 64  # requests in one message
+# Entries of tables in one message, which take long to examine: 0.35 s for a table of 720 x 720.
+# Twice as many as one such table has, so that a message takes less than a second.
+MAX_ENTRIES = 1 << 20
 MAX_STUDIES = 64
 MAX_ENROLMENTS = 4096  # devices in one message
 MAX_ENROLMENT_TOKEN_BYTES = 1024
@@ -168,6 +176,7 @@ def decode_response(data: bytes) -> Response:
     _check_count("acks", len(message.acks), MAX_REPORTS)
     _check_count("studies", len(message.studies), MAX_STUDIES)
     _check_count("requests", len(message.requests), MAX_REQUESTS)
+    _check_count("entries of tables", _entries_of(message.requests), MAX_ENTRIES)
     return Response(
         tuple(_decode_ack(ack) for ack in message.acks),
         tuple(SignedStudy(s.study, s.public_key, s.signature) for s in message.studies),
@@ -175,6 +184,27 @@ def decode_response(data: bytes) -> Response:
         message.retry_after_ms,
         message.acknowledged_sequence,
     )
+
+
+def count_entries(response: bytes) -> int:
+    """Count the entries of all tables in a response's requests (see `MAX_ENTRIES`).
+
+    Raises:
+      RemoteProtocolError: not a response.
+    """
+    return _entries_of(parse(pb.CheckInResponse, response, limit=MAX_RESPONSE_BYTES).requests)
+
+
+def _entries_of(requests: Iterable[bytes]) -> int:
+    """Count entries without laying a table out; bytes that are no request have none."""
+    total = 0
+    for payload in requests:
+        message = pb.Request()
+        with suppress(DecodeError):
+            message.ParseFromString(payload)
+        table = message.randomizer.table
+        total += min(table.levels * table.symbols, MAX_LEVELS * MAX_SYMBOLS)
+    return total
 
 
 def _decode_ack(ack: pb.Ack) -> tuple[bytes, AckStatus]:

@@ -54,12 +54,12 @@ def rank(table: Sequence[Sequence[int]]) -> int:
 @pytest.mark.parametrize(
     ("table", "reason"),
     [
-        ((), "2..720 levels, found 0"),
-        ((EVEN,), "2..720 levels, found 1"),
-        ((EVEN,) * 721, "2..720 levels, found 721"),
-        (((), ()), "2..720 symbols, found 0"),
-        (((M,), (M,)), "2..720 symbols, found 1"),
-        (((1,) * 721,) * 2, "2..720 symbols, found 721"),
+        ((), "levels of a table: expected 2..720, got 0"),
+        ((EVEN,), "levels of a table: expected 2..720, got 1"),
+        ((EVEN,) * 721, "levels of a table: expected 2..720, got 721"),
+        (((), ()), "symbols of a table: expected 2..720, got 0"),
+        (((M,), (M,)), "symbols of a table: expected 2..720, got 1"),
+        (((1,) * 721,) * 2, "symbols of a table: expected 2..720, got 721"),
         ((EVEN, (HALF, HALF - 1, 1)), "row 1 has 3 entries"),
         ((EVEN, (HALF, HALF - 1)), "row 1 must sum to 2^64, it is off by -1"),
         ((EVEN, (HALF, HALF + 1)), "off by 1"),

@@ -104,11 +104,13 @@ def test_coins_of_few_bits_cost_nothing(cells: int, modulus: int, bits: int) -> 
 @pytest.mark.parametrize(
     ("cells", "modulus", "other", "says"),
     [
-        *[(n, 2, 1, "3..1048576 cells") for n in (0, 2, -1, 2**20 + 1)],
-        *[(100, q, 1, "a prime in 2..65521") for q in (0, 1, 4, 9, 15, 91, -3)],
-        *[(2**20, q, 1, "a prime in 2..65521") for q in (4087, 251 * 257, 65537, 2**31 - 1)],
-        *[(5, q, 1, "less than the cells") for q in (5, 7, 4093)],
-        *[(5, 3, other, "1 <= other") for other in (0, -1, 2**63, 2**64)],
+        *[(n, 2, 1, "cells: expected 3..1048576, got") for n in (0, 2, -1, 2**20 + 1)],
+        *[(100, q, 1, "modulus: expected 2..99, got") for q in (0, 1, -3)],
+        *[(100, q, 1, "modulus: expected a prime, got") for q in (4, 9, 15, 91)],
+        *[(2**20, q, 1, "modulus: expected a prime, got") for q in (4087, 251 * 257)],
+        *[(2**20, q, 1, "modulus: expected 2..65521, got") for q in (65537, 2**31 - 1)],
+        *[(5, q, 1, "modulus: expected 2..4, got") for q in (5, 7, 4093)],
+        *[(5, 3, other, "other: expected 1..") for other in (0, -1, 2**63, 2**64)],
         *[(5.0, 3, 1, "plain int"), (5, 3.0, 1, "plain int"), (5, 3, True, "plain int")],
     ],
 )

@@ -252,18 +252,18 @@ def test_the_lowest_bias_of_rotations_is_below_a_two_millionth(order: int) -> No
 def test_parameters_out_of_range_are_refused() -> None:
     good = (16, 1 << 20, 1, 5, M // 2, 40)
     for place, value, text in (
-        (0, 0, "1..1024 components, found 0"),
-        (0, 1025, "1..1024 components, found 1025"),
+        (0, 0, "components: expected 1..1024, got 0"),
+        (0, 1025, "components: expected 1..1024, got 1025"),
         (1, 0, "radius: expected 1.."),
         (1, (1 << 40) + 1, "radius: expected 1.."),
         (2, 0, "bases: expected 1..1820, got 0"),
         (2, 1821, "bases: expected 1..1820, got 1821"),
         (3, 0, "near: expected 1..35, got 0"),
         (3, 36, "near: expected 1..35, got 36"),
-        (4, 0, "a threshold lies in"),
+        (4, 0, "threshold: expected 1.."),
         (5, 41, "seed_bits: expected 0..40, got 41"),
         (5, -1, "seed_bits: expected 0..40, got -1"),
-        (3, True, "near is a plain int, found bool"),
+        (3, True, "near: expected a plain int, got bool"),
     ):
         with pytest.raises(InvalidParameter, match=text):
             RandomCodebook(*(*good[:place], value, *good[place + 1 :]))

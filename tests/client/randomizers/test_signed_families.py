@@ -158,7 +158,7 @@ def test_numbers_of_values_out_of_range_are_refused(values: int) -> None:
         lambda: hadamard_sign(values, NAT),
         lambda: signed_subset_selection(values, NAT),
     ):
-        with pytest.raises(InvalidParameter, match=r"1\.\.32767 signed values|plain int"):
+        with pytest.raises(InvalidParameter, match=r"values: expected (1\.\.32767|a plain int)"):
             make()
 
 
@@ -210,7 +210,7 @@ def test_a_row_has_the_bits_of_the_next_power_of_two(values: int, bits: int) -> 
 
 @pytest.mark.parametrize("size", [-1, 0, 4])
 def test_a_signed_set_has_a_member_and_no_more_than_there_are_values(size: int) -> None:
-    with pytest.raises(InvalidParameter, match=rf"has a size in 1\.\.3, found {size}$"):
+    with pytest.raises(InvalidParameter, match=rf"size: expected 1\.\.3, got {size}$"):
         SignedSubsetSelection(3, size, M // 5)
     for least_or_most in (1, 3):
         assert SignedSubsetSelection(3, least_or_most, M // 5).size == least_or_most

@@ -11,10 +11,12 @@ import grpc
 
 from askance_client.messages import AckStatus
 from askance_client.service import (
+    MAX_ENTRIES,
     MAX_REPORTS,
     MAX_REQUESTS,
     MAX_RESPONSE_BYTES,
     Response,
+    count_entries,
     encode_response,
 )
 
@@ -132,12 +134,21 @@ def _ack_part(ack: Ack) -> bytes:
 
 
 def next_message(parts: deque[bytes]) -> bytes:
-    """Takes from `parts` as many as fit into one response, in order, joined."""
+    """Take from `parts` as many as fit into one response, in order, joined."""
     if len(parts) == 1:
         return parts.popleft()
-    taken = [parts.popleft()]
-    size = len(taken[0])
-    while parts and len(taken) < MAX_REQUESTS and size + len(parts[0]) <= MAX_RESPONSE_BYTES:
+    taken: list[bytes] = []
+    size = entries = 0
+    while parts and len(taken) < MAX_REQUESTS:
         size += len(parts[0])
+        entries += _entries(parts[0])
+        if taken and (size > MAX_RESPONSE_BYTES or entries > MAX_ENTRIES):
+            break
         taken.append(parts.popleft())
     return b"".join(taken)
+
+
+@lru_cache(maxsize=256)
+def _entries(part: bytes) -> int:
+    """Count the entries of a part's tables once for all devices that it is sent to."""
+    return count_entries(part)

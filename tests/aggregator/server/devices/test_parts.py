@@ -21,6 +21,7 @@ from askance_aggregator.server.devices.connections import next_message
 from askance_client.errors import InvalidParameter, RemoteProtocolError, StoreError
 from askance_client.messages import AckStatus, SignedStudy
 from askance_client.service import (
+    MAX_ENTRIES,
     MAX_REQUESTS,
     MAX_RESPONSE_BYTES,
     Backoff,
@@ -36,6 +37,7 @@ from askance_client.service import (
     encode_response,
     system_jitter,
 )
+from askance_protos.v1 import exchange_pb2, randomizer_pb2
 
 DIGESTS = st.binary(min_size=32, max_size=32)
 PARTS = st.builds(
@@ -138,9 +140,22 @@ class TestOutbox:
         assert len(outbox) == 1
 
 
+def asking(payload: bytes) -> bytes:
+    return encode_response(Response(requests=(payload,)))
+
+
+def stating(levels: int, symbols: int) -> bytes:
+    """A request that states a table of that size."""
+    table = randomizer_pb2.Table(levels=levels, symbols=symbols)
+    return exchange_pb2.Request(
+        randomizer=randomizer_pb2.Randomizer(table=table)
+    ).SerializeToString()
+
+
 class TestMessagesOfParts:
     @given(st.lists(st.binary(min_size=1, max_size=40), min_size=1, max_size=200))
     def test_everything_is_sent_in_order_and_within_the_limits(self, items: list[bytes]) -> None:
+        items = [asking(item) for item in items]
         parts = deque(items)
         sent = []
         while parts:
@@ -151,14 +166,37 @@ class TestMessagesOfParts:
         assert len(sent) == -(-len(items) // MAX_REQUESTS)
 
     def test_a_message_has_a_bounded_number_of_parts(self) -> None:
-        parts = deque([b"x"] * (2 * MAX_REQUESTS + 1))
-        sizes = [len(next_message(parts)) for _ in range(3)]
+        part = asking(b"x")
+        parts = deque([part] * (2 * MAX_REQUESTS + 1))
+        sizes = [len(next_message(parts)) // len(part) for _ in range(3)]
         assert sizes == [MAX_REQUESTS, MAX_REQUESTS, 1]
 
     def test_large_parts_go_one_by_one(self) -> None:
-        large = bytes(MAX_RESPONSE_BYTES // 2 + 1)
-        parts = deque([large, large, b"small"])
-        assert [len(next_message(parts)) for _ in range(2)] == [len(large), len(large) + 5]
+        large, small = asking(bytes(MAX_RESPONSE_BYTES // 2 + 1)), asking(b"small")
+        parts = deque([large, large, small])
+        assert [next_message(parts) for _ in range(2)] == [large, large + small]
+
+    @pytest.mark.parametrize(("levels", "together"), [(720, 2), (512, 4), (2, 9)])
+    def test_a_message_has_a_bounded_number_of_entries_of_tables(
+        self, levels: int, together: int
+    ) -> None:
+        """One past the bound is a message of its own: 720 x 720 entries take 0.35 s to examine."""
+        part = asking(stating(levels, levels))
+        assert levels * levels * together <= MAX_ENTRIES
+        parts = deque([part] * 9)
+        sizes = [len(next_message(parts)) // len(part) for _ in range(-(-9 // together))]
+        assert sizes == [together] * (9 // together) + [9 % together] * (9 % together > 0)
+
+    def test_a_response_with_more_entries_of_tables_than_the_bound_is_refused(self) -> None:
+        """Without it a device examined 64 tables of 720 x 720 in about 20 s."""
+        allowed = (stating(512, 512),) * 4  # MAX_ENTRIES
+        assert decode_response(encode_response(Response(requests=allowed))).requests == allowed
+        for more in (stating(1, 1), stating((1 << 32) - 1, (1 << 32) - 1)):
+            data = encode_response(Response(requests=(*allowed, more)))
+            with pytest.raises(ExchangeTooLarge, match="at most 1048576 entries of tables"):
+                decode_response(data)
+        garbage = Response(requests=(*allowed, b"\xff" * 9, b""))
+        assert decode_response(encode_response(garbage)) == garbage
 
     def test_parts_are_not_copied_for_one_receiver(self) -> None:
         part = b"shared by a cohort"

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         hypercube_response,
         k_ary_response,
         linear_hashing,
+        random_codebook,
         randomized_response,
         subset_selection,
     )
@@ -213,6 +214,7 @@ __all__ = [
     "parity",
     "plan",
     "predicate",
+    "random_codebook",
     "randomized_response",
     "real",
     "reproduce",
@@ -250,6 +252,7 @@ _NAMES = {
         "hypercube_response",
         "k_ary_response",
         "linear_hashing",
+        "random_codebook",
         "randomized_response",
         "subset_selection",
     ),

@@ -67,6 +67,22 @@ def test_every_learner_as_device_objects(learner: str, seed: int, troubled: bool
     assert_same(trial(learner, users, seed, troubled, "columns", 1), objects)
 
 
+@pytest.mark.parametrize("workers", [1, 3])
+def test_directions_of_a_codebook_add_up_alike(workers: int) -> None:
+    """Their tally is a sum of vectors, and no count of symbols."""
+    root = Seed.of(4)
+    made = named("mean-vector", epsilon="2", users=MANY, settings={"norm": "l2", "d": "5"})
+    people = made.people(root / "population")
+    study = made.study(people)
+    (planned,) = study.plan(MANY).rounds
+    assert [group.randomizer.name for group in planned.groups] == ["codebook"]
+    here, there = (
+        run_trial(study, people, fleet=fleet_by(fleet, workers), seed=root)
+        for fleet in ("columns", "ray")
+    )
+    assert_same(there, here)
+
+
 def test_the_troubles_do_something() -> None:
     """Else the tests above would say nothing of them."""
     quiet, rough = (trial("masked-parity", MANY, 0, t, "columns", 2) for t in (False, True))

@@ -14,7 +14,7 @@ on Adult (7 fields, 26,049 and 10^6 users, epsilon 0.5 to 8), whose error is fla
   rounds cost nothing but requests where the noise is small; fewer do not arrive.
 - Rate: a multiple of 1 / (curvature x mean |x|^2), greater where there are few rounds.
 - Fields: as many as keep r below 0.17, those of fewest features first, in the schema's order.
-- Decision: up to r = 0.3 the model is concluded; from 0.7 on not even its direction is known, and
+- Conclusion: up to r = 0.3 the model is concluded; from 0.7 on not even its direction is known, and
   the constant is; between, a fifth of the users tell which is better.
 """
 
@@ -27,8 +27,8 @@ from fractions import Fraction
 from math import sqrt
 
 
-class Decision(StrEnum):
-    """Decision about the model before any user is asked."""
+class Conclusion(StrEnum):
+    """Conclusion that is intended before any user is asked."""
 
     MODEL = "model"  # concluded unseen
     CHECK = "check"  # concluded if a fifth of the users show that it is better than the constant
@@ -122,11 +122,11 @@ class Noise:
         return sqrt(self.weights * self.variance / self.users)
 
     @property
-    def decision(self) -> Decision:
-        """The decision about the model."""
+    def conclusion(self) -> Conclusion:
+        """The conclusion that is intended with so much noise."""
         if self.relative <= CLEAR:
-            return Decision.MODEL
-        return Decision.CHECK if self.relative < HOPELESS else Decision.CONSTANT
+            return Conclusion.MODEL
+        return Conclusion.CHECK if self.relative < HOPELESS else Conclusion.CONSTANT
 
     def rounds(self, scale: Scale) -> int:
         """Return the number of rounds."""

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.glm_gradients import Features, GradientQuestion
 from askance_aggregator.learners.glm_losses import Loss
-from askance_aggregator.learners.glm_rules import Conclusion, Noise, Scale, rate_of, users_for
+from askance_aggregator.learners.glm_rules import ModelDecision, Noise, Scale, rate_of, users_for
 from askance_aggregator.learners.learning import Allocation, Batch, Learning, Question
 from askance_aggregator.learners.linear_classifiers import on_weight_grid
 from askance_aggregator.learners.parameters import ParameterEntry, Text, check_rounds, whole
@@ -65,7 +65,7 @@ class DescentSettings:
         rounds: T, 1 .. 10,000.
         rate: in (0, 1000].
         clip: in (0, 8].
-        decide: a `Conclusion`, as text.
+        decide: a `ModelDecision`, as text.
         tau: tolerance of every component that is asked.
 
     Raises:
@@ -83,8 +83,8 @@ class DescentSettings:
             check_rounds(self.rounds)
         _between("rate", self.rate, 0, 1000)
         _between("clip", self.clip, 0, MOST_CLIP)
-        if self.decide is not None and self.decide not in list(Conclusion):
-            raise InvalidParameter(f"decide: {unknown_text(self.decide, list(Conclusion))}")
+        if self.decide is not None and self.decide not in list(ModelDecision):
+            raise InvalidParameter(f"decide: {unknown_text(self.decide, list(ModelDecision))}")
         if self.tau is not None and rational(self.tau, "tau") <= 0:
             raise InvalidParameter(f"tau expects a positive number, got {value_text(self.tau)}")
 
@@ -122,7 +122,7 @@ class Model:
             "rounds": noise.rounds(self.scale),
             "rate": noise.rate(self.scale, self.loss.curvature, self.features.typical),
             "clip": noise.clip(self.scale),
-            "decide": str(Conclusion.MODEL if given.tau is not None else noise.conclusion),
+            "decide": str(ModelDecision.MODEL if given.tau is not None else noise.decision),
         }
         if conditions.users is None and given.tau is None:
             tau = self._planned_tau({**chosen, **_known(given)}, noise.users, conditions)

@@ -26,7 +26,7 @@ from askance_aggregator.learners.glm import (
 )
 from askance_aggregator.learners.glm_gradients import Features, check_width
 from askance_aggregator.learners.glm_losses import Logistic, Loss, SmoothHinge
-from askance_aggregator.learners.glm_rules import CLASSES, MARGINS, Conclusion, Scale, affordable
+from askance_aggregator.learners.glm_rules import CLASSES, MARGINS, ModelDecision, Scale, affordable
 from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Batch, Learning, Question
 from askance_aggregator.learners.linear_classifiers import (
@@ -133,7 +133,7 @@ def logistic_regression(
         rounds: number of steps, 1 .. 10,000: the more, the fewer users for each.
         rate: the step, > 0: what the gradient is multiplied by.
         clip: bound of the length of a record's gradient, > 0: residuals are clipped to keep it.
-        decide: "model", "check" or "constant" (`glm_rules.Conclusion`).
+        decide: "model", "check" or "constant" (`glm_rules.ModelDecision`).
         tau: how exactly each component of the gradient is wanted; None: as the users allow.
 
     Raises:
@@ -209,11 +209,11 @@ def _columns(task: _Task, conditions: Conditions) -> tuple[str, ...] | None:
 
 
 def _learn(kind: type[C], task: _Task, model: Model, given: DescentSettings) -> Learning[C]:
-    if given.decide == Conclusion.CONSTANT:
+    if given.decide == ModelDecision.CONSTANT:
         (share,) = yield Batch([Question(predicate(task.positive))])
         return task.concluded(kind, _constant(model, share.value))
     weights = yield from descend(model, given)
-    if given.decide == Conclusion.CHECK:
+    if given.decide == ModelDecision.CHECK:
         score = model.features.score(weights)
         found = where(score > 0, 1, 0) + where(task.positive, 2, 0)
         query = category(where(found >= 0, found, 4), default=4)  # the last: incomplete records

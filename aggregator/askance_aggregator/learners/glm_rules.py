@@ -14,7 +14,7 @@ on Adult (7 fields, 26,049 and 10^6 users, epsilon 0.5 to 8), whose error is fla
   rounds cost nothing but requests where the noise is small; fewer do not arrive.
 - Rate: a multiple of 1 / (curvature x mean |x|^2), greater where there are few rounds.
 - Fields: as many as keep r below 0.17, those of fewest features first, in the schema's order.
-- Conclusion: up to r = 0.3 the model is concluded; from 0.7 on not even its direction is known, and
+- Decision: up to r = 0.3 the model is concluded; from 0.7 on not even its direction is known, and
   the constant is; between, a fifth of the users tell which is better.
 """
 
@@ -27,8 +27,8 @@ from fractions import Fraction
 from math import sqrt
 
 
-class Conclusion(StrEnum):
-    """Conclusion that is intended before any user is asked."""
+class ModelDecision(StrEnum):
+    """Decision about the model before any user is asked."""
 
     MODEL = "model"  # concluded unseen
     CHECK = "check"  # concluded if a fifth of the users show that it is better than the constant
@@ -122,11 +122,11 @@ class Noise:
         return sqrt(self.weights * self.variance / self.users)
 
     @property
-    def conclusion(self) -> Conclusion:
-        """The conclusion that is intended with so much noise."""
+    def decision(self) -> ModelDecision:
+        """The decision about the model."""
         if self.relative <= CLEAR:
-            return Conclusion.MODEL
-        return Conclusion.CHECK if self.relative < HOPELESS else Conclusion.CONSTANT
+            return ModelDecision.MODEL
+        return ModelDecision.CHECK if self.relative < HOPELESS else ModelDecision.CONSTANT
 
     def rounds(self, scale: Scale) -> int:
         """Return the number of rounds."""

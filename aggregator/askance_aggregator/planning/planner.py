@@ -69,13 +69,7 @@ def plan(
             `least_answers`.
     """
     _check_beta(beta)
-    if n_users is not None and n_users < 0:
-        raise InvalidParameter(f"n_users expects 0 or more, found {n_users}")
-    if n_users is not None and least_answers > n_users:
-        raise PlanRefused(
-            f"least_answers: expected at most {n_users:,}, the number of users, got"
-            f" {least_answers:,}"
-        )
+    _check_users(n_users, least_answers)
     chosen = settled(learner, nano_nats, beta, n_users, design, waves, least_answers)
     batches = rehearse(chosen)
     values = sum(batch.values for batch in batches)
@@ -85,10 +79,7 @@ def plan(
         for batch in dict.fromkeys(batches)
     }
     sizes = [sized[batch] for batch in batches]
-    if n_users is None:
-        allowances: Sequence[int | None] = [None] * len(batches)
-    else:
-        allowances = _allowances(sizes, n_users)
+    allowances = _allowances(sizes, n_users)
     rounds = tuple(
         size.planned(allowance) for size, allowance in zip(sizes, allowances, strict=True)
     )
@@ -106,11 +97,7 @@ def plan(
         nano_nats,
         values,
         tuple(sorted(_fields_of(chosen, batches))),
-        {
-            name: text
-            for name, text in chosen.parameters.items()
-            if learner.parameters.get(name) != text
-        },
+        _settings(learner, chosen),
     )
 
 
@@ -272,12 +259,32 @@ def rehearse(learner: Learner[Any]) -> tuple[Batch, ...]:
         run.close()
 
 
-def _allowances(sizes: Sequence[Sizing], n_users: int) -> list[int]:
-    """Compute each round's users: its claim, and its part of unclaimed users."""
+def _allowances(sizes: Sequence[Sizing], n_users: int | None) -> Sequence[int | None]:
+    """Compute each round's users: its claim, and its part of unclaimed users; None: as needed."""
+    if n_users is None:
+        return [None] * len(sizes)
     groups = sum(size.open_groups for size in sizes)
     left = max(n_users - sum(size.claimed for size in sizes), 0)
     shares = iter(even(left, groups) if groups else ())
     return [size.claimed + sum(next(shares) for _ in range(size.open_groups)) for size in sizes]
+
+
+def _settings(learner: Learner[Any], chosen: Learner[Any]) -> dict[str, str]:
+    """Return the parameters that a learner was not given, with the values that were chosen."""
+    given = learner.parameters
+    return {name: text for name, text in chosen.parameters.items() if given.get(name) != text}
+
+
+def _check_users(n_users: int | None, least_answers: int) -> None:
+    if n_users is None:
+        return
+    if n_users < 0:
+        raise InvalidParameter(f"n_users expects 0 or more, found {n_users}")
+    if least_answers > n_users:
+        raise PlanRefused(
+            f"least_answers: expected at most {n_users:,}, the number of users, got"
+            f" {least_answers:,}"
+        )
 
 
 def _check_beta(beta: Fraction | float) -> None:

@@ -30,7 +30,7 @@ from askance_aggregator.learners.glm_rules import (
     HOPELESS,
     MOST_NOISE,
     OUTCOMES,
-    Conclusion,
+    ModelDecision,
     Noise,
     affordable,
 )
@@ -67,12 +67,12 @@ def test_less_noise_means_more_rounds_and_smaller_steps() -> None:
 
 
 def test_the_decision_is_by_noise_alone() -> None:
-    def conclusion(relative: float) -> Conclusion:
-        return Noise(relative**2 * 100, 10, 1_000).conclusion
+    def decision(relative: float) -> ModelDecision:
+        return Noise(relative**2 * 100, 10, 1_000).decision
 
-    assert conclusion(CLEAR * 0.99) is Conclusion.MODEL
-    assert conclusion(CLEAR * 1.01) is conclusion(HOPELESS * 0.99) is Conclusion.CHECK
-    assert conclusion(HOPELESS * 1.01) is Noise(1.0, 1, 0).conclusion is Conclusion.CONSTANT
+    assert decision(CLEAR * 0.99) is ModelDecision.MODEL
+    assert decision(CLEAR * 1.01) is decision(HOPELESS * 0.99) is ModelDecision.CHECK
+    assert decision(HOPELESS * 1.01) is Noise(1.0, 1, 0).decision is ModelDecision.CONSTANT
 
 
 def test_as_many_fields_are_kept_as_the_noise_allows_the_narrowest_first() -> None:

@@ -217,7 +217,7 @@ class TestRequests:
                 device, setup.payload(study, asked, k_ary_response(levels, HALF))
             )
             assert refusal.reason is Reason.LEVELS_MISMATCH
-            assert refusal.message.startswith("expected a randomizer of sign patterns, found")
+            assert refusal.message.startswith("expected a randomizer of vectors, found")
 
     @pytest.mark.parametrize("levels", [2, 3, 4, 5, 9])
     def test_a_number_is_rounded_to_the_levels_of_any_randomizer(

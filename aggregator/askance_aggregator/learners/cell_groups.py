@@ -83,11 +83,11 @@ class Screen:
         return found
 
     def _gain(self, groups: Sequence[Sequence[int]]) -> float:
-        """Compute the gain of groups in bits, without what the noise alone would show.
+        """Compute the gain of groups in bits, less what noise alone shows in the mean.
 
         The tilt of a class in a group, D = (its users there) - q (users there), q its share of all,
-        is shrunk to D (1 - (t / D)^2), 0 below t: t is what pure noise of deviation s shows in a
-        group of m cells. Cells of a number were joined because they are neighbours, so t = s
+        is shrunk to D (1 - (t / D)^2), 0 below t: t is about what pure noise of deviation s shows
+        in a group of m cells. Cells of a number were joined because they are neighbours, so t = s
         sqrt(m); cells of a category because they tilt alike, so their noise adds up: t = .8 s m.
 
         Source: the non-negative garrotte, Breiman 1995.
@@ -111,7 +111,7 @@ def choose_groupings(screens: Sequence[Screen], limit: int) -> tuple[Grouping, .
     """Choose fields and their groups for one joint table.
 
     Step by step, the field is refined that gains most bits per doubling of the table. A field that
-    gains nothing beyond its noise stays out.
+    tells nothing may still enter, with the little that noise shows, where no other needs the room.
 
     Args:
         screens: of all fields.

@@ -17,11 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.learning import Allocation, Answers, Batch, Question
+from askance_aggregator.learners.parameters import ParameterEntry
 from askance_aggregator.queries import category, where
 from askance_client.errors import InvalidParameter
 from askance_client.printable import unknown_text
 from askance_client.queries import Expression, Query
 
+DECIDE = ParameterEntry(
+    "decide",
+    "model; check: by a fifth of the users, against the constant; constant (default: by noise)",
+)
 _CHECK_PART = 4  # questions before a check per part of users that check: a fifth of all
 
 

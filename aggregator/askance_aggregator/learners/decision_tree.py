@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from math import ceil, prod
+from math import ceil, prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from askance_aggregator.learners.cell_groups import (
 )
 from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.constant_checks import (
+    DECIDE,
     Confusion,
     Decision,
     asked_of_a_fifth,
@@ -43,7 +44,6 @@ from askance_aggregator.learners.learning import (
     Batch,
     Learning,
     Question,
-    neutral_answer,
 )
 from askance_aggregator.learners.missing import CompleteCases, MissingShare
 from askance_aggregator.learners.parameters import (
@@ -191,21 +191,21 @@ def decision_tree(
     Round 1 asks for each field's table of cell and class. The cells of a field are joined to two,
     three or four groups that keep most of what they tell about the class, and the fields that tell
     most are kept until their joint table has as many cells as allowed (`cell_groups`). Round 2 asks
-    half of the users for that table and the class. The tree is grown on it and cut back to what
-    the answers can tell (`joint_trees`); it is one leaf, the most frequent class, if they tell
+    half of the users or more for that table and the class. The tree is grown on it and cut back to
+    what the answers can tell (`joint_trees`); it is one leaf, the most frequent class, if they tell
     nothing.
 
     Every share is of complete cases, users who have the label and all columns, among all users:
     fields are compared on the same users. Name fewer columns where a field is missing often. How
     many lack a field is estimated by the last answer.
 
-    Utility: 2 rounds, 3 with a check; F + F questions for F fields, of at most cells x classes + 1
-    values. With `tau`, every share is off by less than that, and the tree, unless it is one leaf,
-    predicts more complete cases rightly than its most frequent class would; in a leaf of m joint
-    cells no class is commoner than the predicted one by 2 m tau or more. Without one, users are
-    divided evenly over all questions, and a subtree is kept beyond one standard deviation of what
-    it gains: it is likely to gain, not certain. See `tree_rules` for what is set by users and noise
-    where it is not given.
+    Utility: 2 rounds, 3 with a check; F + C questions for F fields, C the greater of F and 8 (1
+    with `tau`), of at most cells x classes + 1 values. With `tau`, every share is off by less than
+    that, and the tree, unless it is one leaf, predicts more complete cases rightly than its most
+    frequent class would; in a leaf of m joint cells no class is commoner than the predicted one by
+    2 m tau or more. Without one, users are divided evenly over all questions, and a subtree is kept
+    beyond one standard deviation of what it gains: it is likely to gain, not certain. See
+    `tree_rules` for what is set by users and noise where it is not given.
 
     Args:
         schema: of the records.
@@ -247,7 +247,7 @@ def _grow(task: _Task) -> Learning[DecisionTree]:
     answers = yield Batch([task.joint(axes)] * copies, Allocation.FRESH)
     table = JointTable.of(axes, answers, classes, task.tau)
     nodes = grow(table, rule)
-    if task.decide == Decision.CHECK:
+    if task.decide == Decision.CHECK and len(nodes) > 1:
         found = confusion_of(_predicted(task, nodes), task.target.index, classes)
         asked = len(task.parts) + copies
         checks = yield asked_of_a_fifth(Question(task.complete.of(found), task.tau), asked)
@@ -304,18 +304,29 @@ def _settled(arguments: Mapping[str, Any], conditions: Conditions) -> dict[str, 
     if conditions.users is not None:
         noise = TreeNoise(variance, fields, conditions.users)
     chosen: dict[str, Any] = {"cells": noise.cells, "decide": noise.decision}
+    chosen |= {name: arguments[name] for name in chosen if arguments[name] is not None}
     if conditions.users is None:
-        values = sum(asked.values for asked in task.screening.questions) + question.values
-        kept = conditions.tolerance(question, max(noise.users // (fields + 1), 1), values)
-        chosen["tau"] = Fraction(ceil(kept * _TAU_STEPS), _TAU_STEPS)
-    given = {name: arguments[name] for name in chosen if arguments[name] is not None}
-    return {**chosen, **given}
+        chosen["tau"] = _planned_tau({**arguments, **chosen}, noise.users, conditions)
+    return chosen
+
+
+def _planned_tau(arguments: Mapping[str, Any], users: int, conditions: Conditions) -> Fraction:
+    """Return a tolerance of every share by which a plan asks for about so many users."""
+    task = _Task.of(arguments)
+    screens, joint = task.screening.questions, task.joint(task.largest(task.cells))
+    values = joint.values + sum(asked.values for asked in screens)
+    kept = conditions.tolerance(joint, max(users // (len(screens) + 1), 1), values)
+    tau = Fraction(ceil(kept * _TAU_STEPS), _TAU_STEPS)
+    needed = conditions.needed(decision_tree(**{**arguments, "tau": tau}))
+    if needed is None:
+        return tau
+    return Fraction(ceil(kept * sqrt(needed / users) * _TAU_STEPS), _TAU_STEPS)
 
 
 def _rehearsed(task: _Task, batch: Batch) -> Answers:
-    """Answers by which the joint table is as large as it can be."""
+    """Answers by which the joint table is as large as it can be, and its tree has a split."""
     if batch.questions != task.screening.questions:
-        return tuple(neutral_answer(question) for question in batch.questions)
+        return tuple(_halves(question.values, len(task.target)) for question in batch.questions)
     shape = largest_shape(tuple(task.parts.values()), task.cells)
     answers = []
     for part, count in zip(task.parts.values(), shape, strict=True):
@@ -326,6 +337,15 @@ def _rehearsed(task: _Task, batch: Batch) -> Answers:
         kept = (*table.ravel().tolist(), 0.0)
         answers.append(Answer(kept, kept, kept))
     return tuple(answers)
+
+
+def _halves(values: int, classes: int) -> Answer:
+    """Return the shares of a table whose first half is of one class, and the other of another."""
+    table = np.zeros(((values - 1) // classes, classes))
+    middle = (len(table) + 1) // 2
+    table[:middle, 0] = table[middle:, 1] = _REHEARSED
+    kept = (*table.ravel().tolist(), 0.0)
+    return Answer(kept, kept, kept)
 
 
 def _check_whole(name: str, value: object, low: int, high: int) -> None:
@@ -349,15 +369,11 @@ def _check_whole(name: str, value: object, low: int, high: int) -> None:
         ParameterEntry("bins", "into how many bins a number falls", "8"),
         ParameterEntry("min_share", "of users on either side of a split at least", "1/500"),
         ParameterEntry("cells", "of the joint table at most (default: by users and noise)"),
-        ParameterEntry(
-            "decide",
-            "model; check: by a fifth of the users, against the constant; constant (default: by"
-            " noise)",
-        ),
+        DECIDE,
         TAU,
     ),
     population="traits",
-    small=SmallSettings(oracles={"columns": "height", "bins": "2", "depth": "1", "tau": "1/8"}),
+    small=SmallSettings(oracles={"columns": "height", "bins": "2", "depth": "1", "tau": "1/20"}),
     held_out=True,
 )
 def listed_decision_tree(schema: Schema | None, parameters: Text) -> Learner[Any]:

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.conditions import Conditions
+from askance_aggregator.learners.constant_checks import DECIDE, Decision
 from askance_aggregator.learners.encodings import Number, numbers_of
 from askance_aggregator.learners.glm import (
     CLIP,
-    DECIDE,
     RATE,
     ROUNDS,
     DescentSettings,
@@ -25,7 +25,7 @@ from askance_aggregator.learners.glm import (
 )
 from askance_aggregator.learners.glm_gradients import Features, check_width
 from askance_aggregator.learners.glm_losses import RESIDUAL_BITS, Huber, Loss, Squared
-from askance_aggregator.learners.glm_rules import OUTCOMES, Decision, affordable
+from askance_aggregator.learners.glm_rules import OUTCOMES, affordable
 from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Answer, Batch, Learning, Question
 from askance_aggregator.learners.linear import (

@@ -132,7 +132,8 @@ def _grown(table: JointTable, rule: GrowthRule, place: int, box: Box) -> _Subtre
     alone = _Subtree(leaves={place: node})
     if place.bit_length() > rule.depth:
         return alone
-    best, axis, inside = 0.0, 0, ()
+    best, axis = 0.0, 0
+    inside: tuple[int, ...] = ()
     for number, margin in enumerate(table.margins(box)):
         found = best_split(margin, rule.min_share, table.axes[number].ordered)
         if found is not None and found.gain > best:

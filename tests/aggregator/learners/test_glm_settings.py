@@ -24,13 +24,12 @@ from askance_aggregator.learners import (
     traits_schema,
 )
 from askance_aggregator.learners.assessments import CONSTANT
+from askance_aggregator.learners.constant_checks import Decision
 from askance_aggregator.learners.glm_rules import (
     CLASSES,
-    CLEAR,
-    HOPELESS,
+    DOUBT,
     MOST_NOISE,
     OUTCOMES,
-    Decision,
     Noise,
     affordable,
 )
@@ -70,9 +69,9 @@ def test_the_decision_is_by_noise_alone() -> None:
     def decision(relative: float) -> Decision:
         return Noise(relative**2 * 100, 10, 1_000).decision
 
-    assert decision(CLEAR * 0.99) is Decision.MODEL
-    assert decision(CLEAR * 1.01) is decision(HOPELESS * 0.99) is Decision.CHECK
-    assert decision(HOPELESS * 1.01) is Noise(1.0, 1, 0).decision is Decision.CONSTANT
+    assert decision(DOUBT.clear * 0.99) is Decision.MODEL
+    assert decision(DOUBT.clear * 1.01) is decision(DOUBT.hopeless * 0.99) is Decision.CHECK
+    assert decision(DOUBT.hopeless * 1.01) is Noise(1.0, 1, 0).decision is Decision.CONSTANT
 
 
 def test_as_many_fields_are_kept_as_the_noise_allows_the_narrowest_first() -> None:

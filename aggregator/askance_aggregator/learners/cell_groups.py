@@ -111,7 +111,7 @@ def choose_groupings(screens: Sequence[Screen], limit: int) -> tuple[Grouping, .
     """Choose fields and their groups for one joint table.
 
     Step by step, the field is refined that gains most bits per doubling of the table. A field that
-    tells nothing may still enter, with the little that noise shows, where no other needs the room.
+    tells nothing may still enter, with the little that noise shows, if the limit allows it.
 
     Args:
         screens: of all fields.

@@ -30,7 +30,7 @@ DECIDE = ParameterEntry(
 _CHECK_PART = 4  # questions before a check per part of users that check: a fifth of all
 
 
-class Decision(StrEnum):
+class ModelChoice(StrEnum):
     """Decision about the model before any user is asked."""
 
     MODEL = "model"  # concluded unseen
@@ -50,21 +50,21 @@ class Doubt:
     clear: float
     hopeless: float
 
-    def decision(self, relative: float) -> Decision:
+    def decision(self, relative: float) -> ModelChoice:
         """Return the decision at a relative noise."""
         if relative <= self.clear:
-            return Decision.MODEL
-        return Decision.CHECK if relative < self.hopeless else Decision.CONSTANT
+            return ModelChoice.MODEL
+        return ModelChoice.CHECK if relative < self.hopeless else ModelChoice.CONSTANT
 
 
 def check_decision(decide: str | None) -> str | None:
     """Return a decision as it was given.
 
     Raises:
-        InvalidParameter: it is no `Decision`.
+        InvalidParameter: it is no `ModelChoice`.
     """
-    if decide is not None and decide not in list(Decision):
-        raise InvalidParameter(f"decide: {unknown_text(decide, list(Decision))}")
+    if decide is not None and decide not in list(ModelChoice):
+        raise InvalidParameter(f"decide: {unknown_text(decide, list(ModelChoice))}")
     return decide
 
 

@@ -29,7 +29,7 @@ from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.constant_checks import (
     DECIDE,
     Confusion,
-    Decision,
+    ModelChoice,
     asked_of_a_fifth,
     check_decision,
     confusion_of,
@@ -62,6 +62,7 @@ from askance_aggregator.learners.schemas import traits_schema
 from askance_aggregator.learners.tree_rules import (
     MOST_ALLOWED,
     MOST_CELLS,
+    MOST_COPIES,
     TreeNoise,
     cells_within,
     table_copies,
@@ -83,7 +84,7 @@ class _Task:
 
     Args:
         cells: of the joint table at most, classes not counted.
-        copies: number of questions among which the users of the joint table are divided.
+        copies: number of equal questions for the joint table.
     """
 
     features: Schema
@@ -93,6 +94,7 @@ class _Task:
     depth: int
     min_share: float
     cells: int
+    copies: int
     decide: str | None
     tau: Fraction | None
     complete: CompleteCases
@@ -117,23 +119,23 @@ class _Task:
         if size is None:
             size = MOST_CELLS if tau is None else cells_within(tau)
         _check_whole("cells", size, 2, MOST_ALLOWED)
+        parts, copies = parts_of(features, bins), arguments["copies"]
+        if copies is None:
+            copies = table_copies(len(parts)) if tau is None else 1
+        _check_whole("copies", copies, 2 if tau is None else 1, MOST_COPIES)
         return cls(
             features=features,
             target=cells(schema, target)[0],
-            parts=parts_of(features, bins),
+            parts=parts,
             bins=bins,
             depth=depth,
             min_share=float(least),
             cells=size,
+            copies=copies,
             decide=check_decision(arguments["decide"]),
             tau=tau,
             complete=CompleteCases(some_fields(schema, [*features.fields, target])),
         )
-
-    @property
-    def copies(self) -> int:
-        """Number of questions for the joint table (`tree_rules`); a tolerance needs one."""
-        return table_copies(len(self.parts)) if self.tau is None else 1
 
     @property
     def screening(self) -> Batch:
@@ -183,6 +185,7 @@ def decision_tree(
     bins: int = 8,
     min_share: Rational = "1/500",
     cells: int | None = None,
+    copies: int | None = None,
     decide: str | None = None,
     tau: Rational | None = None,
 ) -> Learning[DecisionTree]:
@@ -215,7 +218,9 @@ def decision_tree(
         bins: into how many bins of the schema's bounds a number falls, for the screens.
         min_share: at least this share of all users on either side of a split, in (0, 1/2].
         cells: of the joint table at most, classes not counted, 2 .. 4,096; None: by noise or tau.
-        decide: "model", "check" or "constant" (`constant_checks.Decision`); None: by noise.
+        copies: number of equal questions for the joint table, 2 .. 4,096 (with `tau` 1 too); None:
+            C. Without `tau` the error is measured by their variation.
+        decide: "model", "check" or "constant" (`constant_checks.ModelChoice`); None: by noise.
         tau: how exactly each share is wanted; None: as the users allow.
 
     Raises:
@@ -232,6 +237,7 @@ def decision_tree(
         "bins": bins,
         "min_share": min_share,
         "cells": cells,
+        "copies": copies,
         "decide": decide,
         "tau": tau,
     }
@@ -242,12 +248,12 @@ def _grow(task: _Task) -> Learning[DecisionTree]:
     rule, classes = GrowthRule(task.depth, task.min_share), len(task.target)
     axes: tuple[Grouping, ...] = ()
     copies = 1
-    if task.decide != Decision.CONSTANT:
+    if task.decide != ModelChoice.CONSTANT:
         axes, copies = (yield from _screened(task)), task.copies
     answers = yield Batch([task.joint(axes)] * copies, Allocation.FRESH)
     table = JointTable.of(axes, answers, classes, task.tau)
     nodes = grow(table, rule)
-    if task.decide == Decision.CHECK and len(nodes) > 1:
+    if task.decide == ModelChoice.CHECK and len(nodes) > 1:
         found = confusion_of(_predicted(task, nodes), task.target.index, classes)
         asked = len(task.parts) + copies
         checks = yield asked_of_a_fifth(Question(task.complete.of(found), task.tau), asked)
@@ -304,6 +310,8 @@ def _settled(arguments: Mapping[str, Any], conditions: Conditions) -> dict[str, 
     if conditions.users is not None:
         noise = TreeNoise(variance, fields, conditions.users)
     chosen: dict[str, Any] = {"cells": noise.cells, "decide": noise.decision}
+    if conditions.users is None:
+        chosen["copies"] = table_copies(fields)
     chosen |= {name: arguments[name] for name in chosen if arguments[name] is not None}
     if conditions.users is None:
         chosen["tau"] = _planned_tau({**arguments, **chosen}, noise.users, conditions)
@@ -314,8 +322,8 @@ def _planned_tau(arguments: Mapping[str, Any], users: int, conditions: Condition
     """Return a tolerance of every share by which a plan asks for about so many users."""
     task = _Task.of(arguments)
     screens, joint = task.screening.questions, task.joint(task.largest(task.cells))
-    values = joint.values + sum(asked.values for asked in screens)
-    kept = conditions.tolerance(joint, max(users // (len(screens) + 1), 1), values)
+    values = joint.values * task.copies + sum(asked.values for asked in screens)
+    kept = conditions.tolerance(joint, max(users // (len(screens) + task.copies), 1), values)
     tau = Fraction(ceil(kept * _TAU_STEPS), _TAU_STEPS)
     needed = conditions.needed(decision_tree(**{**arguments, "tau": tau}))
     if needed is None:
@@ -369,6 +377,7 @@ def _check_whole(name: str, value: object, low: int, high: int) -> None:
         ParameterEntry("bins", "into how many bins a number falls", "8"),
         ParameterEntry("min_share", "of users on either side of a split at least", "1/500"),
         ParameterEntry("cells", "of the joint table at most (default: by users and noise)"),
+        ParameterEntry("copies", "equal questions for the joint table (default: one per field)"),
         DECIDE,
         TAU,
     ),
@@ -386,6 +395,7 @@ def listed_decision_tree(schema: Schema | None, parameters: Text) -> Learner[Any
         whole("bins", parameters["bins"]),
         parameters["min_share"],
         None if "cells" not in parameters else whole("cells", parameters["cells"]),
+        None if "copies" not in parameters else whole("copies", parameters["copies"]),
         parameters.get("decide"),
         parameters.get("tau"),
     )

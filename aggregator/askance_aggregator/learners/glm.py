@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.constant_checks import (
-    Decision,
+    ModelChoice,
     asked_of_a_fifth,
     check_decision,
 )
@@ -65,7 +65,7 @@ class DescentSettings:
         rounds: T, 1 .. 10,000.
         rate: in (0, 1000].
         clip: in (0, 8].
-        decide: a `Decision`, as text.
+        decide: a `ModelChoice`, as text.
         tau: tolerance of every component that is asked.
 
     Raises:
@@ -121,7 +121,7 @@ class Model:
             "rounds": noise.rounds(self.scale),
             "rate": noise.rate(self.scale, self.loss.curvature, self.features.typical),
             "clip": noise.clip(self.scale),
-            "decide": str(Decision.MODEL if given.tau is not None else noise.decision),
+            "decide": str(ModelChoice.MODEL if given.tau is not None else noise.decision),
         }
         if conditions.users is None and given.tau is None:
             tau = self._planned_tau({**chosen, **_known(given)}, noise.users, conditions)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.learners.conditions import Conditions
-from askance_aggregator.learners.constant_checks import DECIDE, Confusion, Decision, confusion_of
+from askance_aggregator.learners.constant_checks import DECIDE, Confusion, ModelChoice, confusion_of
 from askance_aggregator.learners.encodings import cells
 from askance_aggregator.learners.glm import (
     CLIP,
@@ -133,7 +133,7 @@ def logistic_regression(
         rounds: number of steps, 1 .. 10,000: the more, the fewer users for each.
         rate: the step, > 0: what the gradient is multiplied by.
         clip: bound of the length of a record's gradient, > 0: residuals are clipped to keep it.
-        decide: "model", "check" or "constant" (`constant_checks.Decision`).
+        decide: "model", "check" or "constant" (`constant_checks.ModelChoice`).
         tau: how exactly each component of the gradient is wanted; None: as the users allow.
 
     Raises:
@@ -209,11 +209,11 @@ def _columns(task: _Task, conditions: Conditions) -> tuple[str, ...] | None:
 
 
 def _learn(kind: type[C], task: _Task, model: Model, given: DescentSettings) -> Learning[C]:
-    if given.decide == Decision.CONSTANT:
+    if given.decide == ModelChoice.CONSTANT:
         (share,) = yield Batch([Question(predicate(task.positive))])
         return task.concluded(kind, _constant(model, share.value))
     weights = yield from descend(model, given)
-    if given.decide == Decision.CHECK:
+    if given.decide == ModelChoice.CHECK:
         score = model.features.score(weights)
         query = confusion_of(where(score > 0, 1, 0), where(task.positive, 1, 0), 2)
         found = Confusion.of((yield of_a_fifth(Question(query), given)), 2)

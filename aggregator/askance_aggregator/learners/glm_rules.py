@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 
-from askance_aggregator.learners.constant_checks import Decision, Doubt
+from askance_aggregator.learners.constant_checks import Doubt, ModelChoice
 
 MOST_NOISE = 0.17
 DOUBT = Doubt(clear=0.3, hopeless=0.7)
@@ -113,7 +113,7 @@ class Noise:
         return sqrt(self.weights * self.variance / self.users)
 
     @property
-    def decision(self) -> Decision:
+    def decision(self) -> ModelChoice:
         """The decision about the model."""
         return DOUBT.decision(self.relative)
 

@@ -26,6 +26,7 @@ from askance_aggregator.learners.constant_checks import Doubt
 FEWEST_CELLS = 4
 MOST_CELLS = 256
 MOST_ALLOWED = 4096  # that an analyst may ask for
+MOST_COPIES = 4096  # likewise, of the question for it
 DOUBT = Doubt(clear=0.03, hopeless=0.08)
 _ERROR = 0.04  # of a difference of two classes over half of the joint cells
 _PROMISED = Fraction(1, 10)  # likewise, the sum of promised tolerances

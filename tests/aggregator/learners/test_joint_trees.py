@@ -107,7 +107,7 @@ def screens(noise: float, seed: int = 1) -> list[Screen]:
     ]
 
 
-def test_a_field_of_noise_takes_no_room_from_one_that_tells() -> None:
+def test_a_field_of_noise_does_not_displace_one_that_tells() -> None:
     """Pure noise has a gain in every sample, and in more cells more of it."""
     for seed in range(200):
         chosen = choose_groupings(screens(0.01, seed), 4)
@@ -116,7 +116,7 @@ def test_a_field_of_noise_takes_no_room_from_one_that_tells() -> None:
 
 @pytest.mark.parametrize("name", ["colour", "size"])
 def test_most_of_the_gain_that_noise_shows_is_taken_off(name: str) -> None:
-    """Of 400 tables of noise, the best two groups of each."""
+    """Best two groups of each of 400 tables of noise."""
     part, kept, shown = PARTS[name], 0.0, 0.0
     for seed in range(400):
         rng = np.random.default_rng(seed)
@@ -162,7 +162,7 @@ def table_of(shares: Any, variance: float = 0.0, tolerance: float = 0.0) -> Join
 
 
 TILTED = [[[0.4, 0.1], [0.2, 0.05]], [[0.13, 0.02], [0.02, 0.08]]]
-"""One cell of four has the second class, by 0.06."""
+"""The last cell has the second class, by 0.06; the others have the first."""
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ TILTED = [[[0.4, 0.1], [0.2, 0.05]], [[0.13, 0.02], [0.02, 0.08]]]
 def test_a_subtree_is_kept_if_it_gains_beyond_its_error(
     variance: float, tolerance: float, leaves: int
 ) -> None:
-    """One deviation of a difference of two classes, or two promised tolerances."""
+    """The error is a deviation of the difference of two classes, or two promised tolerances."""
     nodes = grow(table_of(TILTED, variance, tolerance), RULE)
     assert sum(node.split is None for node in nodes) == leaves
 
@@ -321,6 +321,7 @@ def test_a_plan_without_users_asks_for_as_many_as_the_tree_needs(nano_nats: int)
     made = plan(decision_tree(SCHEMA), nano_nats, 0.01)
     assert "tau" in made.settings
     again = plan(decision_tree(SCHEMA), nano_nats, 0.01, n_users=made.users_needed)
+    assert [part.queries for part in made.rounds] == [part.queries for part in again.rounds]
     variance = again.rounds[1].n_variance
     wanted = variance * (3 + 8) / (8 * 0.003**2)
     assert made.users_needed == pytest.approx(wanted, rel=0.25)

@@ -125,7 +125,7 @@ class Wavering:
         )
 
     def wave(self, answer: Answer) -> NDArray[np.float64]:
-        return self.shift * (-1.0) ** np.arange(len(answer.values))
+        return np.asarray(self.shift * (-1.0) ** np.arange(len(answer.values)), dtype=np.float64)
 
 
 def test_a_class_of_its_own_is_beyond_the_variation_among_equal_questions() -> None:
@@ -213,6 +213,7 @@ def test_a_split_names_cells_that_are_there() -> None:
         ({"label": "size"}, "label expects a category"),
         ({"tau": "0"}, "tau expects a positive number"),
         ({"cells": "1"}, "cells expects a whole number in 2..4096"),
+        ({"copies": "0"}, "copies expects a whole number in 2..4096"),
         ({"decide": "perhaps"}, "decide: "),
     ],
 )

@@ -30,7 +30,8 @@ MOST_COPIES = 4096  # likewise, of the question for it
 DOUBT = Doubt(clear=0.03, hopeless=0.08)
 _ERROR = 0.04  # of a difference of two classes over half of the joint cells
 _PROMISED = Fraction(1, 10)  # likewise, the sum of promised tolerances
-_PLANNED = 0.003  # s that a plan without a population asks users for
+_PLANNED = 0.003  # s that a plan without a population asks users for, with that of the sample
+_SAMPLE = 1 / 16  # p (1 - p) of a leaf of 7 % of the users, whom no randomizer hides
 _FEWEST_COPIES = 8  # whose variance is off by about a quarter
 
 
@@ -55,9 +56,12 @@ class TreeNoise:
 
     @classmethod
     def planned(cls, variance: float, fields: int) -> TreeNoise:
-        """Return the noise with as many users as a plan without a population asks for."""
+        """Return the noise with as many users as a plan without a population asks for.
+
+        Where answers are almost exact, it is for the variation of the users themselves.
+        """
         copies = table_copies(fields)
-        wanted = variance * (fields + copies) / (copies * _PLANNED**2)
+        wanted = (variance + _SAMPLE) * (fields + copies) / (copies * _PLANNED**2)
         return cls(variance, fields, max(round(wanted), 1))
 
     @property

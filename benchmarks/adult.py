@@ -4,14 +4,15 @@ A fifth of the rows, the same in every run, are held out: they belong to no user
 measured on them. All others are users; "resampled" populations draw them with replacement, to show
 where the local model catches up. Every learner has the same encodings everywhere: bins and scales
 follow from the schema below, which is public (the census's own categories, and bounds from common
-knowledge; more is clamped), and not from users' values. The tree's depth was chosen once, by exact
-answers; the settings of gradients follow from users and noise (`glm_rules`). In the local model
-users are divided evenly over all questions of all rounds, so each answers once, at the whole
-epsilon. The curator asks the same questions, each of a part of the rows as large, and adds exact
-discrete Laplace draws (notes, Theorem 7); "exact" has no draws and no parts.
+knowledge; more is clamped), and not from users' values. The settings of trees and gradients follow
+from users and noise (`tree_rules`, `glm_rules`). In the local model users are divided evenly over
+all questions of all rounds, so each answers once, at the whole epsilon. The curator asks the same
+questions, each of a part of the rows as large, and adds exact discrete Laplace draws (notes,
+Theorem 7); "exact" has no draws and no parts.
 
     python benchmarks/adult.py shared/data/adult.csv [--quick] [--json] [--plot adult.png]
         [--users 0 1000000 10000000] [--epsilons 0.5 1 2 4 8] [--learners naive-bayes ...]
+        [--trials 20] [--resampled-trials 20]
 
 Users 0: the rows themselves. Without the file nothing is measured, and that is no failure.
 """
@@ -87,7 +88,7 @@ SCHEMA = Schema(
 FEATURES = features_of(SCHEMA, LABEL)
 LEARNERS: dict[str, Callable[[], Learner[Any]]] = {
     "naive-bayes": lambda: naive_bayes(SCHEMA),
-    "decision-tree": lambda: decision_tree(SCHEMA, depth=4),
+    "decision-tree": lambda: decision_tree(SCHEMA),
     "logistic-regression": lambda: logistic_regression(SCHEMA),
     "linear-svm": lambda: linear_svm(SCHEMA),
 }
@@ -203,7 +204,7 @@ def scikit_learn(name: str, people: EncodedColumns, unseen: EncodedColumns) -> f
 
     models: dict[str, tuple[Any, Callable[[EncodedColumns], NDArray[np.float64]]]] = {
         "naive-bayes": (CategoricalNB(min_categories=[len(part) for part in binned]), in_cells),
-        "decision-tree": (DecisionTreeClassifier(criterion="entropy", max_depth=4), one_hot),
+        "decision-tree": (DecisionTreeClassifier(criterion="entropy", max_depth=6), one_hot),
         "logistic-regression": (LogisticRegression(max_iter=2000), scaled),
         "linear-svm": (LinearSVC(dual=False), scaled),
     }
@@ -218,6 +219,7 @@ def measure(
     users: Sequence[int],
     epsilons: Sequence[float],
     trials: int,
+    resampled_trials: int = 1,
 ) -> Iterator[Row]:
     """Generate a row per population, learner and epsilon, over all trials of the users."""
     people = adults(path, 0)
@@ -235,7 +237,7 @@ def measure(
         crowd = adults(path, size)
         for name in names:
             for epsilon in epsilons:
-                repeats = trials if size == 0 else 1
+                repeats = trials if size == 0 else resampled_trials
                 yield _row(name, crowd, epsilon, majority, known[name], repeats)
 
 
@@ -374,6 +376,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--epsilons", type=float, nargs="+", default=[0.5, 1, 2, 4, 8], metavar="E")
     parser.add_argument("--learners", nargs="+", default=list(LEARNERS), choices=list(LEARNERS))
     parser.add_argument("--trials", type=int, default=5, metavar="T", help="of the people (5)")
+    parser.add_argument(
+        "--resampled-trials", type=int, default=1, metavar="T", help="of a larger population (1)"
+    )
     given = parser.parse_args(arguments)
     if not given.data.exists():
         print(
@@ -384,7 +389,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.quick:
         users, epsilons, trials = [0], [1.0, 8.0], 1
     table = []
-    for row in measure(given.data, given.learners, users, epsilons, trials):
+    resampled = given.resampled_trials
+    for row in measure(given.data, given.learners, users, epsilons, trials, resampled):
         table.append(row)
         print(f"{row.learner} {row.users:,} {row.epsilon:g}: {row.local:.3f}", file=sys.stderr)
     if given.plot is not None:

@@ -1,20 +1,50 @@
-"""Decision trees (ID3): a level at a time, by counts of cells and classes in every open leaf."""
+"""Decision trees in two rounds: fields are screened, then one joint table is asked for.
+
+The tree is grown from the joint table, when all users have been asked. Growing it level by level
+takes a round of every field's table in every open leaf instead: with a joint table every user who
+is asked for it tells about all levels.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from math import sqrt
+from math import ceil, prod, sqrt
 from typing import Any
 
 import numpy as np
 
 from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NONE_WRONG
+from askance_aggregator.learners.cell_groups import (
+    Grouping,
+    Screen,
+    choose_groupings,
+    even_grouping,
+    is_in,
+    largest_shape,
+)
+from askance_aggregator.learners.conditions import Conditions
+from askance_aggregator.learners.constant_checks import (
+    DECIDE,
+    Confusion,
+    ModelChoice,
+    asked_of_a_fifth,
+    check_decision,
+    confusion_of,
+)
 from askance_aggregator.learners.encodings import Cells, cells
-from askance_aggregator.learners.learner import Adaptive, Learner, adaptive
-from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
+from askance_aggregator.learners.joint_trees import GrowthRule, JointTable, grow
+from askance_aggregator.learners.learner import Learner, adaptive
+from askance_aggregator.learners.learning import (
+    Allocation,
+    Answer,
+    Answers,
+    Batch,
+    Learning,
+    Question,
+)
 from askance_aggregator.learners.missing import CompleteCases, MissingShare
 from askance_aggregator.learners.parameters import (
     COLUMNS,
@@ -25,290 +55,334 @@ from askance_aggregator.learners.parameters import (
     columns_in,
     whole,
 )
-from askance_aggregator.learners.reach import half_width
+from askance_aggregator.learners.reach import standard_error
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import features_of, label_of, some_fields
 from askance_aggregator.learners.schemas import traits_schema
-from askance_aggregator.learners.splits import Split, SplitRule, Table, best_split
+from askance_aggregator.learners.tree_rules import (
+    MOST_ALLOWED,
+    MOST_CELLS,
+    MOST_COPIES,
+    TreeNoise,
+    cells_within,
+    table_copies,
+)
 from askance_aggregator.learners.trees import MAX_DEPTH, DecisionTree, TreeNode, parts_of
 from askance_aggregator.numbers import Rational, rational
-from askance_aggregator.queries import (
-    category,
-    first,
-    index_of,
-    minimum,
-)
+from askance_aggregator.queries import category, where
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_client.queries import (
-    Expression,
-    Kind,
-    Query,
-    Schema,
-    constant,
-)
+from askance_client.queries import Expression, Query, Schema, constant
+
+_TAU_STEPS = 1 << 16  # the grid of a planned tolerance
+_REHEARSED = 1024.0  # share of a rehearsed cell: beyond any tolerance
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Task:
-    """Parameters of growing a tree."""
+    """Parameters of growing a tree.
 
-    schema: Schema
+    Args:
+        cells: of the joint table at most, classes not counted.
+        copies: number of equal questions for the joint table.
+    """
+
     features: Schema
     target: Cells
     parts: Mapping[str, Cells]
     bins: int
     depth: int
-    rule: SplitRule
+    min_share: float
+    cells: int
+    copies: int
+    decide: str | None
     tau: Fraction | None
     complete: CompleteCases
 
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> _Task:
+        """Check a learner's arguments."""
+        schema, bins, depth = arguments["schema"], arguments["bins"], arguments["depth"]
+        target = label_of(schema, arguments["label"])
+        features = features_of(schema, target, arguments["columns"])
+        _check_whole("depth", depth, 1, MAX_DEPTH)
+        least = rational(arguments["min_share"], "min_share")
+        if not 0 < least <= Fraction(1, 2):
+            share = value_text(arguments["min_share"])
+            raise InvalidParameter(f"min_share expects a share in (0, 1/2], got {share}")
+        tau = None if arguments["tau"] is None else rational(arguments["tau"], "tau")
+        if tau is not None and tau <= 0:
+            raise InvalidParameter(
+                f"tau expects a positive number, got {value_text(arguments['tau'])}"
+            )
+        size = arguments["cells"]
+        if size is None:
+            size = MOST_CELLS if tau is None else cells_within(tau)
+        _check_whole("cells", size, 2, MOST_ALLOWED)
+        parts, copies = parts_of(features, bins), arguments["copies"]
+        if copies is None:
+            copies = table_copies(len(parts)) if tau is None else 1
+        _check_whole("copies", copies, 2 if tau is None else 1, MOST_COPIES)
+        return cls(
+            features=features,
+            target=cells(schema, target)[0],
+            parts=parts,
+            bins=bins,
+            depth=depth,
+            min_share=float(least),
+            cells=size,
+            copies=copies,
+            decide=check_decision(arguments["decide"]),
+            tau=tau,
+            complete=CompleteCases(some_fields(schema, [*features.fields, target])),
+        )
 
+    @property
+    def screening(self) -> Batch:
+        """Every field's table of cell and class."""
+        return Batch(
+            Question(self.table([part.index], [len(part)]), self.tau)
+            for part in self.parts.values()
+        )
+
+    def joint(self, axes: Sequence[Grouping]) -> Question:
+        """Ask for the joint table of grouped fields and the class."""
+        sizes = [len(axis) for axis in axes]
+        return Question(self.table([axis.index for axis in axes], sizes), self.tau)
+
+    def table(self, indexes: Sequence[Expression], sizes: Sequence[int]) -> Query:
+        """Build the question for the joint cell of some numbers and the class.
+
+        The last cell holds records that lack the label or any field, whether it is asked about
+        here or not.
+        """
+        place = constant(0)
+        for index, size in zip(indexes, sizes, strict=True):
+            place = place * size + index
+        place = place * len(self.target) + self.target.index
+        none = prod(sizes) * len(self.target)
+        return self.complete.of(category(where(place >= 0, place, none), default=none))
+
+    def largest(self, limit: int) -> tuple[Grouping, ...]:
+        """Return groupings with as large a joint table as there can be, up to a limit."""
+        parts = tuple(self.parts.values())
+        shape = largest_shape(parts, limit)
+        pairs = zip(parts, shape, strict=True)
+        return tuple(even_grouping(part, count) for part, count in pairs if count > 1)
+
+
+@adaptive(
+    "decision-tree",
+    version=3,
+    rehearse=lambda arguments: partial(_rehearsed, _Task.of(arguments)),
+    settle=lambda arguments, conditions: _settled(arguments, conditions),
+)
 def decision_tree(
     schema: Schema,
     label: str | None = None,
     columns: Sequence[str] | None = None,
-    depth: int = 3,
+    depth: int = 6,
     bins: int = 8,
-    min_share: Rational = "1/50",
+    min_share: Rational = "1/500",
+    cells: int | None = None,
+    copies: int | None = None,
+    decide: str | None = None,
     tau: Rational | None = None,
-) -> Adaptive[DecisionTree]:
-    """Grow a tree from the root, one level per round, and ask fresh users for the leaves' shares.
+) -> Learning[DecisionTree]:
+    """Screen the fields, ask for one joint table of a few of them, and grow a tree from it.
 
-    Every level asks one categorical question a field: which open leaf, which cell of the field and
-    which class. A count below 0 counts as 0. A leaf is split in two groups of one field's cells, by
-    the greatest gain among all splits whose gain exceeds the error of its counts; a leaf without
-    one, or too small, is left as it is. The last round asks for leaf and class, and two leaves are
-    joined unless one of them has, beyond the error, another class than both have together.
+    Round 1 asks for each field's table of cell and class. The cells of a field are joined to two,
+    three or four groups that keep most of what they tell about the class, and the fields that tell
+    most are kept until their joint table has as many cells as allowed (`cell_groups`). Round 2 asks
+    half of the users or more for that table and the class. The tree is grown on it and cut back to
+    what the answers can tell (`joint_trees`); it is one leaf, the most frequent class, if they tell
+    nothing.
 
-    Every count is of complete cases, users who have the label and all columns, as a share of all
-    users: splits of different fields are compared on the same users. Name fewer columns where a
-    field is missing often. How many lack a field is estimated by the last round.
+    Every share is of complete cases, users who have the label and all columns, among all users:
+    fields are compared on the same users. Name fewer columns where a field is missing often. How
+    many lack a field is estimated by the last answer.
 
-    Utility: at most depth + 1 rounds; a round asks as many questions as there are fields (the last
-    one: one), with leaves x cells x classes + 1 values. Users are as for this many questions, each
-    with a group of its own. With `tau`, every answer is off by less than that: then the class
-    shares of each split do differ, and in no leaf that is asked about is a class commoner than the
-    one predicted by 2 tau of all users or more. Without one, users are divided evenly over all
-    questions, and a split is decided by half of the answers' intervals, with errors that add up as
-    squares do: it is likely, not certain.
+    Utility: 2 rounds, 3 with a check; F + C questions for F fields, C the greater of F and 8 (1
+    with `tau`), of at most cells x classes + 1 values. With `tau`, every share is off by less than
+    that, and the tree, unless it is one leaf, predicts more complete cases rightly than its most
+    frequent class would; in a leaf of m joint cells no class is commoner than the predicted one by
+    2 m tau or more. Without one, users are divided evenly over all questions, and a subtree is kept
+    beyond one standard deviation of what it gains: it is likely to gain, not certain. See
+    `tree_rules` for what is set by users and noise where it is not given.
 
     Args:
         schema: of the records.
         label: what to predict; None: its only Label.
         columns: what from; None: all other fields.
         depth: of the tree at most, 1 .. 12.
-        bins: into how many bins of the schema's bounds a number falls.
+        bins: into how many bins of the schema's bounds a number falls, for the screens.
         min_share: at least this share of all users on either side of a split, in (0, 1/2].
-        tau: how exactly each count is wanted; None: as the users allow.
+        cells: of the joint table at most, classes not counted, 2 .. 4,096; None: by noise or tau.
+        copies: number of equal questions for the joint table, 2 .. 4,096 (with `tau` 1 too); None:
+            C. Without `tau` the error is measured by their variation.
+        decide: "model", "check" or "constant" (`constant_checks.ModelChoice`); None: by noise.
+        tau: how exactly each share is wanted; None: as the users allow.
 
     Raises:
         InvalidParameter: an argument is out of range.
 
-    Source: notes, section 1.2; Quinlan 1986 (ID3); Blum et al. 2005 ("SuLQ"). Deviations: splits
-        are in two, for a count is worth the less the more leaves there are.
+    Source: Quinlan 1986 (ID3); notes, section 1.2; Blum et al. 2005 ("SuLQ"). Deviations: splits
+        are in two, and all but the screens are read from one joint table.
     """
-    grown = _decision_tree(schema, label, columns, depth, bins, min_share, tau)
-    task = _task(schema, label, columns, depth, bins, min_share, tau)
-    return replace(grown, rehearsal=partial(_rehearsed, task))
-
-
-@adaptive("decision-tree", version=2)
-def _decision_tree(
-    schema: Schema,
-    label: str | None,
-    columns: Sequence[str] | None,
-    depth: int,
-    bins: int,
-    min_share: Rational,
-    tau: Rational | None,
-) -> Learning[DecisionTree]:
-    return _grow(_task(schema, label, columns, depth, bins, min_share, tau))
-
-
-def _task(
-    schema: Schema,
-    label: str | None,
-    columns: Sequence[str] | None,
-    depth: int,
-    bins: int,
-    min_share: Rational,
-    tau: Rational | None,
-) -> _Task:
-    target = label_of(schema, label)
-    features = features_of(schema, target, columns)
-    if isinstance(depth, bool) or not isinstance(depth, int) or not 1 <= depth <= MAX_DEPTH:
-        raise InvalidParameter(
-            f"depth expects a whole number in 1..{MAX_DEPTH}, got {value_text(depth)}"
-        )
-    least = rational(min_share, "min_share")
-    if not 0 < least <= Fraction(1, 2):
-        raise InvalidParameter(
-            f"min_share expects a share in (0, 1/2], got {value_text(min_share)}"
-        )
-    asked = None if tau is None else rational(tau, "tau")
-    return _Task(
-        schema=schema,
-        features=features,
-        target=cells(schema, target)[0],
-        parts=parts_of(features, bins),
-        bins=bins,
-        depth=depth,
-        rule=SplitRule(float(least), promised=asked is not None),
-        tau=asked,
-        complete=CompleteCases(some_fields(schema, [*features.fields, target])),
-    )
+    arguments = {
+        "schema": schema,
+        "label": label,
+        "columns": columns,
+        "depth": depth,
+        "bins": bins,
+        "min_share": min_share,
+        "cells": cells,
+        "copies": copies,
+        "decide": decide,
+        "tau": tau,
+    }
+    return _grow(_Task.of(arguments))
 
 
 def _grow(task: _Task) -> Learning[DecisionTree]:
-    splits: dict[int, Split] = {}
-    open_leaves = [1]
-    for _ in range(task.depth):
-        answers = yield Batch(
-            Question(_counts(task, splits, open_leaves, part), task.tau)
-            for part in task.parts.values()
-        )
-        found = _split(task, open_leaves, answers)
-        splits |= found
-        open_leaves = [child for place in found for child in (2 * place, 2 * place + 1)]
-        if not open_leaves:
-            break
-    leaves = sorted({1} | {2 * p for p in splits} | {2 * p + 1 for p in splits})
-    leaves = [place for place in leaves if place not in splits]
-    (answer,) = yield Batch([Question(_counts(task, splits, leaves, None), task.tau)])
-    table = np.reshape(answer.values[:-1], (len(leaves), len(task.target)))
-    shares = {
-        place: tuple(float(share) for share in row)
-        for place, row in zip(leaves, table, strict=True)
-    }
-    told = 0.0 if task.tau is not None else sqrt(2) * _tolerance(task, answer)
-    _prune(splits, shares, told)  # of a difference of two counts
-    nodes = [TreeNode(place, split=split) for place, split in splits.items()]
-    nodes += [TreeNode(place, row) for place, row in shares.items()]
-    return DecisionTree(
-        task.features,
-        task.bins,
-        task.target.field,
-        task.target.labels,
-        tuple(sorted(nodes, key=lambda node: node.place)),
-        MissingShare.of_cell(answer, -1),
-    )
+    rule, classes = GrowthRule(task.depth, task.min_share), len(task.target)
+    axes: tuple[Grouping, ...] = ()
+    copies = 1
+    if task.decide != ModelChoice.CONSTANT:
+        axes, copies = (yield from _screened(task)), task.copies
+    answers = yield Batch([task.joint(axes)] * copies, Allocation.FRESH)
+    table = JointTable.of(axes, answers, classes, task.tau)
+    nodes = grow(table, rule)
+    if task.decide == ModelChoice.CHECK and len(nodes) > 1:
+        found = confusion_of(_predicted(task, nodes), task.target.index, classes)
+        asked = len(task.parts) + copies
+        checks = yield asked_of_a_fifth(Question(task.complete.of(found), task.tau), asked)
+        if not Confusion.of(checks, classes).beats_constant:
+            nodes = (TreeNode(1, tuple(table.classes.tolist())),)
+    return _concluded(task, nodes, answers)
 
 
-def _counts(
-    task: _Task, splits: Mapping[int, Split], leaves: Sequence[int], part: Cells | None
-) -> Query:
-    """Build the question for leaf, cell (if a part is given) and class.
-
-    The last cell holds all other records: those in another leaf, and those that lack the label or
-    any field, whether it is asked about here or not.
-    """
-    at = first([_path(task, splits, place) for place in leaves])
-    place = index_of(at)
-    count = len(leaves)
-    if part is not None:
-        place, count = place * len(part) + part.index, count * len(part)
-    place = place * len(task.target) + task.target.index
-    none = count * len(task.target)
-    return task.complete.of(category(minimum(place, none), default=none))
-
-
-def _path(task: _Task, splits: Mapping[int, Split], place: int) -> Expression:
-    """Build the predicate of a record that reaches this node."""
-    here = constant(1)
-    while place > 1:
-        split = splits[place // 2]
-        inside = _is_in(task.parts[split.part], split.cells)
-        here = (inside if place % 2 == 0 else ~inside) & here
-        place //= 2
-    return here
-
-
-def _is_in(part: Cells, cells: tuple[int, ...]) -> Expression:
-    """Build the predicate of a cell in `cells`, by the shorter list."""
-    if part.expression.kind is Kind.BOOLEAN:
-        return part.expression if cells == (1,) else ~part.expression
-    if part.edges and cells == tuple(range(len(cells))):
-        return part.index < len(cells)
-    rest = tuple(set(range(len(part))) - set(cells))
-    if len(rest) < len(cells):
-        return ~_any([part.index == cell for cell in sorted(rest)])
-    return _any([part.index == cell for cell in cells])
-
-
-def _any(predicates: Sequence[Expression]) -> Expression:
-    """Build the disjunction as a balanced tree, since a device refuses deep ones."""
-    if len(predicates) == 1:
-        return predicates[0]
-    middle = len(predicates) // 2
-    return _any(predicates[:middle]) | _any(predicates[middle:])
-
-
-def _split(task: _Task, leaves: Sequence[int], answers: Answers) -> dict[int, Split]:
-    """The best split of each leaf that has one."""
-    found: dict[int, Split] = {}
-    best = dict.fromkeys(leaves, 0.0)
+def _screened(task: _Task) -> Learning[tuple[Grouping, ...]]:
+    """Ask for each field's table and choose fields and groups."""
+    answers = yield task.screening
+    screens = []
     for part, answer in zip(task.parts.values(), answers, strict=True):
-        shape = (len(leaves), len(part), len(task.target))
-        tables: Table = np.clip(np.reshape(answer.values[:-1], shape), 0.0, None)
-        for place, table in zip(leaves, tables, strict=True):
-            tolerance = _tolerance(task, answer)
-            candidate = best_split(table, tolerance, task.rule, ordered=bool(part.edges))
-            if candidate is not None and candidate.gain > best[place]:
-                best[place] = candidate.gain
-                found[place] = Split(part.name, candidate.cells)
-    return found
+        shares = np.reshape(answer.values[:-1], (len(part), len(task.target)))
+        screens.append(Screen(part, shares, standard_error(answer, task.tau)))
+    return choose_groupings(screens, task.cells)
 
 
-def _tolerance(task: _Task, answer: Answer) -> float:
-    """Return a count's error bound: the promised tolerance, or else the half-width."""
-    return half_width(answer) if task.tau is None else float(task.tau)
+def _concluded(task: _Task, nodes: tuple[TreeNode, ...], answers: Answers) -> DecisionTree:
+    """Make the hypothesis; the mean of intervals that hold together is one of the mean."""
+    last = [(answer.values[-1], answer.lows[-1], answer.highs[-1]) for answer in answers]
+    value, low, high = np.mean(last, axis=0).tolist()
+    missing = MissingShare(min(max(value, 0.0), 1.0), low, high)
+    target = task.target
+    return DecisionTree(task.features, task.bins, target.field, target.labels, nodes, missing)
 
 
-def _prune(splits: dict[int, Split], shares: dict[int, tuple[float, ...]], reach: float) -> None:
-    """Join two leaves unless one of them has another class than both together, beyond its error."""
-    for place in sorted(splits, reverse=True):
-        left, right = shares.get(2 * place), shares.get(2 * place + 1)
-        if left is None or right is None:
-            continue
-        both = tuple(a + b for a, b in zip(left, right, strict=True))
-        common = int(np.argmax(both))
-        if max(max(leaf) - leaf[common] for leaf in (left, right)) <= reach:
-            shares[place] = both
-            del splits[place], shares[2 * place], shares[2 * place + 1]
+def _predicted(task: _Task, nodes: Sequence[TreeNode]) -> Expression:
+    """Build the number of the class that a tree predicts for a record."""
+    known = {node.place: node for node in nodes}
+
+    def at(place: int) -> Expression:
+        node = known[place]
+        if node.split is None:
+            return constant(int(np.argmax(node.shares)))
+        inside = is_in(task.parts[node.split.part], node.split.cells)
+        return where(inside, at(2 * place), at(2 * place + 1))
+
+    return at(1)
+
+
+def _settled(arguments: Mapping[str, Any], conditions: Conditions) -> dict[str, Any]:
+    """Set the size of the joint table and the decision by users and noise.
+
+    Without a number of users both are for `TreeNoise.planned`, and a tolerance is set by which a
+    plan asks for about so many. A tolerance that was given sets what it needs itself.
+    """
+    if conditions.signing or arguments["tau"] is not None:
+        return {}
+    task = _Task.of(arguments)
+    question = task.joint(task.largest(task.cells))
+    variance, fields = conditions.noise(question), len(task.parts)
+    noise = TreeNoise.planned(variance, fields)
+    if conditions.users is not None:
+        noise = TreeNoise(variance, fields, conditions.users)
+    chosen: dict[str, Any] = {"cells": noise.cells, "decide": noise.decision}
+    if conditions.users is None:
+        chosen["copies"] = table_copies(fields)
+    chosen |= {name: arguments[name] for name in chosen if arguments[name] is not None}
+    if conditions.users is None:
+        chosen["tau"] = _planned_tau({**arguments, **chosen}, noise.users, conditions)
+    return chosen
+
+
+def _planned_tau(arguments: Mapping[str, Any], users: int, conditions: Conditions) -> Fraction:
+    """Return a tolerance of every share by which a plan asks for about so many users."""
+    task = _Task.of(arguments)
+    screens, joint = task.screening.questions, task.joint(task.largest(task.cells))
+    values = joint.values * task.copies + sum(asked.values for asked in screens)
+    kept = conditions.tolerance(joint, max(users // (len(screens) + task.copies), 1), values)
+    tau = Fraction(ceil(kept * _TAU_STEPS), _TAU_STEPS)
+    needed = conditions.needed(decision_tree(**{**arguments, "tau": tau}))
+    if needed is None:
+        return tau
+    return Fraction(ceil(kept * sqrt(needed / users) * _TAU_STEPS), _TAU_STEPS)
 
 
 def _rehearsed(task: _Task, batch: Batch) -> Answers:
-    """Answers by which every leaf is split in two at every level: the most that can be asked."""
+    """Answers by which the joint table is as large as it can be, and its tree has a split."""
+    if batch.questions != task.screening.questions:
+        return tuple(_halves(question.values, len(task.target)) for question in batch.questions)
+    shape = largest_shape(tuple(task.parts.values()), task.cells)
     answers = []
-    for question, part in zip(batch.questions, task.parts.values(), strict=False):
+    for part, count in zip(task.parts.values(), shape, strict=True):
         table = np.zeros((len(part), len(task.target)))
-        table[np.arange(len(part)), np.arange(len(part)) * len(task.target) // len(part)] = 1
-        values = np.zeros(question.values)
-        blocks = np.tile(table.ravel() / len(part), (question.values - 1) // table.size)
-        values[: len(blocks)] = blocks
-        kept = tuple(values.tolist())
+        for place, group in enumerate(even_grouping(part, count).groups):
+            share = place / max(count - 1, 1)
+            table[list(group), :2] = (share * _REHEARSED, (1 - share) * _REHEARSED)
+        kept = (*table.ravel().tolist(), 0.0)
         answers.append(Answer(kept, kept, kept))
     return tuple(answers)
 
 
+def _halves(values: int, classes: int) -> Answer:
+    """Return the shares of a table whose first half is of one class, and the other of another."""
+    table = np.zeros(((values - 1) // classes, classes))
+    middle = (len(table) + 1) // 2
+    table[:middle, 0] = table[middle:, 1] = _REHEARSED
+    kept = (*table.ravel().tolist(), 0.0)
+    return Answer(kept, kept, kept)
+
+
+def _check_whole(name: str, value: object, low: int, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise InvalidParameter(
+            f"{name} expects a whole number in {low}..{high}, got {value_text(value)}"
+        )
+
+
 @catalogued(
     "decision-tree",
-    version=2,
-    summary="a category from all other fields by a tree (ID3), a level a round",
+    version=3,
+    summary="a category from all other fields by a tree (ID3), in two rounds",
     error=HELD_OUT,
     guess=MOST_FREQUENT,
     success=NONE_WRONG,
     parameters=(
         LABEL,
         COLUMNS,
-        ParameterEntry("depth", "of the tree at most", "3"),
+        ParameterEntry("depth", "of the tree at most", "6"),
         ParameterEntry("bins", "into how many bins a number falls", "8"),
-        ParameterEntry("min_share", "of users on either side of a split at least", "1/50"),
+        ParameterEntry("min_share", "of users on either side of a split at least", "1/500"),
+        ParameterEntry("cells", "of the joint table at most (default: by users and noise)"),
+        ParameterEntry("copies", "equal questions for the joint table (default: one per field)"),
+        DECIDE,
         TAU,
     ),
     population="traits",
-    small=SmallSettings(oracles={"columns": "height", "bins": "2", "depth": "1", "tau": "1/8"}),
+    small=SmallSettings(oracles={"columns": "height", "bins": "2", "depth": "1", "tau": "1/20"}),
     held_out=True,
 )
 def listed_decision_tree(schema: Schema | None, parameters: Text) -> Learner[Any]:
@@ -320,5 +394,8 @@ def listed_decision_tree(schema: Schema | None, parameters: Text) -> Learner[Any
         whole("depth", parameters["depth"]),
         whole("bins", parameters["bins"]),
         parameters["min_share"],
+        None if "cells" not in parameters else whole("cells", parameters["cells"]),
+        None if "copies" not in parameters else whole("copies", parameters["copies"]),
+        parameters.get("decide"),
         parameters.get("tau"),
     )

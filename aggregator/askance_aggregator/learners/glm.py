@@ -32,29 +32,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.conditions import Conditions
+from askance_aggregator.learners.constant_checks import (
+    ModelChoice,
+    asked_of_a_fifth,
+    check_decision,
+)
 from askance_aggregator.learners.glm_gradients import Features, GradientQuestion
 from askance_aggregator.learners.glm_losses import Loss
-from askance_aggregator.learners.glm_rules import ModelDecision, Noise, Scale, rate_of, users_for
-from askance_aggregator.learners.learning import Allocation, Batch, Learning, Question
+from askance_aggregator.learners.glm_rules import Noise, Scale, rate_of, users_for
+from askance_aggregator.learners.learning import Batch, Learning, Question
 from askance_aggregator.learners.linear_classifiers import on_weight_grid
 from askance_aggregator.learners.parameters import ParameterEntry, Text, check_rounds, whole
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
-from askance_client.printable import unknown_text, value_text
+from askance_client.printable import value_text
 
 EXACT_ROUNDS = 128  # where nothing is known of users and noise
 EXACT_CLIP = Fraction(4)  # likewise; few gradients are as long
 MOST_CLIP = 8
-_CHECK_PART = 4  # rounds of gradients per part of users that check: a fifth of all
 _TAU_STEPS = 1 << 16  # the grid of a planned tolerance
 
 ROUNDS = ParameterEntry("rounds", "number of steps (default: by users and noise, 8 to 128)")
 RATE = ParameterEntry("rate", "the step per unit of gradient (default: by noise and rounds)")
 CLIP = ParameterEntry("clip", "bound of the length of a record's gradient (default: by noise)")
-DECIDE = ParameterEntry(
-    "decide",
-    "model; check: by a fifth of the users, against the constant; constant (default: by noise)",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class DescentSettings:
         rounds: T, 1 .. 10,000.
         rate: in (0, 1000].
         clip: in (0, 8].
-        decide: a `ModelDecision`, as text.
+        decide: a `ModelChoice`, as text.
         tau: tolerance of every component that is asked.
 
     Raises:
@@ -83,8 +83,7 @@ class DescentSettings:
             check_rounds(self.rounds)
         _between("rate", self.rate, 0, 1000)
         _between("clip", self.clip, 0, MOST_CLIP)
-        if self.decide is not None and self.decide not in list(ModelDecision):
-            raise InvalidParameter(f"decide: {unknown_text(self.decide, list(ModelDecision))}")
+        check_decision(self.decide)
         if self.tau is not None and rational(self.tau, "tau") <= 0:
             raise InvalidParameter(f"tau expects a positive number, got {value_text(self.tau)}")
 
@@ -122,7 +121,7 @@ class Model:
             "rounds": noise.rounds(self.scale),
             "rate": noise.rate(self.scale, self.loss.curvature, self.features.typical),
             "clip": noise.clip(self.scale),
-            "decide": str(ModelDecision.MODEL if given.tau is not None else noise.decision),
+            "decide": str(ModelChoice.MODEL if given.tau is not None else noise.decision),
         }
         if conditions.users is None and given.tau is None:
             tau = self._planned_tau({**chosen, **_known(given)}, noise.users, conditions)
@@ -173,9 +172,7 @@ def descend(model: Model, given: DescentSettings) -> Learning[NDArray[np.float64
 
 
 def of_a_fifth(question: Question, given: DescentSettings, parts: int = 1) -> Batch:
-    """Return a batch that repeats a question, so that it is asked of a fifth of all users.
-
-    Users of open tolerances are divided evenly over all questions of all rounds.
+    """Return a batch that asks a question of a fifth of all users (`asked_of_a_fifth`).
 
     Args:
         question: what is asked.
@@ -183,7 +180,7 @@ def of_a_fifth(question: Question, given: DescentSettings, parts: int = 1) -> Ba
         parts: of how many such batches together a fifth is wanted.
     """
     rounds = EXACT_ROUNDS if given.rounds is None else given.rounds
-    return Batch((question,) * ceil(rounds / (_CHECK_PART * parts)), Allocation.FRESH)
+    return asked_of_a_fifth(question, rounds, parts)
 
 
 def settings_in(parameters: Text) -> dict[str, Any]:

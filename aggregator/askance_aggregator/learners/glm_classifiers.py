@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.learners.conditions import Conditions
+from askance_aggregator.learners.constant_checks import DECIDE, Confusion, ModelChoice, confusion_of
 from askance_aggregator.learners.encodings import cells
 from askance_aggregator.learners.glm import (
     CLIP,
-    DECIDE,
     RATE,
     ROUNDS,
     DescentSettings,
@@ -26,7 +26,7 @@ from askance_aggregator.learners.glm import (
 )
 from askance_aggregator.learners.glm_gradients import Features, check_width
 from askance_aggregator.learners.glm_losses import Logistic, Loss, SmoothHinge
-from askance_aggregator.learners.glm_rules import CLASSES, MARGINS, ModelDecision, Scale, affordable
+from askance_aggregator.learners.glm_rules import CLASSES, MARGINS, Scale, affordable
 from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Batch, Learning, Question
 from askance_aggregator.learners.linear_classifiers import (
@@ -42,7 +42,7 @@ from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import features_of, label_of, some_fields
 from askance_aggregator.learners.schemas import traits_schema
 from askance_aggregator.numbers import Rational
-from askance_aggregator.queries import category, predicate, where
+from askance_aggregator.queries import predicate, where
 from askance_client.queries import MAX_COMPONENTS, Expression, Schema
 
 C = TypeVar("C", bound=LinearClassifier)
@@ -133,7 +133,7 @@ def logistic_regression(
         rounds: number of steps, 1 .. 10,000: the more, the fewer users for each.
         rate: the step, > 0: what the gradient is multiplied by.
         clip: bound of the length of a record's gradient, > 0: residuals are clipped to keep it.
-        decide: "model", "check" or "constant" (`glm_rules.ModelDecision`).
+        decide: "model", "check" or "constant" (`constant_checks.ModelChoice`).
         tau: how exactly each component of the gradient is wanted; None: as the users allow.
 
     Raises:
@@ -209,20 +209,17 @@ def _columns(task: _Task, conditions: Conditions) -> tuple[str, ...] | None:
 
 
 def _learn(kind: type[C], task: _Task, model: Model, given: DescentSettings) -> Learning[C]:
-    if given.decide == ModelDecision.CONSTANT:
+    if given.decide == ModelChoice.CONSTANT:
         (share,) = yield Batch([Question(predicate(task.positive))])
         return task.concluded(kind, _constant(model, share.value))
     weights = yield from descend(model, given)
-    if given.decide == ModelDecision.CHECK:
+    if given.decide == ModelChoice.CHECK:
         score = model.features.score(weights)
-        found = where(score > 0, 1, 0) + where(task.positive, 2, 0)
-        query = category(where(found >= 0, found, 4), default=4)  # the last: incomplete records
-        answers = yield of_a_fifth(Question(query), given)
-        no_no, no_yes, yes_no, yes_yes, _ = np.mean([answer.values for answer in answers], axis=0)
-        positive, negative = yes_no + yes_yes, no_no + no_yes
-        if no_no + yes_yes <= max(positive, negative):
-            complete = max(positive + negative, _LEAST_SHARE)
-            return task.concluded(kind, _constant(model, positive / complete))
+        query = confusion_of(where(score > 0, 1, 0), where(task.positive, 1, 0), 2)
+        found = Confusion.of((yield of_a_fifth(Question(query), given)), 2)
+        if not found.beats_constant:
+            complete = max(float(found.actual.sum()), _LEAST_SHARE)
+            return task.concluded(kind, _constant(model, float(found.actual[1]) / complete))
     return task.concluded(kind, weights)
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.conditions import Conditions
+from askance_aggregator.learners.constant_checks import DECIDE, ModelChoice
 from askance_aggregator.learners.encodings import Number, numbers_of
 from askance_aggregator.learners.glm import (
     CLIP,
-    DECIDE,
     RATE,
     ROUNDS,
     DescentSettings,
@@ -25,7 +25,7 @@ from askance_aggregator.learners.glm import (
 )
 from askance_aggregator.learners.glm_gradients import Features, check_width
 from askance_aggregator.learners.glm_losses import RESIDUAL_BITS, Huber, Loss, Squared
-from askance_aggregator.learners.glm_rules import OUTCOMES, ModelDecision, affordable
+from askance_aggregator.learners.glm_rules import OUTCOMES, affordable
 from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Answer, Batch, Learning, Question
 from askance_aggregator.learners.linear import (
@@ -277,12 +277,12 @@ def _columns(task: _Task, conditions: Conditions) -> tuple[str, ...] | None:
 def _learn(task: _Task, given: DescentSettings) -> Learning[LinearModel]:
     model, outcome = task.model, task.scaled.expression
     constants = np.zeros(model.features.count)
-    if given.decide == ModelDecision.CONSTANT:
+    if given.decide == ModelChoice.CONSTANT:
         (answer,) = yield Batch([Question(among_present(outcome))])
         constants[0] = _inside(answer)
         return task.concluded(on_weight_grid(constants))
     weights = yield from descend(model, given)
-    if given.decide == ModelDecision.CHECK:
+    if given.decide == ModelChoice.CHECK:
         means = yield of_a_fifth(Question(among_present(outcome)), given, parts=2)
         constants[0] = float(np.mean([_inside(answer) for answer in means]))
         constants = on_weight_grid(constants)

@@ -22,22 +22,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from fractions import Fraction
 from math import sqrt
 
-
-class ModelDecision(StrEnum):
-    """Decision about the model before any user is asked."""
-
-    MODEL = "model"  # concluded unseen
-    CHECK = "check"  # concluded if a fifth of the users show that it is better than the constant
-    CONSTANT = "constant"  # not learned
-
+from askance_aggregator.learners.constant_checks import Doubt, ModelChoice
 
 MOST_NOISE = 0.17
-CLEAR = 0.3
-HOPELESS = 0.7
+DOUBT = Doubt(clear=0.3, hopeless=0.7)
 FEWEST_ROUNDS = 8
 PENALTY_PART = Fraction(1, 8)  # of the relative noise: the penalty of a ridge
 _STEPS = 64  # the grid of a rate
@@ -122,11 +113,9 @@ class Noise:
         return sqrt(self.weights * self.variance / self.users)
 
     @property
-    def decision(self) -> ModelDecision:
+    def decision(self) -> ModelChoice:
         """The decision about the model."""
-        if self.relative <= CLEAR:
-            return ModelDecision.MODEL
-        return ModelDecision.CHECK if self.relative < HOPELESS else ModelDecision.CONSTANT
+        return DOUBT.decision(self.relative)
 
     def rounds(self, scale: Scale) -> int:
         """Return the number of rounds."""

@@ -13,14 +13,14 @@ from __future__ import annotations
 import inspect
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from functools import wraps
 from hashlib import sha256
-from typing import Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from askance_aggregator.learners.conditions import Conditions, Settle
 from askance_aggregator.learners.learning import Answers, Batch, Learning
@@ -149,6 +149,7 @@ def adaptive(
     version: int = 1,
     rehearsal: Rehearsal | None = None,
     settle: Settle | None = None,
+    rehearse: Callable[[Mapping[str, Any]], Rehearsal] | None = None,
 ) -> Callable[[Callable[P, Learning[T]]], Callable[P, Adaptive[T]]]:
     """Make a learner of a generator function; its arguments become the parameters.
 
@@ -161,6 +162,8 @@ def adaptive(
             users were charged.
         settle: sets arguments that were not given by users, noise and users needed; None: there is
             no such rule. What it sets at the signing of a study is signed with it.
+        rehearse: makes the answers to plan with from the arguments by name, in the place of
+            `rehearsal`.
 
     The function may also check its arguments and return a generator: it is called once, and the
     generator closed, when the learner is made, so that a bad argument is refused there and not in
@@ -179,10 +182,10 @@ def adaptive(
             run.close()
             schema, parameters, fields = _recorded(function, *args, **kwargs)
             rule = settle
+            bound = inspect.signature(function).bind(*args, **kwargs)
+            bound.apply_defaults()
 
             def settling(conditions: Conditions) -> Adaptive[T] | None:
-                bound = inspect.signature(function).bind(*args, **kwargs)
-                bound.apply_defaults()
                 chosen = {} if rule is None else rule(bound.arguments, conditions)
                 if all(bound.arguments[name] is value for name, value in chosen.items()):
                     return None
@@ -195,7 +198,7 @@ def adaptive(
                 parameters=parameters,
                 schema=schema,
                 argument_fields=fields,
-                rehearsal=rehearsal,
+                rehearsal=rehearsal if rehearse is None else rehearse(bound.arguments),
                 factory=lambda: function(*args, **kwargs),
                 settling=None if settle is None else settling,
             )

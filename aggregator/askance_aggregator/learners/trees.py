@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.learners.assessments import CONSTANT, Assessment, Users, assess
 from askance_aggregator.learners.encodings import Cells, cells
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.learner import Learner
 from askance_aggregator.learners.missing import MissingShare, share_from, share_json
 from askance_aggregator.learners.rows import Rows, encoded, schema_in, schema_to_json
 from askance_aggregator.learners.splits import Split
@@ -81,6 +83,11 @@ class DecisionTree:
     def leaves(self) -> tuple[TreeNode, ...]:
         """The nodes without a split."""
         return tuple(node for node in self.nodes if node.split is None)
+
+    @property
+    def is_constant(self) -> bool:
+        """Return whether it predicts the same class for every row."""
+        return len({int(np.argmax(leaf.shares)) for leaf in self.leaves}) == 1
 
     def apply(self, rows: Rows) -> NDArray[np.int64]:
         """The place of the leaf that each row is in, shape (n,)."""
@@ -155,6 +162,13 @@ class DecisionTree:
 def parts_of(schema: Schema, bins: int) -> dict[str, Cells]:
     """The encodings of all fields as cells, by name."""
     return {part.name: part for name in schema.fields for part in cells(schema, name, bins)}
+
+
+@assess.register
+def _(hypothesis: DecisionTree, learner: Learner[Any], users: Users) -> Assessment:
+    """Judge a tree as any other classifier, and say so where it is a constant."""
+    assessment = assess.dispatch(object)(hypothesis, learner, users)
+    return replace(assessment, summary=CONSTANT) if hypothesis.is_constant else assessment
 
 
 def _normal(shares: tuple[float, ...]) -> NDArray[np.float64]:

@@ -24,13 +24,12 @@ from askance_aggregator.learners import (
     traits_schema,
 )
 from askance_aggregator.learners.assessments import CONSTANT
+from askance_aggregator.learners.constant_checks import ModelChoice
 from askance_aggregator.learners.glm_rules import (
     CLASSES,
-    CLEAR,
-    HOPELESS,
+    DOUBT,
     MOST_NOISE,
     OUTCOMES,
-    ModelDecision,
     Noise,
     affordable,
 )
@@ -67,12 +66,12 @@ def test_less_noise_means_more_rounds_and_smaller_steps() -> None:
 
 
 def test_the_decision_is_by_noise_alone() -> None:
-    def decision(relative: float) -> ModelDecision:
+    def decision(relative: float) -> ModelChoice:
         return Noise(relative**2 * 100, 10, 1_000).decision
 
-    assert decision(CLEAR * 0.99) is ModelDecision.MODEL
-    assert decision(CLEAR * 1.01) is decision(HOPELESS * 0.99) is ModelDecision.CHECK
-    assert decision(HOPELESS * 1.01) is Noise(1.0, 1, 0).decision is ModelDecision.CONSTANT
+    assert decision(DOUBT.clear * 0.99) is ModelChoice.MODEL
+    assert decision(DOUBT.clear * 1.01) is decision(DOUBT.hopeless * 0.99) is ModelChoice.CHECK
+    assert decision(DOUBT.hopeless * 1.01) is Noise(1.0, 1, 0).decision is ModelChoice.CONSTANT
 
 
 def test_as_many_fields_are_kept_as_the_noise_allows_the_narrowest_first() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
@@ -19,14 +20,14 @@ from askance_aggregator.learners import (
     find,
     hypothesis_from_json,
 )
-from askance_aggregator.learners.splits import Split, SplitRule, best_split
+from askance_aggregator.learners.splits import Split, best_split
 from askance_aggregator.learners.trees import TreeNode
 from askance_aggregator.oracles import ExactOracle, learn
 from askance_aggregator.planning import rehearse
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Bits, Category, Integer, Label, Schema
 
-ANY = SplitRule(min_share=1e-9, promised=False)
+ANY = 1e-9  # the least share on a side
 SCHEMA = Schema(
     "fruit",
     1,
@@ -54,7 +55,7 @@ def entropy(counts: NDArray[np.float64]) -> float:
 @pytest.mark.parametrize("seed", range(20))
 def test_of_two_classes_no_split_of_a_category_in_two_gains_more(seed: int) -> None:
     table = np.random.default_rng(seed).dirichlet(np.ones(10)).reshape(5, 2)
-    found = best_split(table, 0.0, ANY, ordered=False)
+    found = best_split(table, ANY, ordered=False)
     whole = entropy(table.sum(axis=0))
     gains = [
         whole - entropy(table[list(left)].sum(axis=0)) - entropy(np.delete(table, left, 0).sum(0))
@@ -67,31 +68,26 @@ def test_of_two_classes_no_split_of_a_category_in_two_gains_more(seed: int) -> N
 
 def test_a_number_is_cut_between_neighbours() -> None:
     table = np.array([[0.3, 0.0], [0.0, 0.2], [0.0, 0.2], [0.3, 0.0]])
-    ordered = best_split(table, 0.0, ANY, ordered=True)
-    free = best_split(table, 0.0, ANY, ordered=False)
+    ordered = best_split(table, ANY, ordered=True)
+    free = best_split(table, ANY, ordered=False)
     assert ordered is not None
     assert ordered.cells in ((0,), (0, 1, 2))
     assert free is not None
     assert set(free.cells) in ({0, 3}, {1, 2})
 
 
-@pytest.mark.parametrize(
-    "rule", [SplitRule(0.01, promised=False), SplitRule(0.01, promised=True)], ids=str
-)
-def test_a_split_is_taken_only_if_the_counts_tell_it_from_none(rule: SplitRule) -> None:
-    even, tilted = np.full((2, 2), 0.25), np.array([[0.3, 0.2], [0.2, 0.3]])
-    assert best_split(even, 0.0, rule, ordered=False) is None
-    assert best_split(tilted, 0.01, rule, ordered=False) is not None
-    assert best_split(tilted, 0.2, rule, ordered=False) is None
-    assert best_split(np.zeros((2, 2)), 0.0, rule, ordered=False) is None
+def test_a_split_without_a_gain_is_none() -> None:
+    assert best_split(np.full((2, 2), 0.25), ANY, ordered=False) is None
+    assert best_split(np.zeros((2, 2)), ANY, ordered=False) is None
+    assert best_split(np.array([[0.5, 0.5]]), ANY, ordered=True) is None
 
 
 def test_both_sides_of_a_split_hold_the_least_share() -> None:
     table = np.array([[0.5, 0.0], [0.4, 0.05], [0.0, 0.05]])
-    strict = best_split(table, 0.0, SplitRule(0.2, promised=False), ordered=True)
+    strict = best_split(table, 0.2, ordered=True)
     assert strict is not None
     assert strict.cells == (0,)
-    loose = best_split(table, 0.0, SplitRule(0.01, promised=False), ordered=True)
+    loose = best_split(table, 0.01, ordered=True)
     assert loose is not None
     assert loose.cells == (0, 1)
 
@@ -113,31 +109,28 @@ def test_leaves_of_one_class_are_joined() -> None:
     assert tree.predict({"size": [0, 9]}).tolist() == ["apple", "apple"]
 
 
-class Vague:
-    """The exact answers, with intervals so wide, a round each."""
+class Wavering:
+    """The exact answers, each copy of a question shifted by so much, up and down in turn."""
 
-    def __init__(self, *widths: float) -> None:
-        self.exact, self.widths = ExactOracle(SCHEMA, COLUMNS), iter(widths)
+    def __init__(self, shift: float) -> None:
+        self.exact, self.shift = ExactOracle(SCHEMA, COLUMNS), shift
 
     def answer(self, batch: Batch) -> Answers:
-        width = next(self.widths)
+        answers = self.exact.answer(batch)
+        if len({question.query.canonical for question in batch.questions}) > 1:
+            return answers  # the screens
         return tuple(
-            Answer(
-                answer.values,
-                tuple(value - width for value in answer.values),
-                tuple(value + width for value in answer.values),
-            )
-            for answer in self.exact.answer(batch)
+            Answer(*[tuple(np.array(answer.values) + sign * self.wave(answer))] * 3)
+            for sign, answer in zip((1, -1) * len(answers), answers, strict=False)
         )
 
+    def wave(self, answer: Answer) -> NDArray[np.float64]:
+        return np.asarray(self.shift * (-1.0) ** np.arange(len(answer.values)), dtype=np.float64)
 
-def test_without_a_promise_a_leaf_has_a_class_of_its_own_only_if_intervals_tell_it() -> None:
-    told = learn(decision_tree(SCHEMA, depth=1), Vague(0.01, 0.01))
-    assert [node.place for node in told.nodes] == [1, 2, 3]
-    untold = learn(decision_tree(SCHEMA, depth=1), Vague(0.01, 1.0))
-    assert [node.place for node in untold.nodes] == [1]
-    unsplit = learn(decision_tree(SCHEMA, depth=1), Vague(1.0, 0.01))
-    assert [node.place for node in unsplit.nodes] == [1]
+
+def test_a_class_of_its_own_is_beyond_the_variation_among_equal_questions() -> None:
+    assert learn(decision_tree(SCHEMA), Wavering(0.001)).depth > 1
+    assert learn(decision_tree(SCHEMA), Wavering(5.0)).depth == 0
 
 
 def test_shares_in_a_leaf_are_those_of_the_people_in_it() -> None:
@@ -162,12 +155,19 @@ def test_who_lacks_a_field_goes_with_all_others() -> None:
     assert tree.predict({"colour": ["green", "red", None]}).tolist() == ["pear", "apple", "apple"]
 
 
-def test_a_level_asks_one_question_a_part_and_the_last_round_one_in_all() -> None:
-    learner = decision_tree(SCHEMA, depth=2, bins=4)
-    first, second, last = rehearse(learner)
-    assert [question.values for question in first.questions] == [3 * 2 + 1, 4 * 2 + 1, 5, 5]
-    assert [question.values for question in second.questions] == [13, 17, 9, 9]
-    assert [question.values for question in last.questions] == [4 * 2 + 1]
+def test_the_screens_are_one_question_per_part_and_the_joint_table_as_many_users() -> None:
+    screens, joint = rehearse(decision_tree(SCHEMA, bins=4))
+    assert [question.values for question in screens.questions] == [3 * 2 + 1, 4 * 2 + 1, 5, 5]
+    assert [question.values for question in joint.questions] == [3 * 4 * 2 * 2 * 2 + 1] * 8
+    assert len({question.query.canonical for question in joint.questions}) == 1
+
+
+def test_with_a_tolerance_the_joint_table_is_asked_for_once() -> None:
+    screens, joint = rehearse(decision_tree(SCHEMA, tau="1/100"))
+    assert len(joint.questions) == 1
+    assert {question.tau for question in (*screens.questions, *joint.questions)} == {
+        Fraction(1, 100)
+    }
 
 
 def test_a_tree_is_read_as_it_was_written() -> None:
@@ -212,18 +212,11 @@ def test_a_split_names_cells_that_are_there() -> None:
         ({"columns": "shape"}, "got 'shape'"),
         ({"label": "size"}, "label expects a category"),
         ({"tau": "0"}, "tau expects a positive number"),
+        ({"cells": "1"}, "cells expects a whole number in 2..4096"),
+        ({"copies": "0"}, "copies expects a whole number in 2..4096"),
+        ({"decide": "perhaps"}, "decide: "),
     ],
 )
 def test_a_wrong_parameter_is_named(parameters: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidParameter, match=message):
         next(find("decision-tree").build(SCHEMA, parameters).run())
-
-
-def test_a_split_is_promised_by_the_side_with_more_cells() -> None:
-    """The class tilts by 0.05; the right-hand side adds up two cells, each off by the tolerance."""
-    table = np.array([[0.3, 0.2], [0.1, 0.15], [0.1, 0.15]])
-    rule = SplitRule(min_share=1e-9, promised=True)
-    assert best_split(table, 0.03, rule, ordered=True) is None
-    found = best_split(table, 0.024, rule, ordered=True)
-    assert found is not None
-    assert found.cells == (0,)

@@ -1,0 +1,118 @@
+"""Decisions between a model and the constant, before any user is asked and by a fifth of them.
+
+One figure, the relative noise of a model's answers, is known before any user is asked. Where it is
+small the model is concluded unseen; where it is so great that nothing can be told, the constant is,
+and no user is asked for more. Between, a fifth of the users tell which is better: the deviation of
+such a check is (e^epsilon + 1) / (e^epsilon - 1) / sqrt(n / 5), so it decides between the two only
+where neither is clear.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance_aggregator.learners.learning import Allocation, Answers, Batch, Question
+from askance_aggregator.learners.parameters import ParameterEntry
+from askance_aggregator.queries import category, where
+from askance_client.errors import InvalidParameter
+from askance_client.printable import unknown_text
+from askance_client.queries import Expression, Query
+
+DECIDE = ParameterEntry(
+    "decide",
+    "model; check: by a fifth of the users, against the constant; constant (default: by noise)",
+)
+_CHECK_PART = 4  # questions before a check per part of users that check: a fifth of all
+
+
+class ModelChoice(StrEnum):
+    """Decision about the model before any user is asked."""
+
+    MODEL = "model"  # concluded unseen
+    CHECK = "check"  # concluded if a fifth of the users show that it is better than the constant
+    CONSTANT = "constant"  # not learned
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Band of relative noise in which a model is checked.
+
+    Args:
+        clear: up to this the model is concluded unseen.
+        hopeless: from this on the constant is.
+    """
+
+    clear: float
+    hopeless: float
+
+    def decision(self, relative: float) -> ModelChoice:
+        """Return the decision at a relative noise."""
+        if relative <= self.clear:
+            return ModelChoice.MODEL
+        return ModelChoice.CHECK if relative < self.hopeless else ModelChoice.CONSTANT
+
+
+def check_decision(decide: str | None) -> str | None:
+    """Return a decision as it was given.
+
+    Raises:
+        InvalidParameter: it is no `ModelChoice`.
+    """
+    if decide is not None and decide not in list(ModelChoice):
+        raise InvalidParameter(f"decide: {unknown_text(decide, list(ModelChoice))}")
+    return decide
+
+
+def asked_of_a_fifth(question: Question, asked: int, parts: int = 1) -> Batch:
+    """Return a batch that repeats a question, so that it is asked of a fifth of all users.
+
+    Users of open tolerances are divided evenly over all questions of all rounds.
+
+    Args:
+        question: what is asked.
+        asked: number of questions before it.
+        parts: of how many such batches together a fifth is wanted.
+    """
+    return Batch((question,) * ceil(asked / (_CHECK_PART * parts)), Allocation.FRESH)
+
+
+def confusion_of(predicted: Expression, actual: Expression, classes: int) -> Query:
+    """Ask for a record's predicted and actual class, numbers in 0 .. classes - 1.
+
+    The last cell is that of records in which a field of either is missing.
+    """
+    found = predicted + classes * actual
+    none = classes * classes
+    return category(where(found >= 0, found, none), default=none)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Confusion:
+    """Estimated shares of records by actual and predicted class.
+
+    Args:
+        shares: shape (classes, classes), the actual class first.
+    """
+
+    shares: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, answers: Answers, classes: int) -> Confusion:
+        """Return the mean of the answers to `confusion_of`."""
+        mean = np.mean([answer.values for answer in answers], axis=0)
+        return cls(np.asarray(mean[:-1]).reshape(classes, classes))
+
+    @property
+    def actual(self) -> NDArray[np.float64]:
+        """Shares of records by actual class, shape (classes,)."""
+        return np.asarray(self.shares.sum(axis=1))
+
+    @property
+    def beats_constant(self) -> bool:
+        """Return whether the model is right on more records than the best constant."""
+        return bool(np.trace(self.shares) > self.actual.max())

@@ -31,9 +31,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.learners.centres import Points, on_grid
+from askance_aggregator.learners.centres import Points, on_grid, scaled
 from askance_aggregator.learners.conditions import Conditions
-from askance_aggregator.learners.encodings import Number
 from askance_aggregator.learners.learning import Answer, Question
 from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.parameters import (
@@ -185,36 +184,62 @@ class Start:
     Args:
         mean: point of the box, shape (d,).
         variances: shape (d,), > 0.
-        missing: share of users who lack a number.
+        having: share of the users who count, > 0.
+        missing: share of users who lack a number; None: all count.
     """
 
     mean: NDArray[np.float64]
     variances: NDArray[np.float64]
-    missing: MissingShare
+    having: float
+    missing: MissingShare | None
 
     @classmethod
-    def question(cls, schema: Schema, parts: Sequence[Number], tau: Fraction | None) -> Question:
-        """Ask for the share of complete cases, the means, and those of the squares less 1/2."""
-        fields = {name: schema[name] for name in schema.fields}
-        numbers = [part.expression for part in parts]
-        squares = [number * number - COUNT for number in numbers]
-        values = [constant(COUNT, 1), *numbers, *squares]
-        asked = sums_question(values, COUNT**2 + Fraction(5, 4) * len(parts), tau)
+    def question(
+        cls,
+        numbers: Sequence[Expression],
+        fields: Mapping[str, Expression] | None,
+        tau: Fraction | None,
+    ) -> Question:
+        """Ask for the share of complete cases, the means, and those of the squares less 1/2.
+
+        Args:
+            numbers: in [-1, 1].
+            fields: of which a record needs all to count. None: every user counts, and squares are
+                asked as they are: what is missing counts as 0.
+            tau: tolerance of every component; None: as the users allow.
+        """
+        middle = COUNT if fields is not None else 0
+        squares = [number * number - constant(middle, 1) for number in numbers]
+        asked = sums_question(
+            [constant(COUNT, 1), *numbers, *squares],
+            COUNT**2 + (1 + (1 - middle) ** 2) * len(numbers),
+            tau,
+        )
+        if fields is None:
+            return asked
         return Question(of_complete(asked.query, fields), tau, length=asked.length)
 
     @classmethod
     def of(cls, answer: Answer, tau: Fraction | None) -> Start:
-        """Read the answer; what cannot be distinguished from noise is the middle of the box."""
+        """Read an answer about complete cases.
+
+        Sums are divided by their share, or by the error of that if it is greater.
+        """
         count = float(COUNT)
         share, low, high = (
             values[0] / count for values in (answer.values, answer.lows, answer.highs)
         )
-        d = len(answer.values) // 2
         having = min(max(share, _LEAST_SHARE, reach_of(answer, tau) / count), 1.0)
         sums = np.array(answer.values[1:]) / having
-        mean = np.clip(sums[:d], -1, 1)
-        variances = np.clip(sums[d:] + count - mean**2, _LEAST_VARIANCE, _MOST_VARIANCE)
-        return cls(mean, variances, MissingShare.outside(share, max(low, 0.0), min(high, 1.0)))
+        mean, squares = np.split(sums, 2)
+        missing = MissingShare.outside(share, max(low, 0.0), min(high, 1.0))
+        return cls(*_bounded(mean, squares + count), having, missing)
+
+    @classmethod
+    def of_all(cls, answer: Answer) -> Start:
+        """Read an answer about all users."""
+        mean, squares = np.split(np.array(answer.values[1:]), 2)
+        return cls(*_bounded(mean, squares), 1.0, None)
 
     def points(self, k: int) -> Points:
         """Return k first centres: at the mean, evenly spaced along the number that varies most."""
@@ -228,6 +253,20 @@ class Start:
         """The mean variance of a number about the nearest of the first centres."""
         widest = float(self.variances.max())
         return float(self.variances.sum() - widest * (1 - 1 / k**2)) / len(self.variances)
+
+
+def start_question(schema: Schema, tau: Fraction | None) -> Question:
+    """Return the question of the first round about all numbers of a schema."""
+    fields = {name: schema[name] for name in schema.fields}
+    return Start.question([part.expression for part in scaled(schema)], fields, tau)
+
+
+def _bounded(
+    mean: NDArray[np.float64], squares: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return means in the box, and variances of plausible size."""
+    inside = on_grid(mean)
+    return inside, np.clip(squares - inside**2, _LEAST_VARIANCE, _MOST_VARIANCE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

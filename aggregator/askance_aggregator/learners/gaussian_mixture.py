@@ -37,6 +37,7 @@ from askance_aggregator.learners.cluster_rounds import (
     is_late,
     rounds_in,
     settled_rounds,
+    start_question,
     sums_question,
 )
 from askance_aggregator.learners.conditions import Conditions
@@ -249,7 +250,7 @@ def gaussian_mixture(
 
 def _maximise(schema: Schema, k: int, given: RoundSettings) -> Learning[GaussianMixture]:
     parts, tau = scaled(schema), given.tolerance
-    (answer,) = yield Batch([Start.question(schema, parts, tau)])
+    (answer,) = yield Batch([start_question(schema, tau)])
     start = Start.of(answer, tau)
     first = max(start.inner_variance(k), LEAST_VARIANCE)
     means = start.points(k).tolist()

@@ -35,6 +35,7 @@ from askance_aggregator.learners.cluster_rounds import (
     is_late,
     rounds_in,
     settled_rounds,
+    start_question,
     sums_question,
 )
 from askance_aggregator.learners.conditions import Conditions
@@ -199,7 +200,7 @@ def k_means(
 
 def _lloyd(schema: Schema, k: int, given: RoundSettings) -> Learning[Clusters]:
     parts, tau = scaled(schema), given.tolerance
-    (answer,) = yield Batch([Start.question(schema, parts, tau)])
+    (answer,) = yield Batch([start_question(schema, tau)])
     centres = Start.of(answer, tau).points(k)
     shares = np.full(k, 1 / k)
     late: list[Points] = []

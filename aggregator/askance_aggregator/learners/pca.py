@@ -46,6 +46,7 @@ from askance_aggregator.learners.rows import (
 )
 from askance_aggregator.learners.schemas import plane_schema
 from askance_aggregator.learners.second_moments import (
+    MAX_NUMBERS,
     SecondMoments,
     as_number,
     nearest_semidefinite,
@@ -232,6 +233,10 @@ def principal_components(
     if isinstance(components, bool) or not 1 <= components <= len(numbers):
         raise InvalidParameter(
             f"components expects 1..{len(numbers)}, as there are numbers, found {components}"
+        )
+    if len(numbers) > MAX_NUMBERS:
+        raise InvalidParameter(
+            f"columns expects fields of at most {MAX_NUMBERS} numbers, got {len(numbers)}"
         )
     complete = CompleteCases.promised(kept, present) if is_excluded("pca", missing) else None
     wanted = None if tau is None else rational(tau, "tau")

@@ -28,7 +28,8 @@ from askance_client.queries import MAX_COMPONENTS, Expression, constant
 
 _ROOT_BITS = 12
 ROOT = Fraction(round(2**0.5 * (1 << _ROOT_BITS)), 1 << _ROOT_BITS)
-_BITS = 16
+_BITS = 20  # squares of scaled numbers lie on it
+MAX_NUMBERS = 250  # a length of 4 D on that grid is then allowed
 
 
 @dataclass(frozen=True, slots=True, eq=False)

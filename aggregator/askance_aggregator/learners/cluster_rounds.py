@@ -124,7 +124,8 @@ def settled_rounds(
     """Return the settings that were not given, made for these conditions.
 
     Without a number of users they are made for those at which the relative noise is `PLANNED`, and
-    a tolerance is set by which a plan asks for about so many.
+    a tolerance is set by which a plan asks for about so many. If a tolerance is given, nothing is
+    set: the users follow from it.
 
     Args:
         given: the settings that were given.
@@ -132,7 +133,7 @@ def settled_rounds(
         asked: the question of a round, for a clip.
         conditions: of the study.
     """
-    if conditions.signing:
+    if conditions.signing or given.tau is not None:
         return {}
     question = asked(CLIP)
     unit = conditions.noise(question) / float(question.length or 1) ** 2
@@ -142,8 +143,8 @@ def settled_rounds(
     wanted = round(min(max((ERROR / relative) ** 2, FEWEST_ROUNDS), EXACT_ROUNDS))
     rounds = wanted if given.rounds is None else given.rounds
     clip = (FINE_CLIP if relative < FINE else CLIP) if given.clip is None else given.clip
-    tau = given.tau
-    if conditions.users is None and tau is None:
+    tau = None
+    if conditions.users is None:
         question = asked(rational(clip, "clip"))
         kept = conditions.tolerance(
             question, max(users // (rounds + 2), 1), (rounds + 2) * question.values

@@ -202,13 +202,12 @@ def principal_components(
     """The leading eigenvectors of the covariance of scaled numbers, over complete cases.
 
     Utility: two rounds of one vector question each, to users of its own: means and variances of
-    the D numbers, then, of three quarters of the users, D (D + 3) / 2 moments about these means. If
-    every component is within tau <= 1/10 times the promised share of complete cases, their share is
-    that or more and no vector is clipped, each covariance is off by less than 3 t + t^2, t = 2 tau
-    / (1 - tau), so k components hold at least the variance of the k best directions less
-    2 k D (3 t + t^2). (The share is off by 2 tau, so is a mean by e = (tau + 2 tau) / (1 - 2 tau)
-    in the first round; in the second a mean about it by f = (tau + 2 e tau) / (1 - 2 tau), a moment
-    by g = (tau + 2 (1 + e^2) tau) / (1 - 2 tau); a covariance by g + 2 e f + f^2.)
+    the D numbers, then, of three quarters of the users, D (D + 3) / 2 moments: about these means
+    and clipped if there is a clip, else about 0. If every component is within tau < 1/2 times the
+    promised share of complete cases, and their share is that or more, the share is off by 2 tau,
+    without a clip each moment by less than t = 3 tau / (1 - 2 tau) (missing="default": t = tau)
+    and each covariance by less than 3 t + t^2, so k components hold at least the variance of the k
+    best directions less 2 k D (3 t + t^2).
 
     Args:
         schema: of the records.
@@ -268,17 +267,17 @@ def _components(
     questions = moments.questions(tau)
     repeats = _REPEATS if tau is None else 1
     answers = yield Batch(questions * repeats, Allocation.FRESH)
-    rounds = [
-        answers[first : first + len(questions)] for first in range(0, len(answers), len(questions))
+    count = len(questions)
+    found = [
+        moments.covariance(answers[first : first + count], start.having)
+        for first in range(0, len(answers), count)
     ]
-    found = [moments.covariance(part, start.having) for part in rounds]
-    mean = np.mean([centre for centre, _ in found], axis=0)
-    covariance = nearest_semidefinite(np.mean([matrix for _, matrix in found], axis=0))
+    covariance = nearest_semidefinite(np.mean(found, axis=0))
     values, vectors = np.linalg.eigh(covariance)
     axes = [_upright(vectors[:, -1 - place]) for place in range(components)]
     return PrincipalComponents(
         schema=schema,
-        mean=tuple(mean.tolist()),
+        mean=tuple(start.mean.tolist()),
         components=tuple(tuple(row.tolist()) for row in axes),
         variances=tuple(max(float(values[-1 - place]), 0.0) for place in range(components)),
         total=max(float(np.trace(covariance)), 0.0),
@@ -292,12 +291,13 @@ def _moments(
     fields: Mapping[str, Expression] | None,
     clip: Fraction | None,
 ) -> SecondMoments:
-    """Return the questions about the means; about 0, where what is missing counts as 0."""
+    """Return the questions about the means; about 0 without a clip, and if what is missing is 0."""
     d = len(numbers)
+    if clip is None:
+        return SecondMoments(numbers, np.zeros(d), 0.0, Fraction(d), fields)
     centre = start.mean if fields is not None else np.zeros(d)
     spread = float(start.variances.sum() + ((start.mean - centre) ** 2).sum())
-    most = Fraction(4 * d if fields is not None else d)
-    squared = most if clip is None else min(most, Fraction(ceil(clip * Fraction(spread) * 64), 64))
+    squared = min(Fraction(4 * d), Fraction(ceil(clip * Fraction(spread) * 64), 64))
     middle = 0.0 if fields is None else round(spread / d * 1024) / 1024
     return SecondMoments(numbers, centre, middle, squared, fields)
 
@@ -351,7 +351,7 @@ def _(hypothesis: PrincipalComponents, learner: Learner[Any], users: Users) -> A
     ),
     population="plane",
     small=SmallSettings(
-        oracles={"d": "2", "components": "1", "tau": "1/4"}, fleets={"d": "1", "tau": "1/2"}
+        oracles={"d": "1", "components": "1", "tau": "1/8"}, fleets={"d": "1", "tau": "1/2"}
     ),
 )
 def listed_principal_components(schema: Schema | None, parameters: Text) -> Learner[Any]:

@@ -65,10 +65,8 @@ class SecondMoments:
             for question in asked
         )
 
-    def covariance(
-        self, answers: Sequence[Answer], having: float
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Compute the mean, shape (D,), and the covariance, shape (D, D), from the answers.
+    def covariance(self, answers: Sequence[Answer], having: float) -> NDArray[np.float64]:
+        """Compute the covariance, shape (D, D), from the answers; it may be indefinite.
 
         Args:
             answers: one per question.
@@ -81,7 +79,7 @@ class SecondMoments:
         matrix[np.triu_indices(d, 1)] = products / float(ROOT)
         matrix += matrix.T
         matrix[np.diag_indices(d)] = squares + self.middle
-        return self.centre + apart, matrix - np.outer(apart, apart)
+        return np.asarray(matrix - np.outer(apart, apart))
 
     def _components(self) -> list[Expression]:
         apart = [

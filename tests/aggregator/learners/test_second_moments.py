@@ -89,8 +89,7 @@ def test_the_moments_are_one_vector_no_longer_than_is_promised() -> None:
     assert question.length is not None
     assert np.sqrt((vectors**2).sum(axis=1)).max() <= float(question.length)
     stacked = np.stack([number.of(ROWS) for number in NUMBERS], axis=1)
-    mean, covariance = moments.covariance(ExactOracle(SCHEMA, ROWS).answer(Batch([question])), 1.0)
-    assert mean == pytest.approx(stacked.mean(axis=0), abs=1e-9)
+    covariance = moments.covariance(ExactOracle(SCHEMA, ROWS).answer(Batch([question])), 1.0)
     assert covariance == pytest.approx(np.cov(stacked.T, bias=True), abs=1e-4)
 
 

@@ -266,7 +266,7 @@ def _bounded(
     mean: NDArray[np.float64], squares: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return means in the box, and variances of plausible size."""
-    inside = on_grid(mean)
+    inside = np.clip(mean, -1, 1)
     return inside, np.clip(squares - inside**2, _LEAST_VARIANCE, _MOST_VARIANCE)
 
 

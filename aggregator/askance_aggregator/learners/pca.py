@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.assessments import NO_VALUES, Assessment, Users, assess, chunks
+from askance_aggregator.learners.centres import on_grid
 from askance_aggregator.learners.cluster_rounds import Start
 from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.encodings import Number, numbers_of
@@ -295,7 +296,7 @@ def _moments(
     d = len(numbers)
     if clip is None:
         return SecondMoments(numbers, np.zeros(d), 0.0, Fraction(d), fields)
-    centre = start.mean if fields is not None else np.zeros(d)
+    centre = on_grid(start.mean) if fields is not None else np.zeros(d)
     spread = float(start.variances.sum() + ((start.mean - centre) ** 2).sum())
     squared = min(Fraction(4 * d), Fraction(ceil(clip * Fraction(spread) * 64), 64))
     middle = 0.0 if fields is None else round(spread / d * 1024) / 1024

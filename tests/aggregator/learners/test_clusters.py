@@ -271,4 +271,4 @@ def test_as_many_clusters_as_are_allowed_make_a_question(learner: str, d: int, m
     asked = rehearse(made)[1].questions[0].query
     columns = encode_columns(clusters_schema(d), {f"x{place}": [0.5] for place in range(d)})
     assert evaluate_vectors(asked, columns).shape == (1, asked.components)
-    assert asked.digest
+    assert asked.canonical
